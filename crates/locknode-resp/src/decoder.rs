@@ -1,0 +1,452 @@
+//! Requests out of bytes: the hot path of a node.
+//!
+//! ```text
+//!  input ---> Decoder::decode ---> Frame: arguments as slices of the input, and how many bytes they took
+//!                  |
+//!                  +--> None: call again with the same bytes and more
+//!                  +--> ProtocolError: answer it and close
+//! ```
+//! The state between calls is the position of the first byte not understood yet and the spans of the arguments
+//! before it, so a request that arrives byte by byte costs a constant for each byte. Nothing recurses, nothing
+//! is reserved because a client announced it, and a request that is complete at once allocates nothing.
+//!
+//! Like Redis it does not look at the byte after a carriage return nor at the two bytes after an argument.
+//! Unlike Redis it never accepts a line that is too long, whatever arrives in one read, and takes a NUL in a
+//! length line for an invalid length at once instead of waiting for more.
+
+use crate::decimal;
+use crate::frame::{Frame, Span};
+use crate::inline::{self, Words};
+use crate::limits::{Limits, UNAUTHENTICATED_ARGS_MAX, UNAUTHENTICATED_BULK_LEN_MAX};
+use crate::protocol_error::{ProtocolError, ProtocolErrorKind};
+use crate::short_args::{SHORT_LEN_MAX, short_args};
+
+/// Decodes the requests of one connection.
+///
+/// Takes 64 bytes and, once used, a list of argument positions that shrinks back after a big request. Call
+/// [`decode`](Self::decode) until it returns `None` (also with no input left): that releases the memory.
+///
+/// ```
+/// use locknode_resp::{Decoder, Limits};
+///
+/// # fn main() -> Result<(), locknode_resp::ProtocolError> {
+/// let mut decoder = Decoder::new();
+/// let limits = Limits::default();
+/// assert!(decoder.decode(b"*2\r\n$3\r\nGET\r\n$4\r\njo", &limits, true)?.is_none());
+/// assert_eq!(decoder.needed(), 23);
+/// let frame = decoder.decode(b"*2\r\n$3\r\nGET\r\n$4\r\njobs\r\nPING\r\n", &limits, true)?;
+/// let frame = frame.expect("the request is complete");
+/// assert_eq!(frame.args().collect::<Vec<_>>(), [&b"GET"[..], b"jobs"]);
+/// assert_eq!(frame.consumed(), 23);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// The arguments found so far.
+    spans: Vec<Span>,
+    /// The words of an inline request without their quotes.
+    scratch: Vec<u8>,
+    /// Where the first argument not in `spans` starts: at its `$`, or at its bytes once `body_end` is known.
+    pos: u32,
+    /// Arguments not in `spans` yet; 0 between requests and while the first line is incomplete.
+    missing: u32,
+    /// Up to where the current line was searched for its end; 0 when no line was begun.
+    scanned: u32,
+    /// Where the bytes of the argument at `pos` end; 0 when its length is not known yet.
+    body_end: u32,
+}
+
+impl Decoder {
+    /// A decoder at the start of a connection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Decodes one request from `input`, which starts at the first byte that no frame has consumed yet.
+    ///
+    /// `None` means that the request is incomplete: call again with the same bytes and more after them. What
+    /// was seen is not looked at again. `authenticated` says whether the limits for strangers are off.
+    ///
+    /// # Errors
+    /// When the bytes break the protocol or a limit. The decoder must not be used again; the connection is to
+    /// be closed after [`ProtocolError::append_reply`].
+    #[inline]
+    pub fn decode<'b>(
+        &'b mut self,
+        input: &'b [u8],
+        limits: &Limits,
+        authenticated: bool,
+    ) -> Result<Option<Frame<'b>>, ProtocolError> {
+        let window = input.get(..limits.request_len()).unwrap_or(input);
+        let (mut missing, mut pos) = if self.missing == 0 {
+            self.release();
+            match *window {
+                [b'*', digit @ b'1'..=b'9', b'\r', _, ..] if number(digit) <= limits.args() => {
+                    (number(digit), 4)
+                }
+                [b'*', ..] => match self.array_header(window, limits, authenticated)? {
+                    Some((0, len)) => return Ok(Some(Frame::new(input, &[], len))),
+                    Some(header) => header,
+                    None => return Ok(None),
+                },
+                _ => return self.inline(input, limits),
+            }
+        } else {
+            match self.resume(window, limits)? {
+                Some(state) => state,
+                None => return Ok(None),
+            }
+        };
+
+        loop {
+            if limits.bulk_len_max >= SHORT_LEN_MAX {
+                (missing, pos) = short_args(window, missing, pos, &mut self.spans);
+            }
+            if missing == 0 {
+                break;
+            }
+            match self.arg(window, missing, pos, limits, authenticated)? {
+                Some(next) => pos = next,
+                None => return Ok(None),
+            }
+            missing -= 1;
+        }
+        // A length line that was taken up again may have been short enough for the fast way.
+        (self.missing, self.scanned) = (0, 0);
+        Self::finish(input, &self.spans, pos)
+    }
+
+    /// How long the input must be before [`decode`](Self::decode) can get further than the last time, in bytes;
+    /// 0 if unknown. A hint for reading: a client announced it, so reserve no memory for it beforehand.
+    pub fn needed(&self) -> usize {
+        match self.body_end {
+            0 => 0,
+            end => end as usize + TERMINATOR_LEN,
+        }
+    }
+
+    /// Forgets the request before and gives back what only a big one needs.
+    #[inline]
+    fn release(&mut self) {
+        self.spans.clear();
+        if self.spans.capacity() > SPANS_KEPT_MAX || self.scratch.capacity() > 0 {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        if self.spans.capacity() > SPANS_KEPT_MAX {
+            self.spans = Vec::new();
+        }
+        // Only people type quotes, so a buffer for them is not worth keeping.
+        self.scratch = Vec::new();
+    }
+
+    #[inline]
+    fn finish<'b>(
+        bytes: &'b [u8],
+        spans: &'b [Span],
+        consumed: usize,
+    ) -> Result<Option<Frame<'b>>, ProtocolError> {
+        let frame = Frame::new(bytes, spans, consumed);
+        // No command of the hot path starts with these letters.
+        if let Some(name @ [b'P' | b'p' | b'H' | b'h', b'O' | b'o', ..]) = frame.arg(0)
+            && is_http(name)
+        {
+            return Err(ProtocolError::new(ProtocolErrorKind::HttpAttack));
+        }
+        Ok(Some(frame))
+    }
+
+    /// Reads the `*` line: how many arguments, and the length of the line. A count that Redis ignores is 0.
+    #[cold]
+    fn array_header(
+        &mut self,
+        window: &[u8],
+        limits: &Limits,
+        authenticated: bool,
+    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+        let too_big = ProtocolErrorKind::TooBigMultibulkCount;
+        let Some((count, len)) = self.line(window, 0, limits, too_big)? else {
+            return Ok(None);
+        };
+        let count = decimal::parse(count.get(1..).unwrap_or_default()).ok_or(
+            ProtocolError::new(ProtocolErrorKind::InvalidMultibulkLength),
+        )?;
+        // A negative count is below every limit and then ignored.
+        let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
+        if count > limits.args() {
+            return Err(ProtocolError::new(
+                ProtocolErrorKind::InvalidMultibulkLength,
+            ));
+        }
+        if count > UNAUTHENTICATED_ARGS_MAX && !authenticated {
+            return Err(ProtocolError::new(
+                ProtocolErrorKind::UnauthenticatedMultibulkLength,
+            ));
+        }
+        self.spans.reserve(count.min(SPANS_RESERVED_MAX));
+        Ok(Some((count, len)))
+    }
+
+    /// Decodes the argument at `pos`, whatever its length: where the next one starts. If the argument is
+    /// incomplete, remembers how far it got.
+    #[inline(never)]
+    fn arg(
+        &mut self,
+        window: &[u8],
+        missing: usize,
+        pos: usize,
+        limits: &Limits,
+        authenticated: bool,
+    ) -> Result<Option<usize>, ProtocolError> {
+        let Some((len, header_len)) = self.bulk_header(window, pos, limits)? else {
+            (self.missing, self.pos, self.body_end) = (offset(missing), offset(pos), 0);
+            return Ok(None);
+        };
+        if len > limits.bulk_len_max {
+            return Err(ProtocolError::new(ProtocolErrorKind::InvalidBulkLength));
+        }
+        if !authenticated && len > UNAUTHENTICATED_BULK_LEN_MAX {
+            return Err(ProtocolError::new(
+                ProtocolErrorKind::UnauthenticatedBulkLength,
+            ));
+        }
+        let pos = pos + header_len;
+        let end = pos.saturating_add(len);
+        let next = end.saturating_add(TERMINATOR_LEN);
+        if next <= window.len() {
+            self.spans.push(Span::new(pos, len));
+            return Ok(Some(next));
+        }
+        if next > limits.request_len() {
+            return Err(ProtocolError::new(ProtocolErrorKind::RequestTooLarge));
+        }
+        (self.missing, self.pos, self.body_end) = (offset(missing), offset(pos), offset(end));
+        Ok(None)
+    }
+
+    /// Reads the `$` line at `pos`: the length of the argument, and the length of the line.
+    fn bulk_header(
+        &mut self,
+        window: &[u8],
+        pos: usize,
+        limits: &Limits,
+    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+        // Script texts and SHA1 lists have three digits: too common for the general way.
+        if let Some(
+            [
+                b'$',
+                a @ b'1'..=b'9',
+                b @ b'0'..=b'9',
+                c @ b'0'..=b'9',
+                b'\r',
+                _,
+                ..,
+            ],
+        ) = window.get(pos..)
+        {
+            return Ok(Some((number(*a) * 100 + number(*b) * 10 + number(*c), 6)));
+        }
+        let too_big = ProtocolErrorKind::TooBigBulkCount;
+        let Some((length, len)) = self.line(window, pos, limits, too_big)? else {
+            return Ok(None);
+        };
+        let digits = match *length {
+            [b'$', ref digits @ ..] => digits,
+            [found, ..] => return Err(ProtocolError::expected_dollar(found)),
+            [] => return Err(ProtocolError::expected_dollar(b'\r')),
+        };
+        match decimal::parse(digits).map(usize::try_from) {
+            Some(Ok(length)) => Ok(Some((length, len))),
+            _ => Err(ProtocolError::new(ProtocolErrorKind::InvalidBulkLength)),
+        }
+    }
+
+    /// Finds the line that starts at `pos`: its text, and its length with the end of line.
+    fn line<'w>(
+        &mut self,
+        window: &'w [u8],
+        pos: usize,
+        limits: &Limits,
+        too_big: ProtocolErrorKind,
+    ) -> Result<Option<(&'w [u8], usize)>, ProtocolError> {
+        let rest = window.get(pos..).unwrap_or_default();
+        let seen = (self.scanned as usize).saturating_sub(pos);
+        let unseen = rest.get(seen..).unwrap_or_default();
+        let len = match unseen.iter().position(|&byte| byte == b'\r') {
+            Some(len) => seen + len,
+            None => rest.len(),
+        };
+        if len > limits.line_len() {
+            return Err(ProtocolError::new(too_big));
+        }
+        if rest.len() < len + TERMINATOR_LEN {
+            if window.len() >= limits.request_len() {
+                return Err(ProtocolError::new(ProtocolErrorKind::RequestTooLarge));
+            }
+            self.scanned = offset(pos + len);
+            return Ok(None);
+        }
+        self.scanned = 0;
+        Ok(rest.get(..len).map(|text| (text, len + TERMINATOR_LEN)))
+    }
+
+    /// Takes up an incomplete request: how many arguments are missing, and where the next one starts.
+    #[cold]
+    fn resume(
+        &mut self,
+        window: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+        let (missing, pos, end) = (
+            self.missing as usize,
+            self.pos as usize,
+            self.body_end as usize,
+        );
+        if end == 0 {
+            return Ok(Some((missing, pos)));
+        }
+        let next = end + TERMINATOR_LEN;
+        if window.len() < next {
+            // The limit may have been lowered since.
+            return match next > limits.request_len() {
+                true => Err(ProtocolError::new(ProtocolErrorKind::RequestTooLarge)),
+                false => Ok(None),
+            };
+        }
+        self.spans.push(Span::new(pos, end - pos));
+        self.body_end = 0;
+        Ok(Some((missing - 1, next)))
+    }
+
+    /// Decodes a request that does not start with `*`: a line of words.
+    #[cold]
+    fn inline<'b>(
+        &'b mut self,
+        input: &'b [u8],
+        limits: &Limits,
+    ) -> Result<Option<Frame<'b>>, ProtocolError> {
+        let seen = self.scanned as usize;
+        // Redis searches with `strchr`: a line with a NUL never ends, until it is too long.
+        let found = input
+            .get(seen..)
+            .and_then(|unseen| unseen.iter().position(|&byte| matches!(byte, b'\n' | 0)));
+        let len = found.map_or(input.len(), |len| seen + len);
+        let ends = input.get(len) == Some(&b'\n');
+        if len > limits.line_len() || (!ends && input.len() > limits.line_len()) {
+            return Err(ProtocolError::new(ProtocolErrorKind::TooBigInlineRequest));
+        }
+        if !ends {
+            self.scanned = offset(len);
+            return Ok(None);
+        }
+        self.scanned = 0;
+        let line = input.get(..len).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let bytes = match inline::split(line, &mut self.spans, &mut self.scratch) {
+            Some(Words::InLine) => input,
+            Some(Words::InScratch) => &self.scratch,
+            None => return Err(ProtocolError::new(ProtocolErrorKind::UnbalancedQuotes)),
+        };
+        Self::finish(bytes, &self.spans, len + 1)
+    }
+}
+
+/// The value of a digit.
+#[inline]
+fn number(digit: u8) -> usize {
+    usize::from(digit - b'0')
+}
+
+/// An offset as it is kept between calls; the limits keep it in range.
+fn offset(n: usize) -> u32 {
+    debug_assert!(u32::try_from(n).is_ok(), "offset beyond the request limit");
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Whether a command's name is one that browsers send. Redis compares C strings, hence the NUL.
+#[cold]
+fn is_http(name: &[u8]) -> bool {
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+}
+
+/// Length of CR LF.
+pub(crate) const TERMINATOR_LEN: usize = 2;
+/// Spans kept between requests, 512 bytes: more than any lock script takes, little against an idle connection.
+const SPANS_KEPT_MAX: usize = 64;
+/// Spans reserved on a client's word alone; the same number, so that ordinary requests allocate once at most.
+const SPANS_RESERVED_MAX: usize = SPANS_KEPT_MAX;
+
+// One decoder per connection: ten thousand of them are to cost little.
+const _: () = assert!(size_of::<Decoder>() <= 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(decoder: &mut Decoder, input: &[u8]) -> Option<usize> {
+        let frame = decoder.decode(input, &Limits::default(), true).unwrap();
+        frame.map(|frame| frame.len())
+    }
+
+    #[test]
+    fn an_announced_count_reserves_almost_nothing() {
+        let mut decoder = Decoder::new();
+        assert_eq!(decoded(&mut decoder, b"*1048576\r\n"), None);
+        assert!(decoder.spans.capacity() <= SPANS_RESERVED_MAX);
+    }
+
+    #[test]
+    fn an_announced_length_reserves_nothing() {
+        let mut decoder = Decoder::new();
+        assert_eq!(decoded(&mut decoder, b"*1\r\n$1048576\r\n"), None);
+        assert_eq!(decoder.needed(), 14 + 1_048_576 + 2);
+        assert!(decoder.spans.capacity() <= SPANS_RESERVED_MAX);
+    }
+
+    #[test]
+    fn memory_of_a_big_request_is_given_back() {
+        let mut decoder = Decoder::new();
+        let input = [&b"*10000\r\n"[..], &b"$1\r\nx\r\n".repeat(10_000)].concat();
+        assert_eq!(decoded(&mut decoder, &input), Some(10_000));
+        assert!(decoder.spans.capacity() >= 10_000);
+        assert_eq!(decoded(&mut decoder, b""), None);
+        assert!(decoder.spans.capacity() <= SPANS_KEPT_MAX);
+
+        assert_eq!(decoded(&mut decoder, b"ECHO \"a b\"\r\n"), Some(2));
+        assert!(decoder.scratch.capacity() > 0);
+        assert_eq!(decoded(&mut decoder, b""), None);
+        assert_eq!(decoder.scratch.capacity(), 0);
+    }
+
+    #[test]
+    fn ordinary_requests_keep_their_one_allocation() {
+        let mut decoder = Decoder::new();
+        let input =
+            b"*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nt\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n";
+        assert_eq!(decoded(&mut decoder, input), Some(6));
+        let before = (decoder.spans.as_ptr(), decoder.spans.capacity());
+        for _ in 0..100 {
+            assert_eq!(decoded(&mut decoder, input), Some(6));
+        }
+        assert_eq!((decoder.spans.as_ptr(), decoder.spans.capacity()), before);
+    }
+
+    #[test]
+    fn a_limit_lowered_while_a_request_arrives_ends_it() {
+        let mut decoder = Decoder::new();
+        assert_eq!(decoded(&mut decoder, b"*1\r\n$5000\r\n"), None);
+        let lower = Limits {
+            request_len_max: 100,
+            ..Limits::default()
+        };
+        let error = decoder
+            .decode(b"*1\r\n$5000\r\nx", &lower, true)
+            .unwrap_err();
+        assert_eq!(error.kind(), ProtocolErrorKind::RequestTooLarge);
+    }
+}

@@ -1,0 +1,285 @@
+//! Replies out of bytes, for clients.
+//!
+//! Aggregates are followed with an explicit stack, so nesting costs a bounded list instead of call frames, and
+//! the limits hold before anything is stored. Each scalar, once complete, is handed to the `redis-protocol`
+//! crate on its own: that crate recurses into aggregates, reserves what a peer announces and forgets the order
+//! of maps, all of which a single scalar cannot trigger.
+
+use redis_protocol::resp3::decode::complete::decode_range;
+use redis_protocol::resp3::types::RangeFrame;
+
+use crate::decimal;
+use crate::reply::Reply;
+use crate::reply_error::{ReplyError, ReplyErrorKind};
+use crate::reply_limits::ReplyLimits;
+
+/// Decodes the replies on one connection, RESP2 and RESP3 alike. Attributes are skipped.
+///
+/// ```
+/// use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
+///
+/// # fn main() -> Result<(), locknode_resp::ReplyError> {
+/// let mut decoder = ReplyDecoder::new(ReplyLimits::default());
+/// assert_eq!(decoder.decode(b"*2\r\n:1\r\n$-")?, None);
+/// let reply = decoder.decode(b"*2\r\n:1\r\n$-1\r\n+OK\r\n")?;
+/// assert_eq!(reply, Some((Reply::Array(vec![Reply::Integer(1), Reply::Null]), 13)));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ReplyDecoder {
+    limits: ReplyLimits,
+    /// The aggregates that are open, outermost first.
+    open: Vec<Aggregate>,
+    /// Where the element not decoded yet starts.
+    pos: usize,
+    /// Up to where its first line was searched for its end.
+    scanned: usize,
+    /// Elements begun or announced so far.
+    elements: usize,
+}
+
+impl ReplyDecoder {
+    /// A decoder at the start of a connection.
+    pub fn new(limits: ReplyLimits) -> Self {
+        Self {
+            limits,
+            open: Vec::new(),
+            pos: 0,
+            scanned: 0,
+            elements: 0,
+        }
+    }
+
+    /// Decodes one reply from `input`, which starts at the first byte not consumed yet, and says how many bytes
+    /// it took. `None` means that it is incomplete: call again with the same bytes and more after them.
+    ///
+    /// # Errors
+    /// When the bytes are no reply or break a limit. The decoder must not be used again.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Option<(Reply, usize)>, ReplyError> {
+        let window = input.get(..self.limits.bytes_max).unwrap_or(input);
+        loop {
+            let Some((element, len)) = self.element(window)? else {
+                return match window.len() < self.limits.bytes_max {
+                    true => Ok(None),
+                    false => Err(ReplyError::new(ReplyErrorKind::TooLong)),
+                };
+            };
+            self.pos += len;
+            self.scanned = self.pos;
+            let complete = match element {
+                Element::Scalar(reply) => self.close(Some(reply)),
+                Element::Open(kind, missing) => self.enter(kind, missing)?,
+            };
+            if let Some(reply) = complete {
+                let consumed = self.pos;
+                (self.pos, self.scanned, self.elements) = (0, 0, 0);
+                return Ok(Some((reply, consumed)));
+            }
+        }
+    }
+
+    /// Decodes the scalar, or the first line of the aggregate, at `pos`; also says how many bytes it takes.
+    fn element(&mut self, window: &[u8]) -> Result<Option<(Element, usize)>, ReplyError> {
+        let rest = window.get(self.pos..).unwrap_or_default();
+        let seen = self.scanned.saturating_sub(self.pos);
+        let unseen = rest.get(seen..).unwrap_or_default();
+        let Some(end) = unseen.iter().position(|&byte| byte == b'\n') else {
+            self.scanned = window.len();
+            return Ok(None);
+        };
+        let line_len = seen + end + 1;
+        // The line is searched again only if a string after it is incomplete, from its last byte on.
+        self.scanned = self.pos + line_len - 1;
+        let line = rest
+            .get(..line_len)
+            .and_then(|line| line.strip_suffix(b"\r\n"));
+        let [tag, text @ ..] = line.ok_or(MALFORMED)? else {
+            return Err(MALFORMED);
+        };
+        match tag {
+            // The crate takes anything after these two.
+            b'_' if !text.is_empty() => Err(MALFORMED),
+            b'(' if !is_integer(text) => Err(MALFORMED),
+            b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' => {
+                scalar(rest, line_len).map(|reply| Some((Element::Scalar(reply), line_len)))
+            }
+            b'$' | b'!' | b'=' => self.string(*tag, text, rest, line_len),
+            b'*' | b'%' | b'~' | b'>' | b'|' => {
+                aggregate(*tag, text).map(|element| Some((element, line_len)))
+            }
+            _ => Err(MALFORMED),
+        }
+    }
+
+    /// Decodes a string with a length line once all its bytes are there.
+    fn string(
+        &self,
+        tag: u8,
+        text: &[u8],
+        rest: &[u8],
+        line_len: usize,
+    ) -> Result<Option<(Element, usize)>, ReplyError> {
+        if (tag, text) == (b'$', b"-1") {
+            return Ok(Some((Element::Scalar(Reply::Null), line_len)));
+        }
+        let len = length(text)?;
+        let end = line_len.saturating_add(len);
+        let total = end.saturating_add(2);
+        if self.pos.saturating_add(total) > self.limits.bytes_max {
+            return Err(ReplyError::new(ReplyErrorKind::TooLong));
+        }
+        let (Some(body), Some(terminator)) = (rest.get(line_len..end), rest.get(end..total)) else {
+            return Ok(None);
+        };
+        if terminator != b"\r\n" {
+            return Err(MALFORMED);
+        }
+        let reply = match (tag, body) {
+            // The crate knows two formats only.
+            (b'=', &[a, b, c, b':', ref text @ ..]) => Reply::Verbatim {
+                format: [a, b, c],
+                text: text.to_vec(),
+            },
+            (b'=', _) => return Err(MALFORMED),
+            _ => scalar(rest, total)?,
+        };
+        Ok(Some((Element::Scalar(reply), total)))
+    }
+
+    /// Begins an aggregate; one without elements is complete at once.
+    fn enter(&mut self, kind: Kind, missing: usize) -> Result<Option<Reply>, ReplyError> {
+        self.elements = self.elements.saturating_add(missing);
+        if self.elements > self.limits.elements_max {
+            return Err(ReplyError::new(ReplyErrorKind::TooManyElements));
+        }
+        if self.open.len() >= self.limits.depth_max {
+            return Err(ReplyError::new(ReplyErrorKind::TooDeep));
+        }
+        let elements = Vec::with_capacity(missing.min(RESERVED_MAX));
+        self.open.push(Aggregate {
+            kind,
+            missing,
+            elements,
+        });
+        Ok(self.close(None))
+    }
+
+    /// Adds an element to the innermost aggregate and closes every aggregate that this completes; the reply
+    /// when none is left open.
+    fn close(&mut self, mut element: Option<Reply>) -> Option<Reply> {
+        loop {
+            let Some(top) = self.open.last_mut() else {
+                return element;
+            };
+            if let Some(element) = element.take() {
+                top.elements.push(element);
+                top.missing -= 1;
+            }
+            if top.missing > 0 {
+                return None;
+            }
+            // An attribute is no element: what it describes comes next.
+            element = Some(self.open.pop().and_then(Aggregate::into_reply)?);
+        }
+    }
+}
+
+/// What one line, with the string that may follow it, turned out to be.
+enum Element {
+    Scalar(Reply),
+    /// An aggregate and how many elements it has, keys and values counted singly.
+    Open(Kind, usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Array,
+    Map,
+    Set,
+    Push,
+    Attribute,
+}
+
+/// An aggregate with elements still to come.
+#[derive(Debug)]
+struct Aggregate {
+    kind: Kind,
+    missing: usize,
+    elements: Vec<Reply>,
+}
+
+impl Aggregate {
+    fn into_reply(self) -> Option<Reply> {
+        match self.kind {
+            Kind::Array => Some(Reply::Array(self.elements)),
+            Kind::Set => Some(Reply::Set(self.elements)),
+            Kind::Push => Some(Reply::Push(self.elements)),
+            Kind::Attribute => None,
+            Kind::Map => {
+                let mut pairs = Vec::with_capacity(self.elements.len() / 2);
+                let mut elements = self.elements.into_iter();
+                while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
+                    pairs.push((key, value));
+                }
+                Some(Reply::Map(pairs))
+            }
+        }
+    }
+}
+
+fn aggregate(tag: u8, text: &[u8]) -> Result<Element, ReplyError> {
+    if (tag, text) == (b'*', b"-1") {
+        return Ok(Element::Scalar(Reply::Null));
+    }
+    let len = length(text)?;
+    Ok(match tag {
+        b'*' => Element::Open(Kind::Array, len),
+        b'~' => Element::Open(Kind::Set, len),
+        b'>' => Element::Open(Kind::Push, len),
+        b'%' => Element::Open(Kind::Map, len.saturating_mul(2)),
+        _ => Element::Open(Kind::Attribute, len.saturating_mul(2)),
+    })
+}
+
+/// Hands the first `len` bytes, which are one scalar, to `redis-protocol`.
+fn scalar(rest: &[u8], len: usize) -> Result<Reply, ReplyError> {
+    let bytes = rest.get(..len).ok_or(MALFORMED)?;
+    let frame = match decode_range(bytes) {
+        Ok(Some((frame, taken))) if taken == len => frame,
+        _ => return Err(MALFORMED),
+    };
+    let owned =
+        |(start, end): (usize, usize)| bytes.get(start..end).map(<[u8]>::to_vec).ok_or(MALFORMED);
+    Ok(match frame {
+        RangeFrame::SimpleString { data, .. } => Reply::Simple(owned(data)?),
+        RangeFrame::SimpleError { data, .. } | RangeFrame::BlobError { data, .. } => {
+            Reply::Error(owned(data)?)
+        }
+        RangeFrame::BlobString { data, .. } => Reply::Bulk(owned(data)?),
+        RangeFrame::BigNumber { data, .. } => Reply::BigNumber(owned(data)?),
+        RangeFrame::Number { data, .. } => Reply::Integer(data),
+        RangeFrame::Double { data, .. } => Reply::Double(data),
+        RangeFrame::Boolean { data, .. } => Reply::Boolean(data),
+        RangeFrame::Null => Reply::Null,
+        _ => return Err(MALFORMED),
+    })
+}
+
+fn length(text: &[u8]) -> Result<usize, ReplyError> {
+    decimal::parse(text)
+        .and_then(|len| usize::try_from(len).ok())
+        .ok_or(MALFORMED)
+}
+
+fn is_integer(text: &[u8]) -> bool {
+    let digits = text
+        .strip_prefix(b"-")
+        .or(text.strip_prefix(b"+"))
+        .unwrap_or(text);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+const MALFORMED: ReplyError = ReplyError::MALFORMED;
+/// Elements reserved on the server's word alone; longer aggregates grow with the bytes that arrive.
+const RESERVED_MAX: usize = 64;

@@ -1,0 +1,24 @@
+//! What one reply may cost a client.
+
+/// Limits that a [`ReplyDecoder`](crate::ReplyDecoder) enforces on each reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplyLimits {
+    /// Most aggregates inside each other. Default 8, what `COMMAND` of Redis 8.0 needs and twice what a lock
+    /// needs; only `COMMAND DOCS` goes deeper (12). Freeing a reply recurses this deep, so keep it small.
+    pub depth_max: usize,
+    /// Most elements in total, aggregates and attributes included. Default 262,144, sixteen times what the
+    /// largest reply of an idle Redis 8.0 has (`COMMAND DOCS`, 15,772).
+    pub elements_max: usize,
+    /// Longest reply, in bytes. Default 16 MiB, sixteen times the longest value that a node takes by default.
+    pub bytes_max: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> Self {
+        Self {
+            depth_max: 8,
+            elements_max: 1 << 18,
+            bytes_max: 16 << 20,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The inner loop of the decoder: short arguments that are complete.
+//!
+//! Command names, keys, tokens and numbers have lengths of one or two digits. For them the length line is read
+//! as one machine word; whatever is longer, incomplete or wrong is left to the decoder's general way, which
+//! gives the same result for these too.
+
+use crate::decoder::TERMINATOR_LEN;
+use crate::frame::Span;
+
+/// Takes arguments of at most 99 bytes, as long as they are complete: how many are missing after them, and
+/// where the next one starts. This loop is most of what a node's own code does per command.
+#[inline]
+pub(crate) fn short_args(
+    window: &[u8],
+    mut missing: usize,
+    pos: usize,
+    spans: &mut Vec<Span>,
+) -> (usize, usize) {
+    let mut rest = window.get(pos..).unwrap_or_default();
+    while missing > 0 {
+        // `$` and what may be digits and a carriage return: one load, then arithmetic.
+        let Some(&head) = rest.first_chunk() else {
+            break;
+        };
+        let head = u32::from_le_bytes(head);
+        let first = ((head >> 8) & 0xff).wrapping_sub(u32::from(b'0'));
+        let (len, header_len) = if head & 0x00ff_00ff == HEAD_1 && first <= 9 {
+            (first as usize, 4)
+        } else if head & 0xff00_00ff == HEAD_2 {
+            let second = ((head >> 16) & 0xff).wrapping_sub(u32::from(b'0'));
+            if first.wrapping_sub(1) > 8 || second > 9 {
+                break;
+            }
+            ((first * 10 + second) as usize, 5)
+        } else {
+            break;
+        };
+        let Some(next) = rest.get(header_len + len + TERMINATOR_LEN..) else {
+            break;
+        };
+        spans.push(Span::new(window.len() - rest.len() + header_len, len));
+        rest = next;
+        missing -= 1;
+    }
+    (missing, window.len() - rest.len())
+}
+
+/// `$`, a digit and CR, the digit and the fourth byte masked out.
+const HEAD_1: u32 = u32::from_le_bytes([b'$', 0, b'\r', 0]);
+/// `$`, two digits and CR, the digits masked out.
+const HEAD_2: u32 = u32::from_le_bytes([b'$', 0, 0, b'\r']);
+/// The longest argument that [`short_args`] takes.
+pub(crate) const SHORT_LEN_MAX: usize = 99;
