@@ -1,0 +1,383 @@
+//! The registry of connected clients: what CLIENT LIST shows and CLIENT KILL reaches.
+//!
+//! The registry closes nothing itself. It marks a client as killed and wakes the task that drives the connection,
+//! through the [`Waker`] that the task left.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use crate::command::CommandId;
+use crate::time::Time;
+
+/// Where a connection comes from, in the words of CLIENT LIST.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The client's end: `ip:port`, or the socket's path followed by `:0`.
+    pub addr: String,
+    /// The node's end, in the same form.
+    pub laddr: String,
+    /// The descriptor number; 0 when there is none.
+    pub fd: u32,
+}
+
+/// The registry's record of one connection.
+pub struct Client {
+    pub(crate) id: u64,
+    pub(crate) addr: Box<str>,
+    pub(crate) laddr: Box<str>,
+    pub(crate) fd: u32,
+    pub(crate) connected: Time,
+    names: Mutex<ClientNames>,
+    pub(crate) db: AtomicU8,
+    pub(crate) protocol: AtomicU8,
+    pub(crate) is_no_evict: AtomicBool,
+    pub(crate) is_no_touch: AtomicBool,
+    /// The number of the command last run in the low half; in the high half one plus the number of its subcommand,
+    /// or zero, and the highest bit while the next command waits for the end of a pause. One word, so that running
+    /// a command clears them all by one store.
+    last_command: AtomicU32,
+    pub(crate) commands: AtomicU64,
+    pub(crate) last_seen: AtomicU64,
+    killed: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+    registry: Arc<Registry>,
+}
+
+/// The names that a client gave itself, in one allocation: most drivers give two, and ten thousand idle connections
+/// are to be cheap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClientNames {
+    bytes: Box<[u8]>,
+    ends: [u16; NameKind::ALL.len()],
+}
+
+/// Which of its names a client means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameKind {
+    /// The connection's own: CLIENT SETNAME.
+    Connection,
+    /// The client library's: CLIENT SETINFO LIB-NAME.
+    Library,
+    /// The client library's version: CLIENT SETINFO LIB-VER.
+    LibraryVersion,
+}
+
+/// The command that a client ran last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastCommand {
+    /// Its place in the table of commands.
+    pub(crate) command: usize,
+    /// Its subcommand's place in the container's table.
+    pub(crate) subcommand: Option<usize>,
+}
+
+/// All connected clients.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    registry: Arc<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    clients: Mutex<HashMap<u64, Arc<Client>, foldhash::fast::FixedState>>,
+    count: AtomicU64,
+    next_id: AtomicU64,
+    accepted: AtomicU64,
+}
+
+impl Client {
+    /// The number that CLIENT ID tells.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether the connection is to be closed without another word.
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// How long ago the connection's last batch of commands was, at `now`.
+    pub fn idle(&self, now: Time) -> Duration {
+        now.since(Time::from_nanos(self.last_seen.load(Ordering::Relaxed)))
+    }
+
+    /// Marks the connection for closing and wakes whoever drives it.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Leaves the waker of the task that drives the connection; called before it goes to sleep.
+    pub fn sleep_with(&self, waker: &Waker) {
+        let mut slot = self.waker.lock();
+        if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            *slot = Some(waker.clone());
+        }
+    }
+
+    /// Notes that the connection did `commands` more commands and when; once per batch.
+    #[inline]
+    pub(crate) fn note(&self, now: Time, commands: u64) {
+        self.last_seen.store(now.as_nanos(), Ordering::Relaxed);
+        let before = self.commands.load(Ordering::Relaxed);
+        self.commands
+            .store(before.wrapping_add(commands), Ordering::Relaxed);
+    }
+
+    /// Notes the command just run, for the `cmd` field of CLIENT LIST.
+    #[inline]
+    pub(crate) fn note_command(&self, id: CommandId) {
+        self.last_command.store(id.number(), Ordering::Relaxed);
+    }
+
+    /// Notes the subcommand of the command just noted.
+    pub(crate) fn note_subcommand(&self, index: usize) {
+        let command = self.last_command.load(Ordering::Relaxed) & COMMAND_MASK;
+        let subcommand = u32::try_from(index + 1).unwrap_or(0) << COMMAND_BITS;
+        self.last_command
+            .store(command | subcommand, Ordering::Relaxed);
+    }
+
+    /// Notes that the client's next command waits for the end of a pause; running a command ends that.
+    pub(crate) fn note_waiting(&self) {
+        self.last_command.fetch_or(WAITING, Ordering::Relaxed);
+    }
+
+    /// Whether the client's next command waits for the end of a pause.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.last_command.load(Ordering::Relaxed) & WAITING != 0
+    }
+
+    /// The command last run; `None` before the first.
+    pub(crate) fn last_command(&self) -> Option<LastCommand> {
+        let word = self.last_command.load(Ordering::Relaxed) & !WAITING;
+        let place = |number: u32| usize::try_from(number).ok();
+        (word != NO_COMMAND).then_some(())?;
+        Some(LastCommand {
+            command: place(word & COMMAND_MASK)?,
+            subcommand: (word >> COMMAND_BITS).checked_sub(1).and_then(place),
+        })
+    }
+
+    /// One of the names that the client gave; empty without one.
+    pub(crate) fn name(&self, kind: NameKind) -> Vec<u8> {
+        self.names.lock().of(kind).to_vec()
+    }
+
+    /// Replaces one of the client's names; `false`, and no change, beyond [`NAME_LEN_MAX`] bytes.
+    pub(crate) fn rename(&self, kind: NameKind, name: &[u8]) -> bool {
+        let mut names = self.names.lock();
+        let Some(changed) = names.with(kind, name) else {
+            return false;
+        };
+        *names = changed;
+        true
+    }
+
+    pub(crate) fn wake(&self) {
+        let waker = self.waker.lock().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes the client out of the registry.
+    pub(crate) fn leave(&self) {
+        if self.registry.clients.lock().remove(&self.id).is_some() {
+            self.registry.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("id", &self.id)
+            .field("addr", &self.addr)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Clients {
+    /// Enters a connection unless `clients_max` are there already.
+    pub(crate) fn enter(&self, peer: Peer, now: Time, clients_max: u64) -> Option<Arc<Client>> {
+        let registry = &self.registry;
+        let mut clients = registry.clients.lock();
+        if registry.count.load(Ordering::Relaxed) >= clients_max {
+            return None;
+        }
+        let client = Arc::new(Client {
+            id: registry.next_id.fetch_add(1, Ordering::Relaxed) + 1,
+            addr: peer.addr.into_boxed_str(),
+            laddr: peer.laddr.into_boxed_str(),
+            fd: peer.fd,
+            connected: now,
+            names: Mutex::default(),
+            db: AtomicU8::new(0),
+            protocol: AtomicU8::new(2),
+            is_no_evict: AtomicBool::new(false),
+            is_no_touch: AtomicBool::new(false),
+            last_command: AtomicU32::new(NO_COMMAND),
+            commands: AtomicU64::new(0),
+            last_seen: AtomicU64::new(now.as_nanos()),
+            killed: AtomicBool::new(false),
+            waker: Mutex::new(None),
+            registry: Arc::clone(registry),
+        });
+        clients.insert(client.id, Arc::clone(&client));
+        registry.count.fetch_add(1, Ordering::Relaxed);
+        registry.accepted.fetch_add(1, Ordering::Relaxed);
+        Some(client)
+    }
+
+    /// Connections at this moment.
+    pub(crate) fn count(&self) -> u64 {
+        self.registry.count.load(Ordering::Relaxed)
+    }
+
+    /// Connections accepted since the start.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.registry.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Connections whose next command waits for the end of a pause.
+    pub(crate) fn waiting(&self) -> usize {
+        self.registry
+            .clients
+            .lock()
+            .values()
+            .filter(|client| client.is_waiting())
+            .count()
+    }
+
+    /// The client of that id.
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<Client>> {
+        self.registry.clients.lock().get(&id).cloned()
+    }
+
+    /// All clients by ascending id.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        let mut all: Vec<_> = self.registry.clients.lock().values().cloned().collect();
+        all.sort_unstable_by_key(|client| client.id);
+        all
+    }
+
+    /// Wakes every connection's task, so that it looks at the pause again.
+    pub(crate) fn wake_all(&self) {
+        self.all().iter().for_each(|client| client.wake());
+    }
+}
+
+impl ClientNames {
+    fn of(&self, kind: NameKind) -> &[u8] {
+        let index = kind as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.bytes
+            .get(usize::from(start)..usize::from(self.ends[index]))
+            .unwrap_or_default()
+    }
+
+    fn with(&self, kind: NameKind, name: &[u8]) -> Option<Self> {
+        if name.len() > NAME_LEN_MAX {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let mut ends = self.ends;
+        for (end, each) in ends.iter_mut().zip(NameKind::ALL) {
+            bytes.extend_from_slice(if each == kind { name } else { self.of(each) });
+            *end = u16::try_from(bytes.len()).ok()?;
+        }
+        Some(Self {
+            bytes: bytes.into_boxed_slice(),
+            ends,
+        })
+    }
+}
+
+impl NameKind {
+    /// In the order in which they are stored.
+    const ALL: [Self; 3] = [Self::Connection, Self::Library, Self::LibraryVersion];
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Longest of a client's names in bytes. Redis has no limit; names are short, and this bounds what a connection
+/// can make the node keep.
+pub(crate) const NAME_LEN_MAX: usize = 1024;
+
+/// Commands are numbered in 16 bits.
+const COMMAND_BITS: u32 = 16;
+const COMMAND_MASK: u32 = (1 << COMMAND_BITS) - 1;
+
+/// The next command waits for the end of a pause.
+const WAITING: u32 = 1 << 31;
+
+/// No command was run yet.
+const NO_COMMAND: u32 = COMMAND_MASK;
+
+const _: () = assert!(NameKind::ALL.len() * NAME_LEN_MAX <= u16::MAX as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_apart_and_bounded() {
+        let clients = Clients::default();
+        let client = clients.enter(Peer::default(), Time::ZERO, 1).expect("room");
+        let names =
+            || NameKind::ALL.map(|kind| String::from_utf8(client.name(kind)).expect("text"));
+        assert_eq!(names(), ["", "", ""]);
+        assert!(client.rename(NameKind::Library, b"driver"));
+        assert!(client.rename(NameKind::Connection, b"worker-1"));
+        assert!(client.rename(NameKind::LibraryVersion, b"1.2"));
+        assert_eq!(names(), ["worker-1", "driver", "1.2"]);
+        assert!(client.rename(NameKind::Library, b""));
+        assert_eq!(names(), ["worker-1", "", "1.2"]);
+        assert!(client.rename(NameKind::Library, &[b'a'; NAME_LEN_MAX]));
+        assert!(!client.rename(NameKind::Connection, &[b'a'; NAME_LEN_MAX + 1]));
+        assert_eq!(client.name(NameKind::Connection), b"worker-1");
+    }
+
+    #[test]
+    fn the_last_command_is_remembered_through_a_wait() {
+        let clients = Clients::default();
+        let client = clients.enter(Peer::default(), Time::ZERO, 1).expect("room");
+        assert_eq!(client.last_command(), None);
+        client.note_waiting();
+        assert_eq!((client.last_command(), clients.waiting()), (None, 1));
+        let (id, _) = crate::command::Commands::new()
+            .find(b"client")
+            .expect("CLIENT");
+        client.note_command(id);
+        let bare = LastCommand {
+            command: id.index(),
+            subcommand: None,
+        };
+        assert_eq!((client.last_command(), clients.waiting()), (Some(bare), 0));
+        client.note_subcommand(4);
+        client.note_waiting();
+        let whole = LastCommand {
+            subcommand: Some(4),
+            ..bare
+        };
+        assert_eq!((client.last_command(), clients.waiting()), (Some(whole), 1));
+    }
+
+    #[test]
+    fn the_record_of_a_connection_stays_small() {
+        assert!(size_of::<Client>() <= 208, "{} bytes", size_of::<Client>());
+    }
+}

@@ -1,0 +1,153 @@
+//! The node as a whole: TIME, ROLE, WAIT, WAITAOF and SHUTDOWN.
+
+use locknode_resp::Encoder;
+
+use super::client::parse_timeout;
+use super::integer;
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use crate::context::{Context, Flow};
+
+/// The wall clock, which decides nothing here.
+fn time(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    let micros = context.moment.wall.as_unix_nanos() / NANOS_PER_MICRO;
+    reply.array(2);
+    reply.bulk((micros / MICROS_PER_SECOND).to_string().as_bytes());
+    reply.bulk((micros % MICROS_PER_SECOND).to_string().as_bytes());
+}
+
+/// A primary without replicas: the lock nodes of a cluster know nothing of each other.
+fn role(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    reply.array(3);
+    reply.bulk(b"master");
+    reply.integer(0);
+    reply.array(0);
+}
+
+/// No replica will ever acknowledge, so the answer is known at once; Redis waits for the timeout.
+fn wait(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let &[_, replicas, timeout] = args else {
+        return;
+    };
+    if integer::parse(replicas).is_none() {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    }
+    if parse_timeout(context, timeout, reply).is_some() {
+        reply.integer(0);
+    }
+}
+
+fn wait_for_file(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let &[_, local, replicas, timeout] = args else {
+        return;
+    };
+    let is_local = match integer::parse(local) {
+        Some(0) => false,
+        Some(1) => true,
+        Some(_) => return reply.error("ERR value is out of range, value must between 0 and 1"),
+        None => return reply.error(refusal::NOT_AN_INTEGER),
+    };
+    if integer::parse(replicas).is_none_or(|replicas| replicas < 0) {
+        return reply.error("ERR value is out of range, must be positive");
+    }
+    if parse_timeout(context, timeout, reply).is_none() {
+        return;
+    }
+    if is_local {
+        return reply
+            .error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+    }
+    reply.array(2);
+    reply.integer(0);
+    reply.integer(0);
+}
+
+/// There is no reply to a shutdown that begins. The node has nothing to save; a client that insists on saving is
+/// told so, unless it says FORCE, as Redis does when it cannot save.
+fn shutdown(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let (mut saves, mut never_saves, mut is_forced, mut is_now, mut aborts) =
+        (false, false, false, false, false);
+    for word in args.iter().skip(1) {
+        let flag = match word.to_ascii_lowercase().as_slice() {
+            b"save" => &mut saves,
+            b"nosave" => &mut never_saves,
+            b"force" => &mut is_forced,
+            b"now" => &mut is_now,
+            b"abort" => &mut aborts,
+            _ => return refusal::syntax(reply),
+        };
+        *flag = true;
+    }
+    if (saves && never_saves) || (aborts && (saves || never_saves || is_forced || is_now)) {
+        return refusal::syntax(reply);
+    }
+    if aborts {
+        return reply.error("ERR No shutdown in progress.");
+    }
+    if saves && !is_forced {
+        return reply.error("ERR the node does not write its locks to disk, use SHUTDOWN NOSAVE");
+    }
+    context.flow = Flow::Shutdown;
+}
+
+const NANOS_PER_MICRO: u64 = 1000;
+const MICROS_PER_SECOND: u64 = 1_000_000;
+
+const TIME: Spec = Spec {
+    name: "time",
+    arity: 1,
+    flags: Flags::FAST.and(Flags::LOADING),
+    keys: Keys::None,
+    run: time,
+    summary: "Tells the wall clock in seconds and microseconds.",
+    group: "server",
+    since: "2.6.0",
+};
+
+/// The commands of this family. SHUTDOWN is served during a pause: an operator must be able to end the node.
+pub(crate) const SPECS: &[Spec] = &[
+    TIME,
+    Spec {
+        name: "role",
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::FAST)
+            .and(Flags::LOADING),
+        run: role,
+        summary: "Tells that the node is a primary without replicas.",
+        since: "2.8.12",
+        ..TIME
+    },
+    Spec {
+        name: "wait",
+        arity: 3,
+        flags: Flags::NONE,
+        run: wait,
+        summary: "Answers 0, the number of replicas that have acknowledged.",
+        group: "generic",
+        since: "3.0.0",
+        ..TIME
+    },
+    Spec {
+        name: "waitaof",
+        arity: 4,
+        flags: Flags::NOSCRIPT,
+        run: wait_for_file,
+        summary: "Answers 0 and 0: nothing is written to a file, here or elsewhere.",
+        group: "generic",
+        since: "7.2.0",
+        ..TIME
+    },
+    Spec {
+        name: "shutdown",
+        arity: -1,
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::NO_PAUSE),
+        run: shutdown,
+        summary: "Ends the node.",
+        since: "1.0.0",
+        ..TIME
+    },
+];

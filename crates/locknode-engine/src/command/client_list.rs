@@ -1,0 +1,157 @@
+//! CLIENT LIST and CLIENT INFO: one line per connection in Redis' format.
+//!
+//! The fields stand in Redis' order under Redis' names. Those that the node does not know, such as the sizes of
+//! buffers, are left out rather than made up.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use locknode_resp::Encoder;
+
+use super::integer;
+use super::refusal;
+use crate::client::{Client, NameKind};
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::time::Time;
+
+/// The kinds of clients that Redis tells apart. All that connect here are normal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientType {
+    Normal,
+    /// Masters, replicas and subscribers; a node has none.
+    Absent,
+}
+
+impl ClientType {
+    /// The type that the word names, in any case.
+    pub(crate) fn of(word: &[u8]) -> Option<Self> {
+        const ABSENT: [&[u8]; 4] = [b"master", b"slave", b"replica", b"pubsub"];
+        if word.eq_ignore_ascii_case(b"normal") {
+            return Some(Self::Normal);
+        }
+        ABSENT
+            .iter()
+            .any(|name| word.eq_ignore_ascii_case(name))
+            .then_some(Self::Absent)
+    }
+}
+
+/// `ERR Unknown client type 'x'`.
+pub(crate) fn refuse_type(reply: &mut Encoder<'_>, word: &[u8]) {
+    refusal::quoting(reply, "ERR Unknown client type '", word, "'");
+}
+
+pub(super) fn info(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    let mut text = Vec::new();
+    describe(&mut text, context, &context.session.client);
+    reply.verbatim(*b"txt", &text);
+}
+
+pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let clients = &context.engine.clients;
+    let listed = match args {
+        [_, _] => clients.all(),
+        [_, _, option, word] if option.eq_ignore_ascii_case(b"type") => {
+            match ClientType::of(word) {
+                Some(ClientType::Normal) => clients.all(),
+                Some(ClientType::Absent) => Vec::new(),
+                None => return refuse_type(reply, word),
+            }
+        }
+        [_, _, option, ids @ ..] if option.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
+            // Each client is told once, so that a reply is never longer than the list of all.
+            let mut seen = HashSet::new();
+            let mut found = Vec::new();
+            for id in ids {
+                let Some(id) = integer::parse(id) else {
+                    return reply.error("ERR Invalid client ID");
+                };
+                let client = u64::try_from(id).ok().and_then(|id| clients.find(id));
+                found.extend(client.filter(|client| seen.insert(client.id)));
+            }
+            found
+        }
+        _ => return refusal::syntax(reply),
+    };
+    let mut text = Vec::new();
+    for client in listed {
+        describe(&mut text, context, &client);
+    }
+    reply.verbatim(*b"txt", &text);
+}
+
+fn describe(text: &mut Vec<u8>, context: &Context<'_, '_>, client: &Client) {
+    let now = context.moment.time;
+    // The record of the asking client is brought up to date when its batch ends.
+    let is_asking = client.id == context.session.client.id;
+    let last_seen = Time::from_nanos(client.last_seen.load(Ordering::Relaxed));
+    let idle = if is_asking {
+        0
+    } else {
+        now.since(last_seen).as_secs()
+    };
+    let fields = format!(
+        " age={} idle={idle} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 cmd={} user=default redir=-1 resp={}",
+        now.since(client.connected).as_secs(),
+        flags(client),
+        client.db.load(Ordering::Relaxed),
+        command(context.engine, client),
+        client.protocol.load(Ordering::Relaxed),
+    );
+    let head = format!(
+        "id={} addr={} laddr={} fd={} name=",
+        client.id, client.addr, client.laddr, client.fd
+    );
+    text.extend_from_slice(head.as_bytes());
+    text.extend_from_slice(&client.name(NameKind::Connection));
+    text.extend_from_slice(fields.as_bytes());
+    text.extend_from_slice(b" lib-name=");
+    text.extend_from_slice(&client.name(NameKind::Library));
+    text.extend_from_slice(b" lib-ver=");
+    text.extend_from_slice(&client.name(NameKind::LibraryVersion));
+    text.extend_from_slice(
+        format!(" tot-cmds={}\n", client.commands.load(Ordering::Relaxed)).as_bytes(),
+    );
+}
+
+/// Redis' letters for what is special about a client; `N` for nothing.
+fn flags(client: &Client) -> String {
+    let letters = [
+        ('A', client.is_killed()),
+        ('b', client.is_waiting()),
+        ('U', client.addr.starts_with('/')),
+        ('e', client.is_no_evict.load(Ordering::Relaxed)),
+        ('T', client.is_no_touch.load(Ordering::Relaxed)),
+    ];
+    let flags: String = letters
+        .iter()
+        .filter(|(_, is_set)| *is_set)
+        .map(|(letter, _)| letter)
+        .collect();
+    if flags.is_empty() {
+        "N".to_owned()
+    } else {
+        flags
+    }
+}
+
+/// The command that the client ran last, `client|list` say; `NULL` before the first.
+fn command(engine: &Engine, client: &Client) -> String {
+    let Some(last) = client.last_command() else {
+        return "NULL".to_owned();
+    };
+    let name = engine
+        .commands
+        .all()
+        .get(last.command)
+        .map_or("NULL", |spec| spec.name);
+    let container = super::introspection::container(name);
+    match last
+        .subcommand
+        .and_then(|index| container?.subcommands.get(index))
+    {
+        Some(subcommand) => format!("{name}|{}", subcommand.name),
+        None => name.to_owned(),
+    }
+}

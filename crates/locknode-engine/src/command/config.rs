@@ -1,0 +1,184 @@
+//! CONFIG: reading and changing the node's options while it runs.
+
+use locknode_resp::Encoder;
+
+use super::config_option::{Change, ConfigOption, OPTIONS, find};
+use super::glob;
+use super::info::totals;
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use super::subcommand::{Container, Subcommand};
+use crate::context::Context;
+use crate::settings::Options;
+
+fn config(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    CONFIG.run(context, args, reply);
+}
+
+fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    // Redis matches names without regard to case.
+    let patterns: Vec<_> = args
+        .iter()
+        .skip(2)
+        .take(PATTERNS_MAX)
+        .map(|arg| arg.to_ascii_lowercase())
+        .collect();
+    let is_asked = |option: &&ConfigOption| {
+        patterns
+            .iter()
+            .any(|pattern| glob::matches(pattern, option.name.as_bytes()))
+    };
+    let asked: Vec<_> = OPTIONS.iter().filter(is_asked).collect();
+    let (options, facts) = (
+        context.engine.settings.options(),
+        context.engine.host.facts(),
+    );
+    reply.map(asked.len());
+    for option in asked {
+        reply.bulk(option.name.as_bytes());
+        reply.bulk((option.show)(&options, &facts).as_bytes());
+    }
+}
+
+/// All of the pairs, or none: the names are looked at before the first value, and the values are tried on a copy.
+fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let pairs = args.get(2..).unwrap_or_default().chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return refusal::syntax(reply);
+    }
+    let mut changes: Vec<(&ConfigOption, &[u8])> = Vec::new();
+    for pair in pairs {
+        let &[name, value] = pair else { continue };
+        let Some(option) = find(name) else {
+            let text = "ERR Unknown option or number of arguments for CONFIG SET - '";
+            return refusal::quoting(reply, text, name, "'");
+        };
+        if is_fixed(context, option, value) {
+            return refuse(reply, option, "can't set immutable config");
+        }
+        if changes.iter().any(|(other, _)| other.name == option.name) {
+            return refuse(reply, option, "duplicate parameter");
+        }
+        changes.push((option, value));
+    }
+    let outcome = context.engine.settings.change(|options| {
+        let mut changed = options.clone();
+        apply(&mut changed, &changes)?;
+        *options = changed;
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err((option, reason)) => refuse(reply, option, &reason),
+    }
+}
+
+/// Whether the option cannot be given that value, whatever the value says.
+fn is_fixed(context: &Context<'_, '_>, option: &ConfigOption, value: &[u8]) -> bool {
+    match option.change {
+        Change::By(_) => false,
+        Change::Never => true,
+        Change::OnlyAsIs => {
+            let engine = context.engine;
+            let facts = engine.host.facts();
+            engine
+                .settings
+                .read(|options| (option.show)(options, &facts))
+                .as_bytes()
+                != value
+        }
+    }
+}
+
+fn apply<'o>(
+    options: &mut Options,
+    changes: &[(&'o ConfigOption, &[u8])],
+) -> Result<(), (&'o ConfigOption, String)> {
+    for &(option, value) in changes {
+        if let Change::By(change) = option.change {
+            change(options, value).map_err(|reason| (option, reason))?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse(reply: &mut Encoder<'_>, option: &ConfigOption, reason: &str) {
+    let name = option.name;
+    reply.error(&format!(
+        "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
+    ));
+}
+
+fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    // CONFIG itself concerns no key, so nothing is locked yet.
+    context.space.lock_all();
+    let totals = totals(context, &context.engine.host.facts());
+    context.engine.counters.reset(totals, context.moment.time);
+    reply.ok();
+}
+
+/// The node never writes its configuration: what CONFIG SET changed holds until the end of the process.
+fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    let text = if context.engine.host.facts().config_file.is_empty() {
+        "ERR The server is running without a config file"
+    } else {
+        "ERR the node does not write its configuration file"
+    };
+    reply.error(text);
+}
+
+/// Patterns that one CONFIG GET looks at; beyond it they are not worth their time. There are fewer options.
+const PATTERNS_MAX: usize = 64;
+
+/// CONFIG and its subcommands.
+pub(crate) const CONFIG: Container = Container {
+    name: "config",
+    subcommands: SUBCOMMANDS,
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: CONFIG.name,
+    arity: -2,
+    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
+    keys: Keys::None,
+    run: config,
+    summary: "Reads and changes options.",
+    group: "server",
+    since: "2.0.0",
+}];
+
+const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "get",
+        arity: -3,
+        run: show,
+        syntax: "<pattern> [<pattern> ...]",
+        summary: "Tell the options whose names match a pattern.",
+        since: "2.0.0",
+    },
+    Subcommand {
+        name: "resetstat",
+        arity: 2,
+        run: reset_statistics,
+        syntax: "",
+        summary: "Count from zero what INFO counts.",
+        since: "2.0.0",
+    },
+    Subcommand {
+        name: "rewrite",
+        arity: 2,
+        run: rewrite,
+        syntax: "",
+        summary: "Refused: the node does not write its configuration file.",
+        since: "2.8.0",
+    },
+    Subcommand {
+        name: "set",
+        arity: -4,
+        run: set,
+        syntax: "<option> <value> [<option> <value> ...]",
+        summary: "Change options, all of those given or none.",
+        since: "2.0.0",
+    },
+];

@@ -1,0 +1,335 @@
+//! The connection itself: HELLO, AUTH, SELECT, PING, ECHO, RESET and QUIT.
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+
+use locknode_resp::{Encoder, Protocol};
+
+use super::client::rename_refusal;
+use super::integer;
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use super::version::REDIS_VERSION;
+use crate::client::NameKind;
+use crate::context::{Context, Flow};
+use crate::session::ReplyMode;
+use crate::shard::DATABASES;
+
+/// What a HELLO asks for besides the greeting.
+#[derive(Debug, Default)]
+struct Greeting<'a> {
+    protocol: Option<Protocol>,
+    login: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+/// Nothing is changed unless all of it can be.
+fn hello(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(greeting) = parse_hello(args, reply) else {
+        return;
+    };
+    if let Some((user, password)) = greeting.login
+        && !log_in(context, user, password)
+    {
+        return reply.error(WRONG_PASSWORD);
+    }
+    if needs_login(context) {
+        return reply.error(HELLO_NO_AUTH);
+    }
+    if let Some(name) = greeting.name {
+        // The length was checked with the rest.
+        context.session.client.rename(NameKind::Connection, name);
+    }
+    if let Some(protocol) = greeting.protocol {
+        speak(context, protocol);
+    }
+    greet(context, reply);
+}
+
+fn parse_hello<'a>(args: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Greeting<'a>> {
+    let mut greeting = Greeting::default();
+    let Some(version) = args.get(1) else {
+        return Some(greeting);
+    };
+    greeting.protocol = match integer::parse(version) {
+        Some(2) => Some(Protocol::Resp2),
+        Some(3) => Some(Protocol::Resp3),
+        Some(_) => {
+            reply.error("NOPROTO unsupported protocol version");
+            return None;
+        }
+        None => {
+            reply.error("ERR Protocol version is not an integer or out of range");
+            return None;
+        }
+    };
+    let mut rest = args.get(2..).unwrap_or_default();
+    while let [word, after @ ..] = rest {
+        rest = match after {
+            [user, password, after @ ..] if word.eq_ignore_ascii_case(b"auth") => {
+                greeting.login = Some((user, password));
+                after
+            }
+            [name, after @ ..] if word.eq_ignore_ascii_case(b"setname") => {
+                if let Some(refusal) = rename_refusal(name) {
+                    reply.error(refusal);
+                    return None;
+                }
+                greeting.name = Some(name);
+                after
+            }
+            _ => {
+                refuse_hello_option(reply, word);
+                return None;
+            }
+        };
+    }
+    Some(greeting)
+}
+
+fn refuse_hello_option(reply: &mut Encoder<'_>, word: &[u8]) {
+    refusal::quoting(reply, "ERR Syntax error in HELLO option '", word, "'");
+}
+
+/// The greeting. `server` and `version` name the behaviour that clients are to expect: both are Redis'. What the
+/// node is itself stands in INFO.
+fn greet(context: &Context<'_, '_>, reply: &mut Encoder<'_>) {
+    let protocol = context.session.protocol;
+    // The greeting is already in the protocol that it agrees on; `reply` is in the one before.
+    let mut bytes = Vec::new();
+    let mut greeting = Encoder::new(&mut bytes, protocol);
+    greeting.map(7);
+    greeting.bulk(b"server");
+    greeting.bulk(b"redis");
+    greeting.bulk(b"version");
+    greeting.bulk(REDIS_VERSION.as_bytes());
+    greeting.bulk(b"proto");
+    greeting.integer(i64::from(protocol_number(protocol)));
+    greeting.bulk(b"id");
+    greeting.integer(i64::try_from(context.session.client.id).unwrap_or(i64::MAX));
+    greeting.bulk(b"mode");
+    greeting.bulk(b"standalone");
+    greeting.bulk(b"role");
+    greeting.bulk(b"master");
+    greeting.bulk(b"modules");
+    greeting.array(0);
+    reply.raw(&bytes);
+}
+
+fn auth(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let is_welcome = match args {
+        [_, _] if !context.engine.settings.has_password() => {
+            return reply.error(AUTH_WITHOUT_PASSWORD);
+        }
+        [_, password] => log_in(context, DEFAULT_USER, password),
+        [_, user, password] => log_in(context, user, password),
+        _ => return refusal::syntax(reply),
+    };
+    if is_welcome {
+        reply.ok()
+    } else {
+        reply.error(WRONG_PASSWORD)
+    }
+}
+
+/// Authenticates the session if the password is right; a wrong one takes nothing away. The only user is `default`,
+/// and without `requirepass` any password of his is right.
+fn log_in(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> bool {
+    let is_right = user == DEFAULT_USER
+        && context.engine.settings.read(|options| {
+            options.requirepass.is_empty() || is_secret(password, options.requirepass.as_bytes())
+        });
+    if is_right {
+        context.session.is_authenticated = true;
+    } else {
+        context.engine.counters.note_failed_auth();
+    }
+    is_right
+}
+
+/// Compares in a time that depends only on the length of what was given, so that the time tells nothing about the
+/// secret.
+fn is_secret(given: &[u8], secret: &[u8]) -> bool {
+    let mut difference = given.len() ^ secret.len();
+    for (byte, expected) in given.iter().zip(secret.iter().cycle()) {
+        difference |= usize::from(black_box(byte ^ expected));
+    }
+    difference == 0
+}
+
+fn needs_login(context: &Context<'_, '_>) -> bool {
+    !context.session.is_authenticated && context.engine.settings.has_password()
+}
+
+fn select(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(index) = args.get(1).and_then(|arg| integer::parse(arg)) else {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    };
+    if i32::try_from(index).is_err() {
+        return reply
+            .error("ERR value is out of range, value must between -2147483648 and 2147483647");
+    }
+    match u8::try_from(index) {
+        Ok(db) if usize::from(db) < DATABASES => {
+            use_database(context, db);
+            reply.ok();
+        }
+        _ => reply.error("ERR DB index is out of range"),
+    }
+}
+
+fn ping(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    match args {
+        [_] => reply.simple("PONG"),
+        [_, message] => reply.bulk(message),
+        _ => refusal::wrong_arity(reply, "ping"),
+    }
+}
+
+fn echo(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    if let Some(message) = args.get(1) {
+        reply.bulk(message);
+    }
+}
+
+fn quit(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    reply.ok();
+    context.flow = Flow::Close;
+}
+
+/// Makes the connection as new, except for its library's name, which Redis keeps too.
+fn reset(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    speak(context, Protocol::Resp2);
+    use_database(context, 0);
+    let session = &mut *context.session;
+    session.reply_mode = ReplyMode::On;
+    session.is_authenticated = !context.engine.settings.has_password();
+    session.client.rename(NameKind::Connection, b"");
+    session.client.is_no_evict.store(false, Ordering::Relaxed);
+    session.client.is_no_touch.store(false, Ordering::Relaxed);
+    reply.simple("RESET");
+}
+
+fn speak(context: &mut Context<'_, '_>, protocol: Protocol) {
+    context.session.protocol = protocol;
+    context
+        .session
+        .client
+        .protocol
+        .store(protocol_number(protocol), Ordering::Relaxed);
+}
+
+fn use_database(context: &mut Context<'_, '_>, db: u8) {
+    context.session.db = db;
+    context.session.client.db.store(db, Ordering::Relaxed);
+}
+
+const fn protocol_number(protocol: Protocol) -> u8 {
+    match protocol {
+        Protocol::Resp2 => 2,
+        Protocol::Resp3 => 3,
+    }
+}
+
+/// The only user.
+pub(crate) const DEFAULT_USER: &[u8] = b"default";
+
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+const AUTH_WITHOUT_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default \
+    user. Are you sure your configuration is correct?";
+
+const HELLO_NO_AUTH: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+    <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version \
+    at the same time";
+
+/// Served before authentication and during a pause: without them nobody new could end the pause.
+const OPENING: Flags = Flags::FAST
+    .and(Flags::NOSCRIPT)
+    .and(Flags::LOADING)
+    .and(Flags::NO_AUTH)
+    .and(Flags::NO_PAUSE);
+
+const CONNECTION: Spec = Spec {
+    name: "ping",
+    arity: -1,
+    flags: Flags::FAST,
+    keys: Keys::None,
+    run: ping,
+    summary: "Answers PONG, or the message given.",
+    group: "connection",
+    since: "1.0.0",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    CONNECTION,
+    Spec {
+        name: "hello",
+        flags: OPENING,
+        run: hello,
+        summary: "Chooses the protocol, authenticates and names the connection.",
+        since: "6.0.0",
+        ..CONNECTION
+    },
+    Spec {
+        name: "auth",
+        arity: -2,
+        flags: OPENING,
+        run: auth,
+        summary: "Authenticates the connection.",
+        ..CONNECTION
+    },
+    Spec {
+        name: "select",
+        arity: 2,
+        flags: Flags::FAST.and(Flags::LOADING),
+        run: select,
+        summary: "Chooses the database of the connection, 0 to 15.",
+        ..CONNECTION
+    },
+    Spec {
+        name: "echo",
+        arity: 2,
+        flags: Flags::FAST.and(Flags::LOADING),
+        run: echo,
+        summary: "Answers the message given.",
+        ..CONNECTION
+    },
+    Spec {
+        name: "reset",
+        arity: 1,
+        flags: OPENING,
+        run: reset,
+        summary: "Makes the connection as new.",
+        since: "6.2.0",
+        ..CONNECTION
+    },
+    Spec {
+        name: "quit",
+        flags: OPENING,
+        run: quit,
+        summary: "Closes the connection.",
+        ..CONNECTION
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::is_secret;
+
+    #[test]
+    fn only_the_whole_secret_is_the_secret() {
+        for (given, want) in [
+            ("secret", true),
+            ("", false),
+            ("s", false),
+            ("secre", false),
+            ("secrets", false),
+            ("secretsecret", false),
+            ("Secret", false),
+        ] {
+            assert_eq!(is_secret(given.as_bytes(), b"secret"), want, "{given:?}");
+        }
+    }
+}

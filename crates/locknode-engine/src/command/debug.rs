@@ -1,0 +1,77 @@
+//! DEBUG, for tests, where `enable-debug-command` allows it.
+
+use std::time::Duration;
+
+use locknode_resp::Encoder;
+
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use super::subcommand::help;
+use crate::context::Context;
+
+fn debug(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(&name) = args.get(1) else { return };
+    let value = args.get(2).copied().unwrap_or_default();
+    match (name.to_ascii_lowercase().as_slice(), args.len()) {
+        (b"help", 2) => help(reply, "debug", TOPICS.iter().copied()),
+        (b"sleep", 3) => {
+            sleep(context, value);
+            reply.ok();
+        }
+        (b"set-active-expire", 3) => {
+            context.engine.settings.set_sweeping(is_truthy(value));
+            reply.ok();
+        }
+        _ => refusal::subcommand_syntax(reply, "debug", name),
+    }
+}
+
+/// An engine cannot sleep. It holds every command back for that time, which looks the same to all clients but the
+/// caller: the answer comes at once, and only the next command waits.
+fn sleep(context: &Context<'_, '_>, value: &[u8]) {
+    // Redis takes what is not a number for zero.
+    let seconds = str::from_utf8(value)
+        .ok()
+        .and_then(|text| text.parse::<f64>().ok())
+        .unwrap_or(0.0);
+    if seconds > 0.0 {
+        let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        context
+            .engine
+            .pause
+            .begin(context.moment.time.saturating_add(time), true);
+    }
+}
+
+/// As C's `atoi` reads it: not zero.
+fn is_truthy(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .any(|&byte| byte != b'0')
+}
+
+const TOPICS: [(&str, &str, &str); 2] = [
+    (
+        "set-active-expire",
+        "(0|1)",
+        "Stop or start reclaiming ended locks in the background.",
+    ),
+    ("sleep", "<seconds>", "Hold back all commands for a time."),
+];
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "debug",
+    arity: -2,
+    flags: Flags::ADMIN
+        .and(Flags::NOSCRIPT)
+        .and(Flags::LOADING)
+        .and(Flags::PROTECTED),
+    keys: Keys::None,
+    run: debug,
+    summary: "Helps to test.",
+    group: "server",
+    since: "1.0.0",
+}];

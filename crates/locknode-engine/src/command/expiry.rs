@@ -1,0 +1,317 @@
+//! Deadlines: EXPIRE and its forms, PERSIST, TTL and its forms.
+
+use locknode_resp::Encoder;
+
+use super::spec::{Flags, Keys, Spec};
+use super::{integer, refusal};
+use crate::context::Context;
+use crate::time::{Deadline, Moment};
+
+/// One form of EXPIRE.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    name: &'static str,
+    /// Milliseconds per unit of the number.
+    scale: i64,
+    /// Whether the number is a Unix time, not a time from now.
+    is_absolute: bool,
+}
+
+/// The options of one EXPIRE.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    nx: bool,
+    xx: bool,
+    gt: bool,
+    lt: bool,
+}
+
+/// A new deadline, in both ways of telling time.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// Unix milliseconds; Redis decides by them whether it has passed.
+    unix_ms: i64,
+    deadline: Deadline,
+    is_absolute: bool,
+}
+
+impl Options {
+    fn parse(words: &[&[u8]], reply: &mut Encoder<'_>) -> Option<Self> {
+        let mut options = Self::default();
+        for word in words {
+            let option = match word {
+                _ if word.eq_ignore_ascii_case(b"nx") => &mut options.nx,
+                _ if word.eq_ignore_ascii_case(b"xx") => &mut options.xx,
+                _ if word.eq_ignore_ascii_case(b"gt") => &mut options.gt,
+                _ if word.eq_ignore_ascii_case(b"lt") => &mut options.lt,
+                _ => {
+                    let word = refusal::quoted(word, word.len());
+                    reply.error_bytes(&[b"ERR Unsupported option ", word].concat());
+                    return None;
+                }
+            };
+            *option = true;
+        }
+        if options.nx && (options.xx || options.gt || options.lt) {
+            reply.error("ERR NX and XX, GT or LT options at the same time are not compatible");
+            return None;
+        }
+        if options.gt && options.lt {
+            reply.error("ERR GT and LT options at the same time are not compatible");
+            return None;
+        }
+        Some(options)
+    }
+
+    /// Whether a key with this deadline may get the new one. No deadline counts as the latest of all.
+    fn allow(self, current: Deadline, target: Target, moment: Moment) -> bool {
+        if current == Deadline::NEVER {
+            return !self.xx && !self.gt;
+        }
+        let order = target.cmp_with(current, moment);
+        !self.nx && (!self.gt || order.is_gt()) && (!self.lt || order.is_lt())
+    }
+}
+
+impl Target {
+    /// The target of a number; `None` when it overflows.
+    fn of(number: i64, form: Form, moment: Moment) -> Option<Self> {
+        let ms = number.checked_mul(form.scale)?;
+        if form.is_absolute {
+            let deadline = Deadline::at_unix_millis(moment, ms);
+            return Some(Self {
+                unix_ms: ms,
+                deadline,
+                is_absolute: true,
+            });
+        }
+        let unix_ms = ms.checked_add(moment.wall.as_unix_millis())?;
+        let deadline = Deadline::after_millis(moment.time, ms);
+        Some(Self {
+            unix_ms,
+            deadline,
+            is_absolute: false,
+        })
+    }
+
+    /// A timestamp compares by its own milliseconds: the clocks that translate it differ by nanoseconds from one
+    /// reading to the next, and the timestamp that a key has already is not later than itself.
+    fn cmp_with(self, current: Deadline, moment: Moment) -> std::cmp::Ordering {
+        match current.unix_millis(moment) {
+            Some(current_ms) if self.is_absolute => self.unix_ms.cmp(&current_ms),
+            _ => self.deadline.cmp(&current),
+        }
+    }
+}
+
+fn expire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let form = Form {
+        name: "expire",
+        scale: MILLIS_PER_SECOND,
+        is_absolute: false,
+    };
+    move_deadline(context, args, reply, form);
+}
+
+fn pexpire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let form = Form {
+        name: "pexpire",
+        scale: 1,
+        is_absolute: false,
+    };
+    move_deadline(context, args, reply, form);
+}
+
+fn expireat(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let form = Form {
+        name: "expireat",
+        scale: MILLIS_PER_SECOND,
+        is_absolute: true,
+    };
+    move_deadline(context, args, reply, form);
+}
+
+fn pexpireat(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let form = Form {
+        name: "pexpireat",
+        scale: 1,
+        is_absolute: true,
+    };
+    move_deadline(context, args, reply, form);
+}
+
+fn move_deadline(
+    context: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    reply: &mut Encoder<'_>,
+    form: Form,
+) {
+    let [_, key, number, words @ ..] = args else {
+        return;
+    };
+    let Some(options) = Options::parse(words, reply) else {
+        return;
+    };
+    let Some(number) = integer::parse(number) else {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    };
+    let Some(target) = Target::of(number, form, context.moment) else {
+        return refusal::invalid_expire(reply, form.name);
+    };
+    let probe = context.probe(key);
+    let Some(current) = context.deadline(&probe) else {
+        return reply.integer(0);
+    };
+    if !options.allow(current, target, context.moment) {
+        return reply.integer(0);
+    }
+    if target.unix_ms <= context.moment.wall.as_unix_millis() {
+        context.remove(probe);
+    } else {
+        context.set_deadline(&probe, target.deadline);
+    }
+    reply.integer(1);
+}
+
+fn persist(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    let probe = context.probe(key);
+    let deadline = context.deadline(&probe);
+    let has_deadline = deadline.is_some_and(|deadline| deadline != Deadline::NEVER);
+    if has_deadline {
+        context.set_deadline(&probe, Deadline::NEVER);
+    }
+    reply.integer(i64::from(has_deadline));
+}
+
+fn ttl(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    show_deadline(context, args, reply, |deadline, moment| {
+        deadline.remaining_millis(moment.time).map(to_seconds)
+    });
+}
+
+fn pttl(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    show_deadline(context, args, reply, |deadline, moment| {
+        deadline.remaining_millis(moment.time)
+    });
+}
+
+fn expiretime(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    show_deadline(context, args, reply, |deadline, moment| {
+        deadline.unix_millis(moment).map(to_seconds)
+    });
+}
+
+fn pexpiretime(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    show_deadline(context, args, reply, Deadline::unix_millis);
+}
+
+fn show_deadline(
+    context: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    reply: &mut Encoder<'_>,
+    show: fn(Deadline, Moment) -> Option<i64>,
+) {
+    let [_, key] = args else { return };
+    let moment = context.moment;
+    reply.integer(match context.read(key) {
+        Some(lock) => show(lock.deadline, moment).unwrap_or(NO_DEADLINE),
+        None => NO_KEY,
+    });
+}
+
+/// Redis rounds half up.
+fn to_seconds(ms: i64) -> i64 {
+    ms / MILLIS_PER_SECOND + i64::from(ms % MILLIS_PER_SECOND >= MILLIS_PER_SECOND / 2)
+}
+
+const MILLIS_PER_SECOND: i64 = 1000;
+
+/// What the TTL commands reply for a key without a deadline.
+const NO_DEADLINE: i64 = -1;
+/// What the TTL commands reply for a key that is missing.
+const NO_KEY: i64 = -2;
+
+const MOVE: Spec = Spec {
+    name: "",
+    arity: -3,
+    flags: Flags::WRITE.and(Flags::FAST),
+    keys: Keys::One,
+    run: expire,
+    summary: "",
+    group: "generic",
+    since: "",
+};
+
+const SHOW: Spec = Spec {
+    arity: 2,
+    flags: Flags::READONLY.and(Flags::FAST),
+    run: ttl,
+    ..MOVE
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "expire",
+        summary: "Sets the deadline of a key, in seconds from now.",
+        since: "1.0.0",
+        ..MOVE
+    },
+    Spec {
+        name: "pexpire",
+        run: pexpire,
+        summary: "Sets the deadline of a key, in milliseconds from now.",
+        since: "2.6.0",
+        ..MOVE
+    },
+    Spec {
+        name: "expireat",
+        run: expireat,
+        summary: "Sets the deadline of a key, as Unix seconds.",
+        since: "1.2.0",
+        ..MOVE
+    },
+    Spec {
+        name: "pexpireat",
+        run: pexpireat,
+        summary: "Sets the deadline of a key, as Unix milliseconds.",
+        since: "2.6.0",
+        ..MOVE
+    },
+    Spec {
+        name: "persist",
+        arity: 2,
+        run: persist,
+        summary: "Removes the deadline of a key.",
+        since: "2.2.0",
+        ..MOVE
+    },
+    Spec {
+        name: "ttl",
+        summary: "Replies the time that a key has left, in seconds.",
+        since: "1.0.0",
+        ..SHOW
+    },
+    Spec {
+        name: "pttl",
+        run: pttl,
+        summary: "Replies the time that a key has left, in milliseconds.",
+        since: "2.6.0",
+        ..SHOW
+    },
+    Spec {
+        name: "expiretime",
+        run: expiretime,
+        summary: "Replies the deadline of a key as Unix seconds.",
+        since: "7.0.0",
+        ..SHOW
+    },
+    Spec {
+        name: "pexpiretime",
+        run: pexpiretime,
+        summary: "Replies the deadline of a key as Unix milliseconds.",
+        since: "7.0.0",
+        ..SHOW
+    },
+];

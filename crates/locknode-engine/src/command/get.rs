@@ -1,0 +1,210 @@
+//! Reading what a key holds: GET, GETDEL, GETEX, MGET, GETRANGE, SUBSTR, STRLEN and DIGEST.
+
+use locknode_resp::Encoder;
+
+use super::condition::digest;
+use super::lifetime::Lifetime;
+use super::option_word::OptionWord;
+use super::spec::{Flags, Keys, Spec};
+use super::{integer, refusal};
+use crate::context::Context;
+use crate::time::Deadline;
+
+fn get(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    let probe = context.probe_read(key);
+    match context.value(&probe) {
+        Some(value) => reply.bulk(value),
+        None => reply.null(),
+    }
+}
+
+fn getdel(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    let probe = context.probe_read(key);
+    match context.value(&probe) {
+        Some(value) => reply.bulk(value),
+        None => return reply.null(),
+    }
+    context.remove(probe);
+}
+
+fn getex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, words @ ..] = args else { return };
+    let Some(lifetime) = getex_lifetime(words) else {
+        return refusal::syntax(reply);
+    };
+    let probe = context.probe_read(key);
+    // Redis reads the number only when there is a key that it could matter to.
+    if !probe.is_live() {
+        return reply.null();
+    }
+    let deadline = match lifetime {
+        Lifetime::Unsaid | Lifetime::Keep => context.deadline(&probe),
+        Lifetime::Persist => Some(Deadline::NEVER),
+        Lifetime::Ends { unit, number } => match unit.deadline(number, context.moment) {
+            Ok(deadline) => deadline,
+            Err(invalid) => return invalid.refuse(reply, "getex"),
+        },
+    };
+    if let Some(value) = context.value(&probe) {
+        reply.bulk(value);
+    }
+    match deadline {
+        Some(deadline) => context.set_deadline(&probe, deadline),
+        None => context.remove(probe),
+    };
+}
+
+fn getex_lifetime<'a>(mut words: &[&'a [u8]]) -> Option<Lifetime<'a>> {
+    let mut lifetime = Lifetime::Unsaid;
+    while let Some((word, rest)) = words.split_first() {
+        words = match OptionWord::of(word)? {
+            OptionWord::KeepTtl => return None,
+            word => lifetime.take(word, rest)?,
+        };
+    }
+    Some(lifetime)
+}
+
+fn mget(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, keys @ ..] = args else { return };
+    let mark = reply.out_len();
+    let output_max = context.engine.settings.output_max();
+    reply.array(keys.len());
+    for key in keys {
+        match context.read(key) {
+            Some(lock) => reply.bulk(lock.value),
+            None => reply.null(),
+        }
+        if reply.out_len() - mark > output_max {
+            return refusal::reply_too_long(reply, mark);
+        }
+    }
+}
+
+fn getrange(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, start, end] = args else { return };
+    let (Some(start), Some(end)) = (integer::parse(start), integer::parse(end)) else {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    };
+    let value = context.read(key).map(|lock| lock.value).unwrap_or_default();
+    reply.bulk(range(value, start, end));
+}
+
+/// The bytes from `start` to `end`, both included; a negative position counts from the end of the value.
+fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
+    // Both before the first byte would otherwise be clamped to it and meet.
+    if start < 0 && end < 0 && start > end {
+        return &[];
+    }
+    let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
+    let absolute = |position: i64| {
+        if position < 0 {
+            (len + position).max(0)
+        } else {
+            position
+        }
+    };
+    let (start, end) = (absolute(start), absolute(end).min(len - 1));
+    if start > end {
+        return &[];
+    }
+    match (usize::try_from(start), usize::try_from(end)) {
+        (Ok(start), Ok(end)) => value.get(start..=end).unwrap_or_default(),
+        _ => &[],
+    }
+}
+
+fn strlen(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    let len = context.read(key).map_or(0, |lock| lock.value.len());
+    reply.integer(i64::try_from(len).unwrap_or(i64::MAX));
+}
+
+fn digest_of(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    match context.read(key) {
+        Some(lock) => reply.bulk(&digest(lock.value)),
+        None => reply.null(),
+    }
+}
+
+const READ: Spec = Spec {
+    name: "",
+    arity: 2,
+    flags: Flags::READONLY.and(Flags::FAST),
+    keys: Keys::One,
+    run: get,
+    summary: "",
+    group: "string",
+    since: "",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "get",
+        summary: "Replies the token that a key holds.",
+        since: "1.0.0",
+        ..READ
+    },
+    Spec {
+        name: "getdel",
+        flags: Flags::WRITE.and(Flags::FAST),
+        run: getdel,
+        summary: "Replies the token that a key holds and releases the key.",
+        since: "6.2.0",
+        ..READ
+    },
+    Spec {
+        name: "getex",
+        arity: -2,
+        flags: Flags::WRITE.and(Flags::FAST),
+        run: getex,
+        summary: "Replies the token that a key holds and moves the key's deadline.",
+        since: "6.2.0",
+        ..READ
+    },
+    Spec {
+        name: "mget",
+        arity: -2,
+        keys: Keys::Each { step: 1 },
+        run: mget,
+        summary: "Replies the tokens that several keys hold.",
+        since: "1.0.0",
+        ..READ
+    },
+    Spec {
+        name: "getrange",
+        arity: 4,
+        flags: Flags::READONLY,
+        run: getrange,
+        summary: "Replies a part of the token that a key holds.",
+        since: "2.4.0",
+        ..READ
+    },
+    Spec {
+        name: "substr",
+        arity: 4,
+        flags: Flags::READONLY,
+        run: getrange,
+        summary: "The older name of GETRANGE.",
+        since: "1.0.0",
+        ..READ
+    },
+    Spec {
+        name: "strlen",
+        run: strlen,
+        summary: "Replies the length of the token that a key holds, in bytes.",
+        since: "2.2.0",
+        ..READ
+    },
+    Spec {
+        name: "digest",
+        run: digest_of,
+        summary: "Replies the XXH3 digest of the token that a key holds, for IFDEQ and IFDNE.",
+        since: "8.4.0",
+        ..READ
+    },
+];

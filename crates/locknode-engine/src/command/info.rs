@@ -1,0 +1,299 @@
+//! INFO: the node's report on itself, in the sections and under the names that Redis uses.
+//!
+//! Only what is known is told. A field of Redis' that has no meaning here, or that the node does not measure, is
+//! left out; the programs that read INFO skip what is missing. The one exception is the time of the commands in
+//! Commandstats: it is told as 0 because those fields are read by their place, and no command is timed.
+
+use std::fmt::Display;
+use std::fmt::Write as _;
+
+use locknode_resp::Encoder;
+
+use super::byte_size::human;
+use super::spec::{Flags, Keys, Spec};
+use super::version::{NODE_VERSION, REDIS_VERSION};
+use crate::context::Context;
+use crate::counters::Totals;
+use crate::host::HostFacts;
+use crate::shard::DATABASES;
+
+/// A section of the report.
+struct Section {
+    /// As its heading writes it; asked for in any case.
+    name: &'static str,
+    /// Whether a plain INFO has it too.
+    is_default: bool,
+    write: fn(&mut Report<'_, '_, '_>),
+}
+
+/// The report while it is written.
+struct Report<'r, 'c, 'k> {
+    context: &'r mut Context<'c, 'k>,
+    facts: HostFacts,
+    text: String,
+}
+
+fn info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let wanted = args.get(1..).unwrap_or_default();
+    let names = |word: &str| {
+        wanted
+            .iter()
+            .any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let has_all = names("all") || names("everything");
+    let has_default = wanted.is_empty() || names("default");
+    let facts = context.engine.host.facts();
+    let mut report = Report {
+        context,
+        facts,
+        text: String::new(),
+    };
+    for section in SECTIONS {
+        if has_all || names(section.name) || (has_default && section.is_default) {
+            report.section(section);
+        }
+    }
+    reply.verbatim(*b"txt", report.text.as_bytes());
+}
+
+/// What CONFIG RESETSTAT has to remember to count from zero; all shards must be locked.
+pub(crate) fn totals(context: &mut Context<'_, '_>, facts: &HostFacts) -> Totals {
+    let mut totals = Totals {
+        connections: context.engine.clients.accepted(),
+        net_input_bytes: facts.net_input_bytes,
+        net_output_bytes: facts.net_output_bytes,
+        ..Totals::default()
+    };
+    for shard in context.space.shards() {
+        let (hits, misses) = shard.read_counts();
+        totals.hits += hits;
+        totals.misses += misses;
+        totals.expired += shard.expired_count();
+    }
+    totals
+}
+
+impl Report<'_, '_, '_> {
+    fn section(&mut self, section: &Section) {
+        if !self.text.is_empty() {
+            self.text.push_str("\r\n");
+        }
+        let _ = write!(self.text, "# {}\r\n", section.name);
+        (section.write)(self);
+    }
+
+    fn field(&mut self, name: impl Display, value: impl Display) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "{name}:{value}\r\n");
+    }
+
+    /// A field that is left out when its value is not known.
+    fn known(&mut self, name: &str, value: impl Display, is_known: bool) {
+        if is_known {
+            self.field(name, value);
+        }
+    }
+
+    fn bytes(&mut self, name: &str, bytes: u64) {
+        self.field(name, bytes);
+        self.field(format_args!("{name}_human"), human(bytes));
+    }
+}
+
+fn server(report: &mut Report<'_, '_, '_>) {
+    let (engine, moment) = (report.context.engine, report.context.moment);
+    let facts = report.facts.clone();
+    let uptime = moment.time.since(engine.started.time).as_secs();
+    report.field("redis_version", REDIS_VERSION);
+    report.field("locknode_version", NODE_VERSION);
+    report.field("redis_mode", "standalone");
+    report.known("os", &facts.os, !facts.os.is_empty());
+    report.field("arch_bits", usize::BITS);
+    report.known("process_id", facts.process_id, facts.process_id != 0);
+    report.field("run_id", &engine.run_id);
+    report.field("tcp_port", facts.tcp_port);
+    report.field(
+        "server_time_usec",
+        moment.wall.as_unix_nanos() / NANOS_PER_MICRO,
+    );
+    report.field("uptime_in_seconds", uptime);
+    report.field("uptime_in_days", uptime / SECONDS_PER_DAY);
+    report.known(
+        "executable",
+        &facts.executable,
+        !facts.executable.is_empty(),
+    );
+    report.field("config_file", &facts.config_file);
+}
+
+fn clients(report: &mut Report<'_, '_, '_>) {
+    let (engine, now) = (report.context.engine, report.context.moment.time);
+    let paused_ms = engine
+        .pause
+        .end(now)
+        .map_or(0, |end| end.since(now).as_millis());
+    report.field("connected_clients", engine.clients.count());
+    report.field(
+        "maxclients",
+        engine.settings.read(|options| options.maxclients),
+    );
+    report.field(
+        "blocked_clients",
+        if paused_ms == 0 {
+            0
+        } else {
+            engine.clients.waiting()
+        },
+    );
+    report.field("tracking_clients", 0);
+    report.field("pubsub_clients", 0);
+    report.field("watching_clients", 0);
+    report.field("paused_timeout_milliseconds", paused_ms);
+}
+
+fn memory(report: &mut Report<'_, '_, '_>) {
+    let used = report.context.space.used_bytes();
+    let resident = report.facts.resident_bytes;
+    report.bytes("used_memory", used);
+    if resident != 0 {
+        report.bytes("used_memory_rss", resident);
+    }
+    report.bytes("maxmemory", report.context.engine.settings.maxmemory());
+    report.field("maxmemory_policy", "noeviction");
+    let (scripts, script_bytes) = report.context.engine.scripts.cached();
+    report.field("number_of_cached_scripts", scripts);
+    report.field("used_memory_scripts", script_bytes);
+}
+
+fn persistence(report: &mut Report<'_, '_, '_>) {
+    report.field("loading", 0);
+    report.field("rdb_bgsave_in_progress", 0);
+    report.field("aof_enabled", 0);
+}
+
+fn stats(report: &mut Report<'_, '_, '_>) {
+    let now = report.context.moment.time;
+    let counters = &report.context.engine.counters;
+    let totals = counters.since_reset(totals(report.context, &report.facts));
+    report.field("total_connections_received", totals.connections);
+    report.field("total_commands_processed", counters.total_calls());
+    report.field("instantaneous_ops_per_sec", counters.calls_per_second(now));
+    report.field("total_net_input_bytes", totals.net_input_bytes);
+    report.field("total_net_output_bytes", totals.net_output_bytes);
+    report.field("rejected_connections", counters.rejected_connections());
+    report.field("expired_keys", totals.expired);
+    report.field("evicted_keys", 0);
+    report.field("keyspace_hits", totals.hits);
+    report.field("keyspace_misses", totals.misses);
+    report.field("pubsub_channels", 0);
+    report.field("pubsub_patterns", 0);
+    report.field(
+        "total_error_replies",
+        counters.errors().values().sum::<u64>(),
+    );
+    report.field("acl_access_denied_auth", counters.failed_auths());
+}
+
+fn replication(report: &mut Report<'_, '_, '_>) {
+    report.field("role", "master");
+    report.field("connected_slaves", 0);
+    report.field("master_repl_offset", 0);
+}
+
+fn cpu(report: &mut Report<'_, '_, '_>) {
+    let (system, user) = (
+        report.facts.cpu_system_seconds,
+        report.facts.cpu_user_seconds,
+    );
+    let is_known = system + user > 0.0;
+    report.known("used_cpu_sys", format_args!("{system:.6}"), is_known);
+    report.known("used_cpu_user", format_args!("{user:.6}"), is_known);
+}
+
+fn command_stats(report: &mut Report<'_, '_, '_>) {
+    let engine = report.context.engine;
+    for (index, spec) in engine.commands.all().iter().enumerate() {
+        let (calls, failed, rejected) = engine.counters.of(index);
+        if calls + rejected == 0 {
+            continue;
+        }
+        report.field(
+            format_args!("cmdstat_{}", spec.name),
+            format_args!("calls={calls},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"),
+        );
+    }
+}
+
+fn error_stats(report: &mut Report<'_, '_, '_>) {
+    for (code, count) in report.context.engine.counters.errors() {
+        report.field(
+            format_args!("errorstat_{code}"),
+            format_args!("count={count}"),
+        );
+    }
+}
+
+fn cluster(report: &mut Report<'_, '_, '_>) {
+    report.field("cluster_enabled", 0);
+}
+
+/// Keys that have ended and were not reclaimed yet are counted, as in Redis.
+fn keyspace(report: &mut Report<'_, '_, '_>) {
+    for db in 0..DATABASES {
+        let Ok(db) = u8::try_from(db) else { break };
+        let (mut keys, mut expires) = (0, 0);
+        for shard in report.context.space.shards() {
+            keys += shard.key_count(db);
+            expires += shard.volatile_count(db);
+        }
+        if keys != 0 {
+            report.field(
+                format_args!("db{db}"),
+                format_args!("keys={keys},expires={expires}"),
+            );
+        }
+    }
+}
+
+const fn section(
+    name: &'static str,
+    is_default: bool,
+    write: fn(&mut Report<'_, '_, '_>),
+) -> Section {
+    Section {
+        name,
+        is_default,
+        write,
+    }
+}
+
+/// In the order in which Redis writes them.
+const SECTIONS: &[Section] = &[
+    section("Server", true, server),
+    section("Clients", true, clients),
+    section("Memory", true, memory),
+    section("Persistence", true, persistence),
+    section("Stats", true, stats),
+    section("Replication", true, replication),
+    section("CPU", true, cpu),
+    section("Commandstats", false, command_stats),
+    section("Errorstats", true, error_stats),
+    section("Cluster", true, cluster),
+    section("Keyspace", true, keyspace),
+];
+
+const NANOS_PER_MICRO: u64 = 1000;
+const SECONDS_PER_DAY: u64 = 86_400;
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "info",
+    arity: -1,
+    flags: Flags::LOADING,
+    // It counts the keys of all shards.
+    keys: Keys::All,
+    run: info,
+    summary: "Reports on the node, all of it or the sections named.",
+    group: "server",
+    since: "1.0.0",
+}];

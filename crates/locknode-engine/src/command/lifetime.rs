@@ -1,0 +1,126 @@
+//! How long a key lives, as the options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST say it.
+
+use locknode_resp::Encoder;
+
+use super::option_word::OptionWord;
+use super::{integer, refusal};
+use crate::time::{Deadline, Moment};
+
+/// What an option list says about a key's deadline. A number is kept as it was written: Redis reads it only when
+/// the whole list is in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Lifetime<'a> {
+    /// Nothing: a write drops the deadline that the key had.
+    #[default]
+    Unsaid,
+    /// KEEPTTL: a write leaves the deadline as it is.
+    Keep,
+    /// PERSIST: the deadline is dropped.
+    Persist,
+    /// The key ends at a time.
+    Ends { unit: Unit, number: &'a [u8] },
+}
+
+/// How the number of a lifetime is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// EX: seconds from now.
+    Seconds,
+    /// PX: milliseconds from now.
+    Millis,
+    /// EXAT: Unix seconds.
+    UnixSeconds,
+    /// PXAT: Unix milliseconds.
+    UnixMillis,
+}
+
+/// Why a lifetime's number is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InvalidLifetime {
+    NotAnInteger,
+    OutOfRange,
+}
+
+impl<'a> Lifetime<'a> {
+    /// Takes in the next word of an option list and, where it needs one, its number; returns the words that
+    /// follow. `None` when the word is not about lifetimes, contradicts an earlier one or lacks its number. The
+    /// same word may come again, then the last one counts.
+    #[inline]
+    pub(crate) fn take<'w>(
+        &mut self,
+        word: OptionWord,
+        rest: &'w [&'a [u8]],
+    ) -> Option<&'w [&'a [u8]]> {
+        let unit = match word {
+            OptionWord::Px => Unit::Millis,
+            OptionWord::Ex => Unit::Seconds,
+            OptionWord::PxAt => Unit::UnixMillis,
+            OptionWord::ExAt => Unit::UnixSeconds,
+            OptionWord::KeepTtl => return self.replace(Self::Keep).then_some(rest),
+            OptionWord::Persist => return self.replace(Self::Persist).then_some(rest),
+            _ => return None,
+        };
+        let (number, rest) = rest.split_first()?;
+        self.replace(Self::Ends { unit, number }).then_some(rest)
+    }
+
+    #[inline]
+    fn replace(&mut self, next: Self) -> bool {
+        let agrees = match (*self, next) {
+            (Self::Unsaid, _) | (Self::Keep, Self::Keep) | (Self::Persist, Self::Persist) => true,
+            (Self::Ends { unit: old, .. }, Self::Ends { unit: new, .. }) => old == new,
+            _ => false,
+        };
+        *self = next;
+        agrees
+    }
+}
+
+impl Unit {
+    /// The deadline that a number in this unit means at `moment`; `None` when it has passed already, which only an
+    /// absolute time can have.
+    ///
+    /// # Errors
+    ///
+    /// Refuses what Redis refuses: no integer, zero or less, and what overflows as Unix milliseconds.
+    #[inline]
+    pub(crate) fn deadline(
+        self,
+        number: &[u8],
+        moment: Moment,
+    ) -> Result<Option<Deadline>, InvalidLifetime> {
+        let number = integer::parse(number).ok_or(InvalidLifetime::NotAnInteger)?;
+        if number <= 0 {
+            return Err(InvalidLifetime::OutOfRange);
+        }
+        let scale = match self {
+            Self::Millis | Self::UnixMillis => 1,
+            Self::Seconds | Self::UnixSeconds => MILLIS_PER_SECOND,
+        };
+        let ms = number
+            .checked_mul(scale)
+            .ok_or(InvalidLifetime::OutOfRange)?;
+        let wall_ms = moment.wall.as_unix_millis();
+        match self {
+            Self::Millis | Self::Seconds => match wall_ms.checked_add(ms) {
+                Some(_) => Ok(Some(Deadline::after_millis(moment.time, ms))),
+                None => Err(InvalidLifetime::OutOfRange),
+            },
+            Self::UnixMillis | Self::UnixSeconds if ms <= wall_ms => Ok(None),
+            Self::UnixMillis | Self::UnixSeconds => Ok(Some(Deadline::at_unix_millis(moment, ms))),
+        }
+    }
+}
+
+impl InvalidLifetime {
+    /// Replies why, in the words of the command `name`.
+    #[cold]
+    pub(crate) fn refuse(self, reply: &mut Encoder<'_>, name: &str) {
+        match self {
+            Self::NotAnInteger => reply.error(refusal::NOT_AN_INTEGER),
+            Self::OutOfRange => refusal::invalid_expire(reply, name),
+        }
+    }
+}
+
+const MILLIS_PER_SECOND: i64 = 1000;

@@ -1,0 +1,170 @@
+//! Several keys at once, all or none: MSET, MSETNX and MSETEX.
+//!
+//! Everything that can be wrong is found before the first key is written.
+
+use locknode_resp::Encoder;
+
+use super::lifetime::Lifetime;
+use super::option_word::OptionWord;
+use super::set::write;
+use super::spec::{Flags, Keys, Spec};
+use super::{integer, refusal};
+use crate::context::Context;
+use crate::time::Deadline;
+
+fn mset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(pairs) = all_pairs(args, reply, "mset") else {
+        return;
+    };
+    put_all(context, pairs, Some(Deadline::NEVER), false);
+    reply.ok();
+}
+
+fn msetnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(pairs) = all_pairs(args, reply, "msetnx") else {
+        return;
+    };
+    let are_missing = pairs.iter().all(|[key, _]| !context.probe(key).is_live());
+    if are_missing {
+        put_all(context, pairs, Some(Deadline::NEVER), false);
+    }
+    reply.integer(i64::from(are_missing));
+}
+
+fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, count, rest @ ..] = args else { return };
+    let count = match integer::parse(count) {
+        Some(count @ 1..=PAIRS_MAX) => usize::try_from(count).unwrap_or(usize::MAX),
+        _ => return reply.error("ERR invalid numkeys value"),
+    };
+    let (pairs, _) = rest.as_chunks();
+    let Some(pairs) = pairs.get(..count) else {
+        return reply.error("ERR wrong number of key-value pairs");
+    };
+    let words = rest.get(count * 2..).unwrap_or_default();
+    let Some((wanted, lifetime)) = msetex_options(words) else {
+        return refusal::syntax(reply);
+    };
+    let mut deadline = Some(Deadline::NEVER);
+    if let Lifetime::Ends { unit, number } = lifetime {
+        deadline = match unit.deadline(number, context.moment) {
+            Ok(deadline) => deadline,
+            Err(invalid) => return invalid.refuse(reply, "msetex"),
+        };
+    }
+    if pairs
+        .iter()
+        .any(|[key, value]| refusal::too_long(reply, key, value))
+    {
+        return;
+    }
+    let is_allowed = match wanted {
+        Wanted::Any => true,
+        Wanted::Missing => pairs.iter().all(|[key, _]| !context.probe(key).is_live()),
+        Wanted::Present => pairs.iter().all(|[key, _]| context.probe(key).is_live()),
+    };
+    if is_allowed {
+        put_all(context, pairs, deadline, lifetime == Lifetime::Keep);
+    }
+    reply.integer(i64::from(is_allowed));
+}
+
+/// What MSETEX asks of all its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Any,
+    /// NX.
+    Missing,
+    /// XX.
+    Present,
+}
+
+fn msetex_options<'a>(mut words: &[&'a [u8]]) -> Option<(Wanted, Lifetime<'a>)> {
+    let (mut wanted, mut lifetime) = (Wanted::Any, Lifetime::Unsaid);
+    while let Some((word, rest)) = words.split_first() {
+        words = match OptionWord::of(word)? {
+            OptionWord::Nx if wanted != Wanted::Present => {
+                wanted = Wanted::Missing;
+                rest
+            }
+            OptionWord::Xx if wanted != Wanted::Missing => {
+                wanted = Wanted::Present;
+                rest
+            }
+            OptionWord::Persist => return None,
+            word => lifetime.take(word, rest)?,
+        };
+    }
+    Some((wanted, lifetime))
+}
+
+/// The arguments as keys with their values, when they are complete and not too long.
+fn all_pairs<'p, 'a>(
+    args: &'p [&'a [u8]],
+    reply: &mut Encoder<'_>,
+    name: &str,
+) -> Option<&'p [[&'a [u8]; 2]]> {
+    let (pairs, single) = args.get(1..)?.as_chunks();
+    if !single.is_empty() {
+        refusal::wrong_arity(reply, name);
+        return None;
+    }
+    let is_too_long = pairs
+        .iter()
+        .any(|[key, value]| refusal::too_long(reply, key, value));
+    (!is_too_long).then_some(pairs)
+}
+
+fn put_all(
+    context: &mut Context<'_, '_>,
+    pairs: &[[&[u8]; 2]],
+    deadline: Option<Deadline>,
+    keeps_deadlines: bool,
+) {
+    for [key, value] in pairs {
+        let probe = context.probe(key);
+        let mut deadline = deadline;
+        if keeps_deadlines {
+            deadline = context.deadline(&probe).or(deadline);
+        }
+        write(context, probe, key, value, deadline);
+    }
+}
+
+/// Redis' limit on MSETEX's count: what an `int` holds.
+const PAIRS_MAX: i64 = i32::MAX as i64;
+
+const WRITE_ALL: Spec = Spec {
+    name: "",
+    arity: -3,
+    flags: Flags::WRITE.and(Flags::DENYOOM),
+    keys: Keys::Each { step: 2 },
+    run: mset,
+    summary: "",
+    group: "string",
+    since: "1.0.1",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "mset",
+        summary: "Holds tokens under several keys.",
+        ..WRITE_ALL
+    },
+    Spec {
+        name: "msetnx",
+        run: msetnx,
+        summary: "Holds tokens under several keys if none of them is held.",
+        ..WRITE_ALL
+    },
+    Spec {
+        name: "msetex",
+        arity: -4,
+        keys: Keys::Counted { at: 1, step: 2 },
+        run: msetex,
+        summary: "Holds tokens under several keys, on a condition, for a time.",
+        since: "8.4.0",
+        ..WRITE_ALL
+    },
+];

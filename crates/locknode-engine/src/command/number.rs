@@ -1,0 +1,148 @@
+//! Tokens that count: INCR, INCRBY, DECR and DECRBY, which hand out fencing tokens among other things.
+
+use locknode_resp::Encoder;
+
+use super::spec::{Flags, Keys, Spec};
+use super::{integer, refusal};
+use crate::context::Context;
+use crate::time::Deadline;
+
+fn incr(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    add(context, key, 1, reply);
+}
+
+fn decr(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    add(context, key, -1, reply);
+}
+
+fn incrby(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, by] = args else { return };
+    match integer::parse(by) {
+        Some(by) => add(context, key, by, reply),
+        None => reply.error(refusal::NOT_AN_INTEGER),
+    }
+}
+
+fn decrby(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, by] = args else { return };
+    match integer::parse(by).map(i64::checked_neg) {
+        Some(Some(by)) => add(context, key, by, reply),
+        Some(None) => reply.error("ERR decrement would overflow"),
+        None => reply.error(refusal::NOT_AN_INTEGER),
+    }
+}
+
+/// Adds to the integer that the key holds, zero when it is missing. The deadline stays.
+fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'_>) {
+    if refusal::too_long(reply, key, &[]) {
+        return;
+    }
+    let probe = context.probe(key);
+    let (old, deadline) = match context.lock(&probe) {
+        Some(lock) => (integer::parse(lock.value), lock.deadline),
+        None => (Some(0), Deadline::NEVER),
+    };
+    let Some(old) = old else {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    };
+    let Some(new) = old.checked_add(by) else {
+        return reply.error("ERR increment or decrement would overflow");
+    };
+    context.put(probe, key, Digits::of(new).as_bytes(), deadline);
+    reply.integer(new);
+}
+
+/// An integer in decimal, without allocation.
+#[derive(Debug)]
+struct Digits {
+    bytes: [u8; DIGITS_MAX],
+    start: usize,
+}
+
+impl Digits {
+    fn of(number: i64) -> Self {
+        let mut digits = Self {
+            bytes: [b'0'; DIGITS_MAX],
+            start: DIGITS_MAX,
+        };
+        let mut rest = number.unsigned_abs();
+        loop {
+            // A remainder of ten fits in a byte.
+            digits.push(b'0' + u8::try_from(rest % 10).unwrap_or(0));
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if number < 0 {
+            digits.push(b'-');
+        }
+        digits
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
+    }
+}
+
+/// Nineteen digits and a sign.
+const DIGITS_MAX: usize = 20;
+
+const COUNT: Spec = Spec {
+    name: "",
+    arity: 2,
+    flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
+    keys: Keys::One,
+    run: incr,
+    summary: "",
+    group: "string",
+    since: "1.0.0",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "incr",
+        summary: "Adds one to the integer that a key holds.",
+        ..COUNT
+    },
+    Spec {
+        name: "decr",
+        run: decr,
+        summary: "Takes one from the integer that a key holds.",
+        ..COUNT
+    },
+    Spec {
+        name: "incrby",
+        arity: 3,
+        run: incrby,
+        summary: "Adds a number to the integer that a key holds.",
+        ..COUNT
+    },
+    Spec {
+        name: "decrby",
+        arity: 3,
+        run: decrby,
+        summary: "Takes a number from the integer that a key holds.",
+        ..COUNT
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::Digits;
+
+    #[test]
+    fn integers_are_written_as_they_are_read() {
+        for number in [0, 1, -1, 9, 10, -10, 12_345, i64::MAX, i64::MIN] {
+            assert_eq!(Digits::of(number).as_bytes(), number.to_string().as_bytes());
+        }
+    }
+}

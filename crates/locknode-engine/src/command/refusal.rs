@@ -1,0 +1,115 @@
+//! Error texts that several commands share, byte for byte as Redis words them.
+
+use locknode_resp::Encoder;
+
+use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
+
+pub(crate) const SYNTAX: &str = "ERR syntax error";
+pub(crate) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+pub(crate) const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+pub(crate) const DEBUG_DISABLED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
+    set to \"local\", you can run it from a local connection, otherwise you need to set this option in the \
+    configuration file, and then restart the server.";
+pub(crate) const NO_AUTH: &str = "NOAUTH Authentication required.";
+
+/// `ERR syntax error`.
+#[cold]
+pub(crate) fn syntax(reply: &mut Encoder<'_>) {
+    reply.error(SYNTAX);
+}
+
+/// Refuses a key or a value that the table cannot hold; `true` if it did. Only a raised `proto-max-bulk-len` lets
+/// one through to here.
+#[inline]
+pub(crate) fn too_long(reply: &mut Encoder<'_>, key: &[u8], value: &[u8]) -> bool {
+    let is_too_long = key.len() > KEY_LEN_MAX || value.len() > VALUE_LEN_MAX;
+    if is_too_long {
+        say_too_long(reply);
+    }
+    is_too_long
+}
+
+#[cold]
+fn say_too_long(reply: &mut Encoder<'_>) {
+    reply.error(&format!(
+        "ERR a key is at most {KEY_LEN_MAX} bytes long and a value at most {VALUE_LEN_MAX} bytes"
+    ));
+}
+
+/// Replaces a reply that began at `mark` by the error that it is too long.
+#[cold]
+pub(crate) fn reply_too_long(reply: &mut Encoder<'_>, mark: usize) {
+    reply.truncate(mark);
+    reply.error("ERR the reply is longer than client-output-buffer-limit");
+}
+
+/// `ERR wrong number of arguments for 'name' command`.
+#[cold]
+pub(crate) fn wrong_arity(reply: &mut Encoder<'_>, name: &str) {
+    reply.error(&format!(
+        "ERR wrong number of arguments for '{name}' command"
+    ));
+}
+
+/// `ERR invalid expire time in 'name' command`.
+#[cold]
+pub(crate) fn invalid_expire(reply: &mut Encoder<'_>, name: &str) {
+    reply.error(&format!("ERR invalid expire time in '{name}' command"));
+}
+
+/// `ERR unknown command 'name', with args beginning with: ...`, with Redis' limit of 128 bytes on the name and on
+/// the quoted arguments.
+#[cold]
+pub(crate) fn unknown_command(reply: &mut Encoder<'_>, args: &[&[u8]]) {
+    let Some((name, rest)) = args.split_first() else {
+        return;
+    };
+    let mut message = b"ERR unknown command '".to_vec();
+    message.extend_from_slice(quoted(name, QUOTED_MAX));
+    message.extend_from_slice(b"', with args beginning with: ");
+    let start = message.len();
+    for arg in rest {
+        let used = message.len() - start;
+        if used >= QUOTED_MAX {
+            break;
+        }
+        message.push(b'\'');
+        message.extend_from_slice(quoted(arg, QUOTED_MAX - used));
+        message.extend_from_slice(b"' ");
+    }
+    reply.error_bytes(&message);
+}
+
+/// `ERR unknown subcommand 'x'. Try CLIENT HELP.`
+#[cold]
+pub(crate) fn unknown_subcommand(reply: &mut Encoder<'_>, container: &str, sub: &[u8]) {
+    let advice = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+    quoting(reply, "ERR unknown subcommand '", sub, &advice);
+}
+
+/// `ERR unknown subcommand or wrong number of arguments for 'x'. Try CLIENT HELP.`
+#[cold]
+pub(crate) fn subcommand_syntax(reply: &mut Encoder<'_>, container: &str, sub: &[u8]) {
+    let advice = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+    quoting(
+        reply,
+        "ERR unknown subcommand or wrong number of arguments for '",
+        sub,
+        &advice,
+    );
+}
+
+/// An error that quotes what the client sent.
+#[cold]
+pub(crate) fn quoting(reply: &mut Encoder<'_>, before: &str, arg: &[u8], after: &str) {
+    reply.error_bytes(&[before.as_bytes(), quoted(arg, QUOTED_MAX), after.as_bytes()].concat());
+}
+
+/// What an error quotes of an argument: at most `len` bytes, and nothing from a zero byte on, where a string of C ends.
+pub(crate) fn quoted(arg: &[u8], len: usize) -> &[u8] {
+    let cut = arg.get(..len).unwrap_or(arg);
+    cut.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// Redis quotes at most this many bytes of what it did not understand.
+const QUOTED_MAX: usize = 128;

@@ -1,0 +1,151 @@
+//! Releasing locks and asking for them: DEL, UNLINK, DELEX, DELIFEQ, EXISTS, TOUCH and TYPE.
+
+use locknode_resp::Encoder;
+
+use super::condition::Condition;
+use super::option_word::OptionWord;
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use crate::context::Context;
+
+fn del(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let mut removed = 0;
+    for key in args.iter().skip(1) {
+        let probe = context.probe(key);
+        removed += i64::from(context.remove(probe));
+    }
+    reply.integer(removed);
+}
+
+fn delex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    match args {
+        [_, key, word, operand] => {
+            let condition = OptionWord::of(word).and_then(|word| Condition::of(word, operand));
+            delete_if(context, key, condition, reply);
+        }
+        [_, _] => del(context, args, reply),
+        _ => refusal::wrong_arity(reply, "delex"),
+    }
+}
+
+fn delifeq(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, value] = args else { return };
+    delete_if(context, key, Some(Condition::Equal(value)), reply);
+}
+
+/// Removes the key if the condition holds. A condition that was not understood matters, as in Redis, only when
+/// there is a key.
+#[inline]
+fn delete_if(
+    context: &mut Context<'_, '_>,
+    key: &[u8],
+    condition: Option<Condition<'_>>,
+    reply: &mut Encoder<'_>,
+) {
+    let probe = context.probe(key);
+    let Some(value) = context.value(&probe) else {
+        return reply.integer(0);
+    };
+    let Some(condition) = condition else {
+        return reply.error("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+    };
+    match condition.holds(value) {
+        Ok(true) => {
+            context.remove(probe);
+            reply.integer(1);
+        }
+        Ok(false) => reply.integer(0),
+        Err(invalid) => invalid.refuse(reply),
+    }
+}
+
+fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let mut found = 0;
+    for key in args.iter().skip(1) {
+        found += i64::from(context.probe_read(key).is_live());
+    }
+    reply.integer(found);
+}
+
+fn key_type(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    reply.simple(if context.probe_read(key).is_live() {
+        "string"
+    } else {
+        "none"
+    });
+}
+
+const RELEASE: Spec = Spec {
+    name: "",
+    arity: -2,
+    flags: Flags::WRITE,
+    keys: Keys::Each { step: 1 },
+    run: del,
+    summary: "",
+    group: "generic",
+    since: "",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "del",
+        summary: "Releases keys.",
+        since: "1.0.0",
+        ..RELEASE
+    },
+    Spec {
+        name: "unlink",
+        flags: Flags::WRITE.and(Flags::FAST),
+        summary: "Releases keys; the same as DEL.",
+        since: "4.0.0",
+        ..RELEASE
+    },
+    Spec {
+        name: "delex",
+        flags: Flags::WRITE.and(Flags::FAST),
+        keys: Keys::One,
+        run: delex,
+        summary: "Releases a key if its token, or the digest of it, is the one given.",
+        group: "string",
+        since: "8.4.0",
+        ..RELEASE
+    },
+    Spec {
+        name: "delifeq",
+        arity: 3,
+        flags: Flags::WRITE.and(Flags::FAST),
+        keys: Keys::One,
+        run: delifeq,
+        summary: "Releases a key if its token is the one given.",
+        group: "string",
+        since: "9.0.0",
+    },
+    Spec {
+        name: "exists",
+        flags: Flags::READONLY.and(Flags::FAST),
+        run: exists,
+        summary: "Counts which of the keys are held.",
+        since: "1.0.0",
+        ..RELEASE
+    },
+    Spec {
+        name: "touch",
+        flags: Flags::READONLY.and(Flags::FAST),
+        run: exists,
+        summary: "Counts which of the keys are held; nothing is evicted, so nothing else is touched.",
+        since: "3.2.1",
+        ..RELEASE
+    },
+    Spec {
+        name: "type",
+        arity: 2,
+        flags: Flags::READONLY.and(Flags::FAST),
+        keys: Keys::One,
+        run: key_type,
+        summary: "Replies `string` for a key that is held and `none` for another.",
+        since: "1.0.0",
+        ..RELEASE
+    },
+];

@@ -1,0 +1,302 @@
+//! Looking at all keys of a database: KEYS, SCAN, RANDOMKEY and DBSIZE.
+//!
+//! SCAN goes from sub-table to sub-table of the lock table. A key stays in its sub-table for its whole life, so that
+//! a key that is there from the first call to the last is replied, and replied once, whatever else happens between
+//! the calls.
+
+use locknode_resp::Encoder;
+
+use super::spec::{Flags, Keys, Spec};
+use super::{glob, integer, refusal};
+use crate::context::Context;
+use crate::shard::Shard;
+
+/// The options of one SCAN.
+#[derive(Clone, Copy, Debug)]
+struct Options<'a> {
+    /// Keys to look at before the call ends, as a hint.
+    count: usize,
+    pattern: &'a [u8],
+    /// Whether TYPE asks for strings, or nothing does.
+    wants_strings: bool,
+}
+
+impl<'a> Options<'a> {
+    fn parse(mut words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Self> {
+        let mut options = Self {
+            count: COUNT_DEFAULT,
+            pattern: b"*",
+            wants_strings: true,
+        };
+        while let Some((word, rest)) = words.split_first() {
+            let Some((&operand, rest)) = rest.split_first() else {
+                refusal::syntax(reply);
+                return None;
+            };
+            words = rest;
+            if word.eq_ignore_ascii_case(b"match") {
+                options.pattern = operand;
+            } else if word.eq_ignore_ascii_case(b"type") {
+                options.wants_strings = operand.eq_ignore_ascii_case(b"string");
+            } else if word.eq_ignore_ascii_case(b"count") {
+                match integer::parse(operand) {
+                    Some(count @ 1..) => {
+                        options.count = usize::try_from(count).unwrap_or(usize::MAX);
+                    }
+                    Some(_) => {
+                        refusal::syntax(reply);
+                        return None;
+                    }
+                    None => {
+                        reply.error(refusal::NOT_AN_INTEGER);
+                        return None;
+                    }
+                }
+            } else {
+                refusal::syntax(reply);
+                return None;
+            }
+        }
+        Some(options)
+    }
+}
+
+/// All sub-tables of a node as one row.
+#[derive(Debug)]
+struct Tables<'s> {
+    shards: Vec<&'s Shard>,
+    per_shard: usize,
+}
+
+impl<'s> Tables<'s> {
+    fn of(context: &'s mut Context<'_, '_>) -> Self {
+        let per_shard = context.space.tables_per_shard();
+        Self {
+            shards: context.space.shards().map(|shard| &*shard).collect(),
+            per_shard,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.shards.len() * self.per_shard
+    }
+
+    /// The shard of the sub-table with a number below [`Tables::len`], and its number there.
+    fn at(&self, table: usize) -> (&'s Shard, usize) {
+        (self.shards[table / self.per_shard], table % self.per_shard)
+    }
+}
+
+/// Keys to reply, borrowed from the table.
+#[derive(Debug)]
+struct Found<'s> {
+    keys: Vec<&'s [u8]>,
+    /// At least the bytes that they will take in the reply.
+    bytes: usize,
+}
+
+impl<'s> Found<'s> {
+    const fn new() -> Self {
+        Self {
+            keys: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn push(&mut self, key: &'s [u8]) {
+        self.bytes += key.len() + KEY_OVERHEAD;
+        self.keys.push(key);
+    }
+}
+
+fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, pattern] = args else { return };
+    let (db, now) = (context.session.db, context.moment.time);
+    let output_max = context.engine.settings.output_max();
+    let is_any = glob::is_any(pattern);
+    let mut found = Found::new();
+    for shard in context.space.shards() {
+        for key in shard
+            .keys(now, db)
+            .filter(|key| is_any || glob::matches(pattern, key))
+        {
+            found.push(key);
+            if found.bytes > output_max {
+                return refusal::reply_too_long(reply, reply.out_len());
+            }
+        }
+    }
+    reply.array(found.keys.len());
+    for key in found.keys {
+        reply.bulk(key);
+    }
+}
+
+fn scan(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, cursor, words @ ..] = args else {
+        return;
+    };
+    let Some(cursor) = parse_cursor(cursor) else {
+        return reply.error("ERR invalid cursor");
+    };
+    let Some(options) = Options::parse(words, reply) else {
+        return;
+    };
+    let (db, now) = (context.session.db, context.moment.time);
+    let output_max = context.engine.settings.output_max();
+    let is_any = glob::is_any(options.pattern);
+    let tables = Tables::of(context);
+    let work_max = options.count.saturating_mul(WORK_PER_COUNT);
+    let (mut found, mut sampled, mut work) = (Found::new(), 0, 0);
+    // A cursor that we never gave out ends the iteration.
+    let mut table = usize::try_from(cursor)
+        .unwrap_or(tables.len())
+        .min(tables.len());
+    let bytes_max = output_max / 2;
+    while table < tables.len()
+        && sampled < options.count
+        && work < work_max
+        && found.bytes <= bytes_max
+    {
+        let (shard, index) = tables.at(table);
+        work += shard.table_len(index);
+        for key in shard.keys_of_table(now, db, index) {
+            sampled += 1;
+            if options.wants_strings && (is_any || glob::matches(options.pattern, key)) {
+                found.push(key);
+            }
+        }
+        table += 1;
+    }
+    if found.bytes > output_max {
+        return refusal::reply_too_long(reply, reply.out_len());
+    }
+    let next = if table < tables.len() { table } else { 0 };
+    reply.array(2);
+    reply.bulk(next.to_string().as_bytes());
+    reply.array(found.keys.len());
+    for key in found.keys {
+        reply.bulk(key);
+    }
+}
+
+fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    let (db, now) = (context.session.db, context.moment.time);
+    // The commands of a batch share their moment; the count of commands tells them apart.
+    let mut dice = Dice(now.as_nanos() ^ context.engine.counters.total_calls().rotate_left(40));
+    let tables = Tables::of(context);
+    if tables
+        .shards
+        .iter()
+        .map(|shard| shard.key_count(db))
+        .sum::<u64>()
+        > WALK_MAX
+    {
+        let lens = (0..tables.len()).map(|table| {
+            let (shard, index) = tables.at(table);
+            shard.table_len(index)
+        });
+        let len_max = lens.max().unwrap_or(0);
+        // Every live key is hit with the same chance; a throw that hits none is thrown again.
+        for _ in 0..THROWS_MAX {
+            let (shard, index) = tables.at(dice.below(tables.len()));
+            if let Some(key) = shard.keys_of_table(now, db, index).nth(dice.below(len_max)) {
+                return reply.bulk(key);
+            }
+        }
+    }
+    let live = || tables.shards.iter().flat_map(|shard| shard.keys(now, db));
+    match live().nth(dice.below(live().count())) {
+        Some(key) => reply.bulk(key),
+        None => reply.null(),
+    }
+}
+
+fn dbsize(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    let keys = context.space.key_count(context.session.db);
+    reply.integer(i64::try_from(keys).unwrap_or(i64::MAX));
+}
+
+/// A cursor as Redis reads it: `strtoull` allows white space, a plus sign and leading zeros.
+fn parse_cursor(bytes: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(bytes.trim_ascii_start()).ok()?;
+    // `u64` also parses a leading plus sign, and no other extras.
+    text.parse().ok()
+}
+
+/// Numbers without a pattern that anybody would notice, from a seed: splitmix64.
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `end`; zero when there is none.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        // The high half of the product is below `end`, and so fits in `usize`.
+        usize::try_from((u128::from(mixed) * end as u128) >> 64).unwrap_or(0)
+    }
+}
+
+/// Redis' default for COUNT.
+const COUNT_DEFAULT: usize = 10;
+
+/// SCAN looks at up to this many entries of any database for each key of COUNT, as Redis does with empty buckets:
+/// a small database beside a large one takes more calls, not longer ones.
+const WORK_PER_COUNT: usize = 10;
+
+/// The least that a key takes in a reply besides its bytes: `$n\r\n` and `\r\n`.
+const KEY_OVERHEAD: usize = 6;
+
+/// Up to so many keys RANDOMKEY counts its way to the one that it chose: below a millisecond.
+const WALK_MAX: u64 = 1 << 16;
+
+/// With more keys than [`WALK_MAX`] a throw hits a key about every second time, if most keys are alive.
+const THROWS_MAX: usize = 256;
+
+const LOOK: Spec = Spec {
+    name: "",
+    arity: 2,
+    flags: Flags::READONLY,
+    keys: Keys::All,
+    run: keys,
+    summary: "",
+    group: "generic",
+    since: "1.0.0",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "keys",
+        summary: "Replies the keys that match a pattern.",
+        ..LOOK
+    },
+    Spec {
+        name: "scan",
+        arity: -2,
+        run: scan,
+        summary: "Replies some of the keys, and where to go on.",
+        since: "2.8.0",
+        ..LOOK
+    },
+    Spec {
+        name: "randomkey",
+        arity: 1,
+        run: randomkey,
+        summary: "Replies any key.",
+        ..LOOK
+    },
+    Spec {
+        name: "dbsize",
+        arity: 1,
+        flags: Flags::READONLY.and(Flags::FAST),
+        run: dbsize,
+        summary: "Counts the keys of the database, ended ones included until they are reclaimed.",
+        group: "server",
+        ..LOOK
+    },
+];

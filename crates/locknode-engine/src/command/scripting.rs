@@ -1,0 +1,368 @@
+//! EVAL, EVALSHA and SCRIPT.
+//!
+//! The release and extend scripts that nearly every lock library sends run as one table operation; other scripts
+//! run in the evaluator, with all shards held, so that a script is atomic as in Redis.
+
+use std::sync::Arc;
+
+use locknode_resp::{Encoder, Protocol};
+
+use super::integer;
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use crate::context::Context;
+use crate::script::{Answer, Caller, Shape, Unit, Value};
+use crate::scripts::{Body, Script};
+use crate::time::Deadline;
+
+/// A script call's arguments: KEYS and ARGV.
+struct Call<'a, 'b> {
+    keys: &'a [&'b [u8]],
+    argv: &'a [&'b [u8]],
+}
+
+fn eval(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    by_text(context, args, false, reply);
+}
+
+fn eval_ro(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    by_text(context, args, true, reply);
+}
+
+fn evalsha(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    by_sha(context, args, false, reply);
+}
+
+fn evalsha_ro(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    by_sha(context, args, true, reply);
+}
+
+#[inline]
+fn by_sha(
+    context: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    is_read_only: bool,
+    reply: &mut Encoder<'_>,
+) {
+    let Some((call, sha)) = split(args, reply) else {
+        return;
+    };
+    let engine = context.engine;
+    if !is_read_only
+        && let Some(shape) = engine.scripts.shape_by_sha(sha)
+        && run_shape(context, shape, &call, reply)
+    {
+        return;
+    }
+    match engine.scripts.by_sha(sha) {
+        Some(script) => run(context, &script, &call, is_read_only, reply),
+        None => reply.error("NOSCRIPT No matching script. Please use EVAL."),
+    }
+}
+
+#[inline]
+fn by_text(
+    context: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    is_read_only: bool,
+    reply: &mut Encoder<'_>,
+) {
+    let Some((call, text)) = split(args, reply) else {
+        return;
+    };
+    let engine = context.engine;
+    if !is_read_only
+        && let Some(shape) = engine.scripts.shape_by_text(text)
+        && run_shape(context, shape, &call, reply)
+    {
+        return;
+    }
+    match engine.scripts.by_text(text) {
+        Ok(script) => run(context, &script, &call, is_read_only, reply),
+        Err(error) => reply.error_bytes(&error),
+    }
+}
+
+/// Splits `EVAL script numkeys key... arg...`; replies the error when the count is wrong.
+#[inline]
+fn split<'a, 'b>(
+    args: &'a [&'b [u8]],
+    reply: &mut Encoder<'_>,
+) -> Option<(Call<'a, 'b>, &'b [u8])> {
+    let [_, script, count, rest @ ..] = args else {
+        return None;
+    };
+    let error = match integer::parse(count).map(usize::try_from) {
+        Some(Ok(count)) => match rest.split_at_checked(count) {
+            Some((keys, argv)) => return Some((Call { keys, argv }, *script)),
+            None => "ERR Number of keys can't be greater than number of args",
+        },
+        Some(Err(_)) => "ERR Number of keys can't be negative",
+        None => refusal::NOT_AN_INTEGER,
+    };
+    reply.error(error);
+    None
+}
+
+/// Runs a shape as one table operation; `false` when the call is not the plain case (too few arguments, a TTL
+/// that is not a positive number) and the evaluator has to find out what it means.
+#[inline]
+fn run_shape(
+    context: &mut Context<'_, '_>,
+    shape: Shape,
+    call: &Call<'_, '_>,
+    reply: &mut Encoder<'_>,
+) -> bool {
+    let (Some(key), Some(token)) = (call.keys.first(), call.argv.first()) else {
+        return false;
+    };
+    match shape {
+        Shape::Release {
+            held,
+            mismatch,
+            absent,
+        } => {
+            context.space.lock_one(context.session.db, key);
+            let probe = context.probe(key);
+            let outcome = match context.lock(&probe) {
+                Some(lock) if lock.value == *token => {
+                    context.remove(probe);
+                    held
+                }
+                Some(_) => mismatch,
+                None => absent,
+            };
+            answer(outcome, reply);
+        }
+        Shape::Extend {
+            unit,
+            held,
+            mismatch,
+            absent,
+        } => {
+            let Some(ttl_ms) = call.argv.get(1).and_then(|ttl| ttl_millis(unit, ttl)) else {
+                return false;
+            };
+            context.space.lock_one(context.session.db, key);
+            let probe = context.probe(key);
+            let outcome = match context.lock(&probe) {
+                Some(lock) if lock.value == *token => {
+                    let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
+                    context.set_deadline(&probe, deadline);
+                    held
+                }
+                Some(_) => mismatch,
+                None => absent,
+            };
+            answer(outcome, reply);
+        }
+        // Creating a key may be refused for want of memory, and how that reads is the evaluator's to know.
+        Shape::Acquire { .. } => return false,
+    }
+    true
+}
+
+/// A TTL that needs no second look: positive and far from overflow.
+#[inline]
+fn ttl_millis(unit: Unit, ttl: &[u8]) -> Option<i64> {
+    let ttl = integer::parse(ttl).filter(|ttl| (1..=PLAIN_TTL_MAX).contains(ttl))?;
+    Some(match unit {
+        Unit::Millis => ttl,
+        Unit::Seconds => ttl * 1000,
+    })
+}
+
+#[inline]
+fn answer(answer: Answer, reply: &mut Encoder<'_>) {
+    match answer {
+        Answer::Integer(n) => reply.integer(n),
+        Answer::Nil => reply.null(),
+    }
+}
+
+/// Runs a script in the evaluator.
+fn run(
+    context: &mut Context<'_, '_>,
+    script: &Arc<Script>,
+    call: &Call<'_, '_>,
+    is_read_only: bool,
+    reply: &mut Encoder<'_>,
+) {
+    context.space.lock_all();
+    // A script that says nothing about memory is refused when one of its commands needs some; one with a `#!` line
+    // but without allow-oom is refused at once.
+    if script.needs_memory_first() && context.engine.is_out_of_memory(context.space) {
+        return reply.error(refusal::OOM);
+    }
+    let mut caller = ScriptCaller {
+        context,
+        is_read_only,
+    };
+    let result = match &script.body {
+        Body::Native(program) if is_read_only => {
+            program.run_read_only(call.keys, call.argv, &mut caller)
+        }
+        Body::Native(program) => program.run(call.keys, call.argv, &mut caller),
+        Body::Fallback(program) => program.run(call.keys, call.argv, &mut caller),
+    };
+    match result {
+        Ok(value) => write_value(&value, reply),
+        Err(error) => reply.error_bytes(&error.reply(&script.sha.to_hex())),
+    }
+}
+
+fn write_value(value: &Value, reply: &mut Encoder<'_>) {
+    match value {
+        Value::Nil => reply.null(),
+        Value::Integer(n) => reply.integer(*n),
+        Value::Bulk(bytes) => reply.bulk(bytes),
+        Value::Status(text) => reply.simple(&String::from_utf8_lossy(text)),
+        Value::Error(text) => reply.error_bytes(text),
+        Value::Array(items) => {
+            reply.array(items.len());
+            items.iter().for_each(|item| write_value(item, reply));
+        }
+    }
+}
+
+/// Commands as a script calls them.
+struct ScriptCaller<'x, 'c, 'k> {
+    context: &'x mut Context<'c, 'k>,
+    is_read_only: bool,
+}
+
+impl Caller for ScriptCaller<'_, '_, '_> {
+    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
+        let engine = self.context.engine;
+        let mut encoder = Encoder::new(reply, Protocol::Resp2);
+        let Some((_, spec)) = args.first().and_then(|name| engine.commands.find(name)) else {
+            return encoder.error("ERR Unknown Redis command called from script");
+        };
+        let refusal = if !spec.accepts(args.len()) {
+            Some("ERR Wrong number of args calling Redis command from script")
+        } else if spec.flags.has(Flags::NOSCRIPT) {
+            Some("ERR This Redis command is not allowed from script")
+        } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
+            Some("ERR Write commands are not allowed from read-only scripts.")
+        } else if spec.flags.has(Flags::DENYOOM) && engine.is_out_of_memory(self.context.space) {
+            Some(refusal::OOM)
+        } else {
+            None
+        };
+        match refusal {
+            Some(refusal) => encoder.error(refusal),
+            None => (spec.run)(self.context, args, &mut encoder),
+        }
+    }
+}
+
+fn script(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(sub) = args.get(1) else { return };
+    let scripts = &context.engine.scripts;
+    match (
+        sub.to_ascii_lowercase().as_slice(),
+        args.get(2..).unwrap_or_default(),
+    ) {
+        (b"load", [text]) => match scripts.load(text) {
+            Ok(sha) => reply.bulk(&sha.to_hex()),
+            Err(error) => reply.error_bytes(&error),
+        },
+        (b"exists", shas @ [_, ..]) => {
+            reply.array(shas.len());
+            shas.iter()
+                .for_each(|sha| reply.integer(i64::from(scripts.by_sha(sha).is_some())));
+        }
+        (b"flush", []) => {
+            scripts.flush();
+            reply.ok();
+        }
+        (b"flush", [mode]) => {
+            if mode.eq_ignore_ascii_case(b"sync") || mode.eq_ignore_ascii_case(b"async") {
+                scripts.flush();
+                reply.ok();
+            } else {
+                reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+            }
+        }
+        (b"kill", []) => reply.error("NOTBUSY No scripts in execution right now."),
+        (b"help", []) => {
+            reply.array(HELP.len());
+            HELP.iter().for_each(|line| reply.simple(line));
+        }
+        (b"load", _) => refusal::wrong_arity(reply, "script|load"),
+        (b"exists", _) => refusal::wrong_arity(reply, "script|exists"),
+        (b"flush", _) => refusal::wrong_arity(reply, "script|flush"),
+        (b"kill", _) => refusal::wrong_arity(reply, "script|kill"),
+        (b"help", _) => refusal::wrong_arity(reply, "script|help"),
+        _ => refusal::unknown_subcommand(reply, "script", sub),
+    }
+}
+
+/// TTLs up to here, in either unit, take the short way: 2^43 ms is 278 years.
+const PLAIN_TTL_MAX: i64 = 1 << 43;
+
+const HELP: [&str; 9] = [
+    "SCRIPT <subcommand> [<arg> ...]. Subcommands are:",
+    "EXISTS <sha1> [<sha1> ...]",
+    "    Tell which scripts this node can run by their SHA1.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Forget the scripts that clients sent. Scripts of known lock libraries stay.",
+    "KILL",
+    "    Always refused: scripts end by their step budget.",
+    "LOAD <script>",
+    "    Keep a script and tell its SHA1.",
+];
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "eval",
+        arity: -3,
+        flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
+        keys: Keys::Own,
+        run: eval,
+        summary: "Runs a lock script given by its text.",
+        group: "scripting",
+        since: "2.6.0",
+    },
+    Spec {
+        name: "evalsha",
+        arity: -3,
+        flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
+        keys: Keys::Own,
+        run: evalsha,
+        summary: "Runs a lock script given by its SHA1.",
+        group: "scripting",
+        since: "2.6.0",
+    },
+    Spec {
+        name: "eval_ro",
+        arity: -3,
+        flags: Flags::NOSCRIPT.and(Flags::READONLY),
+        keys: Keys::Own,
+        run: eval_ro,
+        summary: "Runs a script given by its text that may only read.",
+        group: "scripting",
+        since: "7.0.0",
+    },
+    Spec {
+        name: "evalsha_ro",
+        arity: -3,
+        flags: Flags::NOSCRIPT.and(Flags::READONLY),
+        keys: Keys::Own,
+        run: evalsha_ro,
+        summary: "Runs a script given by its SHA1 that may only read.",
+        group: "scripting",
+        since: "7.0.0",
+    },
+    Spec {
+        name: "script",
+        arity: -2,
+        flags: Flags::NOSCRIPT,
+        keys: Keys::None,
+        run: script,
+        summary: "Loads, finds and forgets scripts.",
+        group: "scripting",
+        since: "2.6.0",
+    },
+];

@@ -1,0 +1,257 @@
+//! SET, which acquires a lock and extends it, and its older forms SETNX, SETEX, PSETEX and GETSET.
+
+use locknode_resp::Encoder;
+
+use super::condition::{Condition, InvalidDigest};
+use super::lifetime::{Lifetime, Unit};
+use super::option_word::OptionWord;
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use crate::context::Context;
+use crate::shard::Probe;
+use crate::time::Deadline;
+
+/// The options of one SET.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options<'a> {
+    when: When<'a>,
+    lifetime: Lifetime<'a>,
+    /// GET: reply the value that the key had.
+    wants_old: bool,
+}
+
+/// On what SET depends.
+#[derive(Clone, Copy, Debug, Default)]
+enum When<'a> {
+    #[default]
+    Always,
+    /// NX.
+    Missing,
+    /// XX.
+    Present,
+    /// IFEQ, IFNE, IFDEQ, IFDNE.
+    Value(Condition<'a>),
+}
+
+impl<'a> Options<'a> {
+    /// The options that the words spell; `None` is a syntax error.
+    #[inline]
+    fn parse(mut words: &[&'a [u8]]) -> Option<Self> {
+        let mut options = Self::default();
+        while let Some((word, rest)) = words.split_first() {
+            let word = OptionWord::of(word)?;
+            words = match word {
+                OptionWord::Nx if matches!(options.when, When::Always | When::Missing) => {
+                    options.when = When::Missing;
+                    rest
+                }
+                OptionWord::Xx if matches!(options.when, When::Always | When::Present) => {
+                    options.when = When::Present;
+                    rest
+                }
+                OptionWord::Nx | OptionWord::Xx | OptionWord::Persist => return None,
+                OptionWord::Get => {
+                    options.wants_old = true;
+                    rest
+                }
+                OptionWord::IfEq | OptionWord::IfNe | OptionWord::IfDeq | OptionWord::IfDne => {
+                    let (operand, rest) = rest.split_first()?;
+                    let condition = Condition::of(word, operand)?;
+                    match options.when {
+                        When::Always => {}
+                        When::Value(earlier) if earlier.is_like(condition) => {}
+                        _ => return None,
+                    }
+                    options.when = When::Value(condition);
+                    rest
+                }
+                _ => options.lifetime.take(word, rest)?,
+            };
+        }
+        Some(options)
+    }
+}
+
+impl When<'_> {
+    /// Whether the key, as the probe found it, allows the write.
+    #[inline]
+    fn allows(self, context: &mut Context<'_, '_>, probe: &Probe) -> Result<bool, InvalidDigest> {
+        match self {
+            Self::Always => Ok(true),
+            Self::Missing => Ok(!probe.is_live()),
+            Self::Present => Ok(probe.is_live()),
+            Self::Value(condition) => match context.value(probe) {
+                Some(value) => condition.holds(value),
+                None => Ok(condition.holds_for_missing()),
+            },
+        }
+    }
+}
+
+fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, value, words @ ..] = args else {
+        return;
+    };
+    let Some(options) = Options::parse(words) else {
+        return refusal::syntax(reply);
+    };
+    let mut deadline = Some(Deadline::NEVER);
+    if let Lifetime::Ends { unit, number } = options.lifetime {
+        deadline = match unit.deadline(number, context.moment) {
+            Ok(deadline) => deadline,
+            Err(invalid) => return invalid.refuse(reply, "set"),
+        };
+    }
+    if refusal::too_long(reply, key, value) {
+        return;
+    }
+    let probe = if options.wants_old {
+        context.probe_read(key)
+    } else {
+        context.probe(key)
+    };
+    match options.when.allows(context, &probe) {
+        Ok(true) => {}
+        Ok(false) if options.wants_old => return reply_old(context, &probe, reply),
+        Ok(false) => return reply.null(),
+        Err(invalid) => return invalid.refuse(reply),
+    }
+    if options.wants_old {
+        reply_old(context, &probe, reply);
+    } else {
+        reply.ok();
+    }
+    if options.lifetime == Lifetime::Keep {
+        deadline = context.deadline(&probe).or(deadline);
+    }
+    write(context, probe, key, value, deadline);
+}
+
+/// Writes the key. A deadline that has passed already (`None`) leaves the key missing, as it would be found.
+#[inline]
+pub(super) fn write(
+    context: &mut Context<'_, '_>,
+    probe: Probe,
+    key: &[u8],
+    value: &[u8],
+    deadline: Option<Deadline>,
+) {
+    match deadline {
+        Some(deadline) => context.put(probe, key, value, deadline),
+        None => {
+            context.remove(probe);
+        }
+    }
+}
+
+fn setnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, value] = args else { return };
+    if refusal::too_long(reply, key, value) {
+        return;
+    }
+    let probe = context.probe(key);
+    let is_missing = !probe.is_live();
+    if is_missing {
+        context.put(probe, key, value, Deadline::NEVER);
+    }
+    reply.integer(i64::from(is_missing));
+}
+
+fn setex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    set_with_ttl(context, args, reply, Unit::Seconds, "setex");
+}
+
+fn psetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    set_with_ttl(context, args, reply, Unit::Millis, "psetex");
+}
+
+fn set_with_ttl(
+    context: &mut Context<'_, '_>,
+    args: &[&[u8]],
+    reply: &mut Encoder<'_>,
+    unit: Unit,
+    name: &str,
+) {
+    let [_, key, ttl, value] = args else { return };
+    let deadline = match unit.deadline(ttl, context.moment) {
+        Ok(deadline) => deadline,
+        Err(invalid) => return invalid.refuse(reply, name),
+    };
+    if refusal::too_long(reply, key, value) {
+        return;
+    }
+    let probe = context.probe(key);
+    write(context, probe, key, value, deadline);
+    reply.ok();
+}
+
+fn getset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, value] = args else { return };
+    if refusal::too_long(reply, key, value) {
+        return;
+    }
+    let probe = context.probe_read(key);
+    reply_old(context, &probe, reply);
+    context.put(probe, key, value, Deadline::NEVER);
+}
+
+fn reply_old(context: &mut Context<'_, '_>, probe: &Probe, reply: &mut Encoder<'_>) {
+    match context.value(probe) {
+        Some(value) => reply.bulk(value),
+        None => reply.null(),
+    }
+}
+
+const WRITE: Spec = Spec {
+    name: "",
+    arity: 3,
+    flags: Flags::WRITE.and(Flags::DENYOOM),
+    keys: Keys::One,
+    run: set,
+    summary: "",
+    group: "string",
+    since: "",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "set",
+        arity: -3,
+        summary: "Holds a token under a key, on conditions, for a time.",
+        since: "1.0.0",
+        ..WRITE
+    },
+    Spec {
+        name: "setnx",
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
+        run: setnx,
+        summary: "Holds a token under a key that is not held, without a deadline.",
+        since: "1.0.0",
+        ..WRITE
+    },
+    Spec {
+        name: "setex",
+        arity: 4,
+        run: setex,
+        summary: "Holds a token under a key for a number of seconds.",
+        since: "2.0.0",
+        ..WRITE
+    },
+    Spec {
+        name: "psetex",
+        arity: 4,
+        run: psetex,
+        summary: "Holds a token under a key for a number of milliseconds.",
+        since: "2.6.0",
+        ..WRITE
+    },
+    Spec {
+        name: "getset",
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
+        run: getset,
+        summary: "Holds a token under a key and replies the one held before.",
+        since: "1.0.0",
+        ..WRITE
+    },
+];

@@ -1,0 +1,392 @@
+//! The node as a state machine: requests in, reply bytes out, time as an argument.
+//!
+//! ```text
+//!              args (borrowed)        Moment
+//!                    |                  |
+//!   Session ---> Batch::execute  <-- Engine::batch      Engine::sweep <-- Moment
+//!                    |                                       |
+//!              reply bytes + Flow                       ended locks reclaimed
+//! ```
+//!
+//! The engine does no input or output, reads no clock and starts nothing: the same engine runs under the server
+//! and under a simulator.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use locknode_resp::{Encoder, Limits};
+
+use crate::client::{Clients, Peer};
+use crate::command::{CommandId, Commands, Flags, Keys, Spec, refusal};
+use crate::context::{Context, Flow};
+use crate::counters::Counters;
+use crate::host::{Host, NoHost};
+use crate::keyspace::{Keyspace, Space};
+use crate::pause::Pause;
+use crate::script::ScriptFallback;
+use crate::scripts::Scripts;
+use crate::session::{ReplyMode, Session};
+use crate::settings::{Options, Settings};
+use crate::shard::Swept;
+use crate::time::{Moment, Time};
+
+/// What an engine is made from.
+#[derive(Debug)]
+pub struct EngineConfig {
+    /// The options a client can see and change.
+    pub options: Options,
+    /// Shards of the lock table: 1 for one thread, 64 for several.
+    pub shards: usize,
+    /// Seeds the hash of keys. Secret and different for every start, except in a simulation.
+    pub hash_seed: u64,
+    /// Forty hexadecimal digits that name this run of the node in INFO; different for every start.
+    pub run_id: String,
+    /// What INFO tells about the process.
+    pub host: Box<dyn Host>,
+    /// Compiles the scripts that have no native form; without it they are refused with the reason.
+    pub script_fallback: Option<Box<dyn ScriptFallback>>,
+}
+
+impl EngineConfig {
+    /// One shard, default options, a host that knows nothing.
+    pub fn new(hash_seed: u64, run_id: impl Into<String>) -> Self {
+        Self {
+            options: Options::default(),
+            shards: 1,
+            hash_seed,
+            run_id: run_id.into(),
+            host: Box::new(NoHost),
+            script_fallback: None,
+        }
+    }
+}
+
+/// One lock node.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) keyspace: Keyspace,
+    pub(crate) commands: Commands,
+    pub(crate) settings: Settings,
+    pub(crate) clients: Clients,
+    pub(crate) counters: Counters,
+    pub(crate) pause: Pause,
+    pub(crate) host: Box<dyn Host>,
+    pub(crate) scripts: Scripts,
+    pub(crate) run_id: String,
+    pub(crate) started: Moment,
+    sweep_shard: AtomicU64,
+}
+
+/// Exclusive use of the engine's table for one readiness batch; hold it for no longer than that.
+#[derive(Debug)]
+pub struct Batch<'e> {
+    engine: &'e Engine,
+    space: Space<'e>,
+    moment: Moment,
+}
+
+impl Engine {
+    /// A node that starts empty at `started`.
+    pub fn new(config: EngineConfig, started: Moment) -> Self {
+        let commands = Commands::new();
+        Self {
+            keyspace: Keyspace::new(config.shards, config.hash_seed),
+            counters: Counters::new(commands.all().len()),
+            commands,
+            settings: Settings::new(config.options),
+            clients: Clients::default(),
+            pause: Pause::default(),
+            host: config.host,
+            scripts: Scripts::new(config.script_fallback),
+            run_id: config.run_id,
+            started,
+            sweep_shard: AtomicU64::new(0),
+        }
+    }
+
+    /// Enters a connection; `None` when `maxclients` are connected (send [`Engine::REFUSED_MAXCLIENTS`], close).
+    pub fn connect(&self, peer: Peer, now: Time) -> Option<Session> {
+        let clients_max = self.settings.read(|options| options.maxclients);
+        let Some(client) = self.clients.enter(peer, now, clients_max) else {
+            self.counters.note_rejected_connection();
+            return None;
+        };
+        Some(Session::new(client, !self.settings.has_password()))
+    }
+
+    /// Takes the table for one batch of commands at `moment`.
+    #[inline]
+    pub fn batch(&self, moment: Moment) -> Batch<'_> {
+        Batch {
+            engine: self,
+            space: self.keyspace.enter(),
+            moment,
+        }
+    }
+
+    /// Reclaims ended locks in one shard, looking at up to about `budget` slots (64 or more), and goes on to the
+    /// next shard when the pass over that one is done. Locks that have ended are invisible even if this is never
+    /// called; it only gives their memory back.
+    pub fn sweep(&self, now: Time, budget: usize) -> Swept {
+        if !self.settings.is_sweeping() {
+            return Swept {
+                finished_pass: true,
+                ..Swept::default()
+            };
+        }
+        let shard = usize::try_from(self.sweep_shard.load(Ordering::Relaxed)).unwrap_or(0);
+        let mut swept = self.keyspace.sweep(shard, now, budget);
+        if swept.finished_pass {
+            let next = (shard + 1) % self.keyspace.shard_count();
+            self.sweep_shard.store(next as u64, Ordering::Relaxed);
+            swept.finished_pass = next == 0;
+        }
+        swept
+    }
+
+    /// The instant before which [`Engine::sweep`] has nothing to do; `None` when no lock has a deadline or sweeping
+    /// is off.
+    pub fn next_deadline(&self) -> Option<Time> {
+        if !self.settings.is_sweeping() {
+            return None;
+        }
+        self.keyspace.earliest_deadline().as_time()
+    }
+
+    /// A copy of the options in force.
+    pub fn options(&self) -> Options {
+        self.settings.options()
+    }
+
+    /// What a connection's decoder allows.
+    pub fn limits(&self) -> Limits {
+        self.settings.limits()
+    }
+
+    /// When the pause that CLIENT PAUSE set ends, if one is in force at `now`.
+    pub fn pause_end(&self, now: Time) -> Option<Time> {
+        self.pause.end(now)
+    }
+
+    /// Closes connections that have been idle for longer than `timeout`; to be called about once a second.
+    pub fn close_idle(&self, now: Time) {
+        let timeout = self.settings.read(|options| options.timeout);
+        if timeout == 0 {
+            return;
+        }
+        for client in self.clients.all() {
+            if client.idle(now).as_secs() > timeout {
+                client.kill();
+            }
+        }
+    }
+
+    /// Wakes the task of every connection, so that it looks at what has changed.
+    pub fn wake_clients(&self) {
+        self.clients.wake_all();
+    }
+
+    /// A look at the node for people and metrics.
+    pub fn stats(&self) -> Stats {
+        let mut space = self.keyspace.enter();
+        space.lock_all();
+        let mut stats = Stats {
+            clients: self.clients.count(),
+            ..Stats::default()
+        };
+        stats.commands = self.counters.total_calls();
+        for shard in space.shards() {
+            stats.keys += (0..crate::shard::DATABASES)
+                .map(|db| shard.key_count(u8::try_from(db).unwrap_or(u8::MAX)))
+                .sum::<u64>();
+            stats.expired += shard.expired_count();
+        }
+        stats
+    }
+
+    /// What a driver sends to a connection beyond `maxclients` before it closes it.
+    pub const REFUSED_MAXCLIENTS: &'static [u8] = b"-ERR max number of clients reached\r\n";
+}
+
+/// A look at a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Keys held, those included that have ended and were not reclaimed yet.
+    pub keys: u64,
+    /// Locks that ended by their deadline and were reclaimed.
+    pub expired: u64,
+    /// Commands executed since the start.
+    pub commands: u64,
+    /// Clients connected.
+    pub clients: u64,
+}
+
+impl Batch<'_> {
+    /// Executes one command: `args[0]` is its name. Appends the reply to `out`. An empty `args` does nothing.
+    ///
+    /// The order in which a bad command is refused is Redis': unknown, arity, protected, not authenticated, paused,
+    /// out of memory, then what the command itself finds.
+    pub fn execute(&mut self, session: &mut Session, args: &[&[u8]], out: &mut Vec<u8>) -> Flow {
+        let Some(&name) = args.first() else {
+            return Flow::Continue;
+        };
+        let start = out.len();
+        let mode = session.reply_mode;
+        let flow = match self.engine.admit(session, name, args, self.moment.time) {
+            Ok((id, spec)) => self.run(session, id, spec, args, out),
+            Err(Refusal::Paused) => {
+                session.client.note_waiting();
+                return Flow::Paused;
+            }
+            Err(refusal) => {
+                self.engine
+                    .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
+                Flow::Continue
+            }
+        };
+        if flow == Flow::Paused {
+            return flow;
+        }
+        if out.get(start) == Some(&b'-') {
+            self.engine.counters.note_error(&out[start..]);
+        }
+        if mode != ReplyMode::On || session.reply_mode != ReplyMode::On {
+            drop_unwanted(mode, session, start, out);
+        }
+        flow
+    }
+
+    /// Notes the end of the batch in the client's record.
+    #[inline]
+    pub fn finish(self, session: &Session, commands: u64) {
+        session.client.note(self.moment.time, commands);
+    }
+
+    fn run(
+        &mut self,
+        session: &mut Session,
+        id: CommandId,
+        spec: &'static Spec,
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> Flow {
+        let start = out.len();
+        let mut reply = Encoder::new(out, session.protocol);
+        lock_keys(&mut self.space, session.db, spec.keys, args);
+        let mut flow = Flow::Continue;
+        if spec.flags.has(Flags::DENYOOM) && self.engine.is_out_of_memory(&self.space) {
+            reply.error(refusal::OOM);
+            self.engine.counters.note_rejected(id);
+        } else {
+            session.client.note_command(id);
+            let mut context = Context {
+                engine: self.engine,
+                session,
+                space: &mut self.space,
+                moment: self.moment,
+                flow,
+            };
+            (spec.run)(&mut context, args, &mut reply);
+            flow = context.flow;
+            let has_failed = out.get(start) == Some(&b'-');
+            self.engine.counters.note_call(id, has_failed);
+        }
+        self.space.unlock();
+        flow
+    }
+}
+
+/// Why a command was not run.
+#[derive(Debug)]
+enum Refusal {
+    Unknown,
+    Arity(CommandId, &'static Spec),
+    Protected(CommandId),
+    Unauthenticated(CommandId),
+    Paused,
+}
+
+impl Engine {
+    /// Everything that is decided before a command's keys are looked at, in Redis' order.
+    #[inline]
+    fn admit(
+        &self,
+        session: &Session,
+        name: &[u8],
+        args: &[&[u8]],
+        now: Time,
+    ) -> Result<(CommandId, &'static Spec), Refusal> {
+        let (id, spec) = self.commands.find(name).ok_or(Refusal::Unknown)?;
+        if !spec.accepts(args.len()) {
+            return Err(Refusal::Arity(id, spec));
+        }
+        if spec.flags.has(Flags::PROTECTED) && !self.settings.read(|o| o.enable_debug_command) {
+            return Err(Refusal::Protected(id));
+        }
+        if !session.is_authenticated
+            && !spec.flags.has(Flags::NO_AUTH)
+            && self.settings.has_password()
+        {
+            return Err(Refusal::Unauthenticated(id));
+        }
+        if self.pause.holds(now, spec.flags) {
+            return Err(Refusal::Paused);
+        }
+        Ok((id, spec))
+    }
+
+    #[cold]
+    fn refuse(&self, refusal: &Refusal, args: &[&[u8]], reply: &mut Encoder<'_>) {
+        let id = match refusal {
+            Refusal::Paused => return,
+            Refusal::Unknown => return refusal::unknown_command(reply, args),
+            Refusal::Arity(id, spec) => {
+                refusal::wrong_arity(reply, spec.name);
+                id
+            }
+            Refusal::Protected(id) => {
+                reply.error(refusal::DEBUG_DISABLED);
+                id
+            }
+            Refusal::Unauthenticated(id) => {
+                reply.error(refusal::NO_AUTH);
+                id
+            }
+        };
+        self.counters.note_rejected(*id);
+    }
+
+    /// Whether commands that may add locks are refused: `maxmemory` is reached or the table's addresses are used up.
+    #[inline]
+    pub(crate) fn is_out_of_memory(&self, space: &Space<'_>) -> bool {
+        let maxmemory = self.settings.maxmemory();
+        (maxmemory != 0 && space.used_bytes() > maxmemory) || space.is_full()
+    }
+}
+
+#[inline]
+fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) {
+    match keys {
+        Keys::None | Keys::Own => {}
+        Keys::One => {
+            if let Some(key) = args.get(1) {
+                space.lock_one(db, key);
+            }
+        }
+        Keys::All => space.lock_all(),
+        Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
+    }
+}
+
+/// CLIENT REPLY OFF drops every reply, CLIENT REPLY SKIP the reply of the next command only.
+#[cold]
+fn drop_unwanted(before: ReplyMode, session: &mut Session, start: usize, out: &mut Vec<u8>) {
+    match (before, session.reply_mode) {
+        // CLIENT REPLY ON and RESET answer.
+        (_, ReplyMode::On) => return,
+        (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
+        (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
+        (_, ReplyMode::Off | ReplyMode::SkipNext) => {}
+    }
+    out.truncate(start);
+}

@@ -1,0 +1,47 @@
+//! What only the surrounding process knows and INFO tells: its identity and what it costs.
+
+use std::fmt::Debug;
+
+/// Facts about the process around the engine. The engine asks when a client asks, never on the hot path.
+pub trait Host: Debug + Send + Sync {
+    /// A fresh look at the process.
+    fn facts(&self) -> HostFacts;
+}
+
+/// One look at the process; every field is shown in INFO under the name Redis gives it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct HostFacts {
+    /// Operating system, kernel and architecture, as `uname -srm` prints them.
+    pub os: String,
+    /// The process id.
+    pub process_id: u32,
+    /// The TCP port that the node listens on; 0 without one.
+    pub tcp_port: u16,
+    /// The addresses that the node listens on, separated by spaces, as CONFIG GET bind tells them.
+    pub bind: String,
+    /// The program's path; empty when unknown.
+    pub executable: String,
+    /// The configuration file; empty without one.
+    pub config_file: String,
+    /// Resident memory in bytes; 0 when unknown.
+    pub resident_bytes: u64,
+    /// User CPU time of the process in seconds.
+    pub cpu_user_seconds: f64,
+    /// System CPU time of the process in seconds.
+    pub cpu_system_seconds: f64,
+    /// Bytes read from clients.
+    pub net_input_bytes: u64,
+    /// Bytes written to clients.
+    pub net_output_bytes: u64,
+}
+
+/// A host that knows nothing, for simulations and tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {
+    fn facts(&self) -> HostFacts {
+        HostFacts::default()
+    }
+}

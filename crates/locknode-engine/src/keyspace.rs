@@ -1,0 +1,238 @@
+//! The lock table of a node: shards behind mutexes, and the rules for locking them.
+//!
+//! A driver with one thread uses one shard and holds it for a whole batch of commands; a driver with several uses
+//! many and holds each for one command. Commands on several keys lock their shards in index order, so that no two
+//! commands wait for each other.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::quality::FixedState;
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use crate::shard::{DATABASES, Shard, Swept};
+use crate::time::{Deadline, Time};
+
+/// The hash of a key within its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyHash(u64);
+
+/// Hashes keys with a seed of the node's own, so that nobody outside can choose colliding keys.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyHasher(FixedState);
+
+/// All shards of a node.
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    shards: Box<[Padded]>,
+    hasher: KeyHasher,
+    tables_per_shard: usize,
+}
+
+/// The shards that the running command has locked.
+#[derive(Debug)]
+pub(crate) struct Space<'k> {
+    keyspace: &'k Keyspace,
+    /// The only shard, held for the whole batch.
+    whole: Option<MutexGuard<'k, Shard>>,
+    /// Shards held for one command, in index order.
+    held: SmallVec<[(usize, MutexGuard<'k, Shard>); 4]>,
+}
+
+impl KeyHash {
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The sub-table, out of `tables` (a power of two). The index uses the low bits and the top seven itself.
+    pub(crate) const fn table(self, tables: usize) -> usize {
+        (self.0 >> 44) as usize & (tables - 1)
+    }
+
+    const fn shard(self, shards: usize) -> usize {
+        (self.0 >> 32) as usize & (shards - 1)
+    }
+}
+
+impl KeyHasher {
+    fn new(seed: u64) -> Self {
+        Self(FixedState::with_seed(seed))
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, db: u8, key: &[u8]) -> KeyHash {
+        let mut hasher = self.0.build_hasher();
+        hasher.write(key);
+        // Database 0 adds nothing; the others take another odd multiple each.
+        KeyHash(hasher.finish() ^ u64::from(db).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+impl Keyspace {
+    /// `shards` is rounded up to a power of two within 1 to [`SHARDS_MAX`].
+    pub(crate) fn new(shards: usize, seed: u64) -> Self {
+        let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let hasher = KeyHasher::new(seed);
+        let tables_per_shard = TABLES / shards;
+        Self {
+            shards: (0..shards)
+                .map(|_| Padded(Mutex::new(Shard::new(tables_per_shard, hasher.clone()))))
+                .collect(),
+            hasher,
+            tables_per_shard,
+        }
+    }
+
+    /// Access for one batch of commands.
+    pub(crate) fn enter(&self) -> Space<'_> {
+        let whole = match &*self.shards {
+            [only] => Some(only.0.lock()),
+            _ => None,
+        };
+        Space {
+            keyspace: self,
+            whole,
+            held: SmallVec::new(),
+        }
+    }
+
+    /// Reclaims ended locks in one shard.
+    pub(crate) fn sweep(&self, shard: usize, now: Time, budget: usize) -> Swept {
+        self.shards
+            .get(shard)
+            .map_or_else(Swept::default, |shard| shard.0.lock().sweep(now, budget))
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Not later than the earliest deadline of any lock; locks one shard after the other.
+    pub(crate) fn earliest_deadline(&self) -> Deadline {
+        let earliest = self
+            .shards
+            .iter()
+            .map(|shard| shard.0.lock().earliest_deadline());
+        earliest.min().unwrap_or(Deadline::NEVER)
+    }
+}
+
+impl<'k> Space<'k> {
+    #[inline]
+    pub(crate) fn hash(&self, db: u8, key: &[u8]) -> KeyHash {
+        self.keyspace.hasher.hash(db, key)
+    }
+
+    /// Locks the shard of one key for this command.
+    #[inline]
+    pub(crate) fn lock_one(&mut self, db: u8, key: &[u8]) {
+        if self.whole.is_none() {
+            let index = self.hash(db, key).shard(self.keyspace.shards.len());
+            debug_assert!(self.held.is_empty(), "a command locks once");
+            self.held
+                .push((index, self.keyspace.shards[index].0.lock()));
+        }
+    }
+
+    /// Locks the shards of several keys for this command, in index order.
+    pub(crate) fn lock_many<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>) {
+        if self.whole.is_some() {
+            return;
+        }
+        debug_assert!(self.held.is_empty(), "a command locks once");
+        let shards = self.keyspace.shards.len();
+        let mut needed = [false; SHARDS_MAX];
+        for key in keys {
+            needed[self.hash(db, key).shard(shards)] = true;
+        }
+        self.lock_where(|index| needed[index]);
+    }
+
+    /// Locks every shard for this command.
+    pub(crate) fn lock_all(&mut self) {
+        if self.whole.is_none() {
+            debug_assert!(self.held.is_empty(), "a command locks once");
+            self.lock_where(|_| true);
+        }
+    }
+
+    /// Ends the command's hold.
+    #[inline]
+    pub(crate) fn unlock(&mut self) {
+        if self.whole.is_none() {
+            self.held.clear();
+        }
+    }
+
+    /// The shard of a key, which the command has locked.
+    #[inline]
+    pub(crate) fn shard_of(&mut self, hash: KeyHash) -> &mut Shard {
+        if let Some(whole) = &mut self.whole {
+            return whole;
+        }
+        let index = hash.shard(self.keyspace.shards.len());
+        match self.held.iter_mut().position(|(held, _)| *held == index) {
+            Some(position) => &mut self.held[position].1,
+            None => unreachable!("a command locks the shards of its keys before it runs"),
+        }
+    }
+
+    /// Every locked shard; all of them after [`Space::lock_all`].
+    pub(crate) fn shards(&mut self) -> impl Iterator<Item = &mut Shard> {
+        let whole = self.whole.as_deref_mut().into_iter();
+        whole.chain(self.held.iter_mut().map(|(_, guard)| &mut **guard))
+    }
+
+    /// Sub-tables per shard.
+    pub(crate) const fn tables_per_shard(&self) -> usize {
+        self.keyspace.tables_per_shard
+    }
+
+    /// Keys in a database; needs [`Space::lock_all`].
+    pub(crate) fn key_count(&mut self, db: u8) -> u64 {
+        self.shards().map(|shard| shard.key_count(db)).sum()
+    }
+
+    /// Bytes in use as seen from the locked shards: exact with one shard, extrapolated from one otherwise.
+    #[inline]
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let (shard, scale) = match (&self.whole, self.held.first()) {
+            (Some(whole), _) => (&**whole, 1),
+            (None, Some((_, held))) => (&**held, self.keyspace.shards.len() as u64),
+            (None, None) => return BASE_BYTES,
+        };
+        BASE_BYTES + shard.used_bytes() * scale
+    }
+
+    /// Whether a locked shard can take no further key.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.whole.as_ref().is_some_and(|shard| shard.is_full())
+            || self.held.iter().any(|(_, shard)| shard.is_full())
+    }
+
+    fn lock_where(&mut self, wanted: impl Fn(usize) -> bool) {
+        for (index, shard) in self.keyspace.shards.iter().enumerate() {
+            if wanted(index) {
+                self.held.push((index, shard.0.lock()));
+            }
+        }
+    }
+}
+
+/// A shard alone on its cache lines, so that threads on neighbouring shards do not slow each other down.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Padded(Mutex<Shard>);
+
+/// Sub-tables per node. At 8 million locks each holds 2,000, which rehash in well under a millisecond.
+const TABLES: usize = 4096;
+
+/// Shards per node at most: well above any count of threads that one table can feed.
+pub(crate) const SHARDS_MAX: usize = 64;
+
+/// What an empty node uses: the sub-tables' headers.
+const BASE_BYTES: u64 = (TABLES * 32) as u64;
+
+const _: () = assert!(TABLES.is_multiple_of(SHARDS_MAX));
+const _: () = assert!(DATABASES <= 256);

@@ -1,0 +1,51 @@
+//! A lock node as a pure state machine: the lock table, expiry, the commands and the scripts.
+//!
+//! This crate has no sockets, threads, clocks or randomness. A driver (the tokio server in `locknode`, a simulator,
+//! a test) gives it requests and the time, and sends on the reply bytes it gets back.
+//!
+//! ```
+//! use locknode_engine::{Engine, EngineConfig, Moment, Peer, Time};
+//!
+//! let now = Moment::default();
+//! let engine = Engine::new(EngineConfig::new(7, "run"), now);
+//! let mut session = engine.connect(Peer::default(), now.time).expect("room for a client");
+//!
+//! let mut out = Vec::new();
+//! let mut batch = engine.batch(now);
+//! batch.execute(&mut session, &[b"SET", b"invoice:7", b"token-a", b"NX", b"PX", b"30000"], &mut out);
+//! batch.execute(&mut session, &[b"SET", b"invoice:7", b"token-b", b"NX", b"PX", b"30000"], &mut out);
+//! batch.finish(&session, 2);
+//! assert_eq!(out, b"+OK\r\n$-1\r\n");
+//!
+//! // One tick after the TTL the lock is gone, swept or not.
+//! let later = Moment { time: Time::from_millis(30_001), ..now };
+//! out.clear();
+//! engine.batch(later).execute(&mut session, &[b"EXISTS", b"invoice:7"], &mut out);
+//! assert_eq!(out, b":0\r\n");
+//! ```
+
+mod client;
+mod command;
+mod context;
+mod counters;
+mod engine;
+mod host;
+mod keyspace;
+mod pause;
+mod script;
+mod scripts;
+mod session;
+mod settings;
+mod shard;
+mod slab;
+mod time;
+
+pub use client::{Client, Peer};
+pub use context::Flow;
+pub use engine::{Batch, Engine, EngineConfig, Stats};
+pub use host::{Host, HostFacts, NoHost};
+pub use script::{Caller, FallbackProgram, ScriptError, ScriptFallback, Value};
+pub use session::Session;
+pub use settings::Options;
+pub use shard::{DATABASES, Swept};
+pub use time::{Deadline, Moment, Time, WallTime};

@@ -1,0 +1,178 @@
+//! What can go wrong with a script: before it runs and while it runs.
+//!
+//! The texts are those of Redis and Lua wherever there is one, since scripts and their users match on
+//! them. Only an unsupported construct has a text of our own.
+
+use std::fmt;
+
+/// Why a script could not be compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CompileError {
+    kind: CompileErrorKind,
+    text: Vec<u8>,
+}
+
+/// The kinds of [`CompileError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum CompileErrorKind {
+    /// The text is not Lua 5.1; no other implementation would take it either.
+    Syntax,
+    /// The `#!` line is wrong.
+    Shebang,
+    /// The text may be right but uses something outside the native subset.
+    Unsupported,
+}
+
+impl CompileError {
+    pub(super) fn syntax(line: u32, what: &str, near: Option<&[u8]>) -> Self {
+        let mut text = format!("user_script:{line}: {what}").into_bytes();
+        if let Some(near) = near {
+            text.extend_from_slice(b" near '");
+            text.extend_from_slice(near);
+            text.push(b'\'');
+        }
+        Self {
+            kind: CompileErrorKind::Syntax,
+            text,
+        }
+    }
+
+    pub(super) fn shebang(text: Vec<u8>) -> Self {
+        Self {
+            kind: CompileErrorKind::Shebang,
+            text,
+        }
+    }
+
+    /// `construct` names what is not supported, as a user would write it.
+    pub(super) fn unsupported(construct: &str, line: u32) -> Self {
+        let text = format!("{construct} at line {line}").into_bytes();
+        Self {
+            kind: CompileErrorKind::Unsupported,
+            text,
+        }
+    }
+
+    /// What kind of error this is.
+    #[must_use]
+    pub(crate) fn kind(&self) -> CompileErrorKind {
+        self.kind
+    }
+
+    /// The text of the error reply, with its code and without the leading `-`.
+    #[must_use]
+    pub(crate) fn reply(&self) -> Vec<u8> {
+        let prefix: &[u8] = match self.kind {
+            CompileErrorKind::Syntax => b"ERR Error compiling script (new function): ",
+            CompileErrorKind::Shebang => b"ERR ",
+            CompileErrorKind::Unsupported => b"ERR This node runs lock scripts only, it has no ",
+        };
+        one_line(&[prefix, &self.text].concat())
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.text))
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// Why a running script stopped without a result. What it wrote before stays written, as on Redis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    message: Vec<u8>,
+    line: u32,
+}
+
+impl ScriptError {
+    /// `message` starts with an error code; `line` is counted from 1.
+    #[must_use]
+    pub fn new(message: Vec<u8>, line: u32) -> Self {
+        Self {
+            message: one_line(&message),
+            line,
+        }
+    }
+
+    /// An error that Lua itself raises, with the position in its text.
+    pub(super) fn lua(line: u32, what: &str) -> Self {
+        Self::new(format!("ERR user_script:{line}: {what}").into_bytes(), line)
+    }
+
+    /// The error's code and text.
+    #[must_use]
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// The line of the script that raised the error, counted from 1.
+    #[must_use]
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The text of the error reply without the leading `-`: the message, then which script and line.
+    #[must_use]
+    pub fn reply(&self, sha1_hex: &[u8]) -> Vec<u8> {
+        let mut text = self.message.clone();
+        text.extend_from_slice(b" script: ");
+        text.extend_from_slice(sha1_hex);
+        text.extend_from_slice(format!(", on @user_script:{}.", self.line).as_bytes());
+        text
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.message))
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// An error or status reply is one line, so line ends inside become spaces, one for each byte.
+pub(super) fn one_line(text: &[u8]) -> Vec<u8> {
+    text.iter()
+        .map(|&byte| {
+            if matches!(byte, b'\r' | b'\n') {
+                b' '
+            } else {
+                byte
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_time_error_names_the_script_and_the_line() {
+        let error = ScriptError::lua(3, "attempt to index a nil value");
+        assert_eq!(
+            error.reply(b"abc"),
+            b"ERR user_script:3: attempt to index a nil value script: abc, on @user_script:3."
+        );
+    }
+
+    #[test]
+    fn error_replies_stay_on_one_line() {
+        assert_eq!(
+            ScriptError::new(b"ERR a\r\nb".to_vec(), 1).message(),
+            b"ERR a  b"
+        );
+    }
+
+    #[test]
+    fn an_unsupported_construct_is_named_in_the_reply() {
+        let error = CompileError::unsupported("string.format", 3);
+        assert_eq!(
+            error.reply(),
+            b"ERR This node runs lock scripts only, it has no string.format at line 3"
+        );
+    }
+}

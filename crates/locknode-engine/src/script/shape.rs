@@ -1,0 +1,220 @@
+//! Recognises the hot shapes of lock scripts by what they do.
+//!
+//! A candidate is run on symbols instead of values, once for each state that its key can be in: absent,
+//! holding the caller's token, holding another one. If the script does nothing but what a shape does,
+//! in every state, it is that shape, however it is written. Anything that the symbols can't decide (a
+//! loop, another key, an argument compared with a literal) means that there is no shape, and the
+//! evaluator runs the script as it stands.
+
+use crate::script::ast::Chunk;
+use crate::script::trial::{STATES, Symbol, Trial, Write};
+
+/// What a script does, when it is one of the operations that the engine has natively.
+///
+/// A shape holds for calls with at least one key and at least [`Shape::arguments`] arguments; the key is
+/// `KEYS[1]`, the token `ARGV[1]`, the TTL `ARGV[2]`. With fewer, or when the TTL is not a valid one, the
+/// script has to be run by [`Program::run`](crate::script::Program::run), which finds the exact error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Deletes the key if it holds the token.
+    Release {
+        /// The answer when the key held the token and is now deleted.
+        held: Answer,
+        /// The answer when the key holds something else.
+        mismatch: Answer,
+        /// The answer when there is no such key.
+        absent: Answer,
+    },
+    /// Sets a new TTL if the key holds the token.
+    Extend {
+        /// The unit of `ARGV[2]`.
+        unit: Unit,
+        /// The answer when the key held the token.
+        held: Answer,
+        /// The answer when the key holds something else.
+        mismatch: Answer,
+        /// The answer when there is no such key.
+        absent: Answer,
+    },
+    /// Sets the key to the token with a TTL if there is no such key: status `OK` or nil.
+    Acquire {
+        /// The unit of `ARGV[2]`.
+        unit: Unit,
+    },
+}
+
+/// What a shape answers in one case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// An integer reply.
+    Integer(i64),
+    /// The null reply.
+    Nil,
+}
+
+/// The unit of a TTL argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Whole seconds, as EX and EXPIRE take them.
+    Seconds,
+    /// Whole milliseconds, as PX and PEXPIRE take them.
+    Millis,
+}
+
+impl Shape {
+    /// How many arguments the shape needs.
+    #[must_use]
+    pub(crate) fn arguments(&self) -> usize {
+        match self {
+            Self::Release { .. } => 1,
+            Self::Extend { .. } | Self::Acquire { .. } => 2,
+        }
+    }
+}
+
+/// The shape of a script, if it has one.
+pub(super) fn recognise(chunk: &Chunk) -> Option<Shape> {
+    let [absent, own, foreign] = STATES.map(|state| Trial::run(chunk, state));
+    let (absent, own, foreign) = (absent?, own?, foreign?);
+    if let Some(Write::Acquire(unit)) = own.write {
+        let traces = [&absent, &own, &foreign];
+        let plain = traces.iter().all(|trace| {
+            trace.write == own.write && trace.answer == Symbol::SetReply && trace.arguments <= 2
+        });
+        return plain.then_some(Shape::Acquire { unit });
+    }
+    if absent.write.is_some() || foreign.write.is_some() {
+        return None;
+    }
+    let held = own.answer.answer()?;
+    let mismatch = foreign.answer.answer()?;
+    let absent_answer = absent.answer.answer()?;
+    let shape = match own.write? {
+        Write::Delete => Shape::Release {
+            held,
+            mismatch,
+            absent: absent_answer,
+        },
+        Write::Expire(unit) => Shape::Extend {
+            unit,
+            held,
+            mismatch,
+            absent: absent_answer,
+        },
+        Write::Acquire(_) => return None,
+    };
+    let used = own.arguments.max(absent.arguments).max(foreign.arguments);
+    (used <= shape.arguments()).then_some(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Program;
+
+    fn shape(source: &str) -> Option<Shape> {
+        Program::compile(source.as_bytes()).unwrap().shape()
+    }
+
+    fn release(mismatch: Answer, absent: Answer) -> Option<Shape> {
+        Some(Shape::Release {
+            held: Answer::Integer(1),
+            mismatch,
+            absent,
+        })
+    }
+
+    fn extend(unit: Unit, mismatch: Answer, absent: Answer) -> Option<Shape> {
+        Some(Shape::Extend {
+            unit,
+            held: Answer::Integer(1),
+            mismatch,
+            absent,
+        })
+    }
+
+    #[test]
+    fn releases_are_recognised_however_they_are_written() {
+        let zero = Answer::Integer(0);
+        let rows = [
+            (
+                "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
+                release(zero, zero),
+            ),
+            (
+                "if ARGV[1]==redis.call('GET',KEYS[1]) then return redis.call('UNLINK',KEYS[1]); end; return 0",
+                release(zero, zero),
+            ),
+            (
+                "local k=KEYS[1] local v=redis.call('get',k) if not v or v~=ARGV[1] then return 0 end redis.call('del',k) return 1",
+                release(zero, zero),
+            ),
+            (
+                "local v=redis.call('get',KEYS[1]) if v==ARGV[1] then return redis.call('del',KEYS[1]) elseif v==false then return -1 else return 0 end",
+                release(zero, Answer::Integer(-1)),
+            ),
+            (
+                "if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) return true end return false",
+                release(Answer::Nil, Answer::Nil),
+            ),
+            (
+                "if redis.call('exists',KEYS[1])==0 then return -1 end if redis.call('get',KEYS[1])~=ARGV[1] then return -2 end return redis.call('del',KEYS[1])",
+                release(Answer::Integer(-2), Answer::Integer(-1)),
+            ),
+        ];
+        for (source, want) in rows {
+            assert_eq!(shape(source), want, "{source}");
+        }
+    }
+
+    #[test]
+    fn extends_and_acquires_are_recognised() {
+        let zero = Answer::Integer(0);
+        let rows = [
+            (
+                "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end",
+                extend(Unit::Millis, zero, zero),
+            ),
+            (
+                "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) end return nil",
+                extend(Unit::Seconds, Answer::Nil, Answer::Nil),
+            ),
+            (
+                "return redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])",
+                Some(Shape::Acquire { unit: Unit::Millis }),
+            ),
+            (
+                "return server.call('set',KEYS[1],ARGV[1],'ex',ARGV[2],'nx')",
+                Some(Shape::Acquire {
+                    unit: Unit::Seconds,
+                }),
+            ),
+        ];
+        for (source, want) in rows {
+            assert_eq!(shape(source), want, "{source}");
+        }
+    }
+
+    #[test]
+    fn scripts_that_only_look_like_a_shape_have_none() {
+        let rows = [
+            "if redis.call('get',KEYS[1])==ARGV[2] then return redis.call('del',KEYS[1]) else return 0 end",
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[2]) else return 0 end",
+            "if redis.call('get',KEYS[1])~=ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
+            "if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) return redis.call('get',KEYS[1]) end return 0",
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 'no' end",
+            "if ARGV[1]=='root' then return redis.call('del',KEYS[1]) end return 0",
+            "if redis.call('get',KEYS[1])==ARGV[1] and ARGV[2]==ARGV[3] then return redis.call('del',KEYS[1]) end return 0",
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],5) else return 0 end",
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2],'GT') else return 0 end",
+            "return redis.call('del',KEYS[1])",
+            "return redis.call('set',KEYS[1],ARGV[1],'XX','PX',ARGV[2])",
+            "if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end return 0",
+            "while true do return redis.call('del',KEYS[1]) end",
+            "return 1",
+        ];
+        for source in rows {
+            assert_eq!(shape(source), None, "{source}");
+        }
+    }
+}

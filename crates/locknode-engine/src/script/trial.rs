@@ -1,0 +1,328 @@
+//! Runs a script on symbols instead of values, in one assumed state of its key.
+//!
+//! Only what lock scripts do with one key is understood; a trial gives up on anything else. That makes
+//! it sound: whatever the values behind the symbols are, the script does what the trial saw.
+
+use crate::script::ast::{
+    Block, Call, Callee, Chunk, Expression, Input, Operator, Statement, Target,
+};
+use crate::script::builtin::Builtin;
+use crate::script::number;
+use crate::script::shape::{Answer, Unit};
+
+/// What the key holds when the script starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Absent,
+    Own,
+    Foreign,
+}
+
+pub(super) const STATES: [State; 3] = [State::Absent, State::Own, State::Foreign];
+
+/// The one write of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Write {
+    Delete,
+    Expire(Unit),
+    Acquire(Unit),
+}
+
+/// A value of which only this much is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Symbol<'c> {
+    Nil,
+    False,
+    True,
+    Number(f64),
+    Text(&'c [u8]),
+    Key,
+    /// An argument, counted from 1. Argument 1 is the token.
+    Argument(usize),
+    /// A value that is not the token.
+    OtherToken,
+    /// The reply of a SET.
+    SetReply,
+}
+
+impl Symbol<'_> {
+    fn is_true(self) -> Option<bool> {
+        match self {
+            Self::Nil | Self::False => Some(false),
+            Self::SetReply => None,
+            _ => Some(true),
+        }
+    }
+
+    pub(super) fn answer(self) -> Option<Answer> {
+        match self {
+            Self::Nil | Self::False => Some(Answer::Nil),
+            Self::True => Some(Answer::Integer(1)),
+            Self::Number(value) => Some(Answer::Integer(number::integer(value))),
+            _ => None,
+        }
+    }
+}
+
+/// What a script did in one state.
+#[derive(Debug)]
+pub(super) struct Trace<'c> {
+    pub(super) write: Option<Write>,
+    pub(super) answer: Symbol<'c>,
+    /// The highest argument that was looked at.
+    pub(super) arguments: usize,
+}
+
+/// One run on symbols. Every method gives up with `None`.
+#[derive(Debug)]
+pub(super) struct Trial<'c> {
+    state: State,
+    slots: Vec<Symbol<'c>>,
+    write: Option<Write>,
+    arguments: usize,
+}
+
+impl<'c> Trial<'c> {
+    pub(super) fn run(chunk: &'c Chunk, state: State) -> Option<Trace<'c>> {
+        let slots = vec![Symbol::Nil; chunk.frame];
+        let mut trial = Self {
+            state,
+            slots,
+            write: None,
+            arguments: 0,
+        };
+        let answer = trial.block(&chunk.body)?.unwrap_or(Symbol::Nil);
+        Some(Trace {
+            write: trial.write,
+            answer,
+            arguments: trial.arguments,
+        })
+    }
+
+    /// Runs statements; the inner option is what was returned, if something was.
+    fn block(&mut self, block: &'c Block) -> Option<Option<Symbol<'c>>> {
+        for statement in block {
+            match statement {
+                Statement::Local {
+                    slot,
+                    count,
+                    values,
+                } => self.local(*slot, *count, values)?,
+                Statement::Assign {
+                    targets, values, ..
+                } => {
+                    let ([Target::Local(slot)], [value]) = (targets.as_slice(), values.as_slice())
+                    else {
+                        return None;
+                    };
+                    let value = self.value(value)?;
+                    *self.slots.get_mut(*slot)? = value;
+                }
+                Statement::Call(call) => {
+                    self.call(call)?;
+                }
+                Statement::Do(body) => {
+                    if let Some(returned) = self.block(body)? {
+                        return Some(Some(returned));
+                    }
+                }
+                Statement::If { arms, otherwise } => {
+                    if let Some(returned) = self.branch(arms, otherwise.as_ref())? {
+                        return Some(Some(returned));
+                    }
+                }
+                Statement::Return(values) => {
+                    return match values.as_slice() {
+                        [] => Some(Some(Symbol::Nil)),
+                        [value] => self.value(value).map(Some),
+                        _ => None,
+                    };
+                }
+                _ => return None,
+            }
+        }
+        Some(None)
+    }
+
+    fn branch(
+        &mut self,
+        arms: &'c [(Expression, Block)],
+        otherwise: Option<&'c Block>,
+    ) -> Option<Option<Symbol<'c>>> {
+        for (condition, body) in arms {
+            if self.value(condition)?.is_true()? {
+                return self.block(body);
+            }
+        }
+        otherwise.map_or(Some(None), |body| self.block(body))
+    }
+
+    fn local(&mut self, slot: usize, count: usize, values: &'c [Expression]) -> Option<()> {
+        if values.len() > count || (values.len() < count && !values.is_empty()) {
+            return None;
+        }
+        let values: Option<Vec<_>> = values.iter().map(|value| self.value(value)).collect();
+        let mut values = values?;
+        values.resize(count, Symbol::Nil);
+        self.slots
+            .get_mut(slot..slot + count)?
+            .copy_from_slice(&values);
+        Some(())
+    }
+
+    fn value(&mut self, expression: &'c Expression) -> Option<Symbol<'c>> {
+        Some(match expression {
+            Expression::Nil => Symbol::Nil,
+            Expression::True => Symbol::True,
+            Expression::False => Symbol::False,
+            Expression::Number(value) => Symbol::Number(*value),
+            Expression::Text(text) => Symbol::Text(text),
+            Expression::Local { slot, .. } => *self.slots.get(*slot)?,
+            Expression::Index(index) => {
+                let (Expression::Input(input), Expression::Number(at)) = (&index.base, &index.key)
+                else {
+                    return None;
+                };
+                let at = number::index(*at)?;
+                match input {
+                    Input::Keys if at == 1 => Symbol::Key,
+                    Input::Keys => return None,
+                    Input::Args => {
+                        self.arguments = self.arguments.max(at);
+                        Symbol::Argument(at)
+                    }
+                }
+            }
+            Expression::Call(call) => self.call(call)?,
+            Expression::First(inner) => self.value(inner)?,
+            Expression::Not(inner) => truth(!self.value(inner)?.is_true()?),
+            Expression::And(left, right) => {
+                let left = self.value(left)?;
+                if left.is_true()? {
+                    self.value(right)?
+                } else {
+                    left
+                }
+            }
+            Expression::Or(left, right) => {
+                let left = self.value(left)?;
+                if left.is_true()? {
+                    left
+                } else {
+                    self.value(right)?
+                }
+            }
+            Expression::Binary(binary) => {
+                let left = self.value(&binary.left)?;
+                let right = self.value(&binary.right)?;
+                truth(compare(binary.operator, left, right)?)
+            }
+            _ => return None,
+        })
+    }
+
+    fn call(&mut self, call: &'c Call) -> Option<Symbol<'c>> {
+        let (Callee::Builtin(Builtin::Call), [Expression::Text(name), arguments @ ..]) =
+            (&call.callee, call.arguments.as_slice())
+        else {
+            return None;
+        };
+        // After the write the state is no longer the one that the trial assumes.
+        if self.write.is_some() {
+            return None;
+        }
+        let arguments: Option<Vec<_>> = arguments.iter().map(|value| self.value(value)).collect();
+        let arguments = arguments?;
+        let name = name.to_ascii_lowercase();
+        match (name.as_slice(), arguments.as_slice()) {
+            (b"get", [Symbol::Key]) => Some(match self.state {
+                State::Absent => Symbol::False,
+                State::Own => Symbol::Argument(1),
+                State::Foreign => Symbol::OtherToken,
+            }),
+            (b"exists", [Symbol::Key]) => Some(Symbol::Number(if self.state == State::Absent {
+                0.0
+            } else {
+                1.0
+            })),
+            (b"del" | b"unlink", [Symbol::Key]) => self.owned_write(Write::Delete),
+            (b"pexpire", [Symbol::Key, Symbol::Argument(2)]) => {
+                self.owned_write(Write::Expire(Unit::Millis))
+            }
+            (b"expire", [Symbol::Key, Symbol::Argument(2)]) => {
+                self.owned_write(Write::Expire(Unit::Seconds))
+            }
+            (b"set", [Symbol::Key, Symbol::Argument(1), options @ ..]) => {
+                self.write = Some(Write::Acquire(acquire_unit(options)?));
+                Some(Symbol::SetReply)
+            }
+            _ => None,
+        }
+    }
+
+    /// A write that answers 1 because the key exists.
+    fn owned_write(&mut self, write: Write) -> Option<Symbol<'c>> {
+        if self.state != State::Own {
+            return None;
+        }
+        self.write = Some(write);
+        Some(Symbol::Number(1.0))
+    }
+}
+
+/// The unit of a SET with exactly the options NX and PX or EX in either order.
+fn acquire_unit(options: &[Symbol<'_>]) -> Option<Unit> {
+    let ([Symbol::Text(flag), Symbol::Text(unit), Symbol::Argument(2)]
+    | [Symbol::Text(unit), Symbol::Argument(2), Symbol::Text(flag)]) = options
+    else {
+        return None;
+    };
+    if !flag.eq_ignore_ascii_case(b"nx") {
+        return None;
+    }
+    match unit.to_ascii_lowercase().as_slice() {
+        b"px" => Some(Unit::Millis),
+        b"ex" => Some(Unit::Seconds),
+        _ => None,
+    }
+}
+
+fn truth<'c>(value: bool) -> Symbol<'c> {
+    if value { Symbol::True } else { Symbol::False }
+}
+
+fn compare(operator: Operator, left: Symbol<'_>, right: Symbol<'_>) -> Option<bool> {
+    match operator {
+        Operator::Equal => equal(left, right),
+        Operator::NotEqual => equal(left, right).map(|equal| !equal),
+        _ => {
+            let (Symbol::Number(left), Symbol::Number(right)) = (left, right) else {
+                return None;
+            };
+            match operator {
+                Operator::Less => Some(left < right),
+                Operator::LessOrEqual => Some(left <= right),
+                Operator::Greater => Some(left > right),
+                Operator::GreaterOrEqual => Some(left >= right),
+                _ => None,
+            }
+        }
+    }
+}
+
+fn equal(left: Symbol<'_>, right: Symbol<'_>) -> Option<bool> {
+    use Symbol::{Argument, False, Nil, Number, OtherToken, Text, True};
+    match (left, right) {
+        (Argument(left), Argument(right)) => (left == right).then_some(true),
+        (OtherToken, Argument(1)) | (Argument(1), OtherToken) => Some(false),
+        (Number(left), Number(right)) => Some(left == right),
+        (Text(left), Text(right)) => Some(left == right),
+        (Nil | False | True, Nil | False | True) => Some(left == right),
+        // Values of different types are never equal; arguments and tokens are strings.
+        (Nil | False | True | Number(_), Argument(_) | OtherToken | Text(_))
+        | (Argument(_) | OtherToken | Text(_), Nil | False | True | Number(_))
+        | (Nil | False | True, Number(_))
+        | (Number(_), Nil | False | True) => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,304 @@
+//! The scripts that a node knows: those of known lock libraries from the start, others as clients send them.
+//!
+//! A script is found by its SHA1 (EVALSHA) or by its text (EVAL). Hashing a text with SHA-1 for every EVAL would cost
+//! more than the release it asks for, so texts that were seen are remembered.
+
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+
+use crate::script::{CompileErrorKind, FallbackProgram, Program, ScriptFallback, Shape, all_known};
+
+/// A script's SHA1, kept as its forty digits in lower case: that is how it arrives and how it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sha([u64; 5]);
+
+impl Hash for Sha {
+    /// The digits are random already, and nobody finds many texts whose SHA1s share 32 bits and more.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[0] ^ self.0[1].rotate_left(32));
+    }
+}
+
+/// A script ready to run.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) sha: Sha,
+    pub(crate) body: Body,
+}
+
+/// How a script runs.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Native(Program),
+    Fallback(Box<dyn FallbackProgram>),
+}
+
+/// All scripts of a node.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    known: HashMap<Sha, KnownScript, foldhash::fast::FixedState>,
+    cache: RwLock<Cache>,
+    fallback: Option<Box<dyn ScriptFallback>>,
+}
+
+/// A script of a known library, compiled when it is first asked for: a node has to start in a few milliseconds.
+#[derive(Debug)]
+struct KnownScript {
+    source: &'static [u8],
+    script: OnceLock<Option<Arc<Script>>>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    by_sha: HashMap<Sha, Arc<Script>, foldhash::fast::FixedState>,
+    by_text: HashMap<Box<[u8]>, Arc<Script>, foldhash::quality::FixedState>,
+    /// Texts that came by EVAL, oldest first; those of SCRIPT LOAD stay.
+    passing: VecDeque<(Sha, Box<[u8]>)>,
+    loaded: usize,
+    text_bytes: usize,
+}
+
+impl Script {
+    /// The operation that needs no evaluator, if the script is one.
+    #[inline]
+    pub(crate) fn shape(&self) -> Option<Shape> {
+        match &self.body {
+            Body::Native(program) => program.shape(),
+            Body::Fallback(_) => None,
+        }
+    }
+
+    /// Whether the script is refused as a whole when memory is short: it has a `#!` line that says neither allow-oom
+    /// nor no-writes.
+    pub(crate) fn needs_memory_first(&self) -> bool {
+        match &self.body {
+            Body::Native(program) => {
+                let flags = program.flags();
+                flags.shebang && !flags.allow_oom && !flags.no_writes
+            }
+            Body::Fallback(_) => false,
+        }
+    }
+}
+
+impl Scripts {
+    pub(crate) fn new(fallback: Option<Box<dyn ScriptFallback>>) -> Self {
+        let known = all_known().filter_map(|(hex, script)| {
+            let known = KnownScript {
+                source: script.source(),
+                script: OnceLock::new(),
+            };
+            Some((Sha::from_hex(hex)?, known))
+        });
+        let known = known.collect();
+        Self {
+            known,
+            cache: RwLock::default(),
+            fallback,
+        }
+    }
+
+    /// The script with that SHA1 in hexadecimal of any case.
+    #[inline]
+    pub(crate) fn by_sha(&self, hex: &[u8]) -> Option<Arc<Script>> {
+        let sha = Sha::from_hex(hex)?;
+        if let Some(known) = self.known.get(&sha) {
+            return known.script(sha).cloned();
+        }
+        self.cache.read().by_sha.get(&sha).cloned()
+    }
+
+    /// The shape of the script with that SHA1, without taking part in its ownership: the hot path.
+    #[inline]
+    pub(crate) fn shape_by_sha(&self, hex: &[u8]) -> Option<Shape> {
+        let sha = Sha::from_hex(hex)?;
+        match self.known.get(&sha) {
+            Some(known) => known.script(sha)?.shape(),
+            None => self.cache.read().by_sha.get(&sha)?.shape(),
+        }
+    }
+
+    /// The shape of a text that was seen before.
+    #[inline]
+    pub(crate) fn shape_by_text(&self, text: &[u8]) -> Option<Shape> {
+        self.cache.read().by_text.get(text)?.shape()
+    }
+
+    /// The script with that text, compiled if it is new.
+    ///
+    /// # Errors
+    ///
+    /// The error reply, code included, when the script can't be run here.
+    pub(crate) fn by_text(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
+        if let Some(script) = self.cache.read().by_text.get(text) {
+            return Ok(Arc::clone(script));
+        }
+        let script = self.compile(text)?;
+        let mut cache = self.cache.write();
+        cache.insert(text, &script);
+        cache.passing.push_back((script.sha, text.into()));
+        while cache.passing.len() > PASSING_MAX || cache.text_bytes > TEXT_BYTES_MAX {
+            let Some((sha, text)) = cache.passing.pop_front() else {
+                break;
+            };
+            cache.remove(&sha, &text);
+        }
+        Ok(script)
+    }
+
+    /// Keeps a script until SCRIPT FLUSH; returns its SHA1.
+    ///
+    /// # Errors
+    ///
+    /// The error reply when the script can't be run here or the cache is full.
+    pub(crate) fn load(&self, text: &[u8]) -> Result<Sha, Vec<u8>> {
+        let script = self.compile(text)?;
+        let mut cache = self.cache.write();
+        if let Some(place) = cache.passing.iter().position(|(sha, _)| *sha == script.sha) {
+            cache.passing.remove(place);
+            cache.loaded += 1;
+        } else if !cache.by_sha.contains_key(&script.sha) {
+            if cache.loaded >= LOADED_MAX || cache.text_bytes + text.len() > TEXT_BYTES_MAX {
+                let full = format!(
+                    "ERR the script cache is full ({} scripts, {} bytes); SCRIPT FLUSH empties it",
+                    cache.loaded, cache.text_bytes
+                );
+                return Err(full.into_bytes());
+            }
+            cache.insert(text, &script);
+            cache.loaded += 1;
+        }
+        Ok(script.sha)
+    }
+
+    /// Forgets what clients sent; known scripts stay.
+    pub(crate) fn flush(&self) {
+        *self.cache.write() = Cache::default();
+    }
+
+    /// Scripts that clients sent, and the bytes of their texts.
+    pub(crate) fn cached(&self) -> (usize, usize) {
+        let cache = self.cache.read();
+        (cache.by_sha.len(), cache.text_bytes)
+    }
+
+    fn compile(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
+        let sha = Sha::of(text);
+        let body = match (Program::compile(text), &self.fallback) {
+            (Ok(program), _) => Body::Native(program),
+            (Err(error), Some(fallback)) if error.kind() == CompileErrorKind::Unsupported => {
+                Body::Fallback(fallback.compile(text).map_err(String::into_bytes)?)
+            }
+            (Err(error), _) => return Err(error.reply()),
+        };
+        Ok(Arc::new(Script { sha, body }))
+    }
+}
+
+impl KnownScript {
+    #[inline]
+    fn script(&self, sha: Sha) -> Option<&Arc<Script>> {
+        let compile = || {
+            // A test compiles every one of them; one that did not compile would only be unknown.
+            let program = Program::compile(self.source).ok()?;
+            Some(Arc::new(Script {
+                sha,
+                body: Body::Native(program),
+            }))
+        };
+        self.script.get_or_init(compile).as_ref()
+    }
+}
+
+impl Cache {
+    fn insert(&mut self, text: &[u8], script: &Arc<Script>) {
+        self.text_bytes += text.len();
+        self.by_sha.insert(script.sha, Arc::clone(script));
+        self.by_text.insert(text.into(), Arc::clone(script));
+    }
+
+    fn remove(&mut self, sha: &Sha, text: &[u8]) {
+        if self.by_text.remove(text).is_some() {
+            self.by_sha.remove(sha);
+            self.text_bytes -= text.len();
+        }
+    }
+}
+
+impl Sha {
+    /// Reads forty hexadecimal digits of any case; `None` for anything of another length. What is not a digit stays
+    /// what it is and is never found.
+    #[inline]
+    fn from_hex(hex: &[u8]) -> Option<Self> {
+        let hex: &[u8; 40] = hex.try_into().ok()?;
+        let mut words = [0; 5];
+        for (word, bytes) in words.iter_mut().zip(hex.as_chunks::<8>().0) {
+            let digits = u64::from_le_bytes(*bytes);
+            // Letters become lower case, digits stay. Bytes with neither of the two bits are no digits and must not
+            // become some.
+            if ((digits >> 5) | (digits >> 6)) & LOW_BITS != LOW_BITS {
+                return None;
+            }
+            *word = digits | LOWER_CASE;
+        }
+        Some(Self(words))
+    }
+
+    fn of(text: &[u8]) -> Self {
+        let hex = sha1_smol::Sha1::from(text).digest().to_string();
+        Self::from_hex(hex.as_bytes()).unwrap_or(Self([0; 5]))
+    }
+
+    /// The digits in lower case, as clients write them.
+    pub(crate) fn to_hex(self) -> [u8; 40] {
+        let mut hex = [0; 40];
+        for (bytes, word) in hex.as_chunks_mut::<8>().0.iter_mut().zip(self.0) {
+            *bytes = word.to_le_bytes();
+        }
+        hex
+    }
+}
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const LOWER_CASE: u64 = 0x2020_2020_2020_2020;
+
+/// Scripts that came by EVAL and are remembered, as many as Redis remembers.
+const PASSING_MAX: usize = 500;
+
+/// Scripts kept by SCRIPT LOAD at most: a hundred libraries with a hundred versions each.
+const LOADED_MAX: usize = 10_000;
+
+/// Bytes of script texts remembered at most.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sha_is_forty_digits_of_any_case() {
+        let sha = Sha::from_hex(b"4E92fdc63815b3a0a2dd1c1df3694de73607c88D").unwrap();
+        assert_eq!(&sha.to_hex(), b"4e92fdc63815b3a0a2dd1c1df3694de73607c88d");
+        for bad in ["", "4e92", &"0".repeat(41), &"\u{11}".repeat(40)] {
+            assert_eq!(Sha::from_hex(bad.as_bytes()), None, "{bad:?}");
+        }
+        assert_eq!(
+            &Sha::of(b"").to_hex(),
+            b"da39a3ee5e6b4b0d3255bfef95601890afd80709"
+        );
+    }
+
+    #[test]
+    fn every_known_script_compiles() {
+        let scripts = Scripts::new(None);
+        assert_eq!(scripts.known.len(), all_known().count());
+        for (hex, script) in all_known() {
+            assert!(scripts.by_sha(hex).is_some(), "{}", script.name());
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! One shard of the lock table: an index of small hash tables over a [`Slab`].
+//!
+//! The index is split into sub-tables by hash bits, each growing alone, so that no insert ever waits for the
+//! rehash of millions of keys. A sub-table holds four-byte slot addresses; keys, tokens and deadlines are in the
+//! slab. All sixteen databases share the table: the database number is part of the key.
+//!
+//! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has reached it.
+
+use hashbrown::HashTable;
+
+use crate::keyspace::KeyHash;
+use crate::keyspace::KeyHasher;
+use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
+use crate::time::{Deadline, Time};
+
+/// One shard; see the module text.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    tables: Box<[HashTable<SlotId>]>,
+    slab: Slab,
+    hasher: KeyHasher,
+    keys: [u64; DATABASES],
+    volatile: [u64; DATABASES],
+    expired: u64,
+    hits: u64,
+    misses: u64,
+}
+
+/// Where a key is, or would be. Valid until the shard is next changed; the operations that change it consume it.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    hash: KeyHash,
+    slot: Option<SlotId>,
+}
+
+impl Probe {
+    /// The hash of the key that was looked for.
+    pub(crate) const fn hash(&self) -> KeyHash {
+        self.hash
+    }
+
+    /// Whether the key holds a live lock.
+    pub(crate) const fn is_live(&self) -> bool {
+        self.slot.is_some()
+    }
+}
+
+/// What a sweep slice did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Locks reclaimed.
+    pub expired: usize,
+    /// Work done, in slots looked at.
+    pub visited: usize,
+    /// Whether the slice ended a pass over everything.
+    pub finished_pass: bool,
+}
+
+impl Shard {
+    pub(crate) fn new(tables: usize, hasher: KeyHasher) -> Self {
+        debug_assert!(tables.is_power_of_two());
+        Self {
+            tables: (0..tables).map(|_| HashTable::new()).collect(),
+            slab: Slab::new(),
+            hasher,
+            keys: [0; DATABASES],
+            volatile: [0; DATABASES],
+            expired: 0,
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    /// Finds a key. A lock that has ended is reclaimed on the way and not found.
+    #[inline]
+    pub(crate) fn probe(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
+        let table = &self.tables[hash.table(self.tables.len())];
+        let slab = &self.slab;
+        // The slab cannot compare a key longer than any that it holds.
+        let is_it = |&id: &SlotId| key.len() <= KEY_LEN_MAX && slab.is(id, db, key);
+        let found = table.find(hash.bits(), is_it).copied();
+        match found {
+            Some(id) if self.slab.deadline(id).is_past(now) => {
+                self.reclaim(id, hash);
+                Probe { hash, slot: None }
+            }
+            slot => Probe { hash, slot },
+        }
+    }
+
+    /// The value of a live lock.
+    pub(crate) fn value(&self, probe: &Probe) -> Option<&[u8]> {
+        probe.slot.map(|id| self.slab.value(id))
+    }
+
+    /// The deadline of a live lock.
+    pub(crate) fn deadline(&self, probe: &Probe) -> Option<Deadline> {
+        probe.slot.map(|id| self.slab.deadline(id))
+    }
+
+    /// Creates the key or overwrites its value and deadline.
+    pub(crate) fn put(
+        &mut self,
+        probe: Probe,
+        db: u8,
+        key: &[u8],
+        value: &[u8],
+        deadline: Deadline,
+    ) {
+        if let Some(id) = probe.slot {
+            if self.slab.replace_value(id, value) {
+                self.move_deadline(id, deadline);
+                return;
+            }
+            self.unlink(id, probe.hash);
+        }
+        let id = self.slab.insert(db, key, value, deadline);
+        self.count(db, deadline, 1);
+        let (slab, hasher) = (&self.slab, &self.hasher);
+        let table = &mut self.tables[probe.hash.table(self.tables.len())];
+        table.insert_unique(probe.hash.bits(), id, |&id| rehash(slab, hasher, id));
+    }
+
+    /// Moves the deadline of a live lock; `false` when there is none.
+    pub(crate) fn set_deadline(&mut self, probe: &Probe, deadline: Deadline) -> bool {
+        let Some(id) = probe.slot else {
+            return false;
+        };
+        self.move_deadline(id, deadline);
+        true
+    }
+
+    /// Removes a live lock; `false` when there is none.
+    pub(crate) fn remove(&mut self, probe: Probe) -> bool {
+        let Some(id) = probe.slot else {
+            return false;
+        };
+        self.unlink(id, probe.hash);
+        true
+    }
+
+    /// Reclaims ended locks, looking at up to about `budget` slots.
+    pub(crate) fn sweep(&mut self, now: Time, budget: usize) -> Swept {
+        let step = self.slab.sweep(now, budget);
+        for &id in &step.dead {
+            let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
+            self.reclaim(id, hash);
+        }
+        Swept {
+            expired: step.dead.len(),
+            visited: step.visited,
+            finished_pass: step.wrapped,
+        }
+    }
+
+    /// Removes every key of one database, or of all.
+    pub(crate) fn clear(&mut self, db: Option<u8>) {
+        let Some(db) = db else {
+            self.tables
+                .iter_mut()
+                .for_each(|table| *table = HashTable::new());
+            self.slab = Slab::new();
+            (self.keys, self.volatile) = ([0; DATABASES], [0; DATABASES]);
+            return;
+        };
+        let doomed: Vec<SlotId> = self
+            .slab
+            .slots()
+            .filter(|&id| self.slab.db(id) == db)
+            .collect();
+        for id in doomed {
+            let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
+            self.unlink(id, hash);
+        }
+    }
+
+    /// The live keys of one database, in no order.
+    pub(crate) fn keys(&self, now: Time, db: u8) -> impl Iterator<Item = &[u8]> {
+        let live =
+            move |&id: &SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
+        self.slab.slots().filter(live).map(|id| self.slab.key(id))
+    }
+
+    /// The live keys of one database in one sub-table. A key stays in its sub-table for its whole life, which makes
+    /// sub-tables the unit of SCAN.
+    pub(crate) fn keys_of_table(
+        &self,
+        now: Time,
+        db: u8,
+        table: usize,
+    ) -> impl Iterator<Item = &[u8]> {
+        let live =
+            move |&&id: &&SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
+        self.tables
+            .get(table)
+            .into_iter()
+            .flatten()
+            .filter(live)
+            .map(|&id| self.slab.key(id))
+    }
+
+    /// Keys of all databases in one sub-table, those included that have ended and were not reclaimed yet.
+    pub(crate) fn table_len(&self, table: usize) -> usize {
+        self.tables.get(table).map_or(0, HashTable::len)
+    }
+
+    /// Keys in a database, those included that have ended and were not reclaimed yet.
+    pub(crate) fn key_count(&self, db: u8) -> u64 {
+        self.keys.get(usize::from(db)).copied().unwrap_or(0)
+    }
+
+    /// Keys in a database that have a deadline.
+    pub(crate) fn volatile_count(&self, db: u8) -> u64 {
+        self.volatile.get(usize::from(db)).copied().unwrap_or(0)
+    }
+
+    /// Locks reclaimed because they had ended.
+    pub(crate) const fn expired_count(&self) -> u64 {
+        self.expired
+    }
+
+    /// Counts a read for INFO.
+    pub(crate) const fn count_read(&mut self, found: bool) {
+        if found {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+    }
+
+    /// Reads that found a lock, and reads that did not.
+    pub(crate) const fn read_counts(&self) -> (u64, u64) {
+        (self.hits, self.misses)
+    }
+
+    /// Bytes that the live locks occupy, index included.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.slab.live_bytes() + self.keys.iter().sum::<u64>() * INDEX_BYTES_PER_KEY
+    }
+
+    /// Whether the slab can address no further slot.
+    pub(crate) fn is_full(&self) -> bool {
+        self.keys.iter().sum::<u64>() >= u64::from(SLOTS_MAX) / 2
+    }
+
+    /// Not later than the earliest deadline of any lock.
+    pub(crate) fn earliest_deadline(&self) -> Deadline {
+        self.slab.earliest_deadline()
+    }
+
+    fn reclaim(&mut self, id: SlotId, hash: KeyHash) {
+        self.unlink(id, hash);
+        self.expired += 1;
+    }
+
+    fn unlink(&mut self, id: SlotId, hash: KeyHash) {
+        let table = &mut self.tables[hash.table(self.tables.len())];
+        if let Ok(entry) = table.find_entry(hash.bits(), |&other| other == id) {
+            entry.remove();
+        } else {
+            debug_assert!(false, "a slot of the slab is always in the index");
+        }
+        if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
+            let (slab, hasher) = (&self.slab, &self.hasher);
+            table.shrink_to(table.len() * 2, |&id| rehash(slab, hasher, id));
+        }
+        let (db, deadline) = self.slab.remove(id);
+        self.count(db, deadline, -1);
+    }
+
+    fn move_deadline(&mut self, id: SlotId, deadline: Deadline) {
+        let (db, old) = (self.slab.db(id), self.slab.deadline(id));
+        if (old == Deadline::NEVER) != (deadline == Deadline::NEVER) {
+            self.count(db, old, -1);
+            self.count(db, deadline, 1);
+        }
+        self.slab.set_deadline(id, deadline);
+    }
+
+    #[inline]
+    fn count(&mut self, db: u8, deadline: Deadline, by: i64) {
+        let db = usize::from(db) % DATABASES;
+        self.keys[db] = self.keys[db].wrapping_add_signed(by);
+        if deadline != Deadline::NEVER {
+            self.volatile[db] = self.volatile[db].wrapping_add_signed(by);
+        }
+    }
+}
+
+fn rehash(slab: &Slab, hasher: &KeyHasher, id: SlotId) -> u64 {
+    hasher.hash(slab.db(id), slab.key(id)).bits()
+}
+
+/// Databases per node; SELECT 0 to 15, as Redis has by default.
+pub const DATABASES: usize = 16;
+
+/// Slot address, control byte and the free space of a hash table at its mean load.
+const INDEX_BYTES_PER_KEY: u64 = 8;
+
+/// Sub-tables smaller than this are left as they are: shrinking would cost more than it gives back.
+const SHRINK_CAPACITY_MIN: usize = 64;

@@ -1,0 +1,283 @@
+//! Time as the engine sees it: always an argument, never read.
+//!
+//! [`Time`] is monotonic and decides everything; [`WallTime`] is the calendar and is used only to translate
+//! the absolute timestamps of `EXAT`, `PXAT`, `EXPIREAT`, `EXPIRETIME` and `TIME`. A wall clock that jumps
+//! therefore expires nothing. [`Deadline`] is the instant at which a lock ends.
+
+use std::time::Duration;
+
+/// A monotonic instant in nanoseconds since an origin that the driver chooses (its start, say).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The driver's origin.
+    pub const ZERO: Self = Self(0);
+
+    /// An instant `nanos` nanoseconds after the origin. Values from 2^63 (292 years) on are clamped to it.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        if nanos < FAR {
+            Self(nanos)
+        } else {
+            Self(FAR - 1)
+        }
+    }
+
+    /// An instant `millis` milliseconds after the origin, clamped like [`Time::from_nanos`].
+    pub const fn from_millis(millis: u64) -> Self {
+        Self::from_nanos(millis.saturating_mul(NANOS_PER_MILLI))
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// This instant moved `by` into the future, clamped like [`Time::from_nanos`].
+    #[must_use]
+    pub fn saturating_add(self, by: Duration) -> Self {
+        Self::from_nanos(
+            self.0
+                .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+
+    /// The time from `earlier` to this instant; zero when `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A calendar instant in nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(u64);
+
+impl WallTime {
+    /// The instant `nanos` nanoseconds after the Unix epoch.
+    pub const fn from_unix_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the Unix epoch.
+    pub const fn as_unix_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the Unix epoch.
+    pub const fn as_unix_millis(self) -> i64 {
+        // u64::MAX / 10^6 is below 2^45, so the cast keeps the value.
+        (self.0 / NANOS_PER_MILLI).cast_signed()
+    }
+}
+
+/// The two clocks, read together once per readiness batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Decides whether a lock is alive.
+    pub time: Time,
+    /// Translates absolute timestamps; decides nothing.
+    pub wall: WallTime,
+}
+
+/// The instant at which a lock ends: it is alive at exactly that instant and dead one nanosecond later.
+///
+/// Near deadlines are nanoseconds; a deadline 2^63 ns (292 years) or more after the origin is kept in
+/// milliseconds with the top bit set, so that every TTL that Redis accepts keeps its value and plain integer
+/// order is still deadline order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deadline(u64);
+
+impl Deadline {
+    /// No deadline: the lock is held until it is released.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The deadline `ttl_ms` milliseconds after `now`. A TTL of zero or less gives a deadline already past
+    /// for every later instant.
+    pub fn after_millis(now: Time, ttl_ms: i64) -> Self {
+        let Ok(ttl_ms) = u64::try_from(ttl_ms) else {
+            return Self(0);
+        };
+        match ttl_ms
+            .checked_mul(NANOS_PER_MILLI)
+            .and_then(|ns| ns.checked_add(now.0))
+        {
+            Some(ns) if ns < FAR => Self(ns),
+            _ => {
+                let ms = (now.0 / NANOS_PER_MILLI).saturating_add(ttl_ms);
+                Self(FAR | ms.min(FAR - 2))
+            }
+        }
+    }
+
+    /// The deadline at calendar time `unix_ms`, as seen from `moment`. A timestamp in the past gives a deadline
+    /// before `moment.time`, or zero.
+    pub fn at_unix_millis(moment: Moment, unix_ms: i64) -> Self {
+        let wall_ms = moment.wall.as_unix_millis();
+        let ahead_ms = unix_ms.saturating_sub(wall_ms);
+        let sub_ms_ns = moment.wall.0 % NANOS_PER_MILLI;
+        match Self::after_millis(moment.time, ahead_ms) {
+            Self(ns) if ns < FAR => Self(ns.saturating_sub(sub_ms_ns)),
+            _ => {
+                let ms = i128::from(unix_ms) - offset_millis(moment);
+                Self(FAR | u64::try_from(ms).unwrap_or(0).min(FAR - 2))
+            }
+        }
+    }
+
+    /// Whether a lock with this deadline is dead at `now`.
+    pub const fn is_past(self, now: Time) -> bool {
+        now.0 > self.0
+    }
+
+    /// Milliseconds left at `now`, rounded up so that a lock that is alive never shows zero before its last
+    /// instant; `None` without a deadline.
+    pub fn remaining_millis(self, now: Time) -> Option<i64> {
+        if self == Self::NEVER {
+            return None;
+        }
+        let ms = if self.0 < FAR {
+            self.0.saturating_sub(now.0).div_ceil(NANOS_PER_MILLI)
+        } else {
+            (self.0 & !FAR).saturating_sub(now.0 / NANOS_PER_MILLI)
+        };
+        Some(i64::try_from(ms).unwrap_or(i64::MAX))
+    }
+
+    /// The calendar time of this deadline in Unix milliseconds, as seen from `moment`; `None` without a deadline.
+    pub fn unix_millis(self, moment: Moment) -> Option<i64> {
+        if self == Self::NEVER {
+            return None;
+        }
+        let ms = if self.0 < FAR {
+            let wall_ns =
+                i128::from(moment.wall.0) + i128::from(self.0) - i128::from(moment.time.0);
+            // Half up, so that a timestamp given in milliseconds reads back as it was given.
+            (wall_ns + i128::from(NANOS_PER_MILLI / 2)).div_euclid(i128::from(NANOS_PER_MILLI))
+        } else {
+            i128::from(self.0 & !FAR) + offset_millis(moment)
+        };
+        Some(i64::try_from(ms).unwrap_or(i64::MAX))
+    }
+
+    /// The raw order-preserving representation, for storage.
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The inverse of [`Deadline::to_bits`].
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The deadline as an instant to wake up at; `None` without one or beyond 292 years.
+    pub fn as_time(self) -> Option<Time> {
+        (self.0 < FAR).then_some(Time(self.0))
+    }
+}
+
+/// How far the wall clock is ahead of the monotonic one, in whole milliseconds. The difference stays the same while both
+/// run, so that a far timestamp reads back as it was given.
+fn offset_millis(moment: Moment) -> i128 {
+    let offset_ns = i128::from(moment.wall.0) - i128::from(moment.time.0);
+    (offset_ns + i128::from(NANOS_PER_MILLI / 2)).div_euclid(i128::from(NANOS_PER_MILLI))
+}
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// Deadlines from here on are in milliseconds. 2^63 ns is 292 years of uptime.
+const FAR: u64 = 1 << 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(time_ns: u64, wall_ns: u64) -> Moment {
+        Moment {
+            time: Time::from_nanos(time_ns),
+            wall: WallTime::from_unix_nanos(wall_ns),
+        }
+    }
+
+    #[test]
+    fn a_lock_is_alive_at_its_deadline_and_dead_one_nanosecond_later() {
+        let deadline = Deadline::after_millis(Time::from_nanos(7), 1);
+        assert!(!deadline.is_past(Time::from_nanos(1_000_007)));
+        assert!(deadline.is_past(Time::from_nanos(1_000_008)));
+    }
+
+    #[test]
+    fn remaining_time_is_rounded_up() {
+        let deadline = Deadline::after_millis(Time::ZERO, 2);
+        for (now_ns, want) in [
+            (0, 2),
+            (1, 2),
+            (999_999, 2),
+            (1_000_000, 1),
+            (1_999_999, 1),
+            (2_000_000, 0),
+        ] {
+            assert_eq!(
+                deadline.remaining_millis(Time::from_nanos(now_ns)),
+                Some(want),
+                "at {now_ns} ns"
+            );
+        }
+        assert_eq!(Deadline::NEVER.remaining_millis(Time::ZERO), None);
+    }
+
+    #[test]
+    fn a_timestamp_in_milliseconds_reads_back_as_given() {
+        for wall_ns in [
+            1_700_000_000_000_000_000,
+            1_700_000_000_123_456_789,
+            1_700_000_000_000_999_999,
+        ] {
+            for unix_ms in [1_700_000_000_200, 1_700_000_100_000, 4_000_000_000_000] {
+                let at = moment(55_555, wall_ns);
+                let deadline = Deadline::at_unix_millis(at, unix_ms);
+                assert_eq!(deadline.unix_millis(at), Some(unix_ms), "wall {wall_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_far_timestamp_reads_back_as_given_at_every_later_moment() {
+        let (start, wall) = (777_123, 1_700_000_000_123_456_789);
+        let deadline = Deadline::at_unix_millis(moment(start, wall), 33_177_117_420_000);
+        for later_ns in [
+            0,
+            1,
+            300_000,
+            543_210,
+            876_544,
+            999_999,
+            1_000_000,
+            77_123_456_789,
+        ] {
+            let at = moment(start + later_ns, wall + later_ns);
+            assert_eq!(
+                deadline.unix_millis(at),
+                Some(33_177_117_420_000),
+                "{later_ns} ns later"
+            );
+        }
+    }
+
+    #[test]
+    fn the_largest_ttl_keeps_its_value_and_its_order() {
+        let now = Time::from_nanos(3_000_000);
+        let wall_ms = 1_700_000_000_000;
+        let far = Deadline::after_millis(now, i64::MAX - wall_ms);
+        assert_eq!(far.remaining_millis(now), Some(i64::MAX - wall_ms));
+        assert!(far < Deadline::NEVER);
+        assert!(far > Deadline::after_millis(now, 1_000_000));
+        assert!(!far.is_past(Time::from_nanos(u64::MAX)));
+    }
+
+    #[test]
+    fn a_ttl_of_zero_or_less_is_past_for_every_later_instant() {
+        for ttl in [0, -1, i64::MIN] {
+            assert!(Deadline::after_millis(Time::from_nanos(9), ttl).is_past(Time::from_nanos(10)));
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The string, generic and keyspace commands of the engine, by request and reply.
+//!
+//! * `node`: a node with a clock that the test moves, and its scripts of requests and replies
+//! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `limits`: rows per family
+//! * `model`: random command sequences against a naive model
+
+#![cfg(test)]
+
+mod expiry;
+mod get;
+mod limits;
+mod model;
+mod multi;
+mod node;
+mod number;
+mod release;
+mod scan;
+mod set;

@@ -1,0 +1,144 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::node::{Node, check};
+
+#[test]
+fn keys_and_dbsize_see_one_database() {
+    check(
+        "KEYS * => *0
+         SET one 1 => +OK
+         KEYS * => *1 $3 one
+         KEYS o?e => *1 $3 one
+         KEYS [^n-p]* => *0
+         KEYS '' => *0
+         KEYS => -ERR wrong number of arguments for 'keys' command
+         DBSIZE => :1
+         SET '' 1 PX 1 => +OK
+         DEL one => :1
+         KEYS * => *1 $0
+         + 2
+         KEYS * => *0
+         RANDOMKEY => $-1",
+    );
+}
+
+#[test]
+fn scan_refuses_bad_input() {
+    check(
+        "SCAN abc => -ERR invalid cursor
+         SCAN -1 => -ERR invalid cursor
+         SCAN '' => -ERR invalid cursor
+         SCAN 18446744073709551616 => -ERR invalid cursor
+         SCAN 18446744073709551615 => *2 $1 0 *0
+         SCAN abc foo => -ERR invalid cursor
+         SCAN 0 COUNT => -ERR syntax error
+         SCAN 0 COUNT 0 => -ERR syntax error
+         SCAN 0 COUNT -1 => -ERR syntax error
+         SCAN 0 COUNT a => -ERR value is not an integer or out of range
+         SCAN 0 foo bar => -ERR syntax error
+         SCAN 0 MATCH => -ERR syntax error
+         SCAN 0 TYPE => -ERR syntax error
+         SCAN => -ERR wrong number of arguments for 'scan' command
+         SET a 1 => +OK
+         SCAN 0 COUNT 1000 => *2 $1 0 *1 $1 a
+         SCAN 0 TYPE string MATCH a* COUNT 100 => *2 $1 0 *1 $1 a
+         SCAN 0 TYPE zset => *2 $1 0 *0
+         SCAN 0 MATCH b* => *2 $1 0 *0",
+    );
+}
+
+/// One SCAN call: the next cursor and the keys.
+fn scan(node: &mut Node, cursor: &str, options: &str) -> (String, Vec<String>) {
+    let reply = node.run(&format!("SCAN {cursor}{options}"));
+    let mut words = reply
+        .split(' ')
+        .filter(|word| !word.starts_with(['$', '*']));
+    let cursor = words.next().expect("a cursor").to_owned();
+    (cursor, words.map(str::to_owned).collect())
+}
+
+#[test]
+fn scan_replies_every_key_that_stays_exactly_once_while_others_come_and_go() {
+    for shards in [1, 8] {
+        let mut node = Node::new(shards);
+        for key in 0..5_000 {
+            node.run(&format!("SET stays:{key} 1"));
+        }
+        let (mut seen, mut cursor, mut calls) = (Vec::new(), "0".to_owned(), 0);
+        loop {
+            let (next, keys) = scan(&mut node, &cursor, " COUNT 50");
+            seen.extend(keys.into_iter().filter(|key| key.starts_with("stays:")));
+            for i in 0..20 {
+                node.run(&format!("SET comes:{calls}:{i} 1"));
+                node.run(&format!("DEL comes:{}:{i}", calls - 1));
+                node.run(&format!(
+                    "SET stays:{} 22222222222222222222222222222222",
+                    calls * 20 + i
+                ));
+            }
+            calls += 1;
+            cursor = next;
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert!(calls > 20, "COUNT bounds a call");
+        assert_eq!(seen.len(), 5_000);
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 5_000);
+    }
+}
+
+#[test]
+fn scan_of_a_small_database_beside_a_large_one_ends_and_finds_all() {
+    let mut node = Node::new(1);
+    for key in 0..20_000 {
+        node.run(&format!("SET big:{key} 1"));
+    }
+    assert_eq!(node.run("SELECT 1"), "+OK");
+    node.run("SET small 1");
+    let (mut cursor, mut keys, mut calls) = ("0".to_owned(), Vec::new(), 0);
+    loop {
+        let (next, found) = scan(&mut node, &cursor, "");
+        keys.extend(found);
+        cursor = next;
+        calls += 1;
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!(keys, ["small"]);
+    assert!(calls > 10, "a call looks at a bounded number of entries");
+}
+
+#[test]
+fn randomkey_is_roughly_uniform() {
+    for shards in [1, 8] {
+        let mut node = Node::new(shards);
+        for key in 0..10 {
+            node.run(&format!("SET k{key} 1"));
+        }
+        let mut counts = BTreeMap::new();
+        for _ in 0..2_000 {
+            *counts.entry(node.run("RANDOMKEY")).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 10);
+        assert!(
+            counts.values().all(|&count| (120..280).contains(&count)),
+            "{counts:?}"
+        );
+    }
+}
+
+#[test]
+fn randomkey_finds_the_one_live_key_among_many_that_have_ended() {
+    let mut node = Node::new(1);
+    for key in 0..70_000 {
+        node.run(&format!("SET dead:{key} 1 PX 1"));
+    }
+    assert!(node.run("RANDOMKEY").starts_with("$"));
+    node.run("SET alive 1");
+    node.advance_nanos(2_000_000);
+    assert_eq!(node.run("RANDOMKEY"), "$5 alive");
+    node.run("DEL alive");
+    assert_eq!(node.run("RANDOMKEY"), "$-1");
+}

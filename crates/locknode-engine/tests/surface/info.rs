@@ -1,0 +1,262 @@
+//! INFO.
+
+use std::collections::BTreeMap;
+
+use locknode_engine::{Engine, EngineConfig, Host, HostFacts};
+
+use super::node::{Node, check};
+
+/// The report by section and field; every line must be a heading, a field or the blank line between sections.
+fn parse(text: &str) -> Vec<(String, BTreeMap<String, String>)> {
+    let mut sections: Vec<(String, BTreeMap<String, String>)> = Vec::new();
+    if text.is_empty() {
+        return sections;
+    }
+    let body = text.strip_suffix("\r\n").expect("the last line ends");
+    for line in body.split("\r\n") {
+        assert!(!line.contains(['\r', '\n']), "{line:?}");
+        if let Some(name) = line.strip_prefix("# ") {
+            sections.push((name.to_owned(), BTreeMap::new()));
+        } else if !line.is_empty() {
+            let (field, value) = line.split_once(':').expect("field:value");
+            let (_, fields) = sections.last_mut().expect("a heading first");
+            assert!(
+                fields.insert(field.to_owned(), value.to_owned()).is_none(),
+                "{field} twice"
+            );
+        }
+    }
+    sections
+}
+
+fn names(node: &mut Node, request: &str) -> String {
+    let sections = parse(&node.text(request));
+    sections
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn fields(node: &mut Node, section: &str) -> BTreeMap<String, String> {
+    let mut sections = parse(&node.text(&format!("INFO {section}")));
+    assert_eq!(sections.len(), 1, "{section}");
+    sections.remove(0).1
+}
+
+#[test]
+fn sections_are_given_as_asked_in_the_order_of_redis() {
+    let mut node = Node::new();
+    let usual =
+        "Server Clients Memory Persistence Stats Replication CPU Errorstats Cluster Keyspace";
+    let all = "Server Clients Memory Persistence Stats Replication CPU Commandstats Errorstats Cluster Keyspace";
+    for (request, want) in [
+        ("INFO", usual),
+        ("INFO default", usual),
+        ("INFO all", all),
+        ("INFO EVERYTHING", all),
+        ("INFO commandstats default", all),
+        ("INFO stats SERVER stats", "Server Stats"),
+        ("INFO nosuch", ""),
+        ("INFO nosuch keyspace", "Keyspace"),
+    ] {
+        assert_eq!(names(&mut node, request), want, "{request}");
+    }
+}
+
+#[test]
+fn the_text_is_laid_out_as_redis_lays_it_out() {
+    check(
+        "INFO cluster => $30 # Cluster cluster_enabled:0\n INFO cluster keyspace => $44 # Cluster cluster_enabled:0  # Keyspace",
+    );
+    let mut node = Node::new();
+    node.run("HELLO 3");
+    node.check("INFO cluster => =34 txt:# Cluster cluster_enabled:0\n INFO nosuch => =4 txt:");
+}
+
+#[test]
+fn what_clients_and_exporters_read_is_there() {
+    let mut node = Node::new();
+    node.advance_millis(90_000_000);
+    let server = fields(&mut node, "server");
+    assert_eq!(server["redis_version"], "8.4.0");
+    assert_eq!(server["redis_mode"], "standalone");
+    assert_eq!(server["arch_bits"], usize::BITS.to_string());
+    assert_eq!(server["run_id"], "run");
+    assert_eq!(
+        (
+            server["uptime_in_seconds"].as_str(),
+            server["uptime_in_days"].as_str()
+        ),
+        ("90000", "1")
+    );
+    assert_eq!(server["locknode_version"], env!("CARGO_PKG_VERSION"));
+    let clients = fields(&mut node, "clients");
+    assert_eq!(
+        (
+            clients["connected_clients"].as_str(),
+            clients["maxclients"].as_str()
+        ),
+        ("3", "10000")
+    );
+    assert_eq!(fields(&mut node, "persistence")["loading"], "0");
+    assert_eq!(fields(&mut node, "cluster")["cluster_enabled"], "0");
+    let replication = fields(&mut node, "replication");
+    assert_eq!(
+        (
+            replication["role"].as_str(),
+            replication["connected_slaves"].as_str()
+        ),
+        ("master", "0")
+    );
+    assert_eq!(
+        fields(&mut node, "memory")["maxmemory_policy"],
+        "noeviction"
+    );
+}
+
+#[test]
+fn keys_and_memory_are_counted() {
+    let mut node = Node::new();
+    let before: u64 = fields(&mut node, "memory")["used_memory"]
+        .parse()
+        .expect("bytes");
+    node.check("SET a v => +OK\n SET b v PX 50 => +OK\n SELECT 3 => +OK\n SET c v => +OK");
+    let after: u64 = fields(&mut node, "memory")["used_memory"]
+        .parse()
+        .expect("bytes");
+    assert!(after > before);
+    let keyspace = fields(&mut node, "keyspace");
+    assert_eq!(keyspace["db0"], "keys=2,expires=1");
+    assert_eq!(keyspace["db3"], "keys=1,expires=0");
+    assert_eq!(keyspace.len(), 2);
+    node.check("+ 51\n GET c => $1 v\n SELECT 0 => +OK\n GET b => $-1");
+    let stats = fields(&mut node, "stats");
+    let counts =
+        ["expired_keys", "keyspace_hits", "keyspace_misses"].map(|field| stats[field].as_str());
+    assert_eq!(counts, ["1", "1", "1"]);
+}
+
+#[test]
+fn commands_and_errors_are_counted() {
+    let mut node = Node::new();
+    node.check(
+        "SET k v => +OK
+         SET k v foo => -ERR syntax error
+         SET k => -ERR wrong number of arguments for 'set' command
+         EVALSHA 0123456789012345678901234567890123456789 0 => -NOSCRIPT No matching script. Please use EVAL.",
+    );
+    let commands = fields(&mut node, "commandstats");
+    assert_eq!(
+        commands["cmdstat_set"],
+        "calls=2,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=1"
+    );
+    assert!(!commands.contains_key("cmdstat_get"));
+    let errors = fields(&mut node, "errorstats");
+    assert_eq!(
+        (
+            errors["errorstat_ERR"].as_str(),
+            errors["errorstat_NOSCRIPT"].as_str()
+        ),
+        ("count=2", "count=1")
+    );
+    let stats = fields(&mut node, "stats");
+    assert_eq!(stats["total_error_replies"], "3");
+    assert_eq!(stats["total_commands_processed"], "5");
+}
+
+#[test]
+fn the_rate_is_that_since_the_report_before() {
+    let mut node = Node::new();
+    fields(&mut node, "stats");
+    for _ in 0..49 {
+        node.run("PING");
+    }
+    node.advance_millis(500);
+    assert_eq!(
+        fields(&mut node, "stats")["instantaneous_ops_per_sec"],
+        "100"
+    );
+    node.run("PING");
+    assert_eq!(
+        fields(&mut node, "stats")["instantaneous_ops_per_sec"],
+        "100"
+    );
+}
+
+#[test]
+fn a_pause_is_shown() {
+    let mut node = Node::new();
+    node.check("CLIENT PAUSE 400 WRITE => +OK\n + 150");
+    assert_eq!(
+        fields(&mut node, "clients")["paused_timeout_milliseconds"],
+        "250"
+    );
+}
+
+/// A host that knows everything.
+#[derive(Debug)]
+struct KnownHost;
+
+impl Host for KnownHost {
+    fn facts(&self) -> HostFacts {
+        let mut facts = HostFacts::default();
+        facts.os = "Linux 6.1.0 x86_64".to_owned();
+        facts.process_id = 42;
+        facts.tcp_port = 7101;
+        facts.bind = "127.0.0.1".to_owned();
+        facts.executable = "/usr/bin/locknode".to_owned();
+        facts.config_file = "/etc/locknode.conf".to_owned();
+        facts.resident_bytes = 3 << 20;
+        facts.cpu_user_seconds = 1.5;
+        facts.cpu_system_seconds = 0.25;
+        facts.net_input_bytes = 1000;
+        facts.net_output_bytes = 2000;
+        facts
+    }
+}
+
+#[test]
+fn what_the_host_knows_is_told_and_what_it_does_not_know_is_left_out() {
+    let mut node = Node::new();
+    let all = node.text("INFO all");
+    for field in [
+        "os:",
+        "process_id:",
+        "executable:",
+        "used_memory_rss:",
+        "used_cpu_sys:",
+        "used_cpu_user:",
+    ] {
+        assert!(!all.contains(&format!("\n{field}")), "{field}");
+    }
+    let mut config = EngineConfig::new(7, "run");
+    config.host = Box::new(KnownHost);
+    node.clients.clear();
+    node.engine = Engine::new(config, node.moment);
+    node.connect();
+    let all = node.text("INFO all");
+    for line in [
+        "os:Linux 6.1.0 x86_64",
+        "process_id:42",
+        "tcp_port:7101",
+        "executable:/usr/bin/locknode",
+        "config_file:/etc/locknode.conf",
+        "used_memory_rss:3145728",
+        "used_memory_rss_human:3.00M",
+        "used_cpu_sys:0.250000",
+        "used_cpu_user:1.500000",
+        "total_net_input_bytes:1000",
+        "total_net_output_bytes:2000",
+    ] {
+        assert!(all.contains(&format!("\r\n{line}\r\n")), "{line}");
+    }
+    node.check(
+        "CONFIG GET bind port => *4 $4 bind $9 127.0.0.1 $4 port $4 7101
+         CONFIG SET bind 127.0.0.1 port 7101 => +OK
+         CONFIG SET port 7102 => -ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config
+         CONFIG REWRITE => -ERR the node does not write its configuration file
+         CONFIG RESETSTAT => +OK",
+    );
+    assert_eq!(fields(&mut node, "stats")["total_net_input_bytes"], "0");
+}
