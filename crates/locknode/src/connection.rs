@@ -1,0 +1,322 @@
+//! One connection: bytes in, commands to the engine, replies out.
+//!
+//! ```text
+//!        one read                     one batch                       one write
+//!  stream -----> shared input --decode--> engine --replies--> shared output -----> stream
+//!                    |  ^                                          |
+//!   half a request   v  |                       what did not fit   v
+//!                 unread (own)                                  unsent (own)
+//! ```
+//!
+//! Back-pressure: while `unsent` holds anything, nothing is read and nothing executed, so a client that never reads
+//! costs one batch of replies and no more. A batch ends when its replies reach [`OUTPUT_HIGH_WATER`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use locknode_engine::{Flow, Session};
+use locknode_resp::Decoder;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+use crate::node::Shared;
+use crate::scope::{Phase, ScopeMember};
+use crate::scratch::Scratch;
+
+/// The task of one connection; completes when the connection is over.
+#[derive(Debug)]
+pub(crate) struct Connection<S> {
+    stream: S,
+    node: Arc<Shared>,
+    scope: ScopeMember,
+    session: Session,
+    decoder: Decoder,
+    /// Input not yet executed.
+    unread: Vec<u8>,
+    /// Replies not yet accepted by the stream, from `sent` on.
+    unsent: Vec<u8>,
+    sent: usize,
+    state: State,
+    /// Bytes read since the connection began to end.
+    late_input: usize,
+    /// Whether the peer was at work when its connection ended.
+    is_busy: bool,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Reads.
+    Open,
+    /// `unread` holds commands that can be executed before more is read.
+    Backlogged,
+    /// CLIENT PAUSE holds the next command back.
+    Paused,
+    /// Sends what it owes, then closes its direction.
+    Closing,
+    /// Has closed its direction and throws away what still comes. Closing the socket over unread input would make
+    /// the kernel reset the connection, and the peer could lose replies that it was sent.
+    Lingering,
+}
+
+impl<S> Connection<S> {
+    pub(crate) fn new(stream: S, node: Arc<Shared>, scope: ScopeMember, session: Session) -> Self {
+        Self {
+            stream,
+            node,
+            scope,
+            session,
+            decoder: Decoder::new(),
+            unread: Vec::new(),
+            unsent: Vec::new(),
+            sent: 0,
+            state: State::Open,
+            late_input: 0,
+            is_busy: false,
+            pause: None,
+        }
+    }
+
+    /// Executes the complete requests of `input` and appends their replies; returns how many bytes are done with.
+    fn execute(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+        let engine = &self.node.engine;
+        let limits = engine.limits();
+        let mut batch = engine.batch(self.node.clock.now());
+        let (mut done, mut commands) = (0, 0);
+        self.state = State::Open;
+        // Asking once more at the end of the input lets the decoder give back what a large request needed.
+        while let Some(rest) = input.get(done..) {
+            if out.len() >= OUTPUT_HIGH_WATER && !rest.is_empty() {
+                self.state = State::Backlogged;
+                break;
+            }
+            let frame = match self
+                .decoder
+                .decode(rest, &limits, self.session.is_authenticated())
+            {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => {
+                    error.append_reply(out);
+                    self.state = State::Closing;
+                    break;
+                }
+            };
+            let flow = if frame.len() <= ARGS_INLINE {
+                let mut args: [&[u8]; ARGS_INLINE] = [&[]; ARGS_INLINE];
+                args.iter_mut()
+                    .zip(frame.args())
+                    .for_each(|(slot, arg)| *slot = arg);
+                let args = args.get(..frame.len()).unwrap_or_default();
+                batch.execute(&mut self.session, args, out)
+            } else {
+                let args: Vec<&[u8]> = frame.args().collect();
+                batch.execute(&mut self.session, &args, out)
+            };
+            if flow == Flow::Paused {
+                self.state = State::Paused;
+                break;
+            }
+            done += frame.consumed();
+            commands += 1;
+            if flow != Flow::Continue {
+                self.state = State::Closing;
+                if flow == Flow::Shutdown {
+                    self.node.stop();
+                }
+                break;
+            }
+        }
+        batch.finish(&self.session, commands);
+        self.node.after_batch();
+        done
+    }
+
+    /// Executes what `unread` holds and keeps the rest.
+    fn execute_unread(&mut self, out: &mut Vec<u8>) {
+        let unread = std::mem::take(&mut self.unread);
+        let done = self.execute(&unread, out);
+        self.unread = unread;
+        if done == self.unread.len() {
+            self.unread.clear();
+        } else {
+            self.unread.drain(..done);
+        }
+        if self.unread.capacity() > KEPT_MAX && self.unread.len() < KEPT_MAX / 4 {
+            self.unread.shrink_to(self.unread.len());
+        }
+    }
+
+    /// Whether a paused command may be offered again.
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let now = self.node.clock.now().time;
+            let Some(end) = self.node.engine.pause_end(now) else {
+                self.pause = None;
+                return Poll::Ready(());
+            };
+            // The engine's clock decides; the timer only says when to ask it again.
+            let timer = self
+                .pause
+                .insert(Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK)));
+            ready!(timer.as_mut().poll(cx));
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Drives the connection until it has to wait or is over.
+    fn drive(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        loop {
+            if self.session.client().is_killed() || self.scope.phase() == Phase::Aborting {
+                return Poll::Ready(());
+            }
+            if !self.unsent.is_empty() {
+                if ready!(self.poll_send_unsent(cx)).is_none() {
+                    return Poll::Ready(());
+                }
+                continue;
+            }
+            match self.state {
+                State::Closing => {
+                    if ready!(Pin::new(&mut self.stream).poll_shutdown(cx)).is_err() {
+                        return Poll::Ready(());
+                    }
+                    let now = self.node.clock.now().time;
+                    self.is_busy = self.session.client().idle(now) < BUSY;
+                    self.state = State::Lingering;
+                    continue;
+                }
+                State::Lingering => return self.poll_linger(cx, scratch),
+                State::Paused => {
+                    ready!(self.poll_pause(cx));
+                    self.execute_unread(&mut scratch.output);
+                }
+                State::Backlogged => self.execute_unread(&mut scratch.output),
+                State::Open => match self.poll_input(cx, scratch) {
+                    Poll::Ready(Some(())) => {}
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending if self.scope.phase() == Phase::Draining => {
+                        // All that was received is answered.
+                        self.state = State::Closing;
+                        continue;
+                    }
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+            if self.send(cx, &mut scratch.output).is_none() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// One read and the commands it completes; `None` when the peer is gone.
+    fn poll_input(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<Option<()>> {
+        let mut input = ReadBuf::new(&mut scratch.input);
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut input));
+        let len = input.filled().len();
+        if read.is_err() || len == 0 {
+            return Poll::Ready(None);
+        }
+        let input = scratch.input.get(..len).unwrap_or_default();
+        if self.unread.is_empty() {
+            let done = self.execute(input, &mut scratch.output);
+            self.unread
+                .extend_from_slice(input.get(done..).unwrap_or_default());
+        } else {
+            self.unread.extend_from_slice(input);
+            self.execute_unread(&mut scratch.output);
+        }
+        self.node.traffic.note(len, scratch.output.len());
+        if self.scope.phase() == Phase::Draining {
+            self.late_input += len;
+            if self.late_input > LATE_INPUT_MAX {
+                self.state = State::Closing;
+            }
+        }
+        Poll::Ready(Some(()))
+    }
+
+    /// Reads and forgets. When the node ends, a peer that was at work until now is waited for until it has closed too;
+    /// otherwise what is there is taken, up to a limit.
+    fn poll_linger(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        let waits = self.is_busy && self.scope.phase() == Phase::Draining;
+        let mut taken = 0;
+        while waits || taken <= LATE_INPUT_MAX {
+            let mut input = ReadBuf::new(&mut scratch.input);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut input) {
+                Poll::Ready(Ok(())) if !input.filled().is_empty() => taken += input.filled().len(),
+                Poll::Pending if waits => return Poll::Pending,
+                Poll::Ready(_) | Poll::Pending => break,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Sends a batch's replies; keeps what the stream does not take at once. `None` when the peer is gone.
+    fn send(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let mut sent = 0;
+        while let Some(rest) = out.get(sent..).filter(|rest| !rest.is_empty()) {
+            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                Poll::Ready(Ok(0) | Err(_)) => return None,
+                Poll::Ready(Ok(n)) => sent += n,
+                Poll::Pending => {
+                    self.unsent.extend_from_slice(rest);
+                    break;
+                }
+            }
+        }
+        out.clear();
+        Some(())
+    }
+
+    /// Sends what an earlier batch left; `None` when the peer is gone.
+    fn poll_send_unsent(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        while let Some(rest) = self.unsent.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest)) {
+                Ok(0) | Err(_) => return Poll::Ready(None),
+                Ok(n) => self.sent += n,
+            }
+        }
+        self.sent = 0;
+        self.unsent = Vec::new();
+        Poll::Ready(Some(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let connection = self.get_mut();
+        let polled = Scratch::lend(|scratch| connection.drive(cx, scratch));
+        if polled.is_pending() {
+            // Whoever kills this client or ends the pause after this line wakes us; whoever did before is seen here.
+            connection.session.client().sleep_with(cx.waker());
+            if connection.session.client().is_killed() || connection.scope.has_moved() {
+                cx.waker().wake_by_ref();
+            }
+        }
+        polled
+    }
+}
+
+/// Replies beyond this end a batch: the peer gets them before more is executed. One read of acquires stays below.
+const OUTPUT_HIGH_WATER: usize = 256 << 10;
+
+/// An input buffer larger than this, grown by one large request, is given back when it is mostly empty.
+const KEPT_MAX: usize = 4 << 10;
+
+/// Arguments without allocation: a batch release of a dozen keys.
+const ARGS_INLINE: usize = 16;
+
+/// Input taken from a connection that ends: more than what usually waits in a socket's buffer.
+const LATE_INPUT_MAX: usize = 256 << 10;
+
+/// A peer that sent something so recently may be sending more right now.
+const BUSY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Timers have a resolution of a millisecond; asking one later saves asking twice.
+const TIMER_SLACK: std::time::Duration = std::time::Duration::from_millis(1);

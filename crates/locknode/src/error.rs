@@ -1,0 +1,35 @@
+//! Why serving ended before it was told to.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// Serving failed; the node itself and its other listeners go on.
+#[derive(Clone, Debug)]
+pub struct ServeError {
+    source: Arc<io::Error>,
+}
+
+impl ServeError {
+    pub(crate) fn accept(source: io::Error) -> Self {
+        Self {
+            source: Arc::new(source),
+        }
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the listener accepts no connections any more: {}",
+            self.source
+        )
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.source)
+    }
+}

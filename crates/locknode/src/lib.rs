@@ -1,0 +1,51 @@
+//! A lock node that speaks the Redis protocol, as a library to embed.
+//!
+//! # What it is
+//!
+//! A server for locks and nothing else: `SET key token NX PX ttl`, release and extend by the holder, with the
+//! commands, scripts, errors and connection habits that Redis clients and lock libraries rely on.
+//!
+//! # What it is not
+//!
+//! Not a cache and not a database: string values only, nothing is evicted, nothing is replicated.
+//!
+//! # Example
+//!
+//! ```
+//! use locknode::Node;
+//! use tokio::net::TcpListener;
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let listener = TcpListener::bind("127.0.0.1:0").await?;
+//!     println!("redis-cli -p {}", listener.local_addr()?.port());
+//!     let shutdown = async { /* tokio::signal::ctrl_c().await.ok(); */ };
+//!     Node::builder().build().serve(listener, shutdown).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Guarantees
+//!
+//! * A key given to one client with NX is given to no other until it is released or its TTL has passed on the node's
+//!   monotonic clock, whatever the wall clock does.
+//! * A command is executed entirely or not at all, and in the order in which its connection sent it.
+//! * Bad input gets an error and changes nothing; a client that does not read costs bounded memory.
+//!
+//! What it does not guarantee: a node that is restarted has forgotten its locks.
+
+mod clock;
+mod connection;
+mod error;
+mod listener;
+mod node;
+mod process;
+mod scope;
+mod scratch;
+mod sweeper;
+
+pub use clock::{Clock, SystemClock};
+pub use error::ServeError;
+pub use listener::{Accepted, Listener};
+pub use locknode_engine::{Moment, Options, Peer, Stats, Time, WallTime};
+pub use node::{Node, NodeBuilder};

@@ -1,0 +1,107 @@
+//! Where connections come from.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use locknode_engine::Peer;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// A source of connections; implemented for TCP and Unix sockets.
+pub trait Listener: Send {
+    /// A connection's byte stream.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the operating system says. Errors that concern one connection or pass by themselves (out of
+    /// descriptors) are retried by the caller.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call has accepted nothing.
+    fn accept(&self) -> impl Future<Output = io::Result<Accepted<Self::Stream>>> + Send;
+}
+
+/// A connection just accepted.
+#[derive(Debug)]
+pub struct Accepted<S> {
+    /// The byte stream.
+    pub stream: S,
+    /// Its two ends, for CLIENT LIST.
+    pub peer: Peer,
+    /// Whether the other end is on this machine, which protected mode asks.
+    pub is_local: bool,
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<Accepted<TcpStream>> {
+        let (stream, addr) = Self::accept(self).await?;
+        // Replies are whole batches: waiting for more to send only adds latency.
+        stream.set_nodelay(true)?;
+        let laddr = stream
+            .local_addr()
+            .map(|laddr| laddr.to_string())
+            .unwrap_or_default();
+        let peer = Peer {
+            addr: addr.to_string(),
+            laddr,
+            fd: descriptor(&stream),
+        };
+        Ok(Accepted {
+            stream,
+            peer,
+            is_local: addr.ip().to_canonical().is_loopback(),
+        })
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<Accepted<UnixStream>> {
+        let (stream, _) = Self::accept(self).await?;
+        let path = self
+            .local_addr()?
+            .as_pathname()
+            .map(|path| path.display().to_string());
+        let laddr = format!("{}:0", path.unwrap_or_default());
+        let peer = Peer {
+            addr: laddr.clone(),
+            laddr,
+            fd: descriptor(&stream),
+        };
+        Ok(Accepted {
+            stream,
+            peer,
+            is_local: true,
+        })
+    }
+}
+
+/// Keep-alive for the streams that have it.
+pub(crate) fn set_keepalive<S: 'static>(stream: &S, seconds: u64) {
+    let stream: &dyn std::any::Any = stream;
+    if seconds == 0 {
+        return;
+    }
+    if let Some(stream) = stream.downcast_ref::<TcpStream>() {
+        // As Redis sets it: first probe after the time given, then three at a third of it.
+        let keepalive = TcpKeepalive::new()
+            .with_time(Duration::from_secs(seconds))
+            .with_interval(Duration::from_secs((seconds / 3).max(1)))
+            .with_retries(3);
+        // A socket without keep-alive still works; the peer's silence is then found out by `timeout`.
+        let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+    }
+}
+
+fn descriptor(stream: &impl std::os::fd::AsRawFd) -> u32 {
+    u32::try_from(stream.as_raw_fd()).unwrap_or(0)
+}

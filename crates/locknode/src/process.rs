@@ -1,0 +1,121 @@
+//! What INFO tells about the process, read from the operating system when a client asks.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use locknode_engine::{Host, HostFacts};
+
+/// This process, as seen by one node.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    traffic: Arc<Traffic>,
+    config_file: String,
+}
+
+/// Bytes that passed, and the port they passed through.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    input_bytes: AtomicU64,
+    output_bytes: AtomicU64,
+    tcp_port: AtomicU16,
+    bind: Mutex<Vec<IpAddr>>,
+}
+
+impl Process {
+    pub(crate) const fn new(traffic: Arc<Traffic>, config_file: String) -> Self {
+        Self {
+            traffic,
+            config_file,
+        }
+    }
+}
+
+impl Host for Process {
+    fn facts(&self) -> HostFacts {
+        let mut facts = HostFacts::default();
+        facts.process_id = std::process::id();
+        facts.tcp_port = self.traffic.tcp_port.load(Ordering::Relaxed);
+        facts.bind = self.traffic.bind();
+        facts.executable = std::env::current_exe()
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
+        facts.config_file.clone_from(&self.config_file);
+        facts.net_input_bytes = self.traffic.input_bytes.load(Ordering::Relaxed);
+        facts.net_output_bytes = self.traffic.output_bytes.load(Ordering::Relaxed);
+        facts.os = operating_system();
+        facts.resident_bytes = resident_bytes().unwrap_or(0);
+        if let Some((user, system)) = cpu_seconds() {
+            facts.cpu_user_seconds = user;
+            facts.cpu_system_seconds = system;
+        }
+        facts
+    }
+}
+
+impl Traffic {
+    /// Counts a batch. Statistics only: with several threads an addition may be lost.
+    #[inline]
+    pub(crate) fn note(&self, input: usize, output: usize) {
+        for (counter, bytes) in [(&self.input_bytes, input), (&self.output_bytes, output)] {
+            counter.store(
+                counter.load(Ordering::Relaxed).wrapping_add(bytes as u64),
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    /// Notes an address that the node listens on; INFO names the port of the last one.
+    pub(crate) fn listens_on(&self, address: SocketAddr) {
+        self.tcp_port.store(address.port(), Ordering::Relaxed);
+        let mut bind = self.bind.lock().unwrap_or_else(PoisonError::into_inner);
+        if !bind.contains(&address.ip()) {
+            bind.push(address.ip());
+        }
+    }
+
+    /// The addresses, separated by spaces.
+    fn bind(&self) -> String {
+        let bind = self.bind.lock().unwrap_or_else(PoisonError::into_inner);
+        bind.iter()
+            .map(IpAddr::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+fn operating_system() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let os = if std::env::consts::OS == "linux" {
+        "Linux"
+    } else {
+        std::env::consts::OS
+    };
+    format!("{os} {} {}", release.trim(), std::env::consts::ARCH)
+}
+
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * PAGE_BYTES)
+}
+
+/// User and system time from `/proc/self/stat`; the fields after the program's name, which may contain spaces.
+fn cpu_seconds() -> Option<(f64, f64)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || {
+        fields
+            .next()?
+            .parse::<u32>()
+            .ok()
+            .map(|ticks| f64::from(ticks) / TICKS_PER_SECOND)
+    };
+    Some((ticks()?, ticks()?))
+}
+
+/// Linux reports `statm` in pages; 4 KiB on every platform that we run on.
+const PAGE_BYTES: u64 = 4096;
+
+/// Linux reports CPU times in hundredths of a second on every platform.
+const TICKS_PER_SECOND: f64 = 100.0;

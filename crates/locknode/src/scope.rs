@@ -1,0 +1,93 @@
+//! The connections of one `serve` call, and how they are told to end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// How far the end of a `serve` call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Connections are served.
+    Serving,
+    /// Connections answer what was received, then close.
+    Draining,
+    /// Connections close at once.
+    Aborting,
+}
+
+/// All connections of one `serve` call.
+#[derive(Debug, Default)]
+pub(crate) struct Scope {
+    phase: AtomicU8,
+    members: AtomicUsize,
+    emptied: Notify,
+}
+
+/// One connection's membership; leaving is dropping it.
+#[derive(Debug)]
+pub(crate) struct ScopeMember {
+    scope: Arc<Scope>,
+    /// The phase last seen, so that a change just before sleeping is not missed.
+    seen: Phase,
+}
+
+impl Scope {
+    /// Enters a connection.
+    pub(crate) fn enter(self: &Arc<Self>) -> ScopeMember {
+        self.members.fetch_add(1, Ordering::AcqRel);
+        ScopeMember {
+            scope: Arc::clone(self),
+            seen: Phase::Serving,
+        }
+    }
+
+    /// Tells the connections; the caller wakes them.
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Waits until no connection is left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Waiting has no effect.
+    pub(crate) async fn emptied(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.members.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Serving,
+            1 => Phase::Draining,
+            _ => Phase::Aborting,
+        }
+    }
+}
+
+impl ScopeMember {
+    /// The phase at this moment.
+    pub(crate) fn phase(&mut self) -> Phase {
+        self.seen = self.scope.phase();
+        self.seen
+    }
+
+    /// Whether the phase changed since [`ScopeMember::phase`] was last asked.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.seen != self.scope.phase()
+    }
+}
+
+impl Drop for ScopeMember {
+    fn drop(&mut self) {
+        if self.scope.members.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.scope.emptied.notify_waiters();
+        }
+    }
+}
