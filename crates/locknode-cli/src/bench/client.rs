@@ -1,0 +1,186 @@
+//! One connection of the load generator: sends a pipeline, waits for all its replies, sends the next.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::batch::Batch;
+use super::key_walk::KeyWalk;
+use super::recorder::Recorder;
+use crate::server_address::{Endpoint, ServerAddress};
+use crate::server_connection::{Reply, decode, encode};
+
+/// What the connections of a thread share.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Whether the run goes on.
+    pub(super) is_over: Cell<bool>,
+    /// Operations that may still be begun; `None` for no limit.
+    pub(super) operations_left: Cell<Option<u64>>,
+    pub(super) recorder: RefCell<Recorder>,
+}
+
+/// A connection and what it sends.
+#[derive(Debug)]
+pub(super) struct Client {
+    stream: Stream,
+    batches: Vec<Batch>,
+    keys: KeyWalk,
+    pipeline: usize,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Turn {
+    /// How many operations may be begun now, `wanted` at most.
+    fn claim(&self, wanted: usize) -> usize {
+        if self.is_over.get() {
+            return 0;
+        }
+        let Some(left) = self.operations_left.get() else {
+            return wanted;
+        };
+        let granted = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.operations_left
+            .set(Some(left - u64::try_from(granted).unwrap_or(left)));
+        granted
+    }
+}
+
+impl Client {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    ///
+    /// A reason for a person.
+    pub(super) async fn open(
+        address: &ServerAddress,
+        batches: Vec<Batch>,
+        keys: KeyWalk,
+        pipeline: usize,
+    ) -> Result<Self, String> {
+        let mut stream = match &address.endpoint {
+            Endpoint::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await;
+                let stream = stream.map_err(|error| error.to_string())?;
+                stream
+                    .set_nodelay(true)
+                    .map_err(|error| error.to_string())?;
+                Stream::Tcp(stream)
+            }
+            Endpoint::Unix(path) => {
+                let stream = UnixStream::connect(path).await;
+                Stream::Unix(stream.map_err(|error| error.to_string())?)
+            }
+        };
+        if let Some(password) = &address.password {
+            let username = address.username.as_deref();
+            let words = [Some("AUTH"), username, Some(password.as_str())];
+            let login: Vec<&[u8]> = words.into_iter().flatten().map(str::as_bytes).collect();
+            match &mut stream {
+                Stream::Tcp(stream) => log_in(stream, &encode(&login)).await?,
+                Stream::Unix(stream) => log_in(stream, &encode(&login)).await?,
+            }
+        }
+        Ok(Self {
+            stream,
+            batches,
+            keys,
+            pipeline,
+        })
+    }
+
+    /// Sends until the run is over.
+    ///
+    /// # Errors
+    ///
+    /// Why the run does not count.
+    pub(super) async fn run(self, turn: Rc<Turn>) -> Result<(), String> {
+        let Self {
+            stream,
+            batches,
+            keys,
+            pipeline,
+        } = self;
+        match stream {
+            Stream::Tcp(stream) => drive(stream, batches, keys, pipeline, &turn).await,
+            Stream::Unix(stream) => drive(stream, batches, keys, pipeline, &turn).await,
+        }
+    }
+}
+
+async fn drive<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    mut batches: Vec<Batch>,
+    mut keys: KeyWalk,
+    pipeline: usize,
+    turn: &Turn,
+) -> Result<(), String> {
+    let mut buffer = vec![0; READ_LEN];
+    let mut numbers = Vec::with_capacity(pipeline);
+    loop {
+        let count = turn.claim(pipeline);
+        if count == 0 {
+            return Ok(());
+        }
+        keys.take(count, &mut numbers);
+        for (step, batch) in batches.iter_mut().enumerate() {
+            let requests = batch.number(&numbers);
+            let sent = Instant::now();
+            stream
+                .write_all(requests)
+                .await
+                .map_err(|error| format!("sending failed: {error}"))?;
+            let mut replies = batch.replies(count);
+            while !replies.are_complete() {
+                let read = stream.read(&mut buffer).await;
+                let len = read.map_err(|error| format!("receiving failed: {error}"))?;
+                if len == 0 {
+                    return Err("the server closed a connection".to_owned());
+                }
+                let completed = replies.check(&buffer[..len])?;
+                turn.recorder
+                    .borrow_mut()
+                    .note(step, sent.elapsed(), completed);
+            }
+        }
+    }
+}
+
+async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    login: &[u8],
+) -> Result<(), String> {
+    stream
+        .write_all(login)
+        .await
+        .map_err(|error| error.to_string())?;
+    let mut received = Vec::new();
+    loop {
+        match decode(&received)? {
+            Some((Reply::Error(error), _)) => {
+                return Err(format!("the login was refused: {error}"));
+            }
+            Some(_) => return Ok(()),
+            None => {}
+        }
+        if stream
+            .read_buf(&mut received)
+            .await
+            .map_err(|error| error.to_string())?
+            == 0
+        {
+            return Err("the server closed the connection at the login".to_owned());
+        }
+    }
+}
+
+/// Room for the replies to the longest pipeline.
+const READ_LEN: usize = 16 << 10;

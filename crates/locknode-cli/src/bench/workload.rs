@@ -1,0 +1,144 @@
+//! What a benchmark sends: one or two steps that are repeated, each a kind of command with the only right reply to it.
+
+use clap::ValueEnum;
+
+use crate::server_connection::encode;
+
+/// The kinds of load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Workload {
+    /// SET NX PX on keys that are always new; they stay until their TTL has passed
+    Set,
+    /// SET NX PX, then release by the script that lock libraries use (EVALSHA)
+    CycleEvalsha,
+    /// SET NX PX, then release by DELEX key IFEQ token (Redis 8.4, locknode)
+    CycleDelex,
+    /// SET NX PX, then release by DELIFEQ key token (Valkey 9, locknode)
+    CycleDelifeq,
+    /// PING, the least that a server can do
+    Ping,
+}
+
+/// One command of a workload, with a place for the number of the key.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// How it is called in the results.
+    pub(super) name: &'static str,
+    /// The command on the wire.
+    pub(super) request: Vec<u8>,
+    /// Where the [`NUMBER_LEN`] digits of the key's number stand, if it has a key.
+    pub(super) number_at: Option<usize>,
+    /// The only right reply.
+    pub(super) reply: &'static [u8],
+}
+
+/// What the commands of one connection have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Material {
+    /// The key up to its number.
+    pub(super) key_prefix: Vec<u8>,
+    pub(super) token: Vec<u8>,
+    pub(super) ttl_ms: u64,
+    /// The SHA1 of [`RELEASE_SCRIPT`], as the server told it.
+    pub(super) release_sha: String,
+}
+
+impl Workload {
+    /// The name on the command line.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
+    }
+
+    /// Whether every command takes a key that was never used.
+    pub(super) const fn needs_fresh_keys(self) -> bool {
+        matches!(self, Self::Set)
+    }
+
+    /// The commands that make one operation, in order.
+    pub(super) fn steps(self, material: &Material) -> Vec<Step> {
+        let ttl_ms = material.ttl_ms.to_string();
+        let key = [material.key_prefix.as_slice(), &[b'0'; NUMBER_LEN]].concat();
+        let (key, token) = (key.as_slice(), material.token.as_slice());
+        let acquire = || {
+            let args: [&[u8]; 6] = [b"SET", key, token, b"NX", b"PX", ttl_ms.as_bytes()];
+            Step::new("acquire", &args, 1, b"+OK\r\n")
+        };
+        let release = |args: &[&[u8]], key_at| Step::new("release", args, key_at, b":1\r\n");
+        match self {
+            Self::Set => vec![acquire()],
+            Self::CycleEvalsha => {
+                let sha = material.release_sha.as_bytes();
+                vec![acquire(), release(&[b"EVALSHA", sha, b"1", key, token], 3)]
+            }
+            Self::CycleDelex => vec![acquire(), release(&[b"DELEX", key, b"IFEQ", token], 1)],
+            Self::CycleDelifeq => vec![acquire(), release(&[b"DELIFEQ", key, token], 1)],
+            Self::Ping => {
+                let request = encode(&[b"PING"]);
+                vec![Step {
+                    name: "ping",
+                    request,
+                    number_at: None,
+                    reply: b"+PONG\r\n",
+                }]
+            }
+        }
+    }
+}
+
+impl Step {
+    fn new(name: &'static str, args: &[&[u8]], key_index: usize, reply: &'static [u8]) -> Self {
+        // What stands before and in the key, less the digits at its end.
+        let until_key = encode(&args[..=key_index]).len() - 2 - NUMBER_LEN;
+        // The count in the first line is of one digit in both.
+        Self {
+            name,
+            request: encode(args),
+            number_at: Some(until_key),
+            reply,
+        }
+    }
+}
+
+/// Digits of a key's number, hexadecimal.
+pub(super) const NUMBER_LEN: usize = 16;
+
+/// The release that the Redis documentation gives and most lock libraries send.
+pub(super) const RELEASE_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) else return 0 end";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_the_key_stands_where_the_step_says() {
+        let material = Material {
+            key_prefix: b"lock:".to_vec(),
+            token: b"token".to_vec(),
+            ttl_ms: 30_000,
+            release_sha: "a".repeat(40),
+        };
+        for workload in Workload::value_variants() {
+            for step in workload.steps(&material) {
+                let Some(at) = step.number_at else { continue };
+                assert_eq!(&step.request[at..at + NUMBER_LEN], &[b'0'; NUMBER_LEN]);
+                assert!(
+                    step.request[..at].ends_with(b"\r\nlock:"),
+                    "{workload:?} {}",
+                    step.name
+                );
+                assert!(step.request[at + NUMBER_LEN..].starts_with(b"\r\n"));
+            }
+        }
+        let steps = Workload::CycleDelifeq.steps(&material);
+        assert_eq!(
+            steps[0].request,
+            b"*6\r\n$3\r\nSET\r\n$21\r\nlock:0000000000000000\r\n$5\r\ntoken\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"
+        );
+        assert_eq!(
+            steps[1].request,
+            b"*3\r\n$7\r\nDELIFEQ\r\n$21\r\nlock:0000000000000000\r\n$5\r\ntoken\r\n"
+        );
+    }
+}

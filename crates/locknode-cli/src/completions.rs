@@ -1,0 +1,32 @@
+//! `locknode completions`: scripts that let a shell complete the command line.
+
+use clap::Command;
+use clap_complete::Shell;
+
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// The flags of `locknode completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsFlags {
+    /// The shell to write for.
+    shell: Shell,
+}
+
+/// Prints the script.
+///
+/// # Errors
+///
+/// When standard output fails.
+pub(crate) fn run(flags: &CompletionsFlags, mut command: Command) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(flags.shell, &mut command, "locknode", &mut script);
+    output::write_bytes(&script)?;
+    Ok(Exit::Success)
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  locknode completions bash > ~/.local/share/bash-completion/completions/locknode
+  locknode completions zsh > ~/.zfunc/_locknode
+  locknode completions fish > ~/.config/fish/completions/locknode.fish";

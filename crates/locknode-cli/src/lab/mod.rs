@@ -1,0 +1,177 @@
+//! `locknode lab`: a cluster in one process, to try things out and to run a program's tests against.
+//!
+//! Every node is a node of its own, with its own locks; only the process and its threads are shared.
+
+mod table;
+mod view;
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use locknode::{Node, Options};
+
+use self::view::{View, Watched};
+use crate::descriptors;
+use crate::failure::{Exit, Failure};
+use crate::listening::{self, BACKLOG};
+use crate::log::{Log, LogLevel};
+use crate::output;
+use crate::serving::{self, Service, Socket};
+
+/// The flags of `locknode lab`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LabFlags {
+    /// Number of nodes
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=NODES_MAX))]
+    #[arg(long_help = "Number of nodes, 1 to 100.\n\n\
+        A Redlock client takes a lock on a majority of them: 3 of 5. An even number tolerates no\n\
+        more lost nodes than the odd one below it.")]
+    nodes: u16,
+
+    /// Port of the first node, the others follow; 0 for any free ones
+    #[arg(long, default_value_t = 7101)]
+    port: u16,
+
+    /// Threads that serve all nodes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
+    threads: u16,
+}
+
+/// Runs the nodes until Ctrl-C.
+///
+/// # Errors
+///
+/// When a port is taken or the operating system fails.
+pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
+    let sockets = open_sockets(flags)?;
+    let mut threads: Vec<Vec<Service>> = Vec::new();
+    threads.resize_with(usize::from(flags.threads).min(sockets.len()), Vec::new);
+    let thread_count = threads.len();
+    let mut options = Options::default();
+    let nodes = u64::from(flags.nodes);
+    // The nodes share the descriptors of the process; their listeners are counted like threads.
+    let room = descriptors::make_room(options.maxclients * nodes, flags.threads + flags.nodes);
+    options.maxclients = (room / nodes).max(1);
+    let mut watched = Vec::new();
+    for (index, (addr, socket)) in sockets.into_iter().enumerate() {
+        let node = Node::builder()
+            .options(options.clone())
+            .drain(DRAIN)
+            .build();
+        node.listens_on(addr);
+        let ended = Arc::default();
+        watched.push(Watched::new(addr, node.clone(), Arc::clone(&ended)));
+        threads[index % thread_count].push(Service {
+            node,
+            socket: Socket::Tcp(socket),
+            ended,
+        });
+    }
+    let addrs: Vec<SocketAddr> = watched.iter().map(|watched| watched.addr).collect();
+    output::write(&introduction(&addrs))?;
+    let view = View::new(watched);
+    serving::run(threads, Log::new(LogLevel::Warn), view.show())?;
+    Ok(Exit::Success)
+}
+
+fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Failure> {
+    if flags.port != 0 && flags.port.checked_add(flags.nodes - 1).is_none() {
+        return Err(Failure::usage(format!(
+            "{} nodes from port {} on would need ports above 65535: choose a lower --port",
+            flags.nodes, flags.port
+        )));
+    }
+    let mut sockets = Vec::new();
+    for index in 0..flags.nodes {
+        let port = if flags.port == 0 {
+            0
+        } else {
+            flags.port + index
+        };
+        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let opened = listening::listen(wanted, BACKLOG, 1);
+        for socket in opened.map_err(|error| listening::explain(wanted, &error))? {
+            sockets.push((socket.local_addr().unwrap_or(wanted), socket));
+        }
+    }
+    Ok(sockets)
+}
+
+/// The addresses, and what to type next.
+fn introduction(addrs: &[SocketAddr]) -> String {
+    let port = addrs.first().map_or(0, SocketAddr::port);
+    let all: Vec<String> = addrs.iter().map(SocketAddr::to_string).collect();
+    let ports: Vec<String> = addrs.iter().map(|addr| addr.port().to_string()).collect();
+    let plural = if addrs.len() == 1 { "node" } else { "nodes" };
+    let mut text = format!(
+        "locknode {}: {} {plural} in memory\n\n",
+        env!("CARGO_PKG_VERSION"),
+        addrs.len()
+    );
+    for addr in &all {
+        let _ = writeln!(text, "  listening on {addr}");
+    }
+    let _ = write!(
+        text,
+        "\n\
+         One lock on one node, for 30 seconds, and its release by whoever knows the token:\n  \
+           redis-cli -p {port} set invoice:7 my-token nx px 30000\n  \
+           redis-cli -p {port} delex invoice:7 ifeq my-token\n\
+         \n\
+         A Redlock on the majority, here with Python (pip install redlock-py):\n  \
+           python3 -c 'from redlock import Redlock; print(Redlock([{{\"host\": \"127.0.0.1\", \"port\": p}} \
+           for p in ({ports},)]).lock(\"invoice:7\", 30000))'\n\
+         \n\
+         The nodes from outside:\n  \
+           locknode status --nodes {all}\n\
+         \n\
+         Ctrl-C ends them.\n\n",
+        ports = ports.join(","),
+        all = all.join(","),
+    );
+    text
+}
+
+/// More than any cluster on which a majority makes sense.
+const NODES_MAX: i64 = 100;
+
+/// More threads than nodes would be idle.
+const THREADS_MAX: i64 = NODES_MAX;
+
+/// Somebody who types Ctrl-C does not want to wait.
+const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+pub(crate) const LONG_ABOUT: &str = "\
+Run a cluster of lock nodes in this process, to try things out.
+
+The nodes listen on 127.0.0.1 only, hold locks in memory, start empty and serve at once. On a
+terminal a table shows each node's state, keys, commands per second and connections; elsewhere a
+line is printed when something changes, at most every 5 seconds.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  locknode lab                       five nodes on ports 7101 to 7105
+  locknode lab --nodes 3 --port 0    three nodes on free ports, for a test-suite";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_introduction_names_every_address_and_what_to_type() {
+        let addrs = [7101, 7102, 7103].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let text = introduction(&addrs);
+        for part in [
+            "3 nodes",
+            "listening on 127.0.0.1:7103\n",
+            "redis-cli -p 7101 set invoice:7 my-token nx px 30000",
+            "for p in (7101,7102,7103,)",
+            "--nodes 127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103",
+        ] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The options of `locknode serve`. Redis' options have Redis' names; each can also be an environment variable or a
+//! key of the configuration file.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::duration;
+use crate::listening::Bind;
+use crate::log::LogLevel;
+use crate::size;
+
+/// The flags of `locknode serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeFlags {
+    /// Read options from a TOML file whose keys are the names of these flags
+    #[arg(long, value_name = "FILE", env = "LOCKNODE_CONFIG")]
+    #[arg(
+        long_help = "Read options from a TOML file whose keys are the names of these flags.\n\n\
+        A flag wins over its environment variable, that over the file, the file over the\n\
+        default. An unknown key is an error."
+    )]
+    pub(super) config: Option<PathBuf>,
+
+    /// Print the configuration in effect and where each value comes from, as TOML, and exit
+    #[arg(long)]
+    pub(super) print_config: bool,
+
+    /// Addresses to listen on; may be repeated or a list
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "LOCKNODE_BIND",
+        default_value = "127.0.0.1"
+    )]
+    #[arg(value_parser = Bind::parse_list, allow_hyphen_values = true)]
+    #[arg(
+        long_help = "Addresses to listen on; may be repeated, or a list with commas or spaces.\n\n\
+        * is every IPv4 address, ::* every IPv6 address, and an address that starts with - may\n\
+        be missing on this machine. An empty value turns TCP off (see --unixsocket). Anyone who\n\
+        reaches the node can take and release every lock: beyond loopback use --requirepass."
+    )]
+    pub(super) bind: Vec<BindList>,
+
+    /// TCP port; 0 for any free one, which is printed
+    #[arg(long, env = "LOCKNODE_PORT", default_value_t = 6379)]
+    pub(super) port: u16,
+
+    /// Also listen on a Unix socket at this path
+    #[arg(long, value_name = "PATH", env = "LOCKNODE_UNIXSOCKET")]
+    #[arg(long_help = "Also listen on a Unix socket at this path.\n\n\
+        For clients on the same machine it costs about a third less CPU per operation than TCP.\n\
+        A socket file that nobody listens on any more is replaced.")]
+    pub(super) unixsocket: Option<PathBuf>,
+
+    /// Permissions of the Unix socket, octal, such as 770
+    #[arg(long, value_name = "MODE", env = "LOCKNODE_UNIXSOCKETPERM", value_parser = parse_mode)]
+    pub(super) unixsocketperm: Option<u32>,
+
+    /// Password that clients must give (AUTH)
+    #[arg(long, value_name = "PASSWORD", env = "LOCKNODE_REQUIREPASS")]
+    #[arg(long_help = "Password that clients must give (AUTH).\n\n\
+        Protects the locks from whoever reaches the port. A flag can be seen in the list of\n\
+        processes: the environment variable or the file keeps it to this user.")]
+    pub(super) requirepass: Option<String>,
+
+    /// Connections at most; further ones get an error
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOCKNODE_MAXCLIENTS",
+        default_value_t = 10_000
+    )]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX))]
+    #[arg(long_help = "Connections at most; further ones get an error.\n\n\
+        Each needs a file descriptor: where the system allows fewer, the number is lowered and a\n\
+        warning says so.")]
+    pub(super) maxclients: u64,
+
+    /// Memory for locks at most, such as 100mb; 0 for no limit
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOCKNODE_MAXMEMORY",
+        default_value = "0"
+    )]
+    #[arg(value_parser = size::parse)]
+    #[arg(
+        long_help = "Memory for locks at most, such as 100mb; 0 for no limit.\n\n\
+        Protects the machine. Beyond it new locks are refused (-OOM); releasing, extending and\n\
+        expiring go on, and no lock is ever evicted."
+    )]
+    pub(super) maxmemory: u64,
+
+    /// Close a connection that was idle for so many seconds; 0 for never
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "LOCKNODE_TIMEOUT",
+        default_value = "0"
+    )]
+    #[arg(value_parser = duration::parse_seconds)]
+    pub(super) timeout: u64,
+
+    /// Probe a silent peer after so many seconds, to find dead ones; 0 for never
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "LOCKNODE_TCP_KEEPALIVE",
+        default_value = "300"
+    )]
+    #[arg(value_parser = duration::parse_seconds)]
+    pub(super) tcp_keepalive: u64,
+
+    /// Connections that may wait to be accepted
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOCKNODE_TCP_BACKLOG",
+        default_value_t = 511
+    )]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(
+        long_help = "Connections that may wait to be accepted, per listening socket.\n\n\
+        The system's own limit (net.core.somaxconn on Linux) still holds."
+    )]
+    pub(super) tcp_backlog: u16,
+
+    /// Without a password, serve only clients on this machine
+    #[arg(
+        long,
+        value_name = "yes|no",
+        env = "LOCKNODE_PROTECTED_MODE",
+        default_value = "yes"
+    )]
+    pub(super) protected_mode: Switch,
+
+    /// Longest argument of a command (key, token, script)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOCKNODE_PROTO_MAX_BULK_LEN",
+        default_value = "1mb"
+    )]
+    #[arg(value_parser = parse_bulk_len)]
+    #[arg(
+        long_help = "Longest argument of a command (key, token, script), 1mb to 512mb.\n\n\
+        Protects memory: a client that announces more gets an error and is disconnected."
+    )]
+    pub(super) proto_max_bulk_len: u64,
+
+    /// Longest command that is still being received
+    #[arg(long, value_name = "SIZE", env = "LOCKNODE_CLIENT_QUERY_BUFFER_LIMIT")]
+    #[arg(default_value = "64mb", value_parser = parse_query_limit)]
+    #[arg(
+        long_help = "Longest command that is still being received, 1mb or more.\n\n\
+        Protects memory: a client that exceeds it is disconnected."
+    )]
+    pub(super) client_query_buffer_limit: u64,
+
+    /// Longest reply; 0 for no limit
+    #[arg(long, value_name = "SIZE", env = "LOCKNODE_CLIENT_OUTPUT_BUFFER_LIMIT")]
+    #[arg(default_value = "64mb", value_parser = parse_output_limit)]
+    #[arg(
+        long_help = "Longest reply; 0 for no limit. Redis' form \"normal 64mb 0 0\" is read too, and its hard\n\
+        limit taken.\n\n\
+        Protects memory from clients that ask for much and read nothing."
+    )]
+    pub(super) client_output_buffer_limit: u64,
+
+    /// Allow DEBUG, for tests
+    #[arg(
+        long,
+        value_name = "yes|no",
+        env = "LOCKNODE_ENABLE_DEBUG_COMMAND",
+        default_value = "no"
+    )]
+    pub(super) enable_debug_command: Switch,
+
+    /// Threads that serve connections
+    #[arg(long, value_name = "N", env = "LOCKNODE_THREADS", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
+    #[arg(long_help = "Threads that serve connections, 1 to 256.\n\n\
+        One is enough for hundreds of thousands of locks per second and leaves no time to\n\
+        waiting for each other; more help when that one is busy all the time.")]
+    pub(super) threads: u16,
+
+    /// How much to say on standard error
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        env = "LOCKNODE_LOG_LEVEL",
+        default_value = "info"
+    )]
+    pub(super) log_level: LogLevel,
+
+    /// How long SIGTERM waits for clients to take their replies
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "LOCKNODE_DRAIN",
+        default_value = "5"
+    )]
+    #[arg(value_parser = parse_drain)]
+    #[arg(
+        long_help = "How long SIGTERM or SIGINT waits for clients to take their replies.\n\n\
+        At the first signal the node accepts no more connections, answers every command it has\n\
+        received, and closes; at a second one it ends at once."
+    )]
+    pub(super) drain: u64,
+}
+
+/// One value of `--bind`.
+pub(super) type BindList = Vec<Bind>;
+
+/// `yes` or `no`, as Redis writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    #[value(alias = "true", alias = "on")]
+    Yes,
+    #[value(alias = "false", alias = "off")]
+    No,
+}
+
+impl Switch {
+    pub(super) fn is_on(self) -> bool {
+        self == Self::Yes
+    }
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "permissions are three octal digits, such as 700 or 770".to_owned())
+}
+
+fn parse_bulk_len(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    if (MIB..=BULK_LEN_MAX).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err("must be within 1mb and 512mb".to_owned())
+}
+
+fn parse_query_limit(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    if bytes >= MIB {
+        return Ok(bytes);
+    }
+    Err("must be 1mb or more".to_owned())
+}
+
+fn parse_output_limit(text: &str) -> Result<u64, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        [hard] | ["normal", hard, _, _] => size::parse(hard),
+        _ => Err("a size such as 64mb, or \"normal 64mb 0 0\"".to_owned()),
+    }
+}
+
+fn parse_drain(text: &str) -> Result<u64, String> {
+    let seconds = duration::parse_seconds(text)?;
+    if seconds <= DRAIN_MAX {
+        return Ok(seconds);
+    }
+    Err("must be at most one hour".to_owned())
+}
+
+const MIB: u64 = 1 << 20;
+
+/// The longest argument that the protocol allows in Redis by default.
+const BULK_LEN_MAX: u64 = 512 << 20;
+
+/// More descriptors than Linux gives to one process by default (`fs.nr_open`).
+const CLIENTS_MAX: u64 = 1 << 20;
+
+/// More than the cores of any machine on which one node makes sense.
+const THREADS_MAX: i64 = 256;
+
+/// Nobody waits longer for a server to stop; init systems kill it after a minute or two.
+const DRAIN_MAX: u64 = 3600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_checked_and_written_as_in_redis() {
+        type Parser = fn(&str) -> Result<u64, String>;
+        let rows: &[(Parser, &str, Option<u64>)] = &[
+            (parse_bulk_len, "1mb", Some(MIB)),
+            (parse_bulk_len, "1000000", None),
+            (parse_bulk_len, "513mb", None),
+            (parse_query_limit, "1mb", Some(MIB)),
+            (parse_query_limit, "1k", None),
+            (parse_output_limit, "0", Some(0)),
+            (parse_output_limit, "64mb", Some(64 << 20)),
+            (parse_output_limit, "normal 1mb 0 0", Some(MIB)),
+            (parse_output_limit, "replica 1mb 0 0", None),
+            (parse_output_limit, "", None),
+            (parse_drain, "5", Some(5)),
+            (parse_drain, "1h", Some(3600)),
+            (parse_drain, "2h", None),
+        ];
+        for (parse, text, expected) in rows {
+            assert_eq!(parse(text).ok(), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn permissions_are_octal() {
+        for (text, expected) in [
+            ("700", Some(0o700)),
+            ("0770", Some(0o770)),
+            ("888", None),
+            ("7777", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_mode(text).ok(), expected, "{text:?}");
+        }
+    }
+}

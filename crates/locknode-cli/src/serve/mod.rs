@@ -1,0 +1,238 @@
+//! `locknode serve`: one node, until a signal ends it.
+//!
+//! ```text
+//!  flags > environment > file > defaults --> Setup --> sockets, threads --> serving::run
+//! ```
+
+mod config_file;
+mod flags;
+mod print_config;
+mod unix_socket;
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use clap::{ArgMatches, Command, FromArgMatches as _};
+use locknode::{Node, Options};
+
+pub(crate) use self::flags::ServeFlags;
+
+use self::config_file::ConfigFile;
+use self::unix_socket::SocketFile;
+use crate::descriptors;
+use crate::failure::{Exit, Failure};
+use crate::listening;
+use crate::log::Log;
+use crate::output;
+use crate::serving::{self, Service, Socket};
+
+/// Runs a node. `flags` defines the options, `given` is what the command line and the environment set, `args` is what
+/// stands behind `serve`.
+///
+/// # Errors
+///
+/// When the configuration is wrong, an address cannot be listened on or the operating system fails.
+pub(crate) fn run(flags: Command, given: &ArgMatches, args: &[OsString]) -> Result<Exit, Failure> {
+    let internal = |error: clap::Error| Failure::internal(error.to_string());
+    let mut setup = ServeFlags::from_arg_matches(given).map_err(internal)?;
+    let config = setup.config.clone();
+    let mut merged = given.clone();
+    let mut file = None;
+    if let Some(path) = &config {
+        let found = ConfigFile::read(path, &flags)?;
+        let mut all = found.flags_beside(given, &flags);
+        all.extend_from_slice(args);
+        merged = flags.clone().try_get_matches_from(all).map_err(internal)?;
+        setup = ServeFlags::from_arg_matches(&merged).map_err(internal)?;
+        file = Some((path.as_path(), found));
+    }
+    if setup.print_config {
+        let file = file.as_ref().map(|(path, file)| (*path, file));
+        output::write(&print_config::render(&flags, given, &merged, file))?;
+        return Ok(Exit::Success);
+    }
+    serve(&setup)
+}
+
+fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
+    let log = Log::new(setup.log_level);
+    let maxclients = descriptors::make_room(setup.maxclients, setup.threads);
+    let sockets = open_sockets(setup)?;
+    let node = build(setup, maxclients);
+    sockets
+        .tcp
+        .iter()
+        .for_each(|address| node.listens_on(*address));
+
+    log.info(format_args!(
+        "locknode {}, process {}",
+        env!("CARGO_PKG_VERSION"),
+        std::process::id()
+    ));
+    for address in &sockets.tcp {
+        log.info(format_args!("listening on {address}"));
+    }
+    if let Some(path) = &setup.unixsocket {
+        log.info(format_args!("listening on unix:{}", path.display()));
+    }
+    warn_of_risks(setup, maxclients, &sockets, log);
+    log.debug(format_args!(
+        "threads {}, maxmemory {} bytes",
+        setup.threads, setup.maxmemory
+    ));
+
+    // Bound until the end of the function, where the file is removed.
+    let _file = sockets.file;
+    let threads = sockets.threads.into_iter().map(|sockets| {
+        let service = |socket| Service {
+            node: node.clone(),
+            socket,
+            ended: Default::default(),
+        };
+        sockets.into_iter().map(service).collect()
+    });
+    serving::run(threads.collect(), log, std::future::pending())?;
+    log.info("ended");
+    Ok(Exit::Success)
+}
+
+/// The open sockets of a node.
+struct Sockets {
+    tcp: Vec<SocketAddr>,
+    /// What each thread accepts from.
+    threads: Vec<Vec<Socket>>,
+    /// Removes the Unix socket's file at the end.
+    file: Option<SocketFile>,
+}
+
+fn open_sockets(setup: &ServeFlags) -> Result<Sockets, Failure> {
+    let thread_count = usize::from(setup.threads);
+    let backlog = i32::from(setup.tcp_backlog);
+    let mut sockets = Sockets {
+        tcp: Vec::new(),
+        threads: Vec::new(),
+        file: None,
+    };
+    sockets.threads.resize_with(thread_count, Vec::new);
+
+    // With port 0 the first address gets a free port, and the others the same.
+    let mut port = setup.port;
+    for bind in setup.bind.iter().flatten() {
+        let addr = match bind.resolve(port) {
+            Err(_) if bind.is_optional => continue,
+            resolved => resolved?,
+        };
+        let opened = match listening::listen(addr, backlog, thread_count) {
+            Err(error) if bind.is_optional && is_absent(&error) => continue,
+            opened => opened.map_err(|error| listening::explain(addr, &error))?,
+        };
+        if let Some(Ok(actual)) = opened.first().map(TcpListener::local_addr) {
+            port = actual.port();
+            sockets.tcp.push(actual);
+        }
+        for (thread, socket) in sockets.threads.iter_mut().zip(opened) {
+            thread.push(Socket::Tcp(socket));
+        }
+    }
+    if let Some(path) = &setup.unixsocket {
+        let (socket, file) = unix_socket::listen(path, setup.unixsocketperm, backlog)?;
+        sockets.file = Some(file);
+        for thread in &mut sockets.threads {
+            // A path has one socket: the threads share it, and whoever is free first accepts.
+            let socket = socket.try_clone();
+            let shared = socket
+                .map_err(|error| Failure::internal(format!("cannot share a socket: {error}")))?;
+            thread.push(Socket::Unix(shared));
+        }
+    }
+    if sockets.threads.iter().all(Vec::is_empty) {
+        return Err(Failure::usage(
+            "nothing to listen on: give an address with --bind or a path with --unixsocket",
+        ));
+    }
+    Ok(sockets)
+}
+
+/// Whether the machine does not have the address, or not that kind of address.
+fn is_absent(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::AddrNotAvailable | ErrorKind::Unsupported
+    ) || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+}
+
+fn build(setup: &ServeFlags, maxclients: u64) -> Node {
+    let mut options = Options::default();
+    options.requirepass = setup.requirepass.clone().unwrap_or_default();
+    options.maxclients = maxclients;
+    options.maxmemory = setup.maxmemory;
+    options.timeout = setup.timeout;
+    options.tcp_keepalive = setup.tcp_keepalive;
+    options.proto_max_bulk_len = setup.proto_max_bulk_len;
+    options.client_query_buffer_limit = setup.client_query_buffer_limit;
+    options.client_output_buffer_limit = setup.client_output_buffer_limit;
+    options.protected_mode = setup.protected_mode.is_on();
+    options.enable_debug_command = setup.enable_debug_command.is_on();
+    let config_file = setup.config.as_ref().map(|path| path.display().to_string());
+    Node::builder()
+        .options(options)
+        .shards(if setup.threads == 1 { 1 } else { SHARDS })
+        .drain(Duration::from_secs(setup.drain))
+        .config_file(config_file.unwrap_or_default())
+        .build()
+}
+
+fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Log) {
+    log.warn(
+        "locks live in memory only: after a restart the node is empty and grants locks that others may still hold, \
+         as Redis without persistence does",
+    );
+    if maxclients < setup.maxclients {
+        log.warn(format_args!(
+            "maxclients is {maxclients} instead of {}: the system allows no more descriptors (raise it with \
+             ulimit -n or LimitNOFILE=)",
+            setup.maxclients
+        ));
+    }
+    let is_open = sockets.tcp.iter().any(|addr| !addr.ip().is_loopback());
+    let has_password = setup
+        .requirepass
+        .as_ref()
+        .is_some_and(|password| !password.is_empty());
+    match (is_open && !has_password, setup.protected_mode.is_on()) {
+        (true, true) => log.warn(
+            "protected mode: without a password only clients on this machine are served (set --requirepass, or \
+             --protected-mode no on a network that you trust)",
+        ),
+        (true, false) => log.warn("no password: whoever reaches the port can take and release every lock"),
+        (false, _) => {}
+    }
+}
+
+/// What the engine recommends for several threads.
+const SHARDS: usize = 64;
+
+pub(crate) const LONG_ABOUT: &str = "\
+Run one lock node.
+
+Every option can be a flag, an environment variable or a key of the file given with --config; a
+flag wins over the environment, that over the file. Options that Redis has bear Redis' names.
+Sizes are bytes or written as 100mb (1mb = 1024 * 1024), times are seconds or written as 5m.
+
+Locks live in memory only. Logs go to standard error.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  locknode serve                                   on 127.0.0.1:6379, for this machine
+  locknode serve --port 0                          on any free port, which is printed
+  LOCKNODE_REQUIREPASS=secret locknode serve --bind '*' --maxmemory 100mb
+  locknode serve --unixsocket /run/locknode.sock --unixsocketperm 770 --bind ''
+  locknode serve --config locknode.toml --print-config
+
+A file for --config:
+  bind = [\"10.0.0.5\", \"127.0.0.1\"]
+  maxmemory = \"100mb\"
+
+Signals: SIGTERM and SIGINT end the node within --drain, the second one at once.";

@@ -1,0 +1,113 @@
+//! The Unix socket of a node: a file that must not be stolen from a node that lives.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::failure::Failure;
+
+/// A socket file that is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // If somebody removed it already, that is what was wanted.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Listens on a Unix socket at `path`; a socket file left by a process that ended is replaced.
+///
+/// # Errors
+///
+/// When somebody listens there, when something else has that name, and what the operating system says.
+pub(super) fn listen(
+    path: &Path,
+    mode: Option<u32>,
+    backlog: i32,
+) -> Result<(UnixListener, SocketFile), Failure> {
+    let fail = |error: &io::Error| {
+        Failure::unavailable(format!(
+            "cannot listen on {} (--unixsocket): {error}",
+            path.display()
+        ))
+    };
+    clear(path)?;
+    let addr = SockAddr::unix(path).map_err(|error| fail(&error))?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|error| fail(&error))?;
+    socket.bind(&addr).map_err(|error| fail(&error))?;
+    let file = SocketFile {
+        path: path.to_owned(),
+    };
+    if let Some(mode) = mode {
+        // Before listen(), so that nobody connects while the permissions are still the default ones.
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(|error| fail(&error))?;
+    }
+    socket.set_nonblocking(true).map_err(|error| fail(&error))?;
+    socket.listen(backlog).map_err(|error| fail(&error))?;
+    Ok((socket.into(), file))
+}
+
+/// Removes a socket file that nobody listens on.
+fn clear(path: &Path) -> Result<(), Failure> {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    let shown = path.display();
+    if !metadata.file_type().is_socket() {
+        return Err(Failure::unavailable(format!(
+            "{shown} exists and is no socket: choose another --unixsocket"
+        )));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
+            .map_err(|error| {
+                Failure::unavailable(format!("cannot replace the old socket {shown}: {error}"))
+            }),
+        Ok(_) => Err(Failure::unavailable(format!(
+            "{shown} is taken by another server: stop that one, or choose another --unixsocket"
+        ))),
+        Err(error) => Err(Failure::unavailable(format!(
+            "{shown} exists and cannot be looked at ({error}): choose another --unixsocket"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let dir = std::env::temp_dir().join(format!("locknode-unix-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        let path = dir.join("node.sock");
+
+        let (listener, file) = listen(&path, Some(0o600), 16).expect("a new socket");
+        assert_eq!(
+            fs::metadata(&path).expect("a file").permissions().mode() & 0o777,
+            0o600
+        );
+        let error = listen(&path, None, 16).expect_err("somebody listens");
+        assert!(error.to_string().contains("--unixsocket"), "{error}");
+
+        drop(listener);
+        std::mem::forget(file);
+        let (_listener, file) = listen(&path, None, 16).expect("the old file is replaced");
+        drop(file);
+        assert!(!path.exists());
+
+        fs::write(&path, "not a socket").expect("a file");
+        listen(&path, None, 16).expect_err("a file that is no socket stays");
+        assert!(path.exists());
+        fs::remove_dir_all(&dir).expect("removed");
+    }
+}

@@ -1,0 +1,126 @@
+//! What INFO says about a server, be it locknode, Redis or Valkey.
+
+use std::collections::HashMap;
+
+use crate::server_connection::{Reply, ServerConnection, printable};
+
+/// The fields of INFO.
+#[derive(Debug)]
+pub(crate) struct ServerInfo {
+    fields: HashMap<String, String>,
+}
+
+impl ServerInfo {
+    /// Asks a server.
+    ///
+    /// # Errors
+    ///
+    /// A reason for a person.
+    pub(crate) fn ask(connection: &mut ServerConnection) -> Result<Self, String> {
+        match connection.call(&[b"INFO"])? {
+            Reply::Text(text) => Ok(Self::parse(&text)),
+            Reply::Error(error) if error.starts_with("NOAUTH") => {
+                Err("it wants a password: write redis://:password@host:port".to_owned())
+            }
+            // A server that is no Redis at heart may not have INFO; it is then an unknown one.
+            Reply::Error(error) if error.starts_with("ERR unknown command") => Ok(Self::parse(b"")),
+            Reply::Error(error) => Err(format!("it does not answer INFO: {error}")),
+            Reply::Integer(_) | Reply::Null => Err("it does not answer INFO".to_owned()),
+        }
+    }
+
+    fn parse(text: &[u8]) -> Self {
+        let lines = text.split(|byte| *byte == b'\n');
+        let fields = lines.filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let value = line[colon + 1..].trim_ascii();
+            Some((printable(&line[..colon]), printable(value)))
+        });
+        Self {
+            fields: fields.collect(),
+        }
+    }
+
+    /// The server's name and version. Servers other than Redis name a Redis version too, so theirs are looked for
+    /// first.
+    pub(crate) fn server(&self) -> (&str, &str) {
+        for (field, name) in SERVERS {
+            if let Some(version) = self.text(field) {
+                return (name, version);
+            }
+        }
+        ("unknown", "")
+    }
+
+    /// A field as it is.
+    pub(crate) fn text(&self, field: &str) -> Option<&str> {
+        self.fields.get(field).map(String::as_str)
+    }
+
+    /// A field that is a number.
+    #[cfg(feature = "status")]
+    pub(crate) fn number(&self, field: &str) -> Option<u64> {
+        self.text(field)?.parse().ok()
+    }
+
+    /// Keys in all databases.
+    #[cfg(feature = "status")]
+    pub(crate) fn keys(&self) -> u64 {
+        let databases = self.fields.iter().filter(|(field, _)| {
+            field
+                .strip_prefix("db")
+                .is_some_and(|number| number.parse::<u32>().is_ok())
+        });
+        let keys = databases.filter_map(|(_, value)| {
+            value
+                .split(',')
+                .find_map(|part| part.strip_prefix("keys="))?
+                .parse::<u64>()
+                .ok()
+        });
+        keys.fold(0, u64::saturating_add)
+    }
+}
+
+const SERVERS: &[(&str, &str)] = &[
+    ("locknode_version", "locknode"),
+    ("valkey_version", "Valkey"),
+    ("dragonfly_version", "Dragonfly"),
+    ("redis_version", "Redis"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_told_apart() {
+        for (text, expected) in [
+            ("# Server\r\nredis_version:7.0.15\r\n", ("Redis", "7.0.15")),
+            (
+                "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n",
+                ("Valkey", "9.1.2"),
+            ),
+            (
+                "redis_version:8.4.0\r\nlocknode_version:0.1.0\r\n",
+                ("locknode", "0.1.0"),
+            ),
+            ("nonsense", ("unknown", "")),
+        ] {
+            assert_eq!(
+                ServerInfo::parse(text.as_bytes()).server(),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[cfg(feature = "status")]
+    #[test]
+    fn keys_of_all_databases_are_added() {
+        let info =
+            ServerInfo::parse(b"db0:keys=5,expires=1\r\ndb11:keys=7,expires=0\r\ndbx:keys=9\r\n");
+        assert_eq!(info.keys(), 12);
+        assert_eq!(info.number("missing"), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! Threads that serve nodes until a signal comes.
+//!
+//! ```text
+//!  signals --> supervise --> Stage --> thread 0: Node::serve(socket), Node::serve(socket), ...
+//!                              |-----> thread 1: ...
+//! ```
+//!
+//! Each thread runs a tokio runtime of its own; a connection never moves to another thread. The first thread also
+//! waits for signals, so that a node with one thread is a process with one thread.
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use locknode::{Node, ServeError};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::failure::Failure;
+use crate::log::Log;
+
+/// A socket that is ready to accept.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A node behind a socket.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) node: Node,
+    pub(crate) socket: Socket,
+    /// Set when the socket is no longer served.
+    pub(crate) ended: Arc<AtomicBool>,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// Accept no more, answer what was received.
+    Draining,
+    /// End at once.
+    Stopped,
+}
+
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// Serves until SIGTERM or SIGINT, until every node was told SHUTDOWN by a client, or until `beside` fails. One
+/// thread is started for each entry of `threads` but the first, which the calling thread serves itself, along with
+/// `beside`.
+///
+/// # Errors
+///
+/// When a thread or its runtime cannot be started, a listener fails for good, or `beside` failed.
+pub(crate) fn run(
+    threads: Vec<Vec<Service>>,
+    log: Log,
+    beside: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let stage = Arc::new(watch::Sender::new(Stage::Serving));
+    // Every thread holds a sender; the channel ends when they all have ended.
+    let (alive, mut all_ended) = mpsc::channel::<()>(1);
+    let runtime = runtime()?;
+    let mut threads = threads.into_iter();
+    let own = threads.next().unwrap_or_default();
+    let mut others = Vec::new();
+    for (number, services) in (1..).zip(threads) {
+        others.push(start(number, services, Arc::clone(&stage), alive.clone())?);
+    }
+    let mut result = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let work = async {
+            let result = work(own, &stage).await;
+            drop(alive);
+            result
+        };
+        let supervise = supervise(&stage, &mut signals, &mut all_ended, log, beside);
+        let (worked, supervised) = tokio::join!(work, supervise);
+        worked.and(supervised)
+    });
+    // Without the first thread there is nobody to wait for signals.
+    advance(
+        &stage,
+        if result.is_ok() {
+            Stage::Draining
+        } else {
+            Stage::Stopped
+        },
+    );
+    drop(runtime);
+    for other in others {
+        let ended = other.join();
+        result = result
+            .and(ended.unwrap_or_else(|_| Err(Failure::internal("a thread ended unexpectedly"))));
+    }
+    result
+}
+
+/// A runtime for one thread.
+///
+/// # Errors
+///
+/// When the operating system has no descriptors left for it.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    built.map_err(|error| Failure::internal(format!("cannot start a runtime: {error}")))
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::internal(format!("cannot wait for signals: {error}")))
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+fn start(
+    number: usize,
+    services: Vec<Service>,
+    stage: Arc<watch::Sender<Stage>>,
+    alive: mpsc::Sender<()>,
+) -> Result<thread::JoinHandle<Result<(), Failure>>, Failure> {
+    let body = move || {
+        let result = runtime().and_then(|runtime| runtime.block_on(work(services, &stage)));
+        if result.is_err() {
+            advance(&stage, Stage::Draining);
+        }
+        drop(alive);
+        result
+    };
+    let started = thread::Builder::new()
+        .name(format!("locknode-{number}"))
+        .spawn(body);
+    started.map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))
+}
+
+/// Serves until all services have ended.
+async fn work(services: Vec<Service>, stage: &watch::Sender<Stage>) -> Result<(), Failure> {
+    let mut serving = JoinSet::new();
+    for service in services {
+        serving.spawn(serve(service, stage.subscribe()));
+    }
+    let mut result = Ok(());
+    let drained = async {
+        while let Some(ended) = serving.join_next().await {
+            let failed = match ended {
+                Ok(Ok(())) => continue,
+                Ok(Err(failure)) => failure,
+                Err(error) => Failure::internal(format!("a task ended unexpectedly: {error}")),
+            };
+            // A node that part of its clients cannot reach is worse than one that is restarted.
+            advance(stage, Stage::Draining);
+            result = Err(failed);
+        }
+    };
+    tokio::select! {
+        () = drained => {}
+        () = reached(stage.subscribe(), Stage::Stopped) => {}
+    }
+    result
+}
+
+async fn serve(service: Service, stage: watch::Receiver<Stage>) -> Result<(), Failure> {
+    let Service {
+        node,
+        socket,
+        ended,
+    } = service;
+    let shutdown = reached(stage, Stage::Draining);
+    let unusable = |error| Failure::internal(format!("cannot use a listening socket: {error}"));
+    let served = match socket {
+        Socket::Tcp(socket) => {
+            let listener = tokio::net::TcpListener::from_std(socket).map_err(unusable)?;
+            node.serve(listener, shutdown).await
+        }
+        Socket::Unix(socket) => {
+            let listener = tokio::net::UnixListener::from_std(socket).map_err(unusable)?;
+            node.serve(listener, shutdown).await
+        }
+    };
+    ended.store(true, Ordering::Relaxed);
+    served.map_err(|error: ServeError| Failure::unavailable(error.to_string()))
+}
+
+/// Turns signals into stages until all threads have ended.
+async fn supervise(
+    stage: &watch::Sender<Stage>,
+    signals: &mut Signals,
+    all_ended: &mut mpsc::Receiver<()>,
+    log: Log,
+    beside: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let result = tokio::select! {
+        name = signals.next() => {
+            log.info(format_args!("{name}: answering what was received, then ending; again to end at once"));
+            Ok(())
+        }
+        _ = all_ended.recv() => return Ok(()),
+        failed = async {
+            match beside.await {
+                Ok(()) => std::future::pending().await,
+                Err(failure) => failure,
+            }
+        } => Err(failed),
+    };
+    advance(stage, Stage::Draining);
+    tokio::select! {
+        name = signals.next() => {
+            log.info(format_args!("{name} again: ending at once"));
+            advance(stage, Stage::Stopped);
+        }
+        _ = all_ended.recv() => {}
+    }
+    result
+}
+
+async fn reached(mut stage: watch::Receiver<Stage>, wanted: Stage) {
+    // The channel closes only when everything ends, which is a reason to stop too.
+    let _ = stage.wait_for(|stage| *stage >= wanted).await;
+}
+
+fn advance(stage: &watch::Sender<Stage>, to: Stage) {
+    stage.send_if_modified(|stage| {
+        let is_later = to > *stage;
+        *stage = to.max(*stage);
+        is_later
+    });
+}

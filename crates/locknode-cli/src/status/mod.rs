@@ -1,0 +1,178 @@
+//! `locknode status`: asks every node of a cluster how it is, all at the same time.
+
+mod report;
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use self::report::{NodeStatus, Report, State};
+use crate::duration;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::server_address::ServerAddress;
+use crate::server_connection::{Reply, ServerConnection, TIMED_OUT};
+use crate::server_info::ServerInfo;
+
+/// The flags of `locknode status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusFlags {
+    /// Addresses of the nodes, with commas between them
+    #[arg(
+        long,
+        value_name = "ADDR,...",
+        env = "LOCKNODE_NODES",
+        hide_env_values = true
+    )]
+    #[arg(required = true, value_delimiter = ',')]
+    #[arg(long_help = "Addresses of the nodes, with commas between them.\n\n\
+        host (port 6379), host:port, [::1]:port, unix:PATH, or with a login\n\
+        redis://user:password@host:port. Give all nodes of the cluster: a majority is counted of\n\
+        these.")]
+    nodes: Vec<String>,
+
+    /// How long to wait for each node
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_timeout)]
+    timeout: Duration,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints how the nodes are.
+///
+/// # Errors
+///
+/// When there are too many of them or standard output fails. Nodes that are away are told by the exit code.
+pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
+    if flags.nodes.len() > NODES_MAX {
+        return Err(Failure::usage(format!(
+            "{} nodes are too many: {NODES_MAX} at most",
+            flags.nodes.len()
+        )));
+    }
+    let nodes = flags
+        .nodes
+        .iter()
+        .map(|node| ServerAddress::read(node.trim(), "--nodes"));
+    let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+    let deadline = Instant::now() + flags.timeout;
+    let report = Report {
+        nodes: ask_all(&nodes, deadline),
+    };
+    output::write(&if flags.json {
+        report.json()
+    } else {
+        report.table()
+    })?;
+    Ok(report.exit())
+}
+
+/// Asks every node on a thread of its own, because looking up a host name cannot be told to hurry.
+fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
+    let (sender, answers) = mpsc::channel();
+    let away = |reason: &str| State::Away {
+        reason: reason.to_owned(),
+    };
+    let mut states = vec![away(TIMED_OUT); nodes.len()];
+    let mut asked = 0;
+    for (index, node) in nodes.iter().enumerate() {
+        let (sender, node) = (sender.clone(), node.clone());
+        let ask = move || {
+            let state = ask(&node, deadline).unwrap_or_else(|reason| State::Away { reason });
+            // The receiver is gone when this answer comes too late.
+            let _ = sender.send((index, state));
+        };
+        match thread::Builder::new().spawn(ask) {
+            Ok(_) => asked += 1,
+            Err(error) => states[index] = away(&format!("cannot start a thread: {error}")),
+        }
+    }
+    // The nodes' own deadline comes first, with a better reason.
+    let patience = deadline + GRACE;
+    for _ in 0..asked {
+        let left = patience.saturating_duration_since(Instant::now());
+        let Ok((index, state)) = answers.recv_timeout(left) else {
+            break;
+        };
+        states[index] = state;
+    }
+    let named = nodes.iter().map(ToString::to_string).zip(states);
+    named
+        .map(|(address, state)| NodeStatus { address, state })
+        .collect()
+}
+
+fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
+    let mut connection = ServerConnection::open(node, deadline)?;
+    let info = ServerInfo::ask(&mut connection)?;
+    let mut condition = condition(&info);
+    let mut round_trip = Duration::MAX;
+    for _ in 0..PINGS {
+        let start = Instant::now();
+        match connection.call(&[b"PING"])? {
+            Reply::Text(_) => {}
+            // A node in its restart quarantine says so here, and `loading:0` in INFO.
+            Reply::Error(error) if error.starts_with("LOADING") => condition = "loading",
+            Reply::Error(error) => return Err(format!("it does not answer PING: {error}")),
+            Reply::Null | Reply::Integer(_) => return Err("it does not answer PING".to_owned()),
+        }
+        round_trip = round_trip.min(start.elapsed());
+    }
+    let (server, version) = info.server();
+    Ok(State::Answers {
+        condition,
+        server: server.to_owned(),
+        version: version.to_owned(),
+        uptime_seconds: info.number("uptime_in_seconds").unwrap_or(0),
+        keys: info.keys(),
+        clients: info.number("connected_clients").unwrap_or(0),
+        commands_per_second: info.number("instantaneous_ops_per_sec").unwrap_or(0),
+        memory_bytes: info.number("used_memory").unwrap_or(0),
+        round_trip,
+    })
+}
+
+/// Whether a lock can be taken there.
+fn condition(info: &ServerInfo) -> &'static str {
+    match (info.text("loading"), info.text("role")) {
+        (Some("1"), _) => "loading",
+        (_, Some("slave" | "replica")) => "replica",
+        _ => report::SERVING,
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = duration::parse(text)?;
+    if timeout.is_zero() || timeout > TIMEOUT_MAX {
+        return Err("must be within 1ms and 1h".to_owned());
+    }
+    Ok(timeout)
+}
+
+/// More than any cluster on which a majority makes sense; each has a thread while it is asked.
+const NODES_MAX: usize = 100;
+
+/// The fastest of three is the network's; the first one may wake somebody up.
+const PINGS: usize = 3;
+
+/// For an answer that arrives at the very deadline.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Longer than anybody waits.
+const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+
+pub(crate) const LONG_ABOUT: &str = "\
+Show how the nodes of a cluster are: locknode, Redis or Valkey.
+
+Asks all of them at the same time (INFO and PING) and changes nothing. The round trip is the
+fastest of three.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7
+  LOCKNODE_NODES=redis://:secret@10.0.0.5:6379,unix:/run/locknode.sock locknode status --json
+
+Exit codes: 0 every node serves; 75 some do not, but a majority does, so that locks can be taken;
+69 fewer than a majority serve; 64 wrong usage.";

@@ -1,0 +1,287 @@
+//! What `locknode status` prints and returns. Pure: states come in, text comes out.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::duration;
+use crate::failure::Exit;
+use crate::json::Object;
+use crate::size;
+
+/// The state of all nodes.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) nodes: Vec<NodeStatus>,
+}
+
+/// A node and how it is.
+#[derive(Debug)]
+pub(super) struct NodeStatus {
+    pub(super) address: String,
+    pub(super) state: State,
+}
+
+/// How a node is.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// It answers.
+    Answers {
+        /// [`SERVING`], or why no lock can be taken there.
+        condition: &'static str,
+        server: String,
+        version: String,
+        uptime_seconds: u64,
+        keys: u64,
+        clients: u64,
+        commands_per_second: u64,
+        memory_bytes: u64,
+        round_trip: Duration,
+    },
+    /// It does not, for that reason.
+    Away { reason: String },
+}
+
+impl Report {
+    /// 0 when every node serves, 75 when a majority does, 69 otherwise.
+    pub(super) fn exit(&self) -> Exit {
+        let serving = self.serving();
+        if serving == self.nodes.len() {
+            Exit::Success
+        } else if serving >= self.majority() {
+            Exit::Degraded
+        } else {
+            Exit::Unavailable
+        }
+    }
+
+    /// A table for a person, and a sentence about the majority.
+    pub(super) fn table(&self) -> String {
+        let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
+        rows.extend(self.nodes.iter().map(NodeStatus::cells));
+        let widths: Vec<usize> = (0..HEADER.len())
+            .map(|column| {
+                // A reason is a sentence and may run through all columns.
+                let cells = rows.iter().filter(|row| row.len() == HEADER.len());
+                let own = cells
+                    .map(|row| row[column].chars().count())
+                    .max()
+                    .unwrap_or(0);
+                let address = rows
+                    .iter()
+                    .map(|row| row[0].chars().count())
+                    .max()
+                    .unwrap_or(0);
+                if column == 0 { address } else { own }
+            })
+            .collect();
+        let mut text = String::new();
+        for row in &rows {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let _ = match column < NUMBERS_FROM {
+                    true => write!(line, "{cell:<width$}  "),
+                    false => write!(line, "{cell:>width$}  "),
+                };
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        let verdict = match self.exit() {
+            Exit::Success => "all nodes serve",
+            Exit::Degraded => "locks can be taken, but look after the others",
+            _ => "no lock can be taken",
+        };
+        let (serving, all, majority) = (self.serving(), self.nodes.len(), self.majority());
+        let _ = writeln!(
+            text,
+            "\n{serving} of {all} serve, a majority is {majority}: {verdict}"
+        );
+        text
+    }
+
+    /// One JSON object.
+    pub(super) fn json(&self) -> String {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let object = Object::default()
+            .list("nodes", self.nodes.iter().map(NodeStatus::json))
+            .number("serving", count(self.serving()))
+            .number("majority", count(self.majority()));
+        object.finish() + "\n"
+    }
+
+    fn serving(&self) -> usize {
+        self.nodes.iter().filter(|node| node.is_serving()).count()
+    }
+
+    fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+}
+
+impl NodeStatus {
+    fn is_serving(&self) -> bool {
+        matches!(
+            self.state,
+            State::Answers {
+                condition: SERVING,
+                ..
+            }
+        )
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let address = self.address.clone();
+        match &self.state {
+            State::Away { reason } => vec![address, format!("away: {reason}")],
+            State::Answers {
+                condition,
+                server,
+                version,
+                uptime_seconds,
+                keys,
+                clients,
+                commands_per_second,
+                memory_bytes,
+                round_trip,
+            } => vec![
+                address,
+                (*condition).to_owned(),
+                format!("{server} {version}"),
+                duration::display_seconds(*uptime_seconds),
+                keys.to_string(),
+                clients.to_string(),
+                commands_per_second.to_string(),
+                size::display(*memory_bytes),
+                format!("{:.3} ms", round_trip.as_secs_f64() * 1e3),
+            ],
+        }
+    }
+
+    fn json(&self) -> Object {
+        let object = Object::default().text("address", &self.address);
+        match &self.state {
+            State::Away { reason } => object.text("state", "away").text("reason", reason),
+            State::Answers {
+                condition,
+                server,
+                version,
+                uptime_seconds,
+                keys,
+                clients,
+                commands_per_second,
+                memory_bytes,
+                round_trip,
+            } => object
+                .text("state", condition)
+                .text("server", server)
+                .text("version", version)
+                .number("uptime_seconds", *uptime_seconds)
+                .number("keys", *keys)
+                .number("clients", *clients)
+                .number("commands_per_second", *commands_per_second)
+                .number("memory_bytes", *memory_bytes)
+                .number(
+                    "round_trip_us",
+                    u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
+                ),
+        }
+    }
+}
+
+/// The condition of a node that grants locks.
+pub(super) const SERVING: &str = "serving";
+
+const HEADER: [&str; 9] = [
+    "address",
+    "state",
+    "server",
+    "uptime",
+    "keys",
+    "clients",
+    "ops/s",
+    "memory",
+    "round trip",
+];
+
+/// The first column that is right-aligned.
+const NUMBERS_FROM: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(index: usize, condition: Option<&'static str>) -> NodeStatus {
+        let state = match condition {
+            None => State::Away {
+                reason: "connection refused".to_owned(),
+            },
+            Some(condition) => State::Answers {
+                condition,
+                server: "locknode".to_owned(),
+                version: "0.1.0".to_owned(),
+                uptime_seconds: 61,
+                keys: 12,
+                clients: 3,
+                commands_per_second: 4567,
+                memory_bytes: 1 << 20,
+                round_trip: Duration::from_micros(87),
+            },
+        };
+        NodeStatus {
+            address: format!("127.0.0.1:710{index}"),
+            state,
+        }
+    }
+
+    #[test]
+    fn the_exit_code_says_whether_a_majority_serves() {
+        let up = Some(SERVING);
+        for (conditions, expected) in [
+            (vec![up], Exit::Success),
+            (vec![None], Exit::Unavailable),
+            (vec![up, up, up], Exit::Success),
+            (vec![up, up, None], Exit::Degraded),
+            (vec![up, up, Some("loading")], Exit::Degraded),
+            (vec![up, None, Some("replica")], Exit::Unavailable),
+            (vec![up, up, None, None], Exit::Unavailable),
+            (vec![up, up, up, None, None], Exit::Degraded),
+        ] {
+            let nodes = conditions
+                .iter()
+                .enumerate()
+                .map(|(index, up)| node(index, *up))
+                .collect();
+            assert_eq!(Report { nodes }.exit(), expected, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_lines_up_and_reasons_do_not_widen_it() {
+        let report = Report {
+            nodes: vec![node(1, Some(SERVING)), node(2, None)],
+        };
+        assert_eq!(
+            report.table(),
+            "address         state    server          uptime  keys  clients  ops/s  memory  round trip\n\
+             127.0.0.1:7101  serving  locknode 0.1.0   1m 1s    12        3   4567  1.0 MB    0.087 ms\n\
+             127.0.0.1:7102  away: connection refused\n\
+             \n\
+             1 of 2 serve, a majority is 2: no lock can be taken\n"
+        );
+    }
+
+    #[test]
+    fn json_has_everything() {
+        let report = Report {
+            nodes: vec![node(1, Some(SERVING)), node(2, None)],
+        };
+        assert_eq!(
+            report.json(),
+            "{\"nodes\":[{\"address\":\"127.0.0.1:7101\",\"state\":\"serving\",\"server\":\"locknode\",\
+             \"version\":\"0.1.0\",\"uptime_seconds\":61,\"keys\":12,\"clients\":3,\
+             \"commands_per_second\":4567,\"memory_bytes\":1048576,\"round_trip_us\":87},\
+             {\"address\":\"127.0.0.1:7102\",\"state\":\"away\",\"reason\":\"connection refused\"}],\
+             \"serving\":1,\"majority\":2}\n"
+        );
+    }
+}

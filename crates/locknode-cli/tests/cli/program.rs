@@ -1,0 +1,191 @@
+//! Starting the program and talking to it. Nothing here waits for a fixed time: lines are awaited, with a deadline.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Long enough for a debug build on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running program; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    /// All lines so far, to show when a test fails.
+    seen: Vec<String>,
+}
+
+/// A directory that is removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
+}
+
+/// The program with these arguments and none of our variables in its environment.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_locknode"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("LOCKNODE_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(args: &[&str]) -> Output {
+    command(args).output().expect("the program starts")
+}
+
+/// The exit code, standard output and standard error of a finished run.
+pub(crate) fn outcome(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+impl Program {
+    /// Starts the program and follows both of its outputs.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let (sender, lines) = channel();
+        let outputs: [Option<Box<dyn Read + Send>>; 2] = [
+            child
+                .stdout
+                .take()
+                .map(|output| Box::new(output) as Box<dyn Read + Send>),
+            child
+                .stderr
+                .take()
+                .map(|output| Box::new(output) as Box<dyn Read + Send>),
+        ];
+        for output in outputs.into_iter().flatten() {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self {
+            child,
+            lines,
+            seen: Vec::new(),
+        }
+    }
+
+    /// Waits for a line with that text in it.
+    pub(crate) fn line_with(&mut self, part: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(part) => {
+                    self.seen.push(line.clone());
+                    return line;
+                }
+                Ok(line) => self.seen.push(line),
+                Err(error) => panic!(
+                    "no line with {part:?} ({error}); there were {:#?}",
+                    self.seen
+                ),
+            }
+        }
+    }
+
+    /// Waits for a TCP address that the program listens on.
+    pub(crate) fn address(&mut self) -> SocketAddr {
+        let line = self.line_with("listening on ");
+        let (_, address) = line
+            .split_once("listening on ")
+            .expect("the text just found");
+        address.parse().expect("an address")
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.id()).expect("a process id");
+        let id = rustix::process::Pid::from_raw(id).expect("a process id");
+        rustix::process::kill_process(id, signal).expect("the program runs");
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        // The outputs close when the program ends; only then is waiting for it sure to be short.
+        let deadline = Instant::now() + PATIENCE;
+        while let Ok(line) = self
+            .lines
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            self.seen.push(line);
+        }
+        assert!(
+            Instant::now() < deadline,
+            "the program did not end; there were {:#?}",
+            self.seen
+        );
+        self.child.wait().expect("the program ended")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("locknode-cli-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        Self { path }
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path.join(name);
+        std::fs::write(&path, text).expect("a file");
+        text_of(&path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+pub(crate) fn text_of(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("somebody listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+}
+
+/// Sends an inline command and returns the first line of the reply.
+pub(crate) fn ask(stream: &mut (impl Read + Write), command: &str) -> String {
+    stream
+        .write_all(format!("{command}\r\n").as_bytes())
+        .expect("sent");
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\r\n") {
+        stream.read_exact(&mut byte).expect("a reply");
+        line.extend_from_slice(&byte);
+    }
+    String::from_utf8_lossy(&line).trim_end().to_owned()
+}

@@ -1,0 +1,246 @@
+//! A node, its addresses, its signals.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::Signal;
+
+use crate::program::{Directory, PATIENCE, Program, ask, command, connect, outcome, run, text_of};
+
+#[test]
+fn a_node_on_a_free_port_prints_its_address_and_answers() {
+    for threads in ["1", "3"] {
+        let mut node = Program::start(command(&["serve", "--port", "0", "--threads", threads]));
+        let address = node.address();
+        assert!(address.ip().is_loopback());
+        node.line_with("in memory only");
+        for index in 0..6 {
+            let mut client = connect(address);
+            assert_eq!(ask(&mut client, "PING"), "+PONG");
+            assert_eq!(
+                ask(&mut client, &format!("SET k{index} token NX PX 30000")),
+                "+OK"
+            );
+        }
+        // Whatever thread a connection lands on, the locks are the same.
+        for index in 0..6 {
+            let mut client = connect(address);
+            assert_eq!(
+                ask(&mut client, &format!("SET k{index} other NX PX 30000")),
+                "$-1"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_the_node_and_its_connections() {
+    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+        let mut node = Program::start(command(&["serve", "--port", "0", "--threads", "2"]));
+        let mut client = connect(node.address());
+        assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
+        node.signal(signal);
+        node.line_with(name);
+        let mut rest = Vec::new();
+        client
+            .read_to_end(&mut rest)
+            .expect("the connection is closed in order");
+        assert!(rest.is_empty());
+        // The node lingers until its clients have closed too.
+        drop(client);
+        assert_eq!(node.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_a_client_that_reads_nothing() {
+    for threads in ["1", "2"] {
+        let flags = [
+            "serve",
+            "--port",
+            "0",
+            "--drain",
+            "1h",
+            "--threads",
+            threads,
+        ];
+        let mut node = Program::start(command(&flags));
+        let address = node.address();
+        let mut client = connect(address);
+        let value = "x".repeat(60_000);
+        assert_eq!(ask(&mut client, &format!("SET k {value}")), "+OK");
+        // More replies than the sockets' buffers hold, and nobody reads them.
+        client.set_nonblocking(true).expect("non-blocking");
+        let requests = b"GET k\r\n".repeat(1000);
+        while client.write(&requests).is_ok() {}
+        node.signal(Signal::TERM);
+        node.line_with("SIGTERM:");
+        node.signal(Signal::TERM);
+        node.line_with("SIGTERM again");
+        assert_eq!(node.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn shutdown_from_a_client_ends_the_process() {
+    let mut node = Program::start(command(&[
+        "serve",
+        "--port",
+        "0",
+        "--threads",
+        "2",
+        "--bind",
+        "127.0.0.1 -::1",
+    ]));
+    let mut client = connect(node.address());
+    client.write_all(b"SHUTDOWN NOSAVE\r\n").expect("sent");
+    assert_eq!(node.wait().code(), Some(0));
+}
+
+#[test]
+fn a_taken_port_is_named_with_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    for threads in ["1", "2"] {
+        let (code, out, err) = outcome(&run(&["serve", "--port", &port, "--threads", threads]));
+        assert_eq!(code, Some(69), "{err}");
+        assert_eq!(out, "");
+        assert!(err.contains(&port) && err.contains("--port"), "{err}");
+    }
+}
+
+#[test]
+fn two_nodes_never_share_a_port() {
+    let mut first = Program::start(command(&["serve", "--port", "0", "--threads", "2"]));
+    let port = first.address().port().to_string();
+    for threads in ["1", "2"] {
+        let (code, _, err) = outcome(&run(&["serve", "--port", &port, "--threads", threads]));
+        assert_eq!(code, Some(69), "{err}");
+    }
+}
+
+#[test]
+fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
+    let directory = Directory::new("unix");
+    let path = directory.path.join("node.sock");
+    let flags = [
+        "serve",
+        "--bind",
+        "",
+        "--unixsocket",
+        &text_of(&path),
+        "--unixsocketperm",
+        "600",
+        "--threads",
+        "2",
+    ];
+    let mut node = Program::start(command(&flags));
+    node.line_with("listening on unix:");
+    let mode = std::fs::metadata(&path)
+        .expect("a socket")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut client = UnixStream::connect(&path).expect("somebody listens");
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    assert_eq!(ask(&mut client, "PING"), "+PONG");
+
+    let (code, _, err) = outcome(&run(&flags));
+    assert_eq!(code, Some(69), "{err}");
+    assert!(err.contains("--unixsocket"), "{err}");
+    assert!(
+        path.exists(),
+        "a second node leaves the first one's socket alone"
+    );
+
+    drop(client);
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait().code(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn options_reach_the_node() {
+    let mut serve = command(&["serve", "--port", "0", "--maxclients", "1"]);
+    serve.env("LOCKNODE_REQUIREPASS", "secret");
+    let mut node = Program::start(serve);
+    let address = node.address();
+    let mut client = connect(address);
+    assert!(
+        ask(&mut client, "SET k t NX").starts_with("-NOAUTH"),
+        "a password is needed"
+    );
+    assert_eq!(ask(&mut client, "AUTH secret"), "+OK");
+    assert_eq!(ask(&mut client, "SET k t NX PX 30000"), "+OK");
+    let mut refused = String::new();
+    connect(address)
+        .read_to_string(&mut refused)
+        .expect("closed in order");
+    assert_eq!(refused, "-ERR max number of clients reached\r\n");
+}
+
+#[test]
+fn too_few_descriptors_lower_maxclients_with_a_warning() {
+    let program = env!("CARGO_BIN_EXE_locknode");
+    let mut limited = std::process::Command::new("sh");
+    limited.args([
+        "-c",
+        "ulimit -n 100; exec \"$0\" serve --port 0 --maxclients 5000",
+        program,
+    ]);
+    let mut node = Program::start(limited);
+    let line = node.line_with("maxclients is");
+    assert!(
+        line.contains("instead of 5000") && line.contains("ulimit"),
+        "{line}"
+    );
+}
+
+#[test]
+fn an_open_address_without_a_password_is_warned_about() {
+    let mut node = Program::start(command(&["serve", "--port", "0", "--bind", "0.0.0.0"]));
+    node.line_with("protected mode");
+    let mut node = Program::start(command(&[
+        "serve",
+        "--port",
+        "0",
+        "--bind",
+        "*",
+        "--protected-mode",
+        "no",
+    ]));
+    node.line_with("no password");
+}
+
+#[test]
+fn addresses_that_cannot_be_used_are_explained() {
+    for (flags, code, part) in [
+        (
+            &["serve", "--port", "0", "--bind", "192.0.2.1"][..],
+            69,
+            "--bind",
+        ),
+        (&["serve", "--bind", ""], 64, "nothing to listen on"),
+        (&["serve", "--bind", "127.0.0.1:80"], 64, "--port"),
+        (
+            &["serve", "--unixsocket", "/nonexistent/x.sock", "--bind", ""],
+            69,
+            "/nonexistent/x.sock",
+        ),
+    ] {
+        let (found, _, err) = outcome(&run(flags));
+        assert_eq!(found, Some(code), "{flags:?}: {err}");
+        assert!(err.contains(part), "{flags:?}: {err}");
+    }
+    // The same address is no error when it may be missing.
+    let mut node = Program::start(command(&[
+        "serve",
+        "--port",
+        "0",
+        "--bind",
+        "127.0.0.1,-192.0.2.1",
+    ]));
+    assert!(node.address().ip().is_loopback());
+}
