@@ -1,0 +1,217 @@
+//! Which replies may differ from the real server's, and why.
+//!
+//! | Reply | Reason |
+//! |---|---|
+//! | TTL, PTTL, EXPIRETIME, PEXPIRETIME: the number, by up to five seconds | their clocks are read at different times |
+//! | KEYS, SCAN: the order | hash tables have none |
+//! | RANDOMKEY: which key | it is random |
+//! | DBSIZE: more than ours | a key whose EXAT has passed may be stored there, and counted until it is reclaimed |
+//! | HELLO: the contents | names, versions and numbers of the server |
+//! | GETEX on a missing key with a bad number, on Valkey | Valkey reads the number first; we do as Redis does |
+//! | MSETEX: error texts on Valkey | Valkey words them differently |
+//! | EVAL: error texts on Valkey | it does not name the script's hash |
+//! | SET with the same IF condition twice, on Valkey | Valkey refuses it; Redis takes the last |
+//! | SCAN with an empty cursor, on Redis 7 and older | they read it as 0; newer ones refuse it as we do |
+//! | SCAN with an unknown TYPE, on Valkey | Valkey refuses it; on Redis no key has that type |
+//! | commands and options that the server lacks | not sent |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::node::Node;
+use crate::reply;
+use crate::sequence::Request;
+use crate::server::Server;
+
+/// What this server has and how it differs.
+pub(crate) struct Peculiarities {
+    pub(crate) version: String,
+    pub(crate) now_secs: u64,
+    is_valkey: bool,
+    is_before_8: bool,
+    commands: BTreeMap<&'static str, bool>,
+    set_options: BTreeSet<&'static str>,
+}
+
+impl Peculiarities {
+    pub(crate) fn of(server: &mut Server) -> Self {
+        let info = String::from_utf8_lossy(&server.ask(&["INFO", "server"])).into_owned();
+        let field = |name: &str| {
+            info.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .map(str::to_owned)
+        };
+        let valkey = field("valkey_version");
+        let version = valkey.clone().map(|version| format!("Valkey {version}"));
+        let version = version
+            .unwrap_or_else(|| format!("Redis {}", field("redis_version").unwrap_or_default()));
+        let mut commands = BTreeMap::new();
+        let node = Node::new(1);
+        for name in COMMANDS {
+            let theirs = !is_unknown(&server.ask(&[name]));
+            let ours = !is_unknown(&node.run(&[Request::array([name.as_bytes().to_vec()])])[0]);
+            if !(theirs && ours) {
+                println!(
+                    "left out: {name}, served by {}",
+                    if ours { "us only" } else { "the server only" }
+                );
+            }
+            commands.insert(name, theirs && ours);
+        }
+        let options = ["IFEQ", "IFNE", "IFDEQ", "IFDNE"];
+        let set_options = options
+            .into_iter()
+            .filter(|option| {
+                !server
+                    .ask(&["SET", "k", "v", option, "0000000000000000"])
+                    .starts_with(b"-")
+            })
+            .collect();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("a clock after 1970");
+        Self {
+            now_secs: now.as_secs(),
+            is_valkey: valkey.is_some(),
+            is_before_8: ["Redis 7.", "Redis 6."]
+                .iter()
+                .any(|old| version.starts_with(old)),
+            version,
+            commands,
+            set_options,
+        }
+    }
+
+    /// Whether both sides serve the command; unknown ones are sent as what they are.
+    pub(crate) fn has_command(&self, name: &str) -> bool {
+        self.commands.get(name).copied().unwrap_or(true)
+    }
+
+    pub(crate) fn has_set_option(&self, option: &str) -> bool {
+        self.set_options.contains(option)
+    }
+
+    /// Whether the word may be written in other letters without another meaning.
+    pub(crate) fn is_case_free(&self, word: &str) -> bool {
+        self.commands.contains_key(word) || WORDS.contains(&word)
+    }
+
+    /// Whether the two replies agree.
+    pub(crate) fn allow(&self, request: &Request, theirs: &[u8], ours: &[u8]) -> bool {
+        if theirs == ours {
+            return true;
+        }
+        let are_errors = theirs.starts_with(b"-") && ours.starts_with(b"-");
+        let is_their_error = theirs.starts_with(b"-");
+        match request.name().as_str() {
+            "ttl" | "expiretime" => is_near(theirs, ours, 5),
+            "pttl" | "pexpiretime" => is_near(theirs, ours, 5_000),
+            "dbsize" => reply::integer(theirs) > reply::integer(ours),
+            "keys" => sorted(theirs) == sorted(ours),
+            "scan" if theirs.starts_with(b"-ERR unknown type name") => self.is_valkey,
+            "scan" if ours.starts_with(b"-ERR invalid cursor") => {
+                self.is_before_8 && request.words[1].is_empty()
+            }
+            "scan" => {
+                let (theirs, ours) = (reply::elements(theirs), reply::elements(ours));
+                theirs.len() == 2
+                    && ours.len() == 2
+                    && theirs[0] == ours[0]
+                    && sorted(&theirs[1]) == sorted(&ours[1])
+            }
+            "randomkey" => {
+                theirs[0] == b'$' && ours[0] == b'$' && theirs[1] != b'-' && ours[1] != b'-'
+            }
+            "hello" => theirs[0] == ours[0] && !is_their_error,
+            "getex" if self.is_valkey => is_their_error && (ours == b"$-1\r\n" || ours == b"_\r\n"),
+            "msetex" | "eval" if self.is_valkey => are_errors,
+            "set" if self.is_valkey => {
+                let conditions = request
+                    .words
+                    .iter()
+                    .filter(|word| word.len() >= 4 && is_condition(word));
+                is_their_error && conditions.count() > 1
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_unknown(reply: &[u8]) -> bool {
+    reply.starts_with(b"-ERR unknown command")
+}
+
+fn is_condition(word: &[u8]) -> bool {
+    word.get(..2)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"if"))
+}
+
+fn is_near(theirs: &[u8], ours: &[u8], tolerance: i64) -> bool {
+    match (reply::integer(theirs), reply::integer(ours)) {
+        (Some(theirs @ 0..), Some(ours @ 0..)) => (theirs - ours).abs() <= tolerance,
+        _ => false,
+    }
+}
+
+fn sorted(reply: &[u8]) -> Vec<Vec<u8>> {
+    let mut elements = reply::elements(reply);
+    elements.sort();
+    elements
+}
+
+const COMMANDS: [&str; 49] = [
+    "SET",
+    "GET",
+    "GETDEL",
+    "STRLEN",
+    "TYPE",
+    "PERSIST",
+    "DIGEST",
+    "GETEX",
+    "GETSET",
+    "SETNX",
+    "SETEX",
+    "PSETEX",
+    "MSET",
+    "MSETNX",
+    "MSETEX",
+    "DEL",
+    "UNLINK",
+    "EXISTS",
+    "TOUCH",
+    "MGET",
+    "INCR",
+    "DECR",
+    "INCRBY",
+    "DECRBY",
+    "GETRANGE",
+    "SUBSTR",
+    "EXPIRE",
+    "PEXPIRE",
+    "EXPIREAT",
+    "PEXPIREAT",
+    "TTL",
+    "PTTL",
+    "EXPIRETIME",
+    "PEXPIRETIME",
+    "DELEX",
+    "DELIFEQ",
+    "KEYS",
+    "SCAN",
+    "RANDOMKEY",
+    "DBSIZE",
+    "FLUSHDB",
+    "FLUSHALL",
+    "PING",
+    "ECHO",
+    "SELECT",
+    "HELLO",
+    "AUTH",
+    "CLIENT",
+    "EVAL",
+];
+
+const WORDS: [&str; 23] = [
+    "NX", "XX", "GET", "KEEPTTL", "PERSIST", "EX", "PX", "EXAT", "PXAT", "IFEQ", "IFNE", "IFDEQ",
+    "IFDNE", "GT", "LT", "MATCH", "COUNT", "TYPE", "SYNC", "ASYNC", "string", "SETNAME", "GETNAME",
+];

@@ -1,0 +1,13 @@
+//! The server from outside: raw bytes in, raw bytes out.
+//!
+//! * `bytes` - requests at every split, protocol errors, what comes before and after them
+//! * `pressure` - clients that do not read, trickle, open and close, or ask for too much
+//! * `life` - shutdown, several nodes, Unix sockets, limits on connections, protected mode
+//! * `time` - TTLs on a stepped clock, jumps of the wall clock, CLIENT PAUSE, idle clients
+
+#![cfg(test)]
+
+mod bytes;
+mod life;
+mod pressure;
+mod time;

@@ -1,0 +1,154 @@
+use std::time::Duration;
+
+use locknode::{Node, Options};
+use locknode_tests::{Wire, serve_tcp};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+fn node_with(change: impl FnOnce(&mut Options)) -> Node {
+    let mut options = Options::default();
+    change(&mut options);
+    Node::builder().options(options).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_reads_stops_being_read() {
+    let node = Node::builder().build();
+    let value = vec![b'v'; 100_000];
+    let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n".to_vec();
+    request.extend_from_slice(&value);
+    request.extend_from_slice(b"\r\n");
+    Wire::connect(&node).check(&request, b"+OK\r\n").await;
+
+    // Each request of 7 bytes asks for 100 kB. Were they executed as they come, this would need 10 GB.
+    let mut wire = Wire::connect_with_capacity(&node, 64 << 10);
+    let asked = wire.send_while_taken(&b"GET k\r\n".repeat(100_000)).await;
+    assert!(
+        asked < 400_000,
+        "the node took {asked} bytes of requests from a client that never reads"
+    );
+
+    // Another client is served meanwhile, and the slow one gets every reply once it reads.
+    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+    let want = (asked / 7) * (100_000 + "$100000\r\n\r\n".len());
+    let mut got = 0;
+    while got < want {
+        let some = wire.read_some(1 << 20).await;
+        assert!(!some.is_empty());
+        got += some.len();
+    }
+}
+
+#[tokio::test]
+async fn a_reply_beyond_the_output_limit_is_an_error_and_the_connection_goes_on() {
+    let node = node_with(|options| options.client_output_buffer_limit = 10_000);
+    let mut wire = Wire::connect(&node);
+    wire.check(
+        format!("SET k {}\r\n", "v".repeat(4_000)).as_bytes(),
+        b"+OK\r\n",
+    )
+    .await;
+    wire.check(
+        b"MGET k k k\r\n",
+        b"-ERR the reply is longer than client-output-buffer-limit\r\n",
+    )
+    .await;
+    wire.check(b"PING\r\n", b"+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn a_request_beyond_the_query_limit_closes_its_connection_only() {
+    let node = node_with(|options| options.client_query_buffer_limit = 100_000);
+    let mut wire = Wire::connect(&node);
+    wire.send(b"*4\r\n").await;
+    for _ in 0..3 {
+        wire.send(b"$40000\r\n").await;
+        wire.send(&[b'x'; 40_000]).await;
+        wire.send(b"\r\n").await;
+    }
+    assert_eq!(wire.drain().await, b"");
+    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn announced_sizes_cost_nothing_until_bytes_come() {
+    let node = Node::builder().build();
+    let mut wires: Vec<Wire> = (0..200)
+        .map(|_| Wire::connect_with_capacity(&node, 256))
+        .collect();
+    for wire in &mut wires {
+        wire.send(b"*1048576\r\n$1048576\r\n").await;
+    }
+    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn nested_arrays_are_refused_flat() {
+    let node = Node::builder().build();
+    let mut wire = Wire::connect(&node);
+    wire.send(&b"*1\r\n".repeat(10_000)).await;
+    assert_eq!(
+        wire.drain().await,
+        b"-ERR Protocol error: expected '$', got '*'\r\n"
+    );
+}
+
+#[tokio::test]
+async fn ten_thousand_connections_come_and_go() {
+    let node = Node::builder().build();
+    let (address, _task) = serve_tcp(&node, std::future::pending()).await;
+    for _ in 0..100 {
+        let mut streams = Vec::new();
+        for _ in 0..100 {
+            streams.push(TcpStream::connect(address).await.unwrap());
+        }
+        for stream in &mut streams {
+            stream.write_all(b"PING\r\n").await.unwrap();
+        }
+        for stream in &mut streams {
+            let mut reply = [0; 7];
+            stream.read_exact(&mut reply).await.unwrap();
+            assert_eq!(&reply, b"+PONG\r\n");
+        }
+    }
+    // The last ones leave when the node has seen them close.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while node.stats().clients > 0 {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "{} clients never left",
+            node.stats().clients
+        );
+        tokio::task::yield_now().await;
+    }
+    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn at_maxmemory_new_locks_are_refused_and_everything_else_goes_on() {
+    let node = node_with(|options| options.maxmemory = 300_000);
+    let mut wire = Wire::connect(&node);
+    let mut held = 0;
+    loop {
+        wire.send(format!("SET lock:{held} token NX PX 60000\r\n").as_bytes())
+            .await;
+        let reply = wire.read_some(200).await;
+        if reply != b"+OK\r\n" {
+            assert_eq!(
+                String::from_utf8(reply).unwrap(),
+                "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+            );
+            break;
+        }
+        held += 1;
+    }
+    assert!(held > 500, "only {held} locks fit");
+    // None was evicted; holders can extend and release, and a release makes room.
+    wire.check(b"DBSIZE\r\n", format!(":{held}\r\n").as_bytes())
+        .await;
+    wire.check(b"PEXPIRE lock:0 70000\r\n", b":1\r\n").await;
+    wire.check(b"DELEX lock:1 IFEQ token\r\n", b":1\r\n").await;
+    wire.check(b"DELEX lock:2 IFEQ token\r\n", b":1\r\n").await;
+    wire.check(b"SET lock:1 other NX PX 60000\r\n", b"+OK\r\n")
+        .await;
+}

@@ -1,0 +1,146 @@
+//! Rules about the source text that no compiler checks.
+
+#![cfg(test)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that take time, randomness and storage as arguments.
+const PURE: [&str; 2] = ["crates/locknode-resp/src", "crates/locknode-engine/src"];
+
+/// What a pure crate never names outside of comments.
+const IMPURE: [&str; 11] = [
+    "Instant::now",
+    "SystemTime",
+    "std::thread",
+    "std::net",
+    "std::fs",
+    "std::env",
+    "std::io",
+    "std::process",
+    "tokio::",
+    "rand::",
+    "println!",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace")
+        .to_owned()
+}
+
+fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() && name != "target" && name != ".git" && name != ".interop" {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn files(dir: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    rust_files(&root().join(dir), &mut found);
+    found.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("readable source");
+        (
+            path.strip_prefix(root())
+                .expect("inside the workspace")
+                .to_owned(),
+            text,
+        )
+    };
+    found.into_iter().map(read).collect()
+}
+
+/// The lines of a file that are code, up to its unit tests.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+#[test]
+fn pure_crates_name_no_clock_no_system_and_no_randomness() {
+    let mut found = Vec::new();
+    for (path, text) in PURE.iter().flat_map(|dir| files(dir)) {
+        for (number, line) in code(&text) {
+            for word in IMPURE.iter().filter(|word| line.contains(**word)) {
+                found.push(format!("{}:{}: {word}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "time, randomness and storage are arguments:\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn source_is_ascii_and_free_of_unfinished_work() {
+    let mut found = Vec::new();
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("X", "XX"),
+        concat!("#[ig", "nore"),
+    ];
+    for (path, text) in ["crates", "tests", "benches"]
+        .iter()
+        .flat_map(|dir| files(dir))
+    {
+        for (number, line) in text.lines().enumerate() {
+            if !line.is_ascii() || marks.iter().any(|mark| line.contains(mark)) {
+                found.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn every_file_can_be_read_in_one_sitting() {
+    let too_long: Vec<String> = ["crates", "benches"]
+        .iter()
+        .flat_map(|dir| files(dir))
+        .filter(|(path, _)| {
+            path.file_name().is_none_or(|name| name != "tests.rs")
+                && !path.components().any(|part| part.as_os_str() == "tests")
+        })
+        .filter_map(|(path, text)| {
+            let lines = text
+                .split("#[cfg(test)]")
+                .next()
+                .unwrap_or_default()
+                .lines()
+                .count();
+            (lines > LINES_MAX).then(|| format!("{} has {lines} lines", path.display()))
+        })
+        .collect();
+    assert!(
+        too_long.is_empty(),
+        "split by concept:\n{}",
+        too_long.join("\n")
+    );
+}
+
+#[test]
+fn the_readme_and_ci_use_the_same_test_command() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect("readable");
+    for name in ["README.md", ".ci/run", "scripts/check"] {
+        assert!(
+            read(name).contains("cargo test --workspace"),
+            "{name} names another test command"
+        );
+    }
+}
+
+/// The hard cap of lines per file, tests apart.
+const LINES_MAX: usize = 600;
