@@ -1,0 +1,48 @@
+//! A whole connection over an in-memory stream: decoder, engine, encoder and task, no sockets.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a bench that cannot run should say so and stop"
+)]
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use locknode::{Node, Peer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const ACQUIRE: &[u8] = b"*6\r\n$3\r\nSET\r\n$30\r\nlock:0123456789abcdef012345678\r\n$32\r\n\
+    0123456789abcdef0123456789abcdef\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n";
+const RELEASE: &[u8] =
+    b"*5\r\n$7\r\nEVALSHA\r\n$40\r\n4e92fdc63815b3a0a2dd1c1df3694de73607c88d\r\n$1\r\n1\r\n\
+    $30\r\nlock:0123456789abcdef012345678\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n";
+
+fn cycle(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("runtime");
+    let mut group = c.benchmark_group("connection");
+    for pipeline in [1_usize, 16] {
+        let node = Node::builder().build();
+        let (mut client, server) = tokio::io::duplex(64 << 10);
+        runtime.spawn(async move { node.serve_stream(server, Peer::default()).await });
+        let mut batch = Vec::new();
+        for _ in 0..pipeline {
+            batch.extend_from_slice(ACQUIRE);
+            batch.extend_from_slice(RELEASE);
+        }
+        let mut replies = vec![0; pipeline * b"+OK\r\n:1\r\n".len()];
+        group.throughput(Throughput::Elements(pipeline as u64));
+        group.bench_function(format!("cycle_pipeline_{pipeline}"), |b| {
+            b.iter(|| {
+                runtime.block_on(async {
+                    client.write_all(&batch).await.expect("write");
+                    client.read_exact(&mut replies).await.expect("read");
+                });
+                assert!(replies.starts_with(b"+OK\r\n:1\r\n"));
+            });
+        });
+    }
+}
+
+criterion_group!(benches, cycle);
+criterion_main!(benches);

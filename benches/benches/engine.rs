@@ -1,0 +1,125 @@
+//! Acquire and release inside the engine, without bytes on a wire.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a bench that cannot run should say so and stop"
+)]
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session, Time};
+
+const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
+const RELEASE_SHA: &[u8] = b"4e92fdc63815b3a0a2dd1c1df3694de73607c88d";
+
+fn engine() -> (Engine, Session) {
+    let engine = Engine::new(EngineConfig::new(7, "bench"), Moment::default());
+    let session = engine.connect(Peer::default(), Time::ZERO);
+    (engine, session.expect("room for one client"))
+}
+
+fn key(i: u64) -> [u8; 30] {
+    let mut key = *b"lock:0000000000000000000000000";
+    key[22..].copy_from_slice(&(i % 100_000_000).to_le_bytes());
+    key
+}
+
+fn cycle(c: &mut Criterion) {
+    let mut group = c.benchmark_group("cycle");
+    group.throughput(Throughput::Elements(1));
+    for name in ["evalsha", "delex", "delifeq"] {
+        let (engine, mut session) = engine();
+        let (mut out, mut i) = (Vec::with_capacity(4096), 0);
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                i += 1;
+                let key = key(i % 100_000);
+                let mut batch = engine.batch(Moment::default());
+                out.clear();
+                batch.execute(
+                    &mut session,
+                    &[b"SET", &key, TOKEN, b"NX", b"PX", b"30000"],
+                    &mut out,
+                );
+                match name {
+                    "evalsha" => {
+                        let release: [&[u8]; 5] = [b"EVALSHA", RELEASE_SHA, b"1", &key, TOKEN];
+                        batch.execute(&mut session, &release, &mut out);
+                    }
+                    "delex" => {
+                        batch.execute(&mut session, &[b"DELEX", &key, b"IFEQ", TOKEN], &mut out);
+                    }
+                    _ => {
+                        batch.execute(&mut session, &[b"DELIFEQ", &key, TOKEN], &mut out);
+                    }
+                }
+                assert_eq!(out, b"+OK\r\n:1\r\n");
+            });
+        });
+    }
+}
+
+fn fresh(c: &mut Criterion) {
+    let mut group = c.benchmark_group("fresh");
+    group.throughput(Throughput::Elements(100_000));
+    group.sample_size(10);
+    group.bench_function("set_100k", |b| {
+        b.iter_batched(
+            engine,
+            |(engine, mut session)| {
+                let mut out = Vec::with_capacity(64);
+                let mut batch = engine.batch(Moment::default());
+                for i in 0..100_000 {
+                    out.clear();
+                    batch.execute(
+                        &mut session,
+                        &[b"SET", &key(i), TOKEN, b"NX", b"PX", b"30000"],
+                        &mut out,
+                    );
+                }
+                drop(batch);
+                engine
+            },
+            BatchSize::LargeInput,
+        );
+    });
+}
+
+fn sweep(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sweep");
+    group.sample_size(10);
+    let filled = || {
+        let (engine, mut session) = engine();
+        let mut batch = engine.batch(Moment::default());
+        let mut out = Vec::with_capacity(64);
+        for i in 0..100_000 {
+            out.clear();
+            batch.execute(
+                &mut session,
+                &[b"SET", &key(i), TOKEN, b"NX", b"PX", b"1000"],
+                &mut out,
+            );
+        }
+        drop(batch);
+        engine
+    };
+    group.throughput(Throughput::Elements(100_000));
+    group.bench_function("reclaim_100k", |b| {
+        b.iter_batched(
+            filled,
+            |engine| {
+                while engine.sweep(Time::from_millis(1001), 4096).visited > 0 {}
+                engine
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    let engine = filled();
+    group.bench_function("nothing_ended_100k", |b| {
+        b.iter(|| black_box(engine.sweep(Time::from_millis(999), 100_000)));
+    });
+}
+
+criterion_group!(benches, cycle, fresh, sweep);
+criterion_main!(benches);

@@ -1,0 +1,92 @@
+//! The machine: what it is, and who else is using it.
+
+use std::fs;
+
+/// Busy time of all processors in seconds since boot.
+pub(crate) fn busy_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks: Vec<f64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    // user + nice + system + irq + softirq + steal; idle and iowait are not work.
+    [0, 1, 2, 5, 6, 7]
+        .iter()
+        .filter_map(|&i| ticks.get(i))
+        .sum::<f64>()
+        / TICKS_PER_SECOND
+}
+
+/// CPU time of a process in seconds, all threads, from the scheduler's nanosecond account.
+pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let nanos: f64 = tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
+        .filter_map(|line| line.split_whitespace().next()?.parse::<f64>().ok())
+        .sum();
+    nanos / 1e9
+}
+
+/// User and system time of a process in seconds, in hundredths.
+pub(crate) fn user_and_system_seconds(pid: u32) -> (f64, f64) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<f64> = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    let at = |i: usize| fields.get(i).copied().unwrap_or(0.0) / TICKS_PER_SECOND;
+    (at(0), at(1))
+}
+
+/// CPU time in seconds of this process's children that have ended.
+pub(crate) fn children_cpu_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = rest
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS_PER_SECOND
+}
+
+/// Resident bytes of a process.
+pub(crate) fn resident_bytes(pid: u32) -> f64 {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        * 4096.0
+}
+
+/// The machine in one line.
+pub(crate) fn describe() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let models: Vec<&str> = cpuinfo
+        .lines()
+        .filter(|line| line.starts_with("model name"))
+        .filter_map(|line| Some(line.split_once(':')?.1.trim()))
+        .collect();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!(
+        "{} x {}, Linux {}, loopback TCP",
+        models.len(),
+        models.first().unwrap_or(&"unknown"),
+        kernel.trim()
+    )
+}
+
+const TICKS_PER_SECOND: f64 = 100.0;

@@ -1,0 +1,95 @@
+# shellcheck shell=bash disable=SC2154
+# Packages for the clients: reads a client's "needs:" line and installs what it names through the
+# ordinary package clients, once, below .interop/. Sourced by scripts/interop, whose settings it uses:
+# the directories $cache and $clients_dir, the limit $install_seconds and the exit code $skip_code.
+
+# Ends the client's subshell as skipped, for the reason $1.
+skip_client() {
+    echo "$1"
+    exit "$skip_code"
+}
+
+# Makes sure that the programs after -- exist, from Debian's packages before it where they do not.
+require_programs() {
+    local packages=() program
+    while [[ $1 != -- ]]; do
+        packages+=("$1")
+        shift
+    done
+    shift
+    for program; do
+        if ! command -v "$program" >/dev/null; then
+            apt_install "${packages[@]}" || skip_client "no $program, and ${packages[*]} cannot be installed"
+            command -v "$program" >/dev/null || skip_client "no $program in ${packages[*]}"
+        fi
+    done
+}
+
+# Installs Debian packages; fails where there is no apt-get or no right to use it.
+apt_install() {
+    command -v apt-get >/dev/null && [[ $(id -u) == 0 ]] || return 1
+    [[ -e $cache/apt-updated ]] || apt-get update || return 1
+    touch "$cache/apt-updated"
+    DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
+}
+
+# Runs a step of an installation with its time limit; a failure skips the client.
+install_step() {
+    timeout "$install_seconds" "$@" || skip_client "cannot be installed: ${*:1:4} ... failed"
+}
+
+install_pip() {
+    require_programs python3 python3-venv -- python3
+    install_step python3 -m venv "$INTEROP_PACKAGES"
+    install_step "$INTEROP_PACKAGES/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+install_npm() {
+    require_programs nodejs npm -- node npm
+    mkdir -p "$INTEROP_PACKAGES"
+    echo '{"private": true}' >"$INTEROP_PACKAGES/package.json"
+    install_step npm install --prefix "$INTEROP_PACKAGES" --no-audit --no-fund --loglevel=error "$@"
+}
+
+# Builds the Rust client $1; all of them share one manifest and so one build of their dependencies.
+install_cargo() {
+    command -v cargo >/dev/null || skip_client "no cargo"
+    local manifest=$clients_dir/story/Cargo.toml
+    install_step cargo fetch --quiet --locked --manifest-path "$manifest"
+    # What does not compile is a fault of ours and fails the client.
+    timeout "$install_seconds" cargo build --quiet --locked --manifest-path "$manifest" \
+        --target-dir "$INTEROP_PACKAGES" --bin "$1"
+}
+
+# Installs what file $2 of client $1 needs and exports the place as INTEROP_PACKAGES.
+install_packages() {
+    local name=$1 file=$2 needs kind wanted stamp
+    needs=$(sed -n 's/^[^a-z]*needs: //p' "$file" | head -n 1)
+    kind=${needs%% *}
+    read -ra wanted <<<"${needs#"$kind"}"
+    case $kind in
+    apt)
+        # For a runtime the package may be there without a program of its own: ask dpkg.
+        dpkg --status "${wanted[@]}" >/dev/null 2>&1 || apt_install "${wanted[@]}" ||
+            skip_client "no ${wanted[*]}, and Debian's packages cannot be installed"
+        return
+        ;;
+    cargo)
+        export INTEROP_PACKAGES=$cache/target
+        install_cargo "$name"
+        return
+        ;;
+    pip | npm) ;;
+    *)
+        echo "$file: needs what? '$needs'"
+        return 1
+        ;;
+    esac
+    export INTEROP_PACKAGES=$cache/$kind/$name
+    stamp=$INTEROP_PACKAGES/installed-for
+    if [[ ! -f $stamp || $(<"$stamp") != "$needs" ]]; then
+        rm -rf "$INTEROP_PACKAGES"
+        "install_$kind" "${wanted[@]}"
+        printf '%s\n' "$needs" >"$stamp"
+    fi
+}
