@@ -71,11 +71,8 @@ impl Context<'_, '_> {
     /// The lock that a probe found.
     #[inline]
     pub(crate) fn lock(&mut self, probe: &Probe) -> Option<Lock<'_>> {
-        let shard = self.space.shard_of(probe.hash());
-        Some(Lock {
-            value: shard.value(probe)?,
-            deadline: shard.deadline(probe)?,
-        })
+        let (value, deadline) = self.space.shard_of(probe.hash()).entry(probe)?;
+        Some(Lock { value, deadline })
     }
 
     /// Creates or overwrites the key.
@@ -105,9 +102,7 @@ impl Context<'_, '_> {
         let shard = self.space.shard_of(hash);
         let probe = shard.probe(self.moment.time, self.session.db, hash, key);
         shard.count_read(probe.is_live());
-        Some(Lock {
-            value: shard.value(&probe)?,
-            deadline: shard.deadline(&probe)?,
-        })
+        let (value, deadline) = shard.entry(&probe)?;
+        Some(Lock { value, deadline })
     }
 }

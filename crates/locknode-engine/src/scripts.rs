@@ -4,25 +4,16 @@
 //! more than the release it asks for, so texts that were seen are remembered.
 
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 use parking_lot::RwLock;
 
 use crate::script::{CompileErrorKind, FallbackProgram, Program, ScriptFallback, Shape, all_known};
 
 /// A script's SHA1, kept as its forty digits in lower case: that is how it arrives and how it is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sha([u64; 5]);
-
-impl Hash for Sha {
-    /// The digits are random already, and nobody finds many texts whose SHA1s share 32 bits and more.
-    #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0[0] ^ self.0[1].rotate_left(32));
-    }
-}
 
 /// A script ready to run.
 #[derive(Debug)]
@@ -41,7 +32,7 @@ pub(crate) enum Body {
 /// All scripts of a node.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    known: HashMap<Sha, KnownScript, foldhash::fast::FixedState>,
+    known: HashTable<KnownScript>,
     cache: RwLock<Cache>,
     fallback: Option<Box<dyn ScriptFallback>>,
 }
@@ -49,13 +40,14 @@ pub(crate) struct Scripts {
 /// A script of a known library, compiled when it is first asked for: a node has to start in a few milliseconds.
 #[derive(Debug)]
 struct KnownScript {
+    sha: Sha,
     source: &'static [u8],
     script: OnceLock<Option<Arc<Script>>>,
 }
 
 #[derive(Debug, Default)]
 struct Cache {
-    by_sha: HashMap<Sha, Arc<Script>, foldhash::fast::FixedState>,
+    by_sha: HashTable<Arc<Script>>,
     by_text: HashMap<Box<[u8]>, Arc<Script>, foldhash::quality::FixedState>,
     /// Texts that came by EVAL, oldest first; those of SCRIPT LOAD stay.
     passing: VecDeque<(Sha, Box<[u8]>)>,
@@ -88,14 +80,17 @@ impl Script {
 
 impl Scripts {
     pub(crate) fn new(fallback: Option<Box<dyn ScriptFallback>>) -> Self {
-        let known = all_known().filter_map(|(hex, script)| {
-            let known = KnownScript {
-                source: script.source(),
-                script: OnceLock::new(),
-            };
-            Some((Sha::from_hex(hex)?, known))
-        });
-        let known = known.collect();
+        let mut known: HashTable<KnownScript> = HashTable::with_capacity(all_known().count());
+        for (hex, script) in all_known() {
+            if let Some(sha) = Sha::from_hex(hex) {
+                let script = KnownScript {
+                    sha,
+                    source: script.source(),
+                    script: OnceLock::new(),
+                };
+                known.insert_unique(sha.hash(), script, |script| script.sha.hash());
+            }
+        }
         Self {
             known,
             cache: RwLock::default(),
@@ -107,19 +102,19 @@ impl Scripts {
     #[inline]
     pub(crate) fn by_sha(&self, hex: &[u8]) -> Option<Arc<Script>> {
         let sha = Sha::from_hex(hex)?;
-        if let Some(known) = self.known.get(&sha) {
-            return known.script(sha).cloned();
+        if let Some(known) = self.find_known(&sha) {
+            return known.script().cloned();
         }
-        self.cache.read().by_sha.get(&sha).cloned()
+        self.cache.read().find(&sha).cloned()
     }
 
     /// The shape of the script with that SHA1, without taking part in its ownership: the hot path.
     #[inline]
     pub(crate) fn shape_by_sha(&self, hex: &[u8]) -> Option<Shape> {
         let sha = Sha::from_hex(hex)?;
-        match self.known.get(&sha) {
-            Some(known) => known.script(sha)?.shape(),
-            None => self.cache.read().by_sha.get(&sha)?.shape(),
+        match self.find_known(&sha) {
+            Some(known) => known.script()?.shape(),
+            None => self.cache.read().find(&sha)?.shape(),
         }
     }
 
@@ -162,7 +157,7 @@ impl Scripts {
         if let Some(place) = cache.passing.iter().position(|(sha, _)| *sha == script.sha) {
             cache.passing.remove(place);
             cache.loaded += 1;
-        } else if !cache.by_sha.contains_key(&script.sha) {
+        } else if cache.find(&script.sha).is_none() {
             if cache.loaded >= LOADED_MAX || cache.text_bytes + text.len() > TEXT_BYTES_MAX {
                 let full = format!(
                     "ERR the script cache is full ({} scripts, {} bytes); SCRIPT FLUSH empties it",
@@ -187,6 +182,11 @@ impl Scripts {
         (cache.by_sha.len(), cache.text_bytes)
     }
 
+    #[inline]
+    fn find_known(&self, sha: &Sha) -> Option<&KnownScript> {
+        self.known.find(sha.hash(), |known| known.sha == *sha)
+    }
+
     fn compile(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
         let sha = Sha::of(text);
         let body = match (Program::compile(text), &self.fallback) {
@@ -202,12 +202,12 @@ impl Scripts {
 
 impl KnownScript {
     #[inline]
-    fn script(&self, sha: Sha) -> Option<&Arc<Script>> {
+    fn script(&self) -> Option<&Arc<Script>> {
         let compile = || {
             // A test compiles every one of them; one that did not compile would only be unknown.
             let program = Program::compile(self.source).ok()?;
             Some(Arc::new(Script {
-                sha,
+                sha: self.sha,
                 body: Body::Native(program),
             }))
         };
@@ -216,15 +216,29 @@ impl KnownScript {
 }
 
 impl Cache {
+    #[inline]
+    fn find(&self, sha: &Sha) -> Option<&Arc<Script>> {
+        self.by_sha.find(sha.hash(), |script| script.sha == *sha)
+    }
+
     fn insert(&mut self, text: &[u8], script: &Arc<Script>) {
         self.text_bytes += text.len();
-        self.by_sha.insert(script.sha, Arc::clone(script));
+        if self.find(&script.sha).is_none() {
+            let script = Arc::clone(script);
+            self.by_sha
+                .insert_unique(script.sha.hash(), script, |script| script.sha.hash());
+        }
         self.by_text.insert(text.into(), Arc::clone(script));
     }
 
     fn remove(&mut self, sha: &Sha, text: &[u8]) {
         if self.by_text.remove(text).is_some() {
-            self.by_sha.remove(sha);
+            if let Ok(entry) = self
+                .by_sha
+                .find_entry(sha.hash(), |script| script.sha == *sha)
+            {
+                entry.remove();
+            }
             self.text_bytes -= text.len();
         }
     }
@@ -247,6 +261,12 @@ impl Sha {
             *word = digits | LOWER_CASE;
         }
         Some(Self(words))
+    }
+
+    /// A hash for tables. The digits are random already; multiplying brings them where tables look.
+    #[inline]
+    fn hash(&self) -> u64 {
+        (self.0[0] ^ self.0[1].rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     fn of(text: &[u8]) -> Self {

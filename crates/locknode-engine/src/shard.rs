@@ -21,6 +21,8 @@ pub(crate) struct Shard {
     hasher: KeyHasher,
     keys: [u64; DATABASES],
     volatile: [u64; DATABASES],
+    /// Keys in all databases.
+    total: u64,
     expired: u64,
     hits: u64,
     misses: u64,
@@ -65,6 +67,7 @@ impl Shard {
             hasher,
             keys: [0; DATABASES],
             volatile: [0; DATABASES],
+            total: 0,
             expired: 0,
             hits: 0,
             misses: 0,
@@ -74,18 +77,32 @@ impl Shard {
     /// Finds a key. A lock that has ended is reclaimed on the way and not found.
     #[inline]
     pub(crate) fn probe(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
-        let table = &self.tables[hash.table(self.tables.len())];
-        let slab = &self.slab;
         // The slab cannot compare a key longer than any that it holds.
-        let is_it = |&id: &SlotId| key.len() <= KEY_LEN_MAX && slab.is(id, db, key);
-        let found = table.find(hash.bits(), is_it).copied();
-        match found {
-            Some(id) if self.slab.deadline(id).is_past(now) => {
+        if key.len() > KEY_LEN_MAX {
+            return Probe { hash, slot: None };
+        }
+        let table = &self.tables[hash.table(self.tables.len())];
+        let mut deadline = Deadline::NEVER;
+        let is_it = |&id: &SlotId| match self.slab.deadline_if(id, db, key) {
+            Some(found) => {
+                deadline = found;
+                true
+            }
+            None => false,
+        };
+        match table.find(hash.bits(), is_it).copied() {
+            Some(id) if deadline.is_past(now) => {
                 self.reclaim(id, hash);
                 Probe { hash, slot: None }
             }
             slot => Probe { hash, slot },
         }
+    }
+
+    /// The value and the deadline of a live lock.
+    #[inline]
+    pub(crate) fn entry(&self, probe: &Probe) -> Option<(&[u8], Deadline)> {
+        probe.slot.map(|id| self.slab.entry(id))
     }
 
     /// The value of a live lock.
@@ -160,7 +177,7 @@ impl Shard {
                 .iter_mut()
                 .for_each(|table| *table = HashTable::new());
             self.slab = Slab::new();
-            (self.keys, self.volatile) = ([0; DATABASES], [0; DATABASES]);
+            (self.keys, self.volatile, self.total) = ([0; DATABASES], [0; DATABASES], 0);
             return;
         };
         let doomed: Vec<SlotId> = self
@@ -235,12 +252,12 @@ impl Shard {
 
     /// Bytes that the live locks occupy, index included.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.slab.live_bytes() + self.keys.iter().sum::<u64>() * INDEX_BYTES_PER_KEY
+        self.slab.live_bytes() + self.total * INDEX_BYTES_PER_KEY
     }
 
     /// Whether the slab can address no further slot.
     pub(crate) fn is_full(&self) -> bool {
-        self.keys.iter().sum::<u64>() >= u64::from(SLOTS_MAX) / 2
+        self.total >= u64::from(SLOTS_MAX) / 2
     }
 
     /// Not later than the earliest deadline of any lock.
@@ -281,6 +298,7 @@ impl Shard {
     fn count(&mut self, db: u8, deadline: Deadline, by: i64) {
         let db = usize::from(db) % DATABASES;
         self.keys[db] = self.keys[db].wrapping_add_signed(by);
+        self.total = self.total.wrapping_add_signed(by);
         if deadline != Deadline::NEVER {
             self.volatile[db] = self.volatile[db].wrapping_add_signed(by);
         }

@@ -19,7 +19,7 @@ use crate::frame::{Frame, Span};
 use crate::inline::{self, Words};
 use crate::limits::{Limits, UNAUTHENTICATED_ARGS_MAX, UNAUTHENTICATED_BULK_LEN_MAX};
 use crate::protocol_error::{ProtocolError, ProtocolErrorKind};
-use crate::short_args::{SHORT_LEN_MAX, short_args};
+use crate::short_args::{SHORT_ARGS_MAX, SHORT_LEN_MAX, short_args, short_request};
 
 /// Decodes the requests of one connection.
 ///
@@ -115,6 +115,22 @@ impl Decoder {
         // A length line that was taken up again may have been short enough for the fast way.
         (self.missing, self.scanned) = (0, 0);
         Self::finish(input, &self.spans, pos)
+    }
+
+    /// Decodes the next request straight into `args`, if it is complete and has at most nine arguments of at most 99
+    /// bytes, as nearly every request of a lock client: how many arguments it has, and how many bytes it took. It
+    /// is the same request that [`decode`](Self::decode) would give, for less than half of the price; `None` means that
+    /// `decode` has to be asked. No limit that Redis lets one set is below what it takes.
+    #[inline]
+    pub fn decode_short<'b>(
+        &self,
+        input: &'b [u8],
+        args: &mut [&'b [u8]; SHORT_ARGS_MAX],
+    ) -> Option<(usize, usize)> {
+        if self.missing != 0 || self.scanned != 0 {
+            return None;
+        }
+        short_request(input, args)
     }
 
     /// How long the input must be before [`decode`](Self::decode) can get further than the last time, in bytes;

@@ -45,6 +45,46 @@ pub(crate) fn short_args(
     (missing, window.len() - rest.len())
 }
 
+/// Decodes a request of one to nine short arguments that is complete, straight into slices: how many arguments,
+/// and how many bytes it took. `None` says nothing about the input but that the general way has to look at it.
+#[inline]
+pub(crate) fn short_request<'b>(
+    input: &'b [u8],
+    args: &mut [&'b [u8]; SHORT_ARGS_MAX],
+) -> Option<(usize, usize)> {
+    let [b'*', digit @ b'1'..=b'9', b'\r', _, rest @ ..] = input else {
+        return None;
+    };
+    let count = usize::from(digit - b'0');
+    let mut rest = rest;
+    for slot in args.get_mut(..count)? {
+        let head = u32::from_le_bytes(*rest.first_chunk()?);
+        let first = ((head >> 8) & 0xff).wrapping_sub(u32::from(b'0'));
+        let (header_len, len) = if head & 0xff00_00ff == HEAD_2 {
+            let second = ((head >> 16) & 0xff).wrapping_sub(u32::from(b'0'));
+            if first.wrapping_sub(1) > 8 || second > 9 {
+                return None;
+            }
+            (5, (first * 10 + second) as usize)
+        } else if head & 0x00ff_00ff == HEAD_1 && first <= 9 {
+            (4, first as usize)
+        } else {
+            return None;
+        };
+        let (arg, next) = rest.split_at_checked(header_len + len + TERMINATOR_LEN)?;
+        *slot = arg.get(header_len..header_len + len)?;
+        rest = next;
+    }
+    // A browser's first words are looked at by the general way.
+    if matches!(args.first()?, [b'P' | b'p' | b'H' | b'h', b'O' | b'o', ..]) {
+        return None;
+    }
+    Some((count, input.len() - rest.len()))
+}
+
+/// The most arguments that [`short_request`] takes: those that a count of one digit announces.
+pub(crate) const SHORT_ARGS_MAX: usize = 9;
+
 /// `$`, a digit and CR, the digit and the fourth byte masked out.
 const HEAD_1: u32 = u32::from_le_bytes([b'$', 0, b'\r', 0]);
 /// `$`, two digits and CR, the digits masked out.

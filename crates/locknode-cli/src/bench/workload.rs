@@ -105,7 +105,7 @@ impl Step {
 pub(super) const NUMBER_LEN: usize = 16;
 
 /// The release that the Redis documentation gives and most lock libraries send.
-pub(super) const RELEASE_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) else return 0 end";
+pub(super) const RELEASE_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then\n    return redis.call(\"del\",KEYS[1])\nelse\n    return 0\nend";
 
 #[cfg(test)]
 mod tests {

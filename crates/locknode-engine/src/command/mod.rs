@@ -40,8 +40,6 @@ mod spec;
 mod subcommand;
 mod version;
 
-use hashbrown::HashTable;
-
 pub(crate) use spec::{Flags, Keys, Spec};
 
 /// The number of a command: its place in the table.
@@ -52,7 +50,19 @@ pub(crate) struct CommandId(u16);
 #[derive(Debug)]
 pub(crate) struct Commands {
     specs: Vec<&'static Spec>,
-    by_name: HashTable<CommandId>,
+    /// Open addressing by the hash of the name, at most half full.
+    slots: Box<[Slot; SLOTS]>,
+}
+
+/// A place in the table of names.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The first eight bytes of the name, lower case; 0 in a free place.
+    head: u64,
+    /// The bits in which the two cases of those bytes differ.
+    case: u64,
+    len: usize,
+    id: CommandId,
 }
 
 impl CommandId {
@@ -68,26 +78,49 @@ impl CommandId {
 impl Commands {
     pub(crate) fn new() -> Self {
         let specs: Vec<&'static Spec> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
-        let mut by_name = HashTable::with_capacity(specs.len());
+        debug_assert!(specs.len() <= SLOTS / 2, "the table of names is too small");
+        let mut slots = Box::new(
+            [Slot {
+                head: 0,
+                case: 0,
+                len: 0,
+                id: CommandId(u16::MAX),
+            }; SLOTS],
+        );
         for (index, spec) in specs.iter().enumerate() {
-            let Ok(index) = u16::try_from(index) else {
-                break;
-            };
-            by_name.insert_unique(
-                hash_name(spec.name.as_bytes()),
-                CommandId(index),
-                |id: &CommandId| hash_name(specs[id.index()].name.as_bytes()),
-            );
+            let name = spec.name.as_bytes();
+            let head = head(name);
+            // Letters have both bits of 0x60, and only in them the bit 0x20 tells the cases apart.
+            let case = head & (head >> 1) & CASE_BITS;
+            let free = places(head).find(|&place| slots[place].head == 0);
+            if let (Some(place), Ok(index)) = (free, u16::try_from(index)) {
+                slots[place] = Slot {
+                    head,
+                    case,
+                    len: name.len(),
+                    id: CommandId(index),
+                };
+            }
         }
-        Self { specs, by_name }
+        Self { specs, slots }
     }
 
     /// The command of that name, in any case.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<(CommandId, &'static Spec)> {
-        let is_it = |id: &CommandId| is_same_name(name, self.specs[id.index()].name.as_bytes());
-        let id = *self.by_name.find(hash_name(name), is_it)?;
-        Some((id, self.specs[id.index()]))
+        let head = head(name);
+        for place in places(head) {
+            let slot = &self.slots[place];
+            if (head ^ slot.head) & !slot.case == 0 && name.len() == slot.len {
+                let spec = self.specs.get(slot.id.index())?;
+                if slot.len <= 8 || name.eq_ignore_ascii_case(spec.name.as_bytes()) {
+                    return Some((slot.id, spec));
+                }
+            } else if slot.head == 0 {
+                return None;
+            }
+        }
+        None
     }
 
     /// All commands in table order.
@@ -96,24 +129,12 @@ impl Commands {
     }
 }
 
-/// Hashes a name without regard to case: its first eight bytes folded, its last byte and its length.
+/// The places at which a name that begins so may stand in the table, best first, in any case.
 #[inline]
-fn hash_name(name: &[u8]) -> u64 {
-    let last = u64::from(name.last().copied().unwrap_or(0) | 0x20);
-    let folded = head(name) | 0x2020_2020_2020_2020;
-    (folded ^ (last << 56) ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// Whether a name is the lower-case one, in any case.
-#[inline]
-fn is_same_name(name: &[u8], lower: &[u8]) -> bool {
-    if name.len() != lower.len() || name.len() > 8 {
-        return name.eq_ignore_ascii_case(lower);
-    }
-    // The bit that tells the cases apart counts in every byte but letters, which have both bits of 0x60.
-    let lower = head(lower);
-    let letters = lower & (lower >> 1) & 0x2020_2020_2020_2020;
-    (head(name) ^ lower) & !letters == 0
+fn places(head: u64) -> impl Iterator<Item = usize> {
+    let first =
+        ((head | CASE_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS_LOG2)) as usize;
+    (0..SLOTS).map(move |step| (first + step) % SLOTS)
 }
 
 /// The first eight bytes as a number, zeros after the end; by loads of fixed sizes, which cost less than a copy of
@@ -131,6 +152,12 @@ fn head(name: &[u8]) -> u64 {
     let byte = |at: usize| name.get(at).map_or(0, |&byte| u64::from(byte) << (at * 8));
     byte(0) | byte(1) | byte(2)
 }
+
+const CASE_BITS: u64 = 0x2020_2020_2020_2020;
+
+/// Four times the number of commands, so that nearly every name stands at its first place.
+const SLOTS_LOG2: u32 = 9;
+const SLOTS: usize = 1 << SLOTS_LOG2;
 
 /// Every family of commands.
 const FAMILIES: &[&[Spec]] = &[
@@ -158,38 +185,26 @@ const FAMILIES: &[&[Spec]] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{Commands, is_same_name};
+    use super::Commands;
 
     #[test]
-    fn names_are_compared_in_any_case_and_exactly_otherwise() {
-        for name in [
-            "ttl",
-            "get",
-            "eval_ro",
-            "delifeq",
-            "getrange",
-            "evalsha_ro",
-            "a",
-            "ab",
-            "",
-        ] {
-            assert!(is_same_name(
-                name.to_ascii_uppercase().as_bytes(),
-                name.as_bytes()
-            ));
-            for at in 0..name.len() {
+    fn a_name_with_any_byte_changed_is_another_command_or_none() {
+        let commands = Commands::new();
+        for spec in commands.all() {
+            for at in 0..spec.name.len() {
                 for byte in 0..=u8::MAX {
-                    let mut other = name.as_bytes().to_vec();
-                    other[at] = byte;
-                    let want = other.eq_ignore_ascii_case(name.as_bytes());
-                    assert_eq!(
-                        is_same_name(&other, name.as_bytes()),
-                        want,
-                        "{name} with {byte} at {at}"
-                    );
+                    let mut name = spec.name.as_bytes().to_vec();
+                    name[at] = byte;
+                    let want = commands
+                        .all()
+                        .iter()
+                        .find(|s| name.eq_ignore_ascii_case(s.name.as_bytes()));
+                    let found = commands.find(&name).map(|(_, spec)| spec.name);
+                    assert_eq!(found, want.map(|spec| spec.name), "{}", name.escape_ascii());
                 }
             }
         }
+        assert!(commands.find(b"").is_none());
     }
 
     #[test]

@@ -150,6 +150,27 @@ proptest! {
     }
 
     #[test]
+    fn the_short_way_and_the_general_way_read_the_same(
+        command in vec(arg(), 1..11),
+        rest in noise(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+        let mut input = Vec::new();
+        encode_command(&mut input, &words);
+        input.extend_from_slice(&rest);
+        input.truncate(cut.index(input.len() + 1));
+        let limits = Limits::default();
+        let mut args: [&[u8]; 9] = [&[]; 9];
+        if let Some((count, consumed)) = Decoder::new().decode_short(&input, &mut args) {
+            let mut decoder = Decoder::new();
+            let frame = decoder.decode(&input, &limits, false).unwrap().unwrap();
+            prop_assert_eq!(frame.consumed(), consumed);
+            prop_assert_eq!(frame.args().collect::<Vec<_>>(), args[..count].to_vec());
+        }
+    }
+
+    #[test]
     fn noise_is_the_same_however_it_arrives(
         input in noise(),
         parts in vec(any::<prop::sample::Index>(), 0..6),

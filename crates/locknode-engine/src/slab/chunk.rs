@@ -1,0 +1,124 @@
+//! A chunk: 256 slots of one length in one allocation, or one large entry.
+
+use super::entry::{FREE, HEADER_LEN, deadline, is_live};
+use crate::time::{Deadline, Time};
+
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) bytes: Box<[u8]>,
+    /// Not later than any deadline in the chunk, so that a sweep can pass over it.
+    pub(super) earliest: Deadline,
+    /// First free slot, or `NO_SLOT`.
+    pub(super) free: u16,
+    pub(super) live: u16,
+    /// Whether the chunk's number is in `Class::open`.
+    pub(super) is_open: bool,
+    /// Whether the chunk's number is in `Class::emptied`.
+    pub(super) is_emptied: bool,
+}
+
+impl Chunk {
+    pub(super) fn new(slot_len: usize) -> Self {
+        let mut chunk = Self {
+            bytes: vec![0; slot_len << CHUNK_SHIFT].into_boxed_slice(),
+            earliest: Deadline::NEVER,
+            free: NO_SLOT,
+            live: 0,
+            is_open: true,
+            is_emptied: false,
+        };
+        for slot in (0..1 << CHUNK_SHIFT).rev() {
+            chunk.link_free(slot, slot_len);
+        }
+        chunk
+    }
+
+    pub(super) fn large(len: usize) -> Self {
+        Self {
+            bytes: vec![0; len].into_boxed_slice(),
+            live: 1,
+            ..Self::vacated()
+        }
+    }
+
+    pub(super) fn vacated() -> Self {
+        Self {
+            bytes: Box::default(),
+            earliest: Deadline::NEVER,
+            free: NO_SLOT,
+            live: 0,
+            is_open: false,
+            is_emptied: false,
+        }
+    }
+
+    pub(super) fn take_free(&mut self, slot_len: usize) -> Option<u16> {
+        if self.free == NO_SLOT {
+            return None;
+        }
+        let slot = self.free;
+        let start = usize::from(slot) * slot_len;
+        self.free = u16::from_le_bytes([self.bytes[start], self.bytes[start + 1]]);
+        self.live += 1;
+        Some(slot)
+    }
+
+    pub(super) fn give_free(&mut self, slot: u32, slot_len: usize) {
+        debug_assert!(self.live > 0);
+        self.live -= 1;
+        if self.live == 0 {
+            self.earliest = Deadline::NEVER;
+        }
+        // `slot` is below 2^CHUNK_SHIFT.
+        self.link_free(u16::try_from(slot).unwrap_or(NO_SLOT), slot_len);
+    }
+
+    pub(super) fn link_free(&mut self, slot: u16, slot_len: usize) {
+        let start = usize::from(slot) * slot_len;
+        let bytes = &mut self.bytes[start..start + HEADER_LEN];
+        bytes[..2].copy_from_slice(&self.free.to_le_bytes());
+        bytes[12..16].copy_from_slice(&FREE.to_le_bytes());
+        self.free = slot;
+    }
+
+    pub(super) fn slots(&self, slot_len: usize) -> std::slice::ChunksExact<'_, u8> {
+        self.bytes.chunks_exact(if slot_len == 0 {
+            self.bytes.len().max(1)
+        } else {
+            slot_len
+        })
+    }
+
+    /// Reports the dead slots by their number in the chunk and learns the chunk's earliest deadline anew; returns how
+    /// many slots it saw.
+    pub(super) fn sweep(
+        &mut self,
+        now: Time,
+        slot_len: usize,
+        mut dead: impl FnMut(usize),
+    ) -> usize {
+        let mut earliest = Deadline::NEVER;
+        let mut seen = 0;
+        for (number, slot) in self.slots(slot_len).enumerate() {
+            seen += 1;
+            if !is_live(slot) {
+                continue;
+            }
+            let deadline = deadline(slot);
+            if deadline.is_past(now) {
+                dead(number);
+            } else {
+                earliest = earliest.min(deadline);
+            }
+        }
+        self.earliest = earliest;
+        seen
+    }
+}
+
+pub(super) const NO_SLOT: u16 = u16::MAX;
+
+/// 256 slots per chunk: 20 KB of typical locks, small enough for a node with a dozen locks and one sweep unit.
+pub(super) const CHUNK_SHIFT: u32 = 8;
+
+pub(super) const CHUNK_MASK: u32 = (1 << CHUNK_SHIFT) - 1;

@@ -1,0 +1,64 @@
+//! The bytes of a slot: a header, then key and value; see the picture in [`super`].
+
+use crate::time::Deadline;
+
+pub(super) fn write_header(
+    slot: &mut [u8],
+    deadline: Deadline,
+    db: u8,
+    key_len: usize,
+    value_len: usize,
+) {
+    slot[..8].copy_from_slice(&deadline.to_bits().to_le_bytes());
+    slot[8..12].copy_from_slice(&header_word(db, key_len).to_le_bytes());
+    slot[12..16].copy_from_slice(&len_u32(value_len).to_le_bytes());
+}
+
+pub(super) fn header_word(db: u8, key_len: usize) -> u32 {
+    (u32::from(db) << 24) | len_u32(key_len)
+}
+
+#[inline]
+pub(super) fn key_len(slot: &[u8]) -> usize {
+    (word(slot, 8) & 0x00ff_ffff) as usize
+}
+
+#[inline]
+pub(super) fn value_len(slot: &[u8]) -> usize {
+    word(slot, 12) as usize
+}
+
+#[inline]
+pub(super) fn is_live(slot: &[u8]) -> bool {
+    slot.len() >= HEADER_LEN && word(slot, 12) != FREE
+}
+
+#[inline]
+pub(super) fn deadline(slot: &[u8]) -> Deadline {
+    Deadline::from_bits(u64::from_le_bytes(
+        slot.first_chunk().copied().unwrap_or_default(),
+    ))
+}
+
+/// Four bytes of a slot's header as one load.
+#[inline]
+pub(super) fn word(slot: &[u8], at: usize) -> u32 {
+    let bytes = slot.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
+    u32::from_le_bytes(bytes.copied().unwrap_or_default())
+}
+
+/// Lengths and numbers in the slab are below 2^32 by the limits below; saturates otherwise.
+pub(super) fn len_u32(len: usize) -> u32 {
+    debug_assert!(u32::try_from(len).is_ok());
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Longest key: 2^24 - 1 bytes, what the three length bytes of the header hold.
+pub(crate) const KEY_LEN_MAX: usize = (1 << 24) - 1;
+
+/// Longest value: 2^32 - 2 bytes, one less than the mark of a free slot. Far above `proto-max-bulk-len`.
+pub(crate) const VALUE_LEN_MAX: usize = (u32::MAX - 1) as usize;
+
+pub(super) const HEADER_LEN: usize = 16;
+
+pub(super) const FREE: u32 = u32::MAX;
