@@ -13,8 +13,9 @@ pub(crate) fn busy_seconds() -> f64 {
         .skip(1)
         .filter_map(|field| field.parse().ok())
         .collect();
-    // user + nice + system + irq + softirq + steal; idle and iowait are not work.
-    [0, 1, 2, 5, 6, 7]
+    // user + nice + system + steal. Interrupts are left out: they are the network's share of the very load measured, and
+    // kernels differ in whether they count them as time of the process that was interrupted.
+    [0, 1, 2, 7]
         .iter()
         .filter_map(|&i| ticks.get(i))
         .sum::<f64>()

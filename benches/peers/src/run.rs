@@ -76,6 +76,12 @@ fn run(options: &Options, server: &Server, case: &Case) -> Result<Run, String> {
     let split_after = machine::user_and_system_seconds(pid);
     let others = machine::busy_seconds() - busy - cpu - load_cpu;
     if others > seconds / 4.0 {
+        if std::env::var_os("BENCH_PEERS_VERBOSE").is_some() {
+            eprintln!(
+                "{}: others used {others:.2} s of {seconds:.2} s",
+                server.name
+            );
+        }
         return Ok(Run::Disturbed);
     }
     let Some(report) = report else {
