@@ -64,4 +64,4 @@ fn measure(options: &Options) -> Result<(), String> {
 }
 
 /// Disturbed rounds per case after which the machine is too busy to measure on.
-const VOID_MAX: usize = 20;
+const VOID_MAX: usize = 40;

@@ -40,8 +40,21 @@ pub(crate) struct Space<'k> {
 }
 
 impl KeyHash {
+    /// The part that the index keeps: the seven bits at the top and the 25 at the bottom, which are all that a hash table of
+    /// fewer than 2^25 places looks at.
+    #[expect(clippy::cast_possible_truncation, reason = "seven and 25 bits")]
+    pub(crate) const fn short(self) -> u32 {
+        (((self.0 >> 57) << 25) | (self.0 & 0x01ff_ffff)) as u32
+    }
+
+    /// The hash that tables work with.
     pub(crate) const fn bits(self) -> u64 {
-        self.0
+        Self::bits_of_short(self.short())
+    }
+
+    /// The inverse of [`KeyHash::short`], as far as tables are concerned.
+    pub(crate) const fn bits_of_short(short: u32) -> u64 {
+        ((short as u64 >> 25) << 57) | (short as u64 & 0x01ff_ffff)
     }
 
     /// The sub-table, out of `tables` (a power of two). The index uses the low bits and the top seven itself.

@@ -1,8 +1,8 @@
 //! One shard of the lock table: an index of small hash tables over a [`Slab`].
 //!
 //! The index is split into sub-tables by hash bits, each growing alone, so that no insert ever waits for the
-//! rehash of millions of keys. A sub-table holds four-byte slot addresses; keys, tokens and deadlines are in the
-//! slab. All sixteen databases share the table: the database number is part of the key.
+//! rehash of millions of keys. A sub-table holds slot addresses and short hashes; keys, tokens and deadlines are in
+//! the slab. All sixteen databases share the table: the database number is part of the key.
 //!
 //! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has reached it.
 
@@ -16,7 +16,7 @@ use crate::time::{Deadline, Time};
 /// One shard; see the module text.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    tables: Box<[HashTable<SlotId>]>,
+    tables: Box<[HashTable<Place>]>,
     slab: Slab,
     hasher: KeyHasher,
     keys: [u64; DATABASES],
@@ -45,6 +45,13 @@ impl Probe {
     pub(crate) const fn is_live(&self) -> bool {
         self.slot.is_some()
     }
+}
+
+/// An index entry: a slot, and enough of its key's hash to grow a table without touching the slots.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    short_hash: u32,
+    id: SlotId,
 }
 
 /// What a sweep slice did.
@@ -83,14 +90,18 @@ impl Shard {
         }
         let table = &self.tables[hash.table(self.tables.len())];
         let mut deadline = Deadline::NEVER;
-        let is_it = |&id: &SlotId| match self.slab.deadline_if(id, db, key) {
-            Some(found) => {
-                deadline = found;
-                true
-            }
-            None => false,
+        let short_hash = hash.short();
+        let is_it = |place: &Place| {
+            place.short_hash == short_hash
+                && self
+                    .slab
+                    .deadline_if(place.id, db, key)
+                    .is_some_and(|found| {
+                        deadline = found;
+                        true
+                    })
         };
-        match table.find(hash.bits(), is_it).copied() {
+        match table.find(hash.bits(), is_it).map(|place| place.id) {
             Some(id) if deadline.is_past(now) => {
                 self.reclaim(id, hash);
                 Probe { hash, slot: None }
@@ -133,9 +144,12 @@ impl Shard {
         }
         let id = self.slab.insert(db, key, value, deadline);
         self.count(db, deadline, 1);
-        let (slab, hasher) = (&self.slab, &self.hasher);
+        let place = Place {
+            short_hash: probe.hash.short(),
+            id,
+        };
         let table = &mut self.tables[probe.hash.table(self.tables.len())];
-        table.insert_unique(probe.hash.bits(), id, |&id| rehash(slab, hasher, id));
+        table.insert_unique(probe.hash.bits(), place, Place::bits);
     }
 
     /// Moves the deadline of a live lock; `false` when there is none.
@@ -206,14 +220,15 @@ impl Shard {
         db: u8,
         table: usize,
     ) -> impl Iterator<Item = &[u8]> {
-        let live =
-            move |&&id: &&SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
-        self.tables
+        let ids = self
+            .tables
             .get(table)
             .into_iter()
             .flatten()
-            .filter(live)
-            .map(|&id| self.slab.key(id))
+            .map(|place| place.id);
+        let live =
+            move |&id: &SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
+        ids.filter(live).map(|id| self.slab.key(id))
     }
 
     /// Keys of all databases in one sub-table, those included that have ended and were not reclaimed yet.
@@ -272,14 +287,13 @@ impl Shard {
 
     fn unlink(&mut self, id: SlotId, hash: KeyHash) {
         let table = &mut self.tables[hash.table(self.tables.len())];
-        if let Ok(entry) = table.find_entry(hash.bits(), |&other| other == id) {
+        if let Ok(entry) = table.find_entry(hash.bits(), |place| place.id == id) {
             entry.remove();
         } else {
             debug_assert!(false, "a slot of the slab is always in the index");
         }
         if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
-            let (slab, hasher) = (&self.slab, &self.hasher);
-            table.shrink_to(table.len() * 2, |&id| rehash(slab, hasher, id));
+            table.shrink_to(table.len() * 2, Place::bits);
         }
         let (db, deadline) = self.slab.remove(id);
         self.count(db, deadline, -1);
@@ -305,15 +319,18 @@ impl Shard {
     }
 }
 
-fn rehash(slab: &Slab, hasher: &KeyHasher, id: SlotId) -> u64 {
-    hasher.hash(slab.db(id), slab.key(id)).bits()
+impl Place {
+    /// The hash that tables work with.
+    fn bits(&self) -> u64 {
+        KeyHash::bits_of_short(self.short_hash)
+    }
 }
 
 /// Databases per node; SELECT 0 to 15, as Redis has by default.
 pub const DATABASES: usize = 16;
 
-/// Slot address, control byte and the free space of a hash table at its mean load.
-const INDEX_BYTES_PER_KEY: u64 = 8;
+/// Slot address, short hash, control byte and the free space of a hash table at its mean load.
+const INDEX_BYTES_PER_KEY: u64 = 14;
 
 /// Sub-tables smaller than this are left as they are: shrinking would cost more than it gives back.
 const SHRINK_CAPACITY_MIN: usize = 64;
