@@ -1,7 +1,7 @@
 //! The string, generic and keyspace commands of the engine, by request and reply.
 //!
 //! * `node`: a node with a clock that the test moves, and its scripts of requests and replies
-//! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `limits`: rows per family
+//! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `limits`: rows per family
 //! * `model`: random command sequences against a naive model
 
 #![cfg(test)]
@@ -15,4 +15,5 @@ mod node;
 mod number;
 mod release;
 mod scan;
+mod script;
 mod set;
