@@ -26,7 +26,7 @@ use crate::reply_limits::ReplyLimits;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ReplyDecoder {
     limits: ReplyLimits,
     /// The aggregates that are open, outermost first.
@@ -202,7 +202,7 @@ enum Kind {
 }
 
 /// An aggregate with elements still to come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Aggregate {
     kind: Kind,
     missing: usize,

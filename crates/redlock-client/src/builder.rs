@@ -1,0 +1,227 @@
+//! Building a client: everything that can be wrong is found before the first byte is sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::address::NodeAddress;
+use crate::clock::{Clock, SystemClock};
+use crate::drift::Drift;
+use crate::error::Error;
+use crate::handle::{Config, Handle};
+use crate::observer::Observer;
+use crate::policy::RetryPolicy;
+use crate::quorum::{NODES_MAX, Quorum};
+use crate::redlock::Redlock;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
+
+/// Builds a [`Redlock`].
+///
+/// ```
+/// use std::time::Duration;
+/// use redlock_client::Redlock;
+///
+/// # fn main() -> Result<(), redlock_client::Error> {
+/// let redlock = Redlock::builder()
+///     .nodes(["10.0.0.1", "10.0.0.2:6380", "redis://:secret@10.0.0.3/2"])
+///     .key_prefix("billing:")
+///     .node_timeout(Duration::from_millis(50))
+///     .build()?;
+/// assert_eq!(redlock.quorum(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder {
+    nodes: Vec<String>,
+    credentials: Option<(Option<String>, Secret)>,
+    key_prefix: Vec<u8>,
+    drift: Drift,
+    node_timeout: Option<Duration>,
+    connect_timeout: Duration,
+    retry: RetryPolicy,
+    clock: Option<Arc<dyn Clock>>,
+    observer: Option<Arc<dyn Observer>>,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            credentials: None,
+            key_prefix: Vec::new(),
+            drift: Drift::default(),
+            node_timeout: None,
+            connect_timeout: CONNECT_TIMEOUT,
+            retry: RetryPolicy::default(),
+            clock: None,
+            observer: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// Adds a node: `host`, `host:port`, `redis://[[user]:password@]host[:port][/database]`, `rediss://...` for TLS
+    /// or `unix:///path/to/socket`.
+    pub fn node(mut self, url: impl AsRef<str>) -> Self {
+        self.nodes.push(url.as_ref().to_owned());
+        self
+    }
+
+    /// Adds several nodes. Every client of a lock must have the same list.
+    pub fn nodes<S: AsRef<str>>(mut self, urls: impl IntoIterator<Item = S>) -> Self {
+        self.nodes
+            .extend(urls.into_iter().map(|url| url.as_ref().to_owned()));
+        self
+    }
+
+    /// User and password for the nodes whose URL has none.
+    pub fn credentials(mut self, username: Option<&str>, password: &str) -> Self {
+        self.credentials = Some((username.map(str::to_owned), Secret(password.to_owned())));
+        self
+    }
+
+    /// What stands before every key on the nodes.
+    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.key_prefix = prefix.as_ref().to_vec();
+        self
+    }
+
+    /// How much clocks may disagree. Default 1 % of the TTL and 2 ms.
+    pub fn drift(mut self, drift: Drift) -> Self {
+        self.drift = drift;
+        self
+    }
+
+    /// How long a node has for a reply. Default a tenth of the TTL, at most 250 ms; never more than half of the TTL
+    /// or less than 1 ms.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.node_timeout = Some(timeout);
+        self
+    }
+
+    /// How long a connection may take to open, and how long a silent one is kept. Default 1 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How `acquire` tries again unless a request says otherwise. Default: three attempts.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Another clock than the system's, for tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Is told what the client does.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Whom to trust behind `rediss://`. Default: the certificates that the system trusts.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// The client. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for no nodes or too many, a URL that is none, two URLs of one
+    /// node, or a retry policy that never tries.
+    pub fn build(self) -> Result<Redlock, Error> {
+        let addresses = self.addresses()?;
+        let Some(quorum) = Quorum::of(addresses.len()) else {
+            return Err(Error::config(match addresses.len() {
+                0 => "no nodes: give at least one, best five".to_owned(),
+                n => format!("{n} nodes are too many: at most {NODES_MAX}, best five"),
+            }));
+        };
+        self.retry.check()?;
+        let tls = self.tls_settings(&addresses)?;
+        let config = Config {
+            names: addresses
+                .iter()
+                .map(|address| address.to_string().into())
+                .collect(),
+            addresses,
+            quorum,
+            tls,
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::start())),
+            drift: self.drift,
+            connect_timeout: self.connect_timeout,
+            node_timeout: self.node_timeout,
+            retry: self.retry,
+            key_prefix: self.key_prefix.into(),
+            observer: self.observer,
+        };
+        Ok(Redlock::new(Handle::new(config)))
+    }
+
+    /// The nodes' addresses; two of one node are an error, since each would have a vote.
+    fn addresses(&self) -> Result<Vec<NodeAddress>, Error> {
+        let mut addresses = Vec::with_capacity(self.nodes.len());
+        let mut seen = HashMap::new();
+        for (index, url) in self.nodes.iter().enumerate() {
+            let config = |error: crate::address::AddressError| {
+                Error::config(format!("node {index} of the list: {error}"))
+            };
+            let mut address = NodeAddress::parse(url).map_err(config)?;
+            if let Some((username, password)) = &self.credentials {
+                address = address.with_credentials(username.as_deref(), &password.0);
+            }
+            address.check_credentials().map_err(config)?;
+            if let Some(first) = seen.insert(address.endpoint().clone(), index) {
+                return Err(Error::config(format!(
+                    "nodes {first} and {index} of the list are the same, {address}: a node has one vote"
+                )));
+            }
+            addresses.push(address);
+        }
+        Ok(addresses)
+    }
+
+    #[cfg(feature = "tls")]
+    fn tls_settings(&self, addresses: &[NodeAddress]) -> Result<Option<Tls>, Error> {
+        match &self.tls {
+            None if addresses.iter().any(NodeAddress::is_tls) => Tls::with_native_roots()
+                .map(Some)
+                .map_err(|error| Error::config(error.to_string())),
+            given => Ok(given.clone()),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the build with TLS needs both"
+    )]
+    fn tls_settings(&self, _: &[NodeAddress]) -> Result<Option<crate::socket::Tls>, Error> {
+        Ok(None)
+    }
+}
+
+/// A password, not shown.
+#[derive(Clone)]
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("..")
+    }
+}
+
+/// Opening a connection takes three round trips; a second is enough around the world.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

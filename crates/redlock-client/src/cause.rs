@@ -1,0 +1,68 @@
+//! Why one node did not do what it was asked.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one node said or did, in an error or a [`Released`](crate::Released).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Another client holds the key there.
+    HeldByOther,
+    /// The key is not there, or it has another token.
+    NotHeld,
+    /// No reply within the time a node is given. The command may have had its effect.
+    TimedOut,
+    /// No connection could be made; with the reason.
+    Unreachable(Arc<str>),
+    /// The connection broke before the reply. The command may have had its effect.
+    Disconnected,
+    /// Earlier requests have been without reply for too long, so nothing was sent to the node.
+    Unresponsive,
+    /// The node restarted and takes no part yet; with the time that is left, if it said so.
+    Quarantined(Option<Duration>),
+    /// The node answered with an error, here in its words.
+    ServerError(Arc<str>),
+    /// The node answered something that is no answer to the question; the connection was closed.
+    Nonsense(Arc<str>),
+    /// The address leads to the same server as an earlier one in the list: it has no vote of its own.
+    Duplicate(usize),
+}
+
+impl Cause {
+    /// Whether the node did not answer, so that the command may have had its effect.
+    pub fn is_unknown(&self) -> bool {
+        matches!(
+            self,
+            Self::TimedOut | Self::Disconnected | Self::Nonsense(_)
+        )
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeldByOther => f.write_str("held by another client"),
+            Self::NotHeld => f.write_str("not held there"),
+            Self::TimedOut => f.write_str("no reply in time"),
+            Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
+            Self::Disconnected => f.write_str("connection lost before the reply"),
+            Self::Unresponsive => {
+                f.write_str("not asked, earlier requests are still without reply")
+            }
+            Self::Quarantined(Some(left)) => {
+                write!(f, "in its restart quarantine for {left:?} more")
+            }
+            Self::Quarantined(None) => f.write_str("still loading"),
+            Self::ServerError(text) => write!(f, "answered -{text}"),
+            Self::Nonsense(what) => write!(f, "answered nonsense: {what}"),
+            Self::Duplicate(first) => {
+                write!(
+                    f,
+                    "the same server as node {first} of the list (counted from 0)"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Where the client's time comes from.
+
+use std::fmt::Debug;
+
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::time::Time;
+
+/// A source of time. The client decides by it whether a lock is still held; timers of the runtime only wake the
+/// client up.
+pub trait Clock: Debug + Send + Sync {
+    /// The present. Never goes back.
+    fn now(&self) -> Time;
+}
+
+/// The operating system's clocks, read so that a lock never seems younger than it is.
+///
+/// One clock counts the time that the machine sleeps but is slowed and hastened by time synchronisation, by up to
+/// a tenth; the other runs evenly but stops while the machine sleeps. The age of a lock is what the faster of the
+/// two says, step by step. (The clock of the standard library, and with it tokio's, has both faults.)
+///
+/// On systems other than Linux the monotonic clock alone is used.
+#[derive(Debug)]
+pub struct SystemClock {
+    mark: Mutex<Mark>,
+}
+
+/// A moment on both clocks, and the time that the client had then. All in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    counting: u64,
+    even: u64,
+    time: u64,
+}
+
+impl SystemClock {
+    /// A clock whose time begins now.
+    pub fn start() -> Self {
+        Self {
+            mark: Mutex::new(Mark {
+                counting: read(COUNTING),
+                even: read(EVEN),
+                time: 0,
+            }),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Time {
+        let mut mark = self.mark.lock();
+        mark.advance(read(COUNTING), read(EVEN))
+    }
+}
+
+impl Mark {
+    /// The time when the clocks show this.
+    fn advance(&mut self, counting: u64, even: u64) -> Time {
+        let passed = counting
+            .saturating_sub(self.counting)
+            .max(even.saturating_sub(self.even));
+        let time = self.time.saturating_add(passed);
+        // The two clocks are read one after the other, so each step may add a few nanoseconds: not too many steps.
+        if passed >= STEP_NS {
+            *self = Self {
+                counting,
+                even,
+                time,
+            };
+        }
+        Time::from_nanos(time)
+    }
+}
+
+fn read(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    // The kernel keeps this part below 10^9.
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(target_os = "linux")]
+const COUNTING: ClockId = ClockId::Boottime;
+#[cfg(target_os = "linux")]
+const EVEN: ClockId = ClockId::MonotonicRaw;
+#[cfg(not(target_os = "linux"))]
+const COUNTING: ClockId = ClockId::Monotonic;
+#[cfg(not(target_os = "linux"))]
+const EVEN: ClockId = ClockId::Monotonic;
+
+/// Steps of at least a millisecond: within one, the two clocks differ by less than a tenth of it, far within the
+/// drift's constant.
+const STEP_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faster_clock_counts_in_every_step() {
+        let mut mark = Mark {
+            counting: 100,
+            even: 7,
+            time: 0,
+        };
+        let ms = 1_000_000;
+        let rows = [
+            // Both run on.
+            (100 + 2 * ms, 7 + 2 * ms, 2 * ms),
+            // The machine slept for a second: one clock stood still.
+            (100 + 1002 * ms, 7 + 2 * ms, 1002 * ms),
+            // Synchronisation slows the other one down for a second.
+            (100 + 1902 * ms, 7 + 1002 * ms, 2002 * ms),
+            // A reading within the step.
+            (100 + 1902 * ms + 5, 7 + 1002 * ms + 3, 2002 * ms + 5),
+            // Neither ever turns time back.
+            (0, 0, 2002 * ms),
+        ];
+        for (counting, even, time) in rows {
+            assert_eq!(mark.advance(counting, even), Time::from_nanos(time));
+        }
+    }
+
+    #[test]
+    fn the_system_clock_never_goes_back() {
+        let clock = SystemClock::start();
+        let mut last = clock.now();
+        for _ in 0..10_000 {
+            let now = clock.now();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a reply means for the question it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locknode_resp::Reply;
+
+use crate::cause::Cause;
+
+/// A reply, the frequent ones without allocation.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Heard {
+    Ok,
+    Null,
+    Integer(i64),
+    Other(Reply),
+}
+
+impl Heard {
+    /// The reply at the start of `input` if it is one of the frequent ones, and its length.
+    pub(crate) fn short(input: &[u8]) -> Option<(Self, usize)> {
+        match input {
+            [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Self::Ok, 5)),
+            [b'$', b'-', b'1', b'\r', b'\n', ..] => Some((Self::Null, 5)),
+            [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => {
+                Some((Self::Integer(i64::from(digit - b'0')), 4))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn of(reply: Reply) -> Self {
+        match reply {
+            Reply::Simple(text) if text == b"OK" => Self::Ok,
+            Reply::Null => Self::Null,
+            Reply::Integer(n) => Self::Integer(n),
+            other => Self::Other(other),
+        }
+    }
+
+    /// The error in the reply, or that it is no answer to the question.
+    pub(crate) fn cause(&self, question: &str) -> Cause {
+        match self {
+            Self::Other(Reply::Error(text)) => error_cause(text),
+            other => Cause::Nonsense(shorten(&format!("{other:?} to {question}"))),
+        }
+    }
+
+    /// Whether a script is unknown to the node.
+    pub(crate) fn is_noscript(&self) -> bool {
+        matches!(self, Self::Other(Reply::Error(text)) if text.starts_with(b"NOSCRIPT"))
+    }
+}
+
+fn error_cause(text: &[u8]) -> Cause {
+    match text.strip_prefix(b"LOADING ") {
+        Some(rest) => Cause::Quarantined(remaining(rest)),
+        None => Cause::ServerError(shorten(&String::from_utf8_lossy(text))),
+    }
+}
+
+/// The number before ` ms left`, as a lock node ends its quarantine message.
+fn remaining(text: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (head, _) = text.split_once(" ms left")?;
+    let digits = head.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok().map(Duration::from_millis)
+}
+
+/// A server's words, cut where they stop being useful to a person.
+pub(crate) fn shorten(text: &str) -> Arc<str> {
+    match text.char_indices().nth(CAUSE_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
+    }
+}
+
+/// Longest error text kept per node: an error of a server is one line, and an attacker's could be megabytes.
+const CAUSE_CHARS_MAX: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_replies_become_causes() {
+        let ms = Duration::from_millis;
+        let rows: [(&[u8], Cause); 5] = [
+            (
+                b"LOADING locknode is in its restart quarantine, 1234 ms left",
+                Cause::Quarantined(Some(ms(1234))),
+            ),
+            (
+                b"LOADING Redis is loading the dataset in memory",
+                Cause::Quarantined(None),
+            ),
+            (
+                b"LOADING x, 99999999999999999999 ms left",
+                Cause::Quarantined(None),
+            ),
+            (b"OOM no", Cause::ServerError("OOM no".into())),
+            (b"ERR \xff", Cause::ServerError("ERR \u{fffd}".into())),
+        ];
+        for (text, cause) in rows {
+            assert_eq!(
+                Heard::Other(Reply::Error(text.to_vec())).cause("SET"),
+                cause
+            );
+        }
+        let Cause::Nonsense(text) = Heard::Integer(7).cause("SET") else {
+            unreachable!("an integer is no answer to SET");
+        };
+        assert_eq!(&*text, "Integer(7) to SET");
+        assert_eq!(shorten(&"x".repeat(1000)).len(), 203);
+    }
+
+    #[test]
+    fn frequent_replies_are_read_without_a_decoder() {
+        for text in ["+OK\r\n", "$-1\r\n", ":1\r\n", ":0\r\n:1\r\n"] {
+            assert!(Heard::short(text.as_bytes()).is_some(), "{text}");
+        }
+        for text in ["+OK\r", ":10\r\n", "$-", "+OKAY\r\n", "-ERR\r\n", ""] {
+            assert_eq!(Heard::short(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! How a node is asked: the commands, by what the node knows.
+
+use std::time::Duration;
+
+use locknode_resp::encode_command;
+
+/// Which commands a node has for comparing and acting in one step. Found out once per connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Dialect {
+    /// `EVALSHA` of two small scripts, `EVAL` when the node does not know them: every Redis since 2.6.
+    Script,
+    /// `DELEX key IFEQ token` and `SET ... IFEQ`: Redis 8.4 and later, locknode.
+    DelEx,
+    /// `DELIFEQ key token` and `SET ... IFEQ`: Valkey 9.0 and later.
+    DelIfEq,
+}
+
+/// How a script is named in a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ScriptForm {
+    /// By its SHA1: short, unknown to a node that never saw the text.
+    Sha,
+    /// With its whole text.
+    Text,
+}
+
+/// `SET key token NX PX ttl`: grants, or says nothing.
+pub(crate) fn acquire(out: &mut Vec<u8>, key: &[u8], token: &[u8], ttl: Duration) {
+    let mut digits = Digits::default();
+    let ttl = digits.of(millis(ttl));
+    encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]);
+}
+
+/// Deletes the key if it has this token.
+pub(crate) fn release(
+    out: &mut Vec<u8>,
+    dialect: Dialect,
+    form: ScriptForm,
+    key: &[u8],
+    token: &[u8],
+) {
+    match (dialect, form) {
+        (Dialect::DelEx, _) => encode_command(out, &[b"DELEX", key, b"IFEQ", token]),
+        (Dialect::DelIfEq, _) => encode_command(out, &[b"DELIFEQ", key, token]),
+        (Dialect::Script, ScriptForm::Sha) => {
+            encode_command(out, &[b"EVALSHA", RELEASE_SHA, b"1", key, token]);
+        }
+        (Dialect::Script, ScriptForm::Text) => {
+            encode_command(out, &[b"EVAL", RELEASE.as_bytes(), b"1", key, token]);
+        }
+    }
+}
+
+/// Gives the key a new TTL if it has this token. Never makes a key.
+pub(crate) fn extend(
+    out: &mut Vec<u8>,
+    dialect: Dialect,
+    form: ScriptForm,
+    key: &[u8],
+    token: &[u8],
+    ttl: Duration,
+) {
+    let mut digits = Digits::default();
+    let ttl = digits.of(millis(ttl));
+    match (dialect, form) {
+        (Dialect::DelEx | Dialect::DelIfEq, _) => {
+            encode_command(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]);
+        }
+        (Dialect::Script, ScriptForm::Sha) => {
+            encode_command(out, &[b"EVALSHA", EXTEND_SHA, b"1", key, token, ttl]);
+        }
+        (Dialect::Script, ScriptForm::Text) => {
+            encode_command(out, &[b"EVAL", EXTEND.as_bytes(), b"1", key, token, ttl]);
+        }
+    }
+}
+
+/// Whole milliseconds, at least one: a node refuses a TTL of zero.
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+/// Room for a number in decimal.
+#[derive(Default)]
+struct Digits([u8; 20]);
+
+impl Digits {
+    fn of(&mut self, mut n: u64) -> &[u8] {
+        let mut start = self.0.len();
+        for (i, slot) in self.0.iter_mut().enumerate().rev() {
+            // A remainder of ten fits a byte.
+            *slot = b'0' + u8::try_from(n % 10).unwrap_or(0);
+            n /= 10;
+            start = i;
+            if n == 0 {
+                break;
+            }
+        }
+        self.0.get(start..).unwrap_or_default()
+    }
+}
+
+/// The script of the Redis documentation on distributed locks, by which every node can delete only its own.
+const RELEASE: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) else return 0 end";
+const RELEASE_SHA: &[u8; 40] = b"b70c2384248f88e6b75b9f89241a180f856ad852";
+
+/// The same comparison, then a new TTL.
+const EXTEND: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"pexpire\",KEYS[1],ARGV[2]) else return 0 end";
+const EXTEND_SHA: &[u8; 40] = b"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap().replace("\r\n", " ")
+    }
+
+    #[test]
+    fn every_dialect_says_the_same_in_its_words() {
+        let ttl = Duration::from_millis(1500);
+        let acquire = text(|out| acquire(out, b"k", b"t", ttl));
+        assert_eq!(acquire, "*6 $3 SET $1 k $1 t $2 NX $2 PX $4 1500 ");
+        let rows = [
+            (Dialect::DelEx, "*4 $5 DELEX $1 k $4 IFEQ $1 t "),
+            (Dialect::DelIfEq, "*3 $7 DELIFEQ $1 k $1 t "),
+        ];
+        for (dialect, expected) in rows {
+            let release = text(|out| release(out, dialect, ScriptForm::Sha, b"k", b"t"));
+            assert_eq!(release, expected);
+            let extend = text(|out| extend(out, dialect, ScriptForm::Text, b"k", b"t", ttl));
+            assert_eq!(extend, "*7 $3 SET $1 k $1 t $4 IFEQ $1 t $2 PX $4 1500 ");
+        }
+        let by_sha = text(|out| release(out, Dialect::Script, ScriptForm::Sha, b"k", b"t"));
+        assert!(by_sha.starts_with("*5 $7 EVALSHA $40 "), "{by_sha}");
+        assert!(by_sha.ends_with(" $1 1 $1 k $1 t "), "{by_sha}");
+        let by_text = text(|out| extend(out, Dialect::Script, ScriptForm::Text, b"k", b"t", ttl));
+        assert!(by_text.starts_with("*6 $4 EVAL $"), "{by_text}");
+        assert!(
+            by_text.contains("pexpire") && by_text.ends_with(" $4 1500 "),
+            "{by_text}"
+        );
+    }
+
+    #[test]
+    fn ttls_are_whole_milliseconds_and_never_zero() {
+        for (nanos, expected) in [(0, 1), (999_999, 1), (1_999_999, 1), (2_000_000, 2)] {
+            assert_eq!(millis(Duration::from_nanos(nanos)), expected);
+        }
+        assert_eq!(Digits::default().of(0), b"0");
+        assert_eq!(
+            Digits::default().of(u64::MAX),
+            u64::MAX.to_string().as_bytes()
+        );
+    }
+}

@@ -1,0 +1,391 @@
+//! One node's connection as bytes in order: what was asked, what has to be answered next.
+//!
+//! ```text
+//!  Idle --first use--> Connecting --connected--> Greeting --identified--> Ready <--heard again-- Suspect
+//!                        ^    |                     |                      |  --silent too long--> |
+//!                        |    +---------failed------+---------broken-------+-----------------------+
+//!                        +--backoff-- Down <--------+
+//! ```
+//!
+//! Replies come in the order of the requests, so the oldest request without reply is the one that a reply
+//! answers, whoever still waits for it.
+//!
+//! Invariant: a reply is never taken for an answer to another request: when order is in doubt the connection is
+//! closed, and requests on a new connection are a new incarnation.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locknode_resp::{ReplyDecoder, ReplyLimits};
+
+use crate::cause::Cause;
+use crate::core::answers::{Heard, shorten};
+use crate::core::dialect::{Dialect, ScriptForm};
+use crate::core::greeting::{Greeting, GreetingStep, Login, ServerInfo};
+use crate::core::ledger::{Ledger, Ticket};
+use crate::core::operation::{Ask, OpId};
+use crate::policy::scale;
+use crate::quorum::NodeId;
+use crate::round::RoundId;
+use crate::time::Time;
+
+/// One node as the client sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) node: NodeId,
+    pub(crate) phase: Phase,
+    /// How many connections were opened so far.
+    pub(crate) incarnation: u32,
+    pub(crate) dialect: Dialect,
+    pub(crate) server: Option<Arc<ServerInfo>>,
+    /// What is asked as soon as the node is ready.
+    pub(crate) waiting: Vec<Question>,
+    /// What the node must release when it is back.
+    pub(crate) ledger: Ledger,
+    /// Bytes for the node that the driver has not written yet.
+    pub(crate) out: Vec<u8>,
+    /// Requests without reply, oldest first.
+    pub(crate) unanswered: VecDeque<Unanswered>,
+    /// Since when the oldest of them is the next to be answered.
+    progress: Time,
+    /// Since when the present connection takes requests.
+    ready_at: Time,
+    greeting: Greeting,
+    input: Vec<u8>,
+    decoder: ReplyDecoder,
+    /// Connections in a row that came to nothing.
+    failures: u32,
+}
+
+/// Where a connection is in its life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Never used.
+    Idle,
+    /// The driver is opening a connection. With `hopeful` there is no sign yet that the node is down.
+    Connecting { until: Time, hopeful: bool },
+    /// Connected, and asked who it is.
+    Greeting { until: Time, hopeful: bool },
+    /// Takes requests.
+    Ready,
+    /// Connected but silent: takes no new requests, and is given up at `until`.
+    Suspect { until: Time },
+    /// Not reachable; tried again at `retry_at`.
+    Down { retry_at: Time, cause: Cause },
+}
+
+/// Something an operation asks of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Question {
+    pub(crate) op: OpId,
+    pub(crate) round: RoundId,
+    pub(crate) ask: Ask,
+    pub(crate) form: ScriptForm,
+}
+
+/// A request without reply.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unanswered {
+    Question(Question),
+    Greeting(GreetingStep),
+    Ticket(Box<Ticket>),
+    /// Like `Ticket`, sent with the whole script.
+    TicketText(Box<Ticket>),
+}
+
+/// What came in on a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Incoming {
+    /// An operation's question was answered.
+    Answer(Question, Heard),
+    /// The node knows no release script: this ticket has to be sent in full.
+    TicketNeedsText(Box<Ticket>),
+    /// The greeting is over and the node takes requests.
+    Identified,
+    /// The connection makes no sense or the node does not let us in.
+    Broken(Cause),
+}
+
+impl Link {
+    pub(crate) fn new(node: NodeId) -> Self {
+        Self {
+            node,
+            phase: Phase::Idle,
+            incarnation: 0,
+            dialect: Dialect::Script,
+            server: None,
+            waiting: Vec::new(),
+            ledger: Ledger::default(),
+            out: Vec::new(),
+            unanswered: VecDeque::new(),
+            progress: Time::ZERO,
+            ready_at: Time::ZERO,
+            greeting: Greeting::default(),
+            input: Vec::new(),
+            decoder: ReplyDecoder::new(REPLY_LIMITS),
+            failures: 0,
+        }
+    }
+
+    /// Whether requests can be sent now.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
+
+    /// Whether it is worth waiting for the connection that is being made.
+    pub(crate) fn is_hopeful(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Connecting { hopeful: true, .. } | Phase::Greeting { hopeful: true, .. }
+        )
+    }
+
+    /// Why the node takes no requests.
+    pub(crate) fn cause(&self) -> Cause {
+        match &self.phase {
+            Phase::Down { cause, .. } => cause.clone(),
+            Phase::Suspect { .. } => Cause::Unresponsive,
+            Phase::Idle | Phase::Ready => Cause::Disconnected,
+            Phase::Connecting { .. } | Phase::Greeting { .. } => Cause::TimedOut,
+        }
+    }
+
+    /// The driver shall connect.
+    pub(crate) fn connect(&mut self, now: Time, timeout: Duration) {
+        let hopeful = self.failures == 0;
+        self.phase = Phase::Connecting {
+            until: now + timeout,
+            hopeful,
+        };
+    }
+
+    /// The driver connected: a new incarnation begins with a greeting.
+    pub(crate) fn greet(&mut self, now: Time, timeout: Duration, login: &Login) {
+        debug_assert!(self.unanswered.is_empty() && self.out.is_empty());
+        self.incarnation = self.incarnation.wrapping_add(1);
+        self.phase = Phase::Greeting {
+            until: now + timeout,
+            hopeful: self.failures == 0,
+        };
+        self.greeting = Greeting::default();
+        self.progress = now;
+        for step in Greeting::write(&mut self.out, login) {
+            self.unanswered.push_back(Unanswered::Greeting(step));
+        }
+    }
+
+    /// Remembers that a request was appended to `out`.
+    pub(crate) fn asked(&mut self, now: Time, request: Unanswered) {
+        if self.unanswered.is_empty() {
+            self.progress = now;
+        }
+        self.unanswered.push_back(request);
+    }
+
+    /// Takes bytes from the node and appends what they say to `heard`. Stops at the first thing that breaks the
+    /// connection.
+    pub(crate) fn receive(&mut self, now: Time, bytes: &[u8], heard: &mut Vec<Incoming>) {
+        if self.input.is_empty() {
+            let consumed = self.read(now, bytes, heard);
+            self.input
+                .extend_from_slice(bytes.get(consumed..).unwrap_or_default());
+        } else {
+            let mut input = std::mem::take(&mut self.input);
+            input.extend_from_slice(bytes);
+            let consumed = self.read(now, &input, heard);
+            input.drain(..consumed);
+            self.input = input;
+        }
+    }
+
+    fn read(&mut self, now: Time, input: &[u8], all: &mut Vec<Incoming>) -> usize {
+        let mut consumed = 0;
+        loop {
+            let rest = input.get(consumed..).unwrap_or_default();
+            if rest.is_empty() {
+                return consumed;
+            }
+            let (heard, len) = match Heard::short(rest) {
+                Some(short) => short,
+                None => match self.decoder.decode(rest) {
+                    Ok(Some((reply, len))) => (Heard::of(reply), len),
+                    Ok(None) => return consumed,
+                    Err(error) => {
+                        let what = shorten(&format!("no Redis protocol ({:?})", error.kind()));
+                        all.push(Incoming::Broken(Cause::Nonsense(what)));
+                        return input.len();
+                    }
+                },
+            };
+            consumed += len;
+            if matches!(&heard, Heard::Other(locknode_resp::Reply::Push(_))) {
+                continue;
+            }
+            let Some(incoming) = self.attribute(now, heard) else {
+                continue;
+            };
+            let is_broken = matches!(incoming, Incoming::Broken(_));
+            all.push(incoming);
+            if is_broken {
+                return input.len();
+            }
+        }
+    }
+
+    /// Finds out what a reply answers.
+    fn attribute(&mut self, now: Time, heard: Heard) -> Option<Incoming> {
+        let Some(request) = self.unanswered.pop_front() else {
+            let what = shorten(&format!("a reply to nothing: {heard:?}"));
+            return Some(Incoming::Broken(Cause::Nonsense(what)));
+        };
+        self.progress = now;
+        if matches!(self.phase, Phase::Suspect { .. }) {
+            self.phase = Phase::Ready;
+        }
+        match request {
+            Unanswered::Question(question) => Some(Incoming::Answer(question, heard)),
+            Unanswered::Ticket(ticket) if heard.is_noscript() => {
+                Some(Incoming::TicketNeedsText(ticket))
+            }
+            Unanswered::Ticket(_) | Unanswered::TicketText(_) => None,
+            Unanswered::Greeting(step) => match self.greeting.hear(step, heard) {
+                Err(cause) => Some(Incoming::Broken(cause)),
+                Ok(None) => None,
+                Ok(Some(server)) => {
+                    self.dialect = server.dialect;
+                    self.server = Some(Arc::new(server));
+                    Some(Incoming::Identified)
+                }
+            },
+        }
+    }
+
+    /// The greeting went well.
+    pub(crate) fn ready(&mut self, now: Time) {
+        self.ready_at = now;
+        self.phase = Phase::Ready;
+    }
+
+    /// The connection is over or never came about. What was not answered never will be.
+    pub(crate) fn fail(&mut self, now: Time, cause: Cause, random: u64) -> VecDeque<Unanswered> {
+        // One that ends as soon as it begins is no success.
+        let was_good = self.phase == Phase::Ready && now >= self.ready_at + STEADY;
+        self.failures = match was_good {
+            true => 0,
+            false => self.failures.saturating_add(1),
+        };
+        // A node that was well a moment ago is tried again at once: servers close idle connections.
+        let wait = match was_good {
+            true => Duration::ZERO,
+            false => backoff(self.failures, random),
+        };
+        self.phase = Phase::Down {
+            retry_at: now + wait,
+            cause,
+        };
+        self.out.clear();
+        self.input.clear();
+        self.decoder = ReplyDecoder::new(REPLY_LIMITS);
+        std::mem::take(&mut self.unanswered)
+    }
+
+    /// An operation that began at `since` ran out of time waiting for this node: if nothing has come since, the
+    /// node is not asked any more until it is heard again.
+    pub(crate) fn suspect(&mut self, now: Time, since: Time, patience: Duration) {
+        if self.phase == Phase::Ready && !self.unanswered.is_empty() && self.progress <= since {
+            self.phase = Phase::Suspect {
+                until: now + patience,
+            };
+        }
+    }
+
+    /// What time makes of the link; see [`Self::next_deadline`].
+    pub(crate) fn on_time(&mut self, now: Time, patience: Duration) -> Option<LinkAlarm> {
+        match self.phase {
+            Phase::Down { retry_at, .. } if now >= retry_at => Some(LinkAlarm::Connect),
+            Phase::Connecting { until, .. } if now >= until => Some(LinkAlarm::GiveUp(
+                Cause::Unreachable("no connection in time".into()),
+            )),
+            Phase::Greeting { until, .. } if now >= until => Some(LinkAlarm::GiveUp(
+                Cause::Unreachable("connected, but no reply to the greeting".into()),
+            )),
+            Phase::Suspect { until } if now >= until => {
+                Some(LinkAlarm::GiveUp(Cause::Unresponsive))
+            }
+            Phase::Ready if !self.unanswered.is_empty() && now >= self.progress + STALL => {
+                self.phase = Phase::Suspect {
+                    until: now + patience,
+                };
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// When [`Self::on_time`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Time {
+        match self.phase {
+            Phase::Idle => Time::NEVER,
+            Phase::Ready if self.unanswered.is_empty() => Time::NEVER,
+            Phase::Ready => self.progress + STALL,
+            Phase::Connecting { until, .. }
+            | Phase::Greeting { until, .. }
+            | Phase::Suspect { until } => until,
+            Phase::Down { retry_at, .. } => retry_at,
+        }
+    }
+}
+
+/// What a link asks for when its time has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum LinkAlarm {
+    Connect,
+    GiveUp(Cause),
+}
+
+/// The wait before another connection: doubled with each failure, random within its upper half.
+fn backoff(failures: u32, random: u64) -> Duration {
+    let nanos = crate::time::nanos(RECONNECT_MIN) << failures.saturating_sub(1).min(10);
+    let nanos = nanos.min(crate::time::nanos(RECONNECT_MAX));
+    Duration::from_nanos(nanos / 2 + scale(random, nanos / 2))
+}
+
+/// Silence after which a connection with unanswered requests is not used for new ones. Much longer than a node
+/// takes for anything, much shorter than a person's patience.
+const STALL: Duration = Duration::from_millis(500);
+
+/// How long a connection must have taken requests to count as a success when it ends.
+const STEADY: Duration = Duration::from_secs(1);
+
+/// First wait before connecting again: a restart of a process takes about this long.
+const RECONNECT_MIN: Duration = Duration::from_millis(50);
+
+/// Longest wait: a node that is back is noticed within this time, and one attempt every few seconds costs
+/// nothing.
+const RECONNECT_MAX: Duration = Duration::from_secs(3);
+
+/// The largest reply of interest is `INFO server`, about a kilobyte.
+const REPLY_LIMITS: ReplyLimits = ReplyLimits {
+    depth_max: 8,
+    elements_max: 4096,
+    bytes_max: 1 << 20,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reconnection_backs_off_to_a_bound() {
+        for (failures, min, max) in [
+            (1, 25, 50),
+            (2, 50, 100),
+            (7, 1500, 3000),
+            (u32::MAX, 1500, 3000),
+        ] {
+            assert_eq!(backoff(failures, 0), Duration::from_millis(min));
+            assert_eq!(backoff(failures, u64::MAX), Duration::from_millis(max));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What a node said, credited to whom it concerns.
+
+use std::time::Duration;
+
+use locknode_resp::Reply;
+
+use crate::cause::Cause;
+use crate::core::Core;
+use crate::core::answers::Heard;
+use crate::core::dialect::ScriptForm;
+use crate::core::link::{Incoming, Question};
+use crate::core::operation::{Ask, Look, Operation, State};
+use crate::entropy::Entropy;
+use crate::quorum::NodeId;
+use crate::round::{Answer, Vote};
+use crate::time::Time;
+
+impl<E: Entropy> Core<E> {
+    /// Takes one thing that came in.
+    pub(in crate::core) fn take(&mut self, now: Time, node: NodeId, incoming: Incoming) {
+        match incoming {
+            Incoming::Answer(question, heard) => self.answer(now, node, question, &heard),
+            Incoming::TicketNeedsText(ticket) => self.send_ticket_text(now, node, ticket),
+            Incoming::Identified => self.identified(now, node),
+            Incoming::Broken(cause) => self.break_link(now, node, cause),
+        }
+    }
+
+    fn answer(&mut self, now: Time, node: NodeId, question: Question, heard: &Heard) {
+        if heard.is_noscript() && question.form == ScriptForm::Sha {
+            let form = ScriptForm::Text;
+            return self.ask_again(now, node, Question { form, ..question });
+        }
+        let Some(incarnation) = self.links.get(node.index()).map(|link| link.incarnation) else {
+            return;
+        };
+        let Some(operation) = self.operations.get_mut(question.op) else {
+            return;
+        };
+        let vote = Vote {
+            round: question.round,
+            node,
+            incarnation,
+        };
+        let counts = match question.ask {
+            Ask::Acquire => operation.acquire_answered(vote, heard),
+            Ask::Extend { .. } => operation.extend_answered(vote, heard),
+            Ask::Release | Ask::Shrink { .. } => operation.release_answered(vote, heard),
+            Ask::Remaining => operation.remaining_answered(now, vote, heard),
+            Ask::LookToken | Ask::LookRemaining | Ask::Ping => {
+                operation.look_answered(node, question.ask, heard)
+            }
+            Ask::Heal { .. } => false,
+        };
+        // Several answers in one batch are judged together, once.
+        if counts && self.changed.last() != Some(&question.op) {
+            self.changed.push(question.op);
+        }
+        if is_nonsense(question.ask, heard) {
+            let cause = heard.cause(question.ask.name());
+            self.break_link(now, node, cause);
+        }
+    }
+}
+
+/// Whether a reply is none that this question can have.
+fn is_nonsense(ask: Ask, heard: &Heard) -> bool {
+    let is_possible = match ask {
+        Ask::Acquire | Ask::Heal { .. } => matches!(heard, Heard::Ok | Heard::Null),
+        Ask::Extend { .. } | Ask::Shrink { .. } => {
+            matches!(heard, Heard::Ok | Heard::Null | Heard::Integer(0 | 1))
+        }
+        Ask::Release => matches!(heard, Heard::Integer(0 | 1)),
+        Ask::Remaining | Ask::LookRemaining => matches!(heard, Heard::Integer(_)),
+        Ask::LookToken => matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_))),
+        Ask::Ping => matches!(heard, Heard::Other(Reply::Simple(_) | Reply::Bulk(_))),
+    };
+    !is_possible && !matches!(heard, Heard::Other(Reply::Error(_)))
+}
+
+impl Ask {
+    /// What the question is called in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Acquire | Self::Heal { .. } => "SET",
+            Self::Extend { .. } | Self::Shrink { .. } => "an extension",
+            Self::Release => "a release",
+            Self::Remaining | Self::LookRemaining => "PTTL",
+            Self::LookToken => "GET",
+            Self::Ping => "PING",
+        }
+    }
+}
+
+impl Operation {
+    /// A reply to `SET NX`. One that comes when the round is over changes nothing: if it was a grant, the release
+    /// that followed on the same connection undoes it, or the lock is held and a node more holds it.
+    fn acquire_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = match heard {
+            Heard::Ok => Answer::Yes,
+            Heard::Null => Answer::No,
+            _ => Answer::Failed,
+        };
+        if answer != Answer::Yes && vote.round.attempt == self.round.attempt && heard.is_definite()
+        {
+            self.may_hold.remove(vote.node);
+        }
+        let State::Acquiring { round, .. } = &mut self.state else {
+            return false;
+        };
+        if !round.on_vote(vote, answer) {
+            return false;
+        }
+        match answer {
+            Answer::Yes => {}
+            Answer::No => self.blame(vote.node, Cause::HeldByOther),
+            Answer::Failed => self.blame(vote.node, heard.cause("SET")),
+        }
+        true
+    }
+
+    fn extend_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = match heard {
+            Heard::Ok | Heard::Integer(1) => Answer::Yes,
+            Heard::Null | Heard::Integer(0) => Answer::No,
+            _ => Answer::Failed,
+        };
+        let round = match &mut self.state {
+            State::Adopting { round } => round,
+            State::Held {
+                extension: Some(extension),
+                ..
+            } => &mut extension.round,
+            _ => return false,
+        };
+        if !round.on_vote(vote, answer) {
+            return false;
+        }
+        match answer {
+            Answer::Yes => {}
+            Answer::No => self.blame(vote.node, Cause::NotHeld),
+            Answer::Failed => self.blame(vote.node, heard.cause("an extension")),
+        }
+        true
+    }
+
+    fn release_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = match heard {
+            Heard::Ok | Heard::Integer(1) => Answer::Yes,
+            Heard::Null | Heard::Integer(0) => Answer::No,
+            _ => Answer::Failed,
+        };
+        let State::Releasing { round, awaited, .. } = &mut self.state else {
+            return false;
+        };
+        awaited.remove(vote.node);
+        if round.on_vote(vote, answer) && answer == Answer::Failed {
+            self.blame(vote.node, heard.cause("a release"));
+        }
+        true
+    }
+
+    /// How long the present holder's lock lives on this node: no reason to wait longer than a majority needs.
+    fn remaining_answered(&mut self, now: Time, vote: Vote, heard: &Heard) -> bool {
+        let round = self.round;
+        let State::Waiting { at, hints, .. } = &mut self.state else {
+            return false;
+        };
+        let Heard::Integer(ms) = heard else {
+            return false;
+        };
+        if vote.round != round || *ms == -1 {
+            return false;
+        }
+        // No key any more: free at once.
+        let remaining = Duration::from_millis(u64::try_from(*ms).unwrap_or(0));
+        hints.learn(vote.node, remaining);
+        if let Some(free_in) = hints.free_in() {
+            let free_at = now + free_in + Duration::from_millis(1) + hints.jitter;
+            if free_at < *at {
+                *at = free_at;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn look_answered(&mut self, node: NodeId, ask: Ask, heard: &Heard) -> bool {
+        let State::Looking { looks, .. } = &mut self.state else {
+            return false;
+        };
+        let Some(look) = looks.get_mut(node.index()).filter(|look| look.missing > 0) else {
+            return false;
+        };
+        look.missing -= 1;
+        look.learn(ask, heard);
+        true
+    }
+}
+
+impl Look {
+    fn learn(&mut self, ask: Ask, heard: &Heard) {
+        match (ask, heard) {
+            (_, Heard::Other(Reply::Error(_))) => {
+                self.cause.get_or_insert_with(|| heard.cause(ask.name()));
+            }
+            (Ask::LookToken, Heard::Other(Reply::Bulk(token))) => self.token = Some(token.clone()),
+            (Ask::LookRemaining, Heard::Integer(ms)) => {
+                self.remaining = u64::try_from(*ms).ok().map(Duration::from_millis);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Heard {
+    /// Whether the node certainly did not do what it was asked: it said so, in its own words or by null.
+    fn is_definite(&self) -> bool {
+        matches!(self, Self::Null | Self::Other(Reply::Error(_)))
+    }
+}

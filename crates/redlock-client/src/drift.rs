@@ -1,0 +1,90 @@
+//! How much clocks are allowed to disagree.
+
+use std::time::Duration;
+
+use crate::time::{Time, nanos};
+
+/// What is taken off a lock's validity because the node's clock may run faster than the client's: a share of the
+/// TTL in parts per million, and a constant for the resolution of timers. Default 10,000 ppm (1 %) and 2 ms, the
+/// figures of the Redlock description.
+///
+/// Invariant: a client believes in a lock until `start + ttl - drift` and not one nanosecond longer, where
+/// `start` is before the first byte was sent.
+///
+/// ```
+/// use std::time::Duration;
+/// use redlock_client::Drift;
+///
+/// let drift = Drift::default();
+/// assert_eq!(drift.of(Duration::from_secs(10)), Duration::from_millis(102));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Drift {
+    ppm: u32,
+    constant: Duration,
+}
+
+impl Drift {
+    /// An allowance of `ppm` millionths of the TTL plus `constant`.
+    pub const fn new(ppm: u32, constant: Duration) -> Self {
+        Self { ppm, constant }
+    }
+
+    /// The allowance for a TTL, rounded up to whole nanoseconds.
+    pub fn of(self, ttl: Duration) -> Duration {
+        let share = (ttl.as_nanos() * u128::from(self.ppm)).div_ceil(1_000_000);
+        let share = Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX));
+        share.saturating_add(self.constant)
+    }
+
+    /// Until when a grant is valid that was asked for at `started`: the moment from which on the lock is not
+    /// held. At or before `started` when the TTL is within the drift.
+    pub fn valid_until(self, started: Time, ttl: Duration) -> Time {
+        let left = nanos(ttl).saturating_sub(nanos(self.of(ttl)));
+        started + Duration::from_nanos(left)
+    }
+}
+
+impl Default for Drift {
+    fn default() -> Self {
+        Self::new(10_000, Duration::from_millis(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validity_is_the_ttl_less_the_drift_and_never_more_than_the_ttl() {
+        let ms = Duration::from_millis;
+        let rows = [
+            (0, ms(0), ms(1_000), ms(1_000)),
+            (10_000, ms(2), ms(1_000), ms(988)),
+            (10_000, ms(2), ms(2), ms(0)),
+            (10_000, ms(2), ms(1), ms(0)),
+            (1_000_000, ms(0), ms(500), ms(0)),
+            (2_000_000, ms(0), ms(500), ms(0)),
+            (1, ms(0), Duration::from_nanos(1), ms(0)),
+        ];
+        for (ppm, constant, ttl, validity) in rows {
+            let drift = Drift::new(ppm, constant);
+            let start = Time::from_nanos(77);
+            assert_eq!(
+                drift.valid_until(start, ttl).since(start),
+                validity,
+                "{drift:?} {ttl:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_ttl_overflows() {
+        let drift = Drift::new(u32::MAX, Duration::MAX);
+        assert_eq!(drift.valid_until(Time::NEVER, Duration::MAX), Time::NEVER);
+        assert_eq!(
+            Drift::new(0, Duration::ZERO).valid_until(Time::ZERO, Duration::MAX),
+            Time::NEVER
+        );
+    }
+}

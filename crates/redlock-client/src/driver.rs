@@ -1,0 +1,378 @@
+//! The one task that does all input and output of a client.
+//!
+//! It owns the sockets and the [`Core`]: takes the callers' commands, reads what nodes said, lets time pass, tells
+//! callers what came of it, and writes once per node what is to be said. Everything that is there is taken before
+//! anything is written, so many locks in flight share their system calls.
+
+mod port;
+mod telling;
+mod waiter;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep};
+
+use crate::cause::Cause;
+use crate::core::{Core, CoreConfig, Login};
+use crate::driver::port::{Port, PortEvent};
+use crate::driver::waiter::{Waiter, Waiters};
+use crate::entropy::SystemEntropy;
+use crate::handle::{Command, Config, Inbox, closed};
+use crate::observer::Event;
+use crate::time::Time;
+
+/// The task. Ends when the client is closed or nobody has a handle to it any more, after its releases are done or
+/// the time for them is over.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    config: Arc<Config>,
+    inbox: Arc<Mutex<Inbox>>,
+    /// Which driver of the client this is.
+    number: u64,
+    core: Core<SystemEntropy>,
+    ports: Vec<Port>,
+    waiters: Waiters,
+    commands: Vec<Command>,
+    buffer: Box<[u8]>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// When `sleep` ends on the client's clock.
+    wakes_at: Time,
+    closing: Option<Closing>,
+}
+
+/// The end of a driver.
+#[derive(Debug)]
+struct Closing {
+    until: Time,
+    answers: Vec<oneshot::Sender<()>>,
+}
+
+impl Driver {
+    pub(crate) fn new(config: Arc<Config>, inbox: Arc<Mutex<Inbox>>, number: u64) -> Self {
+        let login = |address: &crate::address::NodeAddress| Login {
+            username: address.username().map(Into::into),
+            password: address.password().map(Into::into),
+            database: address.database(),
+        };
+        let core_config = CoreConfig {
+            logins: config.addresses.iter().map(login).collect(),
+            drift: config.drift,
+            connect_timeout: config.connect_timeout,
+        };
+        let Some(core) = Core::new(core_config, SystemEntropy) else {
+            unreachable!("the builder has checked the number of nodes");
+        };
+        Self {
+            ports: config.addresses.iter().map(|_| Port::Closed).collect(),
+            config,
+            inbox,
+            number,
+            core,
+            waiters: Waiters::default(),
+            commands: Vec::new(),
+            buffer: vec![0; READ_BYTES].into(),
+            sleep: None,
+            wakes_at: Time::NEVER,
+            closing: None,
+        }
+    }
+
+    /// Takes what callers ask for; whether there was anything.
+    fn take_commands(&mut self, context: &Context<'_>) -> bool {
+        let mut inbox = self.inbox.lock();
+        std::mem::swap(&mut self.commands, &mut inbox.commands);
+        let is_orphaned = inbox.is_orphaned;
+        match &mut inbox.waker {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            waker => *waker = Some(context.waker().clone()),
+        }
+        drop(inbox);
+        if is_orphaned && self.closing.is_none() {
+            self.begin_closing(None);
+        }
+        if self.commands.is_empty() {
+            return false;
+        }
+        // Before the first byte is written: the age of a lock counts from here.
+        let now = self.config.clock.now();
+        let mut commands = std::mem::take(&mut self.commands);
+        for command in commands.drain(..) {
+            self.command(now, command);
+        }
+        self.commands = commands;
+        true
+    }
+
+    fn command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Acquire {
+                state,
+                terms,
+                adopt,
+                answer,
+            } => {
+                // The caller may have gone before the driver came to it.
+                if answer.is_closed() {
+                    return;
+                }
+                let op = match adopt {
+                    Some(token) => self.core.adopt(now, terms, token),
+                    None => self.core.acquire(now, terms),
+                };
+                state.set_op(self.number, op);
+                self.waiters.insert(
+                    op,
+                    Waiter::Lock {
+                        state,
+                        acquire: Some(answer),
+                        extend: None,
+                        release: None,
+                    },
+                );
+            }
+            Command::Extend { state, ttl, answer } => match state.op(self.number) {
+                Some(op) if self.waiters.set_extend(op, answer) => self.core.extend(now, op, ttl),
+                _ => {}
+            },
+            Command::Release {
+                state,
+                token,
+                terms,
+                answer,
+            } => match (state.op(self.number), answer) {
+                (Some(op), Some(answer)) => {
+                    self.waiters.set_release(op, answer);
+                    self.core.release(now, op);
+                }
+                (Some(op), None) => {
+                    self.core.drop_interest(now, op);
+                    let waiter = self.waiters.remove(op);
+                    // A grant that was on its way to an acquire when that was dropped was a holder's.
+                    if let (None, Some(Waiter::Lock { acquire: None, .. })) = (token, waiter) {
+                        let (key, released) = (&state.key, None);
+                        self.config.observe(&Event::Released { key, released });
+                    }
+                }
+                // Another driver's lock: it is known by its token only.
+                (None, answer) => {
+                    if let (Some(terms), Some(token)) = (terms, token) {
+                        let op = self.core.release_token(now, terms, token);
+                        self.waiters.insert(op, Waiter::Token(answer));
+                    }
+                }
+            },
+            Command::Leak { state } => {
+                if let Some(op) = state.op(self.number) {
+                    self.core.leak(op);
+                    self.waiters.remove(op);
+                }
+            }
+            Command::ReleaseToken {
+                terms,
+                token,
+                answer,
+            } => {
+                let op = self.core.release_token(now, terms, token);
+                self.waiters.insert(op, Waiter::Token(Some(answer)));
+            }
+            Command::Look {
+                key,
+                timeout,
+                answer,
+            } => {
+                let op = self.core.look(now, key, timeout);
+                self.waiters.insert(op, Waiter::Look(answer));
+            }
+            Command::Close { answer } => self.begin_closing(Some(answer)),
+        }
+    }
+
+    fn begin_closing(&mut self, answer: Option<oneshot::Sender<()>>) {
+        let now = self.config.clock.now();
+        if self.closing.is_none() {
+            self.core.close(now);
+        }
+        let closing = self.closing.get_or_insert_with(|| Closing {
+            until: now + CLOSE_TIME,
+            answers: Vec::new(),
+        });
+        closing.answers.extend(answer);
+    }
+
+    /// Moves bytes and connections; whether anything happened.
+    fn poll_ports(&mut self, context: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        for node in self.core.quorum().all().iter() {
+            let Some(port) = self.ports.get_mut(node.index()) else {
+                continue;
+            };
+            for _ in 0..READS_MAX {
+                let Poll::Ready(event) = port.poll(context, &mut self.buffer) else {
+                    break;
+                };
+                progress = true;
+                // After the last byte arrived: what is left of a lock counts from here.
+                let now = self.config.clock.now();
+                match event {
+                    PortEvent::Opened => self.core.connected(now, node),
+                    PortEvent::Received(len) => {
+                        let bytes = self.buffer.get(..len).unwrap_or_default();
+                        self.core.received(now, node, bytes);
+                        // Less than the buffer holds: the socket is empty, and says so when it no longer is.
+                        if len < self.buffer.len() {
+                            continue;
+                        }
+                    }
+                    PortEvent::Closed(cause) => {
+                        self.core.disconnected(now, node, cause);
+                        break;
+                    }
+                }
+            }
+        }
+        progress
+    }
+
+    /// Writes what is to be said; whether that broke a connection.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
+        let mut broken = false;
+        for node in self.core.quorum().all().iter() {
+            let (Some(port), Some(out)) =
+                (self.ports.get_mut(node.index()), self.core.output(node))
+            else {
+                continue;
+            };
+            if let Err(error) = port.poll_write(context, out) {
+                let now = self.config.clock.now();
+                let cause = Cause::Unreachable(error.to_string().into());
+                self.core.disconnected(now, node, cause);
+                broken = true;
+            }
+        }
+        broken
+    }
+
+    /// Lets time pass if it has; whether it had.
+    fn pass_time(&mut self) -> bool {
+        let deadline = self.core.next_deadline();
+        if deadline == Time::NEVER {
+            return false;
+        }
+        let now = self.config.clock.now();
+        if now < deadline {
+            return false;
+        }
+        self.core.on_time(now);
+        true
+    }
+
+    /// Has the runtime wake this task when time has something to do. Only earlier wishes move the timer: one that
+    /// goes off too soon is set again, and most deadlines never come.
+    fn set_timer(&mut self, context: &mut Context<'_>) {
+        loop {
+            let mut deadline = self.core.next_deadline();
+            if let Some(closing) = &self.closing {
+                deadline = deadline.min(closing.until);
+            }
+            if deadline == Time::NEVER {
+                return;
+            }
+            let now = self.config.clock.now();
+            // The runtime's timers stand still while the machine sleeps.
+            let deadline = deadline.min(now + TIMER_MAX);
+            if deadline < self.wakes_at || self.sleep.is_none() {
+                let at = Instant::now() + deadline.since(now);
+                match &mut self.sleep {
+                    Some(sleep) => sleep.as_mut().reset(at),
+                    None => self.sleep = Some(Box::pin(tokio::time::sleep_until(at))),
+                }
+                self.wakes_at = deadline;
+            }
+            let Some(sleep) = &mut self.sleep else {
+                return;
+            };
+            if sleep.as_mut().poll(context).is_pending() {
+                return;
+            }
+            self.wakes_at = Time::NEVER;
+            if self.pass_time() || self.is_over() {
+                context.waker().wake_by_ref();
+                return;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.closing.as_ref().is_some_and(|closing| {
+            let is_said = self.core.operations() == 0 && self.ports.iter().all(Port::is_quiet);
+            is_said || self.config.clock.now() >= closing.until
+        })
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        for _ in 0..TURNS_MAX {
+            let mut progress = this.take_commands(context);
+            progress |= this.poll_ports(context);
+            progress |= this.pass_time();
+            // First told, then written: see the core.
+            progress |= this.tell();
+            progress |= this.poll_write(context);
+            if this.is_over() {
+                return Poll::Ready(());
+            }
+            if !progress {
+                this.set_timer(context);
+                return Poll::Pending;
+            }
+        }
+        // Others on this runtime have a turn.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    /// The driver ends, orderly or with its runtime: nobody waits for it any longer.
+    fn drop(&mut self) {
+        let mut inbox = self.inbox.lock();
+        inbox.driver = 0;
+        inbox.waker = None;
+        let commands = std::mem::take(&mut inbox.commands);
+        drop(inbox);
+        drop(commands);
+        let error = closed();
+        for state in self.waiters.take_locks() {
+            if state.error().is_none() && state.valid_until() != Time::ZERO {
+                let (key, error) = (&state.key, &error);
+                self.config.observe(&Event::Lost { key, error });
+            }
+            state.lose(error.clone());
+        }
+    }
+}
+
+/// Read at once from a node: some thousand replies.
+const READ_BYTES: usize = 16_384;
+
+/// Reads from one node before the others have their turn.
+const READS_MAX: usize = 4;
+
+/// Rounds of work before other tasks of the runtime have a turn.
+const TURNS_MAX: usize = 8;
+
+/// Longest the timer runs: a machine that wakes from sleep notices within this time that locks have expired.
+const TIMER_MAX: Duration = Duration::from_secs(1);
+
+/// How long a client that is closed goes on with its releases.
+const CLOSE_TIME: Duration = Duration::from_secs(2);

@@ -1,0 +1,139 @@
+//! One node's socket, or the making of it.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::cause::Cause;
+use crate::handle::Config;
+use crate::socket::{Socket, connect};
+
+/// Where the bytes of one node come from and go to.
+pub(crate) enum Port {
+    Closed,
+    Opening(Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>),
+    Open {
+        socket: Socket,
+        /// Whether written bytes may still be on their way inside the socket.
+        is_flushed: bool,
+    },
+}
+
+/// What happened at a port.
+#[derive(Debug)]
+pub(crate) enum PortEvent {
+    Opened,
+    /// So many bytes are in the buffer.
+    Received(usize),
+    Closed(Cause),
+}
+
+impl Port {
+    /// Begins to connect to a node.
+    pub(crate) fn open(config: &Arc<Config>, index: usize) -> Self {
+        let config = Arc::clone(config);
+        Self::Opening(Box::pin(async move {
+            match config.addresses.get(index) {
+                Some(address) => connect(address, config.tls.as_ref()).await,
+                None => Err(io::ErrorKind::NotFound.into()),
+            }
+        }))
+    }
+
+    /// The next thing that happens.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<PortEvent> {
+        let event = match self {
+            Self::Closed => return Poll::Pending,
+            Self::Opening(opening) => match opening.as_mut().poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(socket)) => {
+                    *self = Self::Open {
+                        socket,
+                        is_flushed: true,
+                    };
+                    PortEvent::Opened
+                }
+                Poll::Ready(Err(error)) => {
+                    PortEvent::Closed(Cause::Unreachable(error.to_string().into()))
+                }
+            },
+            Self::Open { socket, .. } => {
+                let mut read = ReadBuf::new(buffer);
+                match Pin::new(socket).poll_read(context, &mut read) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(())) if read.filled().is_empty() => {
+                        PortEvent::Closed(Cause::Disconnected)
+                    }
+                    Poll::Ready(Ok(())) => PortEvent::Received(read.filled().len()),
+                    Poll::Ready(Err(_)) => PortEvent::Closed(Cause::Disconnected),
+                }
+            }
+        };
+        if let PortEvent::Closed(_) = event {
+            *self = Self::Closed;
+        }
+        Poll::Ready(event)
+    }
+
+    /// Writes from the front of `out` what the socket takes.
+    pub(crate) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let Self::Open { socket, is_flushed } = self else {
+            return Ok(());
+        };
+        let mut socket = Pin::new(socket);
+        let mut written = 0;
+        while let Some(rest) = out.get(written..).filter(|rest| !rest.is_empty()) {
+            match socket.as_mut().poll_write(context, rest) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(len)) => {
+                    written += len;
+                    *is_flushed = false;
+                }
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        if written == out.len() {
+            out.clear();
+        } else {
+            out.drain(..written);
+        }
+        if !*is_flushed {
+            match socket.poll_flush(context) {
+                Poll::Pending => {}
+                Poll::Ready(flushed) => {
+                    flushed?;
+                    *is_flushed = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is on its way out.
+    pub(crate) fn is_quiet(&self) -> bool {
+        match self {
+            Self::Closed | Self::Opening(_) => true,
+            Self::Open { is_flushed, .. } => *is_flushed,
+        }
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "Closed",
+            Self::Opening(_) => "Opening",
+            Self::Open { .. } => "Open",
+        })
+    }
+}

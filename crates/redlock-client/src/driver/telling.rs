@@ -1,0 +1,236 @@
+//! Notices of the core, brought to those whom they concern.
+
+use std::sync::Arc;
+
+use crate::cause::Cause;
+use crate::core::{Notice, OpId};
+use crate::driver::Driver;
+use crate::driver::port::Port;
+use crate::driver::waiter::Waiter;
+use crate::error::{Error, ErrorKind, NodeFailure};
+use crate::handle::Granted;
+use crate::lock_state::LockState;
+use crate::observer::Event;
+use crate::quorum::NodeId;
+use crate::released::Released;
+use crate::time::Time;
+
+impl Driver {
+    /// Hands out all notices; whether there were any.
+    pub(super) fn tell(&mut self) -> bool {
+        let mut any = false;
+        while let Some(notice) = self.core.poll_notice() {
+            any = true;
+            self.tell_one(notice);
+        }
+        any
+    }
+
+    fn tell_one(&mut self, notice: Notice) {
+        match notice {
+            Notice::Connect(node) => self.set_port(node, Port::open(&self.config, node.index())),
+            Notice::Disconnect(node) => self.set_port(node, Port::Closed),
+            Notice::NodeUp(node, server) => self.config.observe(&Event::NodeUp {
+                address: self.name(node),
+                server: &server,
+            }),
+            Notice::NodeDown(node, cause) => self.config.observe(&Event::NodeDown {
+                address: self.name(node),
+                cause: &cause,
+            }),
+            Notice::Acquired {
+                op,
+                token,
+                valid_until,
+                tries,
+            } => self.acquired(op, Granted { token, tries }, valid_until),
+            Notice::NotAcquired { op, kind, causes } => self.not_acquired(op, kind, causes),
+            Notice::Validity {
+                op,
+                valid_until,
+                is_renewal,
+            } => {
+                if let Some(state) = self.state(op) {
+                    state.set_valid_until(valid_until);
+                    if is_renewal {
+                        let validity = valid_until.since(self.config.clock.now());
+                        let key = &state.key;
+                        self.config.observe(&Event::Renewed { key, validity });
+                    }
+                }
+            }
+            Notice::RenewalFailed { op, causes } => {
+                if let Some(state) = self.state(op) {
+                    let error = self.error(ErrorKind::NoQuorum, causes);
+                    self.observe_failures(&error);
+                    self.config.observe(&Event::RenewFailed {
+                        key: &state.key,
+                        error: &error,
+                    });
+                }
+            }
+            Notice::Extended { op, result, causes } => self.extended(op, result, causes),
+            Notice::Lost { op, kind, causes } => {
+                if let Some(state) = self.state(op) {
+                    let error = self.error(kind, causes);
+                    self.config.observe(&Event::Lost {
+                        key: &state.key,
+                        error: &error,
+                    });
+                    state.lose(error);
+                }
+            }
+            Notice::Released {
+                op,
+                confirmed,
+                not_held,
+                pending,
+                causes,
+            } => {
+                let quorum = self.config.quorum;
+                let released = Released::new(quorum, confirmed, not_held, pending, &causes);
+                match self.waiters.remove(op) {
+                    Some(Waiter::Lock {
+                        release: Some(answer),
+                        ..
+                    })
+                    | Some(Waiter::Token(Some(answer))) => drop(answer.send(released)),
+                    _ => {}
+                }
+            }
+            Notice::Looked { op, looks } => {
+                if let Some(Waiter::Look(answer)) = self.waiters.remove(op) {
+                    let nodes = self.core.quorum().all();
+                    let servers = nodes.iter().map(|node| self.core.server(node));
+                    drop(answer.send(looks.into_iter().zip(servers).collect()));
+                }
+            }
+        }
+    }
+
+    fn acquired(&mut self, op: OpId, granted: Granted, valid_until: Time) {
+        let Some(Waiter::Lock { state, acquire, .. }) = self.waiters.get_mut(op) else {
+            return;
+        };
+        let (state, acquire) = (Arc::clone(state), acquire.take());
+        state.set_valid_until(valid_until);
+        let tries = granted.tries;
+        let is_taken = acquire.is_some_and(|answer| answer.send(Ok(granted)).is_ok());
+        let now = self.config.clock.now();
+        if is_taken {
+            self.config.observe(&Event::Acquired {
+                key: &state.key,
+                took: now.since(state.started),
+                validity: valid_until.since(now),
+                tries,
+            });
+        } else {
+            // The caller is gone: nobody holds this lock.
+            self.core.drop_interest(now, op);
+            self.waiters.remove(op);
+        }
+    }
+
+    fn not_acquired(&mut self, op: OpId, kind: ErrorKind, causes: Vec<(NodeId, Cause)>) {
+        let error = self.error(kind, causes);
+        if let Some(Waiter::Lock {
+            state,
+            acquire: Some(answer),
+            ..
+        }) = self.waiters.remove(op)
+        {
+            self.observe_failures(&error);
+            self.config.observe(&Event::AcquireFailed {
+                key: &state.key,
+                took: self.config.clock.now().since(state.started),
+                error: &error,
+            });
+            drop(answer.send(Err(error)));
+        }
+    }
+
+    fn extended(
+        &mut self,
+        op: OpId,
+        result: Result<Time, ErrorKind>,
+        causes: Vec<(NodeId, Cause)>,
+    ) {
+        let result = result.map_err(|kind| self.error(kind, causes));
+        if let Err(error) = &result {
+            self.observe_failures(error);
+        }
+        if let Some(Waiter::Lock { state, extend, .. }) = self.waiters.get_mut(op) {
+            if let Ok(valid_until) = result {
+                state.set_valid_until(valid_until);
+            }
+            if let Some(answer) = extend.take() {
+                drop(answer.send(result));
+            }
+        }
+    }
+
+    /// The nodes that had no vote.
+    fn observe_failures(&self, error: &Error) {
+        for failure in error.nodes().iter().filter(|node| !is_answer(&node.cause)) {
+            self.config.observe(&Event::NodeFailed {
+                address: &failure.address,
+                cause: &failure.cause,
+            });
+        }
+    }
+
+    fn state(&mut self, op: OpId) -> Option<Arc<LockState>> {
+        match self.waiters.get_mut(op) {
+            Some(Waiter::Lock { state, .. }) => Some(Arc::clone(state)),
+            _ => None,
+        }
+    }
+
+    fn set_port(&mut self, node: NodeId, new: Port) {
+        if let Some(port) = self.ports.get_mut(node.index()) {
+            *port = new;
+        }
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.config
+            .names
+            .get(node.index())
+            .map_or("unknown node", |name| name)
+    }
+
+    fn error(&self, kind: ErrorKind, causes: Vec<(NodeId, Cause)>) -> Error {
+        let (nodes, needed) = (self.config.quorum.nodes(), self.config.quorum.needed());
+        let message = match kind {
+            ErrorKind::Busy => "held by another client: try again later, or wait longer".to_owned(),
+            ErrorKind::NoQuorum => format!(
+                "no quorum: {needed} of {nodes} nodes must take part and too many did not; look at the nodes"
+            ),
+            ErrorKind::Timeout => {
+                format!("the wait ended before {needed} of {nodes} nodes had answered")
+            }
+            ErrorKind::Expired => {
+                "the lock's validity is over: stop what it protects, or use a longer TTL".to_owned()
+            }
+            ErrorKind::Lost => format!(
+                "the lock is lost: {needed} of {nodes} nodes must hold it and too many do not; stop what it protects"
+            ),
+            ErrorKind::Cancelled => "the client was closed".to_owned(),
+            ErrorKind::Config => "wrong configuration".to_owned(),
+        };
+        let failure = |(node, cause): (NodeId, Cause)| NodeFailure {
+            address: self
+                .config
+                .names
+                .get(node.index())
+                .map_or_else(|| "unknown node".into(), Arc::clone),
+            cause,
+        };
+        Error::new(kind, message).with_nodes(causes.into_iter().map(failure).collect())
+    }
+}
+
+/// Whether the node did its part and only had something else to say than hoped for.
+fn is_answer(cause: &Cause) -> bool {
+    matches!(cause, Cause::HeldByOther | Cause::NotHeld)
+}

@@ -1,0 +1,162 @@
+//! What can go wrong, told apart by what a caller does about it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::cause::Cause;
+
+/// Why a lock was not had, not extended or no longer held.
+///
+/// Match on [`kind`](Self::kind) or ask one of the predicates; [`nodes`](Self::nodes) has what each node said.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Arc<str>,
+    nodes: Arc<[NodeFailure]>,
+}
+
+/// The kinds of errors, by what a caller does about them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Another client holds the lock: try later.
+    Busy,
+    /// No majority of the nodes could be reached or took part: look at the nodes.
+    NoQuorum,
+    /// The lock was held and a majority of the nodes says it no longer is: stop the work it protects.
+    Lost,
+    /// The lock's validity ended, or would have before the caller could use it: stop the work it protects.
+    Expired,
+    /// The lock was released, or its client closed, before the operation was done.
+    Cancelled,
+    /// The time to wait ended before the nodes had decided.
+    Timeout,
+    /// Something in the configuration or the arguments is wrong; nothing was sent.
+    Config,
+}
+
+/// What one node had to do with an error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeFailure {
+    /// The node's address, without a password.
+    pub address: Arc<str>,
+    /// What it said or did.
+    pub cause: Cause,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            nodes: Arc::new([]),
+        }
+    }
+
+    pub(crate) fn config(message: impl Into<Arc<str>>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    pub(crate) fn with_nodes(self, nodes: Vec<NodeFailure>) -> Self {
+        Self {
+            nodes: nodes.into(),
+            ..self
+        }
+    }
+
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What the nodes said that did not do what they were asked, in their configured order.
+    pub fn nodes(&self) -> &[NodeFailure] {
+        &self.nodes
+    }
+
+    /// Another client holds the lock.
+    pub fn is_busy(&self) -> bool {
+        self.kind == ErrorKind::Busy
+    }
+
+    /// No majority of the nodes could be reached or took part.
+    pub fn is_no_quorum(&self) -> bool {
+        self.kind == ErrorKind::NoQuorum
+    }
+
+    /// A majority of the nodes says that the lock is no longer held.
+    pub fn is_lost(&self) -> bool {
+        self.kind == ErrorKind::Lost
+    }
+
+    /// The lock's validity ended.
+    pub fn is_expired(&self) -> bool {
+        self.kind == ErrorKind::Expired
+    }
+
+    /// The lock was released or its client closed.
+    pub fn is_cancelled(&self) -> bool {
+        self.kind == ErrorKind::Cancelled
+    }
+
+    /// The time to wait ended before the nodes had decided.
+    pub fn is_timeout(&self) -> bool {
+        self.kind == ErrorKind::Timeout
+    }
+
+    /// Something in the configuration or the arguments is wrong.
+    pub fn is_config(&self) -> bool {
+        self.kind == ErrorKind::Config
+    }
+
+    /// Whether trying the same again later may succeed.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Busy | ErrorKind::NoQuorum | ErrorKind::Timeout
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        for (i, node) in self.nodes.iter().enumerate() {
+            let before = if i == 0 { " (" } else { "; " };
+            write!(f, "{before}{}: {}", node.address, node.cause)?;
+        }
+        match self.nodes.is_empty() {
+            true => Ok(()),
+            false => f.write_str(")"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_each_node_said() {
+        let failure = |address: &str, cause| NodeFailure {
+            address: address.into(),
+            cause,
+        };
+        let error = Error::new(
+            ErrorKind::NoQuorum,
+            "no quorum: 1 of 3 nodes granted the lock, 2 are needed",
+        )
+        .with_nodes(vec![
+            failure("a:1", Cause::TimedOut),
+            failure("b:1", Cause::ServerError("OOM".into())),
+        ]);
+        assert_eq!(
+            error.to_string(),
+            "no quorum: 1 of 3 nodes granted the lock, 2 are needed (a:1: no reply in time; b:1: answered -OOM)"
+        );
+        assert!(error.is_no_quorum() && error.is_retryable());
+        assert!(!Error::config("x").is_retryable());
+    }
+}

@@ -1,0 +1,224 @@
+//! How callers reach the driver.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::address::NodeAddress;
+use crate::clock::Clock;
+use crate::core::{LockTerms, Look, ServerInfo};
+use crate::drift::Drift;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind};
+use crate::lock_state::LockState;
+use crate::observer::{Event, Observer};
+use crate::policy::RetryPolicy;
+use crate::quorum::Quorum;
+use crate::released::Released;
+use crate::socket::Tls;
+use crate::time::Time;
+use crate::token::Token;
+
+/// What a client was built with.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) addresses: Vec<NodeAddress>,
+    /// The addresses as people see them.
+    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) quorum: Quorum,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) drift: Drift,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) node_timeout: Option<Duration>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) key_prefix: Box<[u8]>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Config {
+    pub(crate) fn observe(&self, event: &Event<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.on_event(event);
+        }
+    }
+}
+
+/// A lock that was had.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) token: Token,
+    pub(crate) tries: u32,
+}
+
+/// What every node said when it was looked at, and who it is.
+pub(crate) type Looks = Vec<(Look, Option<Arc<ServerInfo>>)>;
+
+/// What the driver is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Acquire {
+        state: Arc<LockState>,
+        terms: LockTerms,
+        adopt: Option<Token>,
+        answer: oneshot::Sender<Result<Granted, Error>>,
+    },
+    Extend {
+        state: Arc<LockState>,
+        ttl: Duration,
+        answer: oneshot::Sender<Result<Time, Error>>,
+    },
+    /// Without a receiver nobody waits: a guard or an acquire was dropped.
+    Release {
+        state: Arc<LockState>,
+        token: Option<Token>,
+        terms: Option<LockTerms>,
+        answer: Option<oneshot::Sender<Released>>,
+    },
+    Leak {
+        state: Arc<LockState>,
+    },
+    ReleaseToken {
+        terms: LockTerms,
+        token: Token,
+        answer: oneshot::Sender<Released>,
+    },
+    Look {
+        key: Option<Box<[u8]>>,
+        timeout: Duration,
+        answer: oneshot::Sender<Looks>,
+    },
+    Close {
+        answer: oneshot::Sender<()>,
+    },
+}
+
+/// The way to the driver, shared by the client's clones and its guards. When the last of them is gone the driver
+/// finishes its releases and ends.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) config: Arc<Config>,
+    inbox: Arc<Mutex<Inbox>>,
+}
+
+/// What was asked and not taken by the driver yet.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) waker: Option<Waker>,
+    /// Which driver takes from this inbox; zero for none.
+    pub(crate) driver: u64,
+    /// Drivers so far.
+    drivers: u64,
+    /// No handle is left.
+    pub(crate) is_orphaned: bool,
+    pub(crate) is_closed: bool,
+}
+
+impl Handle {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config: Arc::new(config),
+            inbox: Arc::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.config.clock.now()
+    }
+
+    /// Gives the driver a command, and starts one if there is none.
+    ///
+    /// # Errors
+    /// When the client is closed or there is no runtime to start a driver on.
+    pub(crate) fn submit(&self, command: Command) -> Result<(), Error> {
+        let mut inbox = self.inbox.lock();
+        if inbox.is_closed {
+            return Err(closed());
+        }
+        if inbox.driver == 0 {
+            let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+                return Err(Error::config(
+                    "there is no tokio runtime here: call from within one, or use the blocking interface",
+                ));
+            };
+            inbox.drivers += 1;
+            inbox.driver = inbox.drivers;
+            let config = Arc::clone(&self.config);
+            let driver = Driver::new(config, Arc::clone(&self.inbox), inbox.driver);
+            drop(runtime.spawn(driver));
+        }
+        inbox.commands.push(command);
+        let waker = inbox.waker.take();
+        drop(inbox);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Gives a running driver a command; false if there is none.
+    pub(crate) fn submit_if_running(&self, command: Command) -> bool {
+        let mut inbox = self.inbox.lock();
+        if inbox.driver == 0 {
+            return false;
+        }
+        inbox.commands.push(command);
+        let waker = inbox.waker.take();
+        drop(inbox);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Closes the client for good; resolves when its driver has ended. `None` if there is none.
+    pub(crate) fn begin_close(&self) -> Option<oneshot::Receiver<()>> {
+        let (answer, answered) = oneshot::channel();
+        let mut inbox = self.inbox.lock();
+        inbox.is_closed = true;
+        if inbox.driver == 0 {
+            return None;
+        }
+        inbox.commands.push(Command::Close { answer });
+        let waker = inbox.waker.take();
+        drop(inbox);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Some(answered)
+    }
+
+    /// Gives the driver a command and waits for its answer.
+    pub(crate) async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.submit(command(answer))?;
+        answered.await.map_err(|_| closed())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut inbox = self.inbox.lock();
+        inbox.is_orphaned = true;
+        let waker = inbox.waker.take();
+        drop(inbox);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The client is closed, or the runtime that its driver ran on has ended.
+pub(crate) fn closed() -> Error {
+    Error::new(
+        ErrorKind::Cancelled,
+        "the client was closed, or the runtime it ran on has ended",
+    )
+}

@@ -1,0 +1,107 @@
+//! Which keys, TTLs and timeouts make sense.
+
+use std::time::Duration;
+
+use crate::drift::Drift;
+use crate::error::Error;
+
+/// A TTL as the nodes take it: whole milliseconds, longer than the drift.
+pub(crate) fn ttl(ttl: Duration, drift: Drift) -> Result<Duration, Error> {
+    let millis = match u64::try_from(ttl.as_millis()) {
+        Ok(millis) if millis <= TTL_MS_MAX => millis,
+        _ => {
+            return Err(Error::config(format!(
+                "a TTL is at most {TTL_MS_MAX} ms, this one is {} ms",
+                ttl.as_millis()
+            )));
+        }
+    };
+    let whole = Duration::from_millis(millis);
+    let allowance = drift.of(whole);
+    if whole <= allowance {
+        return Err(Error::config(format!(
+            "a TTL of {ttl:?} leaves no validity: clocks are allowed to differ by {allowance:?} in that time, use a longer one"
+        )));
+    }
+    Ok(whole)
+}
+
+/// How long a node may take for a reply. One that is not given is a tenth of the TTL and at most 250 ms; none is
+/// zero, and none is over half of the TTL, which would leave nothing of the lock.
+pub(crate) fn node_timeout(given: Option<Duration>, ttl: Duration) -> Duration {
+    let wanted = given.unwrap_or((ttl / 10).min(NODE_TIMEOUT_MAX).max(NODE_TIMEOUT_MIN));
+    wanted.min(ttl / 2).max(Duration::from_millis(1))
+}
+
+/// A key as the nodes see it.
+pub(crate) fn key(prefix: &[u8], key: &[u8]) -> Result<Box<[u8]>, Error> {
+    let whole = [prefix, key].concat();
+    match whole.len() {
+        0 => Err(Error::config("a key has at least one byte")),
+        len if len > KEY_LEN_MAX => Err(Error::config(format!(
+            "a key has at most {KEY_LEN_MAX} bytes, this one has {len}"
+        ))),
+        _ => Ok(whole.into()),
+    }
+}
+
+/// Longest TTL: what every language and every server counts exactly.
+const TTL_MS_MAX: u64 = (1 << 53) - 1;
+
+/// Longest key, prefix included. Keys of locks are names; every request carries one to every node.
+const KEY_LEN_MAX: usize = 65_536;
+
+/// A node that takes a quarter of a second for a lock has something wrong with it.
+const NODE_TIMEOUT_MAX: Duration = Duration::from_millis(250);
+
+/// Less would fail healthy nodes for a scheduler's pause.
+const NODE_TIMEOUT_MIN: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ttls_leave_validity_and_can_be_counted() {
+        let drift = Drift::default();
+        let rows = [
+            (Duration::ZERO, None),
+            (Duration::from_nanos(999_999), None),
+            (Duration::from_millis(2), None),
+            (Duration::from_millis(3), Some(3)),
+            (Duration::from_micros(5999), Some(5)),
+            (Duration::from_millis((1 << 53) - 1), Some((1 << 53) - 1)),
+            (Duration::from_millis(1 << 53), None),
+            (Duration::MAX, None),
+        ];
+        for (given, expected) in rows {
+            let checked = ttl(given, drift).ok();
+            assert_eq!(checked, expected.map(Duration::from_millis), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_has_neither_no_time_nor_all_of_it() {
+        let ms = Duration::from_millis;
+        let rows = [
+            (None, ms(10_000), ms(250)),
+            (None, ms(1_000), ms(100)),
+            (None, ms(20), ms(5)),
+            (None, ms(6), ms(3)),
+            (Some(ms(0)), ms(1_000), ms(1)),
+            (Some(ms(5_000)), ms(1_000), ms(500)),
+            (Some(ms(50)), ms(36_000_000), ms(50)),
+        ];
+        for (given, ttl, expected) in rows {
+            assert_eq!(node_timeout(given, ttl), expected, "{given:?} of {ttl:?}");
+        }
+    }
+
+    #[test]
+    fn keys_have_one_to_many_bytes() {
+        assert!(key(b"", b"").is_err());
+        assert_eq!(key(b"a:", b"b\0").ok().as_deref(), Some(&b"a:b\0"[..]));
+        assert!(key(b"", &[0; KEY_LEN_MAX]).is_ok());
+        assert!(key(b"x", &[0; KEY_LEN_MAX]).is_err());
+    }
+}

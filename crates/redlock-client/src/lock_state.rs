@@ -1,0 +1,97 @@
+//! What a guard and the driver both know of one lock.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::core::OpId;
+use crate::error::Error;
+use crate::time::Time;
+
+/// One lock as its holder sees it. The driver writes, the guard reads.
+#[derive(Debug)]
+pub(crate) struct LockState {
+    /// The key without the client's prefix.
+    pub(crate) key: Box<[u8]>,
+    /// When the caller asked.
+    pub(crate) started: Time,
+    /// The driver's name for the lock, and which driver it is.
+    op: Mutex<Option<(u64, OpId)>>,
+    /// The moment from which on the lock is not held, in nanoseconds; zero when it is over.
+    valid_until: AtomicU64,
+    error: OnceLock<Error>,
+    /// Whether it is over against its holder's will.
+    is_lost: AtomicBool,
+    cancellation: OnceLock<CancellationToken>,
+}
+
+impl LockState {
+    pub(crate) fn new(key: Box<[u8]>, started: Time) -> Self {
+        Self {
+            key,
+            started,
+            op: Mutex::new(None),
+            valid_until: AtomicU64::new(0),
+            error: OnceLock::new(),
+            is_lost: AtomicBool::new(false),
+            cancellation: OnceLock::new(),
+        }
+    }
+
+    /// The lock's name at this driver, if it is this driver's.
+    pub(crate) fn op(&self, driver: u64) -> Option<OpId> {
+        (*self.op.lock())
+            .filter(|(owner, _)| *owner == driver)
+            .map(|(_, op)| op)
+    }
+
+    pub(crate) fn set_op(&self, driver: u64, op: OpId) {
+        *self.op.lock() = Some((driver, op));
+    }
+
+    pub(crate) fn valid_until(&self) -> Time {
+        Time::from_nanos(self.valid_until.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_valid_until(&self, valid_until: Time) {
+        if self.error.get().is_none() {
+            self.valid_until
+                .store(valid_until.as_nanos(), Ordering::Release);
+        }
+    }
+
+    /// The lock is over: nobody believes in it any more, and whoever waits for that is told.
+    pub(crate) fn lose(&self, error: Error) {
+        let is_first = self.error.set(error).is_ok();
+        self.valid_until.store(0, Ordering::Release);
+        if is_first {
+            self.is_lost.store(true, Ordering::SeqCst);
+        }
+        if let (true, Some(cancellation)) = (is_first, self.cancellation.get()) {
+            cancellation.cancel();
+        }
+    }
+
+    /// The holder let the lock go: nobody believes in it any more, and nothing was lost.
+    pub(crate) fn close(&self, error: Error) {
+        drop(self.error.set(error));
+        self.valid_until.store(0, Ordering::Release);
+    }
+
+    /// Why the lock is over, if it is.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.get()
+    }
+
+    /// Cancelled when the lock is over.
+    pub(crate) fn cancellation(&self) -> &CancellationToken {
+        let cancellation = self.cancellation.get_or_init(CancellationToken::new);
+        // The lock may have been lost between the look of `lose` and the token's making.
+        if self.is_lost.load(Ordering::SeqCst) {
+            cancellation.cancel();
+        }
+        cancellation
+    }
+}

@@ -1,0 +1,219 @@
+//! Several locks at once, all or none.
+
+use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
+use crate::policy::{RenewPolicy, RetryPolicy};
+use crate::released::Released;
+use crate::request::LockRequest;
+
+/// Several locks that are wanted together. They are acquired one after the other in the order of their keys, so that
+/// two clients never wait for each other in a circle; when one cannot be had, those before it are released.
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until `acquire` or `try_acquire`"]
+pub struct MultiLockRequest {
+    keys: BTreeSet<Box<[u8]>>,
+    each: LockRequest,
+}
+
+impl MultiLockRequest {
+    pub(crate) fn new<K: AsRef<[u8]>>(
+        each: LockRequest,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Self {
+        Self {
+            keys: keys.into_iter().map(|key| key.as_ref().into()).collect(),
+            each,
+        }
+    }
+
+    /// As [`LockRequest::ttl`], for each lock. Locks that wait for others grow old: use a TTL that outlives the wait,
+    /// or [`renew`](Self::renew).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.each = self.each.ttl(ttl);
+        self
+    }
+
+    /// As [`LockRequest::wait_for`], for all locks together.
+    pub fn wait_for(mut self, wait: Duration) -> Self {
+        self.each = self.each.wait_for(wait);
+        self
+    }
+
+    /// As [`LockRequest::retry`]: tries count for each lock, a wait for all together.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.each = self.each.retry(policy);
+        self
+    }
+
+    /// As [`LockRequest::renew`], for each lock.
+    pub fn renew(mut self, policy: RenewPolicy) -> Self {
+        self.each = self.each.renew(policy);
+        self
+    }
+
+    /// As [`LockRequest::node_timeout`], for each lock.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.each = self.each.node_timeout(timeout);
+        self
+    }
+
+    /// Tries once for each lock. `None` means that another client holds one of them; none is held then.
+    ///
+    /// # Errors
+    /// Those of [`LockRequest::try_acquire`]; none of the locks is held then.
+    ///
+    /// # Cancel safety
+    /// What was acquired is released in the background.
+    pub async fn try_acquire(mut self) -> Result<Option<MultiGuard>, Error> {
+        self.each = self.each.retry(RetryPolicy::tries(1));
+        match self.acquire().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(error) if error.is_busy() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Acquires all locks.
+    ///
+    /// # Errors
+    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Expired`] when a lock that was had did not outlive the
+    /// wait for the others. None of the locks is held then.
+    ///
+    /// # Cancel safety
+    /// What was acquired is released in the background.
+    pub async fn acquire(self) -> Result<MultiGuard, Error> {
+        if self.keys.is_empty() || self.keys.len() > KEYS_MAX {
+            return Err(Error::config(format!(
+                "several locks are 1 to {KEYS_MAX}, these are {}",
+                self.keys.len()
+            )));
+        }
+        let requests: Vec<LockRequest> = self
+            .keys
+            .iter()
+            .map(|key| self.each.with_key(key))
+            .collect();
+        for request in &requests {
+            request.check()?;
+        }
+        let policy = self.each.retry_policy();
+        let deadline = policy.deadline(self.each.now());
+        let mut guards: Vec<Guard> = Vec::with_capacity(requests.len());
+        for request in requests {
+            let Some(rest) = policy.rest(request.now(), deadline) else {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    "the wait ended before all locks were had",
+                ));
+            };
+            // On the way out of an error the guards so far are dropped, which releases them.
+            guards.push(request.retry(rest).acquire().await?);
+            if let Some(old) = guards.iter().find(|guard| !guard.is_valid()) {
+                return Err(old.error().unwrap_or_else(|| {
+                    Error::new(
+                        ErrorKind::Expired,
+                        "a lock did not outlive the wait for the others: use a longer TTL, or renew",
+                    )
+                }));
+            }
+        }
+        Ok(MultiGuard { guards })
+    }
+}
+
+/// Several locks that are held together. Dropping it releases them all in the background.
+#[derive(Debug)]
+#[must_use = "a guard that is dropped releases its locks at once"]
+pub struct MultiGuard {
+    guards: Vec<Guard>,
+}
+
+impl MultiGuard {
+    /// The locks in the order of their keys.
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    /// How long all of them are still held for certain; zero when one is lost or over.
+    pub fn validity(&self) -> Duration {
+        let each = self.guards.iter().map(Guard::validity);
+        each.min().unwrap_or(Duration::ZERO)
+    }
+
+    /// Whether all of them are held now.
+    pub fn is_valid(&self) -> bool {
+        self.validity() > Duration::ZERO
+    }
+
+    /// Extends all of them at the same time. As [`Guard::extend`] for each.
+    ///
+    /// # Errors
+    /// The first error in the order of the keys; the other locks may have been extended.
+    ///
+    /// # Cancel safety
+    /// The extensions go on in the background and take effect when they succeed.
+    pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        let each = self.guards.iter().map(|guard| guard.extend(ttl));
+        all(each.collect()).await.into_iter().collect()
+    }
+
+    /// Releases all of them at the same time; the outcomes are in the order of the keys.
+    ///
+    /// # Cancel safety
+    /// The releases go on in the background.
+    pub async fn release(self) -> Vec<Released> {
+        all(self.guards.into_iter().map(Guard::release).collect()).await
+    }
+
+    /// Resolves when the first of them is lost, or shortly before its validity ends.
+    ///
+    /// # Cancel safety
+    /// Safe to drop and to call again.
+    pub async fn lost(&self) -> Error {
+        let mut each: Vec<_> = self
+            .guards
+            .iter()
+            .map(|guard| Box::pin(guard.lost()))
+            .collect();
+        poll_fn(|context| {
+            for lost in &mut each {
+                if let Poll::Ready(error) = lost.as_mut().poll(context) {
+                    return Poll::Ready(error);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The results of all futures, in their order.
+async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut is_done = true;
+        for (future, output) in futures.iter_mut().zip(&mut outputs) {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(ready) => *output = Some(ready),
+                    Poll::Pending => is_done = false,
+                }
+            }
+        }
+        match is_done {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
+}
+
+/// Most locks of one request: each is a round trip, and the first must outlive the last.
+const KEYS_MAX: usize = 1_000;

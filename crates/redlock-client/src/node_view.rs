@@ -1,0 +1,33 @@
+//! What nodes say of themselves and of a key, for people.
+
+use std::time::Duration;
+
+use crate::cause::Cause;
+use crate::core::ServerInfo;
+
+/// What one node says of a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeView {
+    /// The node's address, without a password.
+    pub address: String,
+    /// What it holds under the key, `None` for nothing; or why it did not say.
+    pub answer: Result<Option<HeldKey>, Cause>,
+}
+
+/// A key on one node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeldKey {
+    /// The token of the holder.
+    pub token: Vec<u8>,
+    /// How long the node keeps it, to the millisecond; `None` without end.
+    pub remaining: Option<Duration>,
+}
+
+/// One node as it answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeStatus {
+    /// The node's address, without a password.
+    pub address: String,
+    /// Who it is, or why it did not say.
+    pub state: Result<ServerInfo, Cause>,
+}

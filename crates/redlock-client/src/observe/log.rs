@@ -1,0 +1,346 @@
+//! Events of the client as structured events of the `tracing` facade.
+
+use std::fmt;
+use std::time::Duration;
+
+use tracing::{debug, info, warn};
+
+use super::{cause_name, error_name};
+use crate::error::Error;
+use crate::observer::{Event, Observer};
+use crate::released::Released;
+
+/// Writes what happens to the locks and nodes as `tracing` events, target `redlock_client`.
+///
+/// | what happens | level | fields |
+/// |---|---|---|
+/// | a lock is acquired | debug | `took_ms`, `validity_ms`, `tries` |
+/// | it is not, because another holds it | debug | `took_ms`, `kind`, `nodes` |
+/// | it is not, for another reason | warn | `took_ms`, `kind`, `nodes` |
+/// | a lock is renewed | debug | `validity_ms` |
+/// | a renewal fails | warn | `kind`, `nodes` |
+/// | a lock is lost or expires | warn | `kind`, `nodes` |
+/// | its holder lets it go | debug | `confirmed`, if the release was waited for |
+/// | a node takes requests | info | `node`, `server`, `version` |
+/// | a node does not, or no longer | warn | `node`, `kind`, `cause` |
+/// | a node had no vote where that mattered | debug | `node`, `kind`, `cause` |
+///
+/// `nodes` has what each node said that did not do what it was asked. Tokens are never written;
+/// keys are when [`with_keys`](Self::with_keys) asks for them, as the field `key`.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use redlock_client::{Redlock, TracingObserver};
+///
+/// let redlock = Redlock::builder()
+///     .nodes(["10.0.0.1", "10.0.0.2", "10.0.0.3"])
+///     .observer(Arc::new(TracingObserver::new().with_keys()))
+///     .build()?;
+/// # Ok::<(), redlock_client::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TracingObserver {
+    keys: bool,
+}
+
+impl TracingObserver {
+    /// An observer that writes no keys: they often hold names of customers or orders.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { keys: false }
+    }
+
+    /// Writes the keys too. Bytes that are not printable ASCII are escaped.
+    #[must_use]
+    pub const fn with_keys(self) -> Self {
+        Self { keys: true }
+    }
+
+    fn shown<'a>(&self, key: &'a [u8]) -> Option<tracing::field::DisplayValue<Key<'a>>> {
+        self.keys.then(|| tracing::field::display(Key(key)))
+    }
+}
+
+impl Observer for TracingObserver {
+    fn on_event(&self, event: &Event<'_>) {
+        match *event {
+            Event::Acquired {
+                key,
+                took,
+                validity,
+                tries,
+            } => debug!(
+                target: TARGET,
+                key = self.shown(key),
+                took_ms = millis(took),
+                validity_ms = millis(validity),
+                tries,
+                "lock acquired"
+            ),
+            Event::AcquireFailed { key, took, error } if error.is_busy() => debug!(
+                target: TARGET,
+                key = self.shown(key),
+                took_ms = millis(took),
+                kind = error_name(error.kind()),
+                nodes = %Nodes(error),
+                "lock held by another"
+            ),
+            Event::AcquireFailed { key, took, error } => warn!(
+                target: TARGET,
+                key = self.shown(key),
+                took_ms = millis(took),
+                kind = error_name(error.kind()),
+                nodes = %Nodes(error),
+                "lock not acquired"
+            ),
+            Event::Renewed { key, validity } => debug!(
+                target: TARGET,
+                key = self.shown(key),
+                validity_ms = millis(validity),
+                "lock renewed"
+            ),
+            Event::RenewFailed { key, error } => warn!(
+                target: TARGET,
+                key = self.shown(key),
+                kind = error_name(error.kind()),
+                nodes = %Nodes(error),
+                "lock not renewed"
+            ),
+            Event::Lost { key, error } => warn!(
+                target: TARGET,
+                key = self.shown(key),
+                kind = error_name(error.kind()),
+                nodes = %Nodes(error),
+                "lock lost"
+            ),
+            Event::Released { key, released } => debug!(
+                target: TARGET,
+                key = self.shown(key),
+                confirmed = released.map(Released::confirmed),
+                "lock let go"
+            ),
+            Event::NodeUp { address, server } => info!(
+                target: TARGET,
+                node = address,
+                server = %server.name,
+                version = %server.version,
+                "node up"
+            ),
+            Event::NodeDown { address, cause } => warn!(
+                target: TARGET,
+                node = address,
+                kind = cause_name(cause),
+                cause = %cause,
+                "node down"
+            ),
+            Event::NodeFailed { address, cause } => debug!(
+                target: TARGET,
+                node = address,
+                kind = cause_name(cause),
+                cause = %cause,
+                "node without a vote"
+            ),
+        }
+    }
+}
+
+/// A key as text; the usual key is shown as it is.
+struct Key<'a>(&'a [u8]);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.escape_ascii())
+    }
+}
+
+/// What the nodes said, without the error's own sentence.
+struct Nodes<'a>(&'a Error);
+
+impl fmt::Display for Nodes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, node) in self.0.nodes().iter().enumerate() {
+            let between = if i == 0 { "" } else { "; " };
+            write!(f, "{between}{}: {}", node.address, node.cause)?;
+        }
+        Ok(())
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+const TARGET: &str = "redlock_client";
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::sync::{Arc, Mutex};
+
+    use tracing::field::{Field, Visit};
+    use tracing::span;
+    use tracing::subscriber::with_default;
+
+    use super::*;
+    use crate::cause::Cause;
+    use crate::core::{Dialect, ServerInfo};
+    use crate::error::{ErrorKind, NodeFailure};
+    use crate::quorum::{NodeSet, Quorum};
+
+    /// Keeps every event as one line: level, target and fields.
+    #[derive(Clone, Default)]
+    struct Capture(Arc<Mutex<Vec<String>>>);
+
+    impl tracing::Subscriber for Capture {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let metadata = event.metadata();
+            let mut line = Line(format!("{} {}", metadata.level(), metadata.target()));
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            write!(self.0, " {}={value:?}", field.name()).unwrap();
+        }
+    }
+
+    fn failure(kind: ErrorKind) -> Error {
+        let node = |address: &str, cause| NodeFailure {
+            address: address.into(),
+            cause,
+        };
+        Error::new(kind, "the error's own sentence").with_nodes(vec![
+            node("a:1", Cause::TimedOut),
+            node("b:1", Cause::ServerError("OOM".into())),
+        ])
+    }
+
+    fn server() -> ServerInfo {
+        ServerInfo {
+            name: "valkey".to_owned(),
+            version: "9.1.2".to_owned(),
+            run_id: None,
+            dialect: Dialect::DelIfEq,
+        }
+    }
+
+    fn lines(observer: TracingObserver) -> Vec<String> {
+        let capture = Capture::default();
+        let (busy, lost) = (failure(ErrorKind::Busy), failure(ErrorKind::Lost));
+        let no_quorum = failure(ErrorKind::NoQuorum);
+        let key = b"k\xff\n";
+        let quorum = Quorum::of(3).unwrap();
+        let nobody = NodeSet::default();
+        let released = Released::new(quorum, quorum.all(), nobody, nobody, &[]);
+        let server = server();
+        let (took, validity) = (Duration::from_micros(1500), Duration::from_secs(9));
+        let events = [
+            Event::Acquired {
+                key,
+                took,
+                validity,
+                tries: 2,
+            },
+            Event::AcquireFailed {
+                key,
+                took,
+                error: &busy,
+            },
+            Event::AcquireFailed {
+                key,
+                took,
+                error: &no_quorum,
+            },
+            Event::Renewed { key, validity },
+            Event::RenewFailed {
+                key,
+                error: &no_quorum,
+            },
+            Event::Lost { key, error: &lost },
+            Event::Released {
+                key,
+                released: Some(&released),
+            },
+            Event::Released {
+                key,
+                released: None,
+            },
+            Event::NodeUp {
+                address: "a:1",
+                server: &server,
+            },
+            Event::NodeDown {
+                address: "a:1",
+                cause: &Cause::TimedOut,
+            },
+            Event::NodeFailed {
+                address: "a:1",
+                cause: &Cause::TimedOut,
+            },
+        ];
+        with_default(capture.clone(), || {
+            for event in &events {
+                observer.on_event(event);
+            }
+        });
+        let lines = capture.0.lock().unwrap();
+        lines.clone()
+    }
+
+    const NODES: &str = "nodes=a:1: no reply in time; b:1: answered -OOM";
+
+    #[test]
+    fn each_event_has_its_level_and_fields_and_no_key() {
+        let expected = [
+            "DEBUG redlock_client message=lock acquired took_ms=1.5 validity_ms=9000.0 tries=2",
+            &format!(
+                "DEBUG redlock_client message=lock held by another took_ms=1.5 kind=\"busy\" {NODES}"
+            ),
+            &format!(
+                "WARN redlock_client message=lock not acquired took_ms=1.5 kind=\"no_quorum\" {NODES}"
+            ),
+            "DEBUG redlock_client message=lock renewed validity_ms=9000.0",
+            &format!("WARN redlock_client message=lock not renewed kind=\"no_quorum\" {NODES}"),
+            &format!("WARN redlock_client message=lock lost kind=\"lost\" {NODES}"),
+            "DEBUG redlock_client message=lock let go confirmed=3",
+            "DEBUG redlock_client message=lock let go",
+            "INFO redlock_client message=node up node=\"a:1\" server=valkey version=9.1.2",
+            "WARN redlock_client message=node down node=\"a:1\" kind=\"timed_out\" \
+             cause=no reply in time",
+            "DEBUG redlock_client message=node without a vote node=\"a:1\" kind=\"timed_out\" \
+             cause=no reply in time",
+        ];
+        assert_eq!(lines(TracingObserver::new()), expected);
+    }
+
+    #[test]
+    fn keys_are_written_when_asked_for_and_cannot_break_a_line() {
+        for line in lines(TracingObserver::new().with_keys()) {
+            let about_lock = line.contains("message=lock");
+            assert_eq!(line.contains(r" key=k\xff\n"), about_lock, "{line}");
+            assert!(!line.contains('\n'), "{line}");
+        }
+    }
+}

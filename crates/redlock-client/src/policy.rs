@@ -1,0 +1,10 @@
+//! How often to try, how long to wait and how long to go on: decisions without clock or randomness.
+
+mod renew;
+mod retry;
+
+pub use renew::RenewPolicy;
+pub use retry::RetryPolicy;
+
+pub(crate) use renew::Renewal;
+pub(crate) use retry::scale;

@@ -1,0 +1,195 @@
+//! When to extend a lock on its holder's behalf, and when to stop.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::time::Time;
+
+/// Automatic extension of a lock, bounded by time or by count: a holder that hangs while its renewal goes on
+/// would keep everybody else out for ever.
+///
+/// ```
+/// use std::time::Duration;
+/// use redlock_client::RenewPolicy;
+///
+/// let at_most_an_hour = RenewPolicy::until(Duration::from_secs(3600));
+/// let three_times = RenewPolicy::times(3).every(Duration::from_secs(5));
+/// assert_ne!(at_most_an_hour, three_times);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RenewPolicy {
+    hold_max: Option<Duration>,
+    times: u32,
+    every: Option<Duration>,
+}
+
+impl RenewPolicy {
+    /// Renew until the lock has been held this long, counted from its acquisition. The last renewal is cut so
+    /// that the lock's validity ends then.
+    pub const fn until(hold_max: Duration) -> Self {
+        Self {
+            hold_max: Some(hold_max),
+            times: u32::MAX,
+            every: None,
+        }
+    }
+
+    /// Renew at most this often.
+    pub const fn times(times: u32) -> Self {
+        Self {
+            hold_max: None,
+            times,
+            every: None,
+        }
+    }
+
+    /// Renew this long after the last extension. Default: a third of the TTL, which leaves time for two more
+    /// tries before the validity ends. More than half of the TTL is refused.
+    #[must_use]
+    pub const fn every(mut self, period: Duration) -> Self {
+        self.every = Some(period);
+        self
+    }
+
+    pub(crate) fn check(&self, ttl: Duration) -> Result<(), Error> {
+        match self.every {
+            Some(Duration::ZERO) => Err(Error::config("a renewal period of zero never ends")),
+            Some(period) if period > ttl / 2 => Err(Error::config(format!(
+                "a renewal every {period:?} comes too late for a TTL of {ttl:?}: at most half of it"
+            ))),
+            _ if self.hold_max == Some(Duration::ZERO) => Err(Error::config(
+                "renewing until zero renews never: leave the policy out",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The renewal of one lock under way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Renewal {
+    policy: RenewPolicy,
+    ttl: Duration,
+    acquired: Time,
+    done: u32,
+    /// Until when the TTL of the last confirmed extension reaches.
+    reach: Time,
+    next: Time,
+}
+
+impl Renewal {
+    /// The renewal of a lock of this TTL that was asked for at `acquired`.
+    pub(crate) fn new(policy: RenewPolicy, ttl: Duration, acquired: Time) -> Self {
+        let mut renewal = Self {
+            policy,
+            ttl,
+            acquired,
+            done: 0,
+            reach: acquired + ttl,
+            next: Time::NEVER,
+        };
+        renewal.next = renewal.after(acquired, renewal.period());
+        renewal
+    }
+
+    /// When to extend next; [`Time::NEVER`] when the bound is reached.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// The TTL to ask for at `now`.
+    pub(crate) fn ttl(&self, now: Time) -> Duration {
+        match self.policy.hold_max {
+            Some(hold_max) => self.ttl.min((self.acquired + hold_max).since(now)),
+            None => self.ttl,
+        }
+    }
+
+    /// An extension that began at `started` was confirmed.
+    pub(crate) fn succeeded(&mut self, started: Time) {
+        self.done = self.done.saturating_add(1);
+        self.reach = started + self.ttl(started);
+        self.next = self.after(started, self.period());
+    }
+
+    /// The holder extended the lock itself: begin to count anew from `started`.
+    pub(crate) fn postponed(&mut self, started: Time, ttl: Duration) {
+        self.reach = self.reach.max(started + ttl);
+        self.next = self.after(started, self.period());
+    }
+
+    /// An extension failed at `now` while the lock is still valid: try again soon.
+    pub(crate) fn failed(&mut self, now: Time) {
+        self.next = self.after(now, self.period() / 4);
+    }
+
+    fn after(&self, moment: Time, wait: Duration) -> Time {
+        if self.done >= self.policy.times {
+            return Time::NEVER;
+        }
+        // Nothing is left to gain once the TTL reaches the bound.
+        match self.policy.hold_max {
+            Some(hold_max) if self.reach >= self.acquired + hold_max => Time::NEVER,
+            _ => moment + wait,
+        }
+    }
+
+    fn period(&self) -> Duration {
+        self.policy.every.unwrap_or(self.ttl / 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// The moments of all renewals and the TTL of each, when every one succeeds at once.
+    fn schedule(policy: RenewPolicy) -> Vec<(u64, u64)> {
+        let mut renewal = Renewal::new(policy, ms(300), Time::ZERO);
+        let mut moments = Vec::new();
+        while renewal.next() != Time::NEVER && moments.len() < 100 {
+            let now = renewal.next();
+            let ttl = renewal.ttl(now);
+            moments.push((
+                now.as_nanos() / 1_000_000,
+                u64::try_from(ttl.as_millis()).unwrap(),
+            ));
+            renewal.succeeded(now);
+        }
+        moments
+    }
+
+    #[test]
+    fn renewal_is_bounded_by_count_and_by_time() {
+        assert_eq!(schedule(RenewPolicy::times(0)), []);
+        assert_eq!(schedule(RenewPolicy::times(2)), [(100, 300), (200, 300)]);
+        assert_eq!(
+            schedule(RenewPolicy::times(2).every(ms(50))),
+            [(50, 300), (100, 300)]
+        );
+        assert_eq!(
+            schedule(RenewPolicy::until(ms(550))),
+            [(100, 300), (200, 300), (300, 250)]
+        );
+        assert_eq!(schedule(RenewPolicy::until(ms(200))), []);
+        let last = schedule(RenewPolicy::until(ms(10_000)));
+        assert!(last.len() < 100, "it ends");
+        let (moment, ttl) = *last.last().unwrap();
+        assert!(moment + ttl <= 10_000, "never beyond the bound");
+    }
+
+    #[test]
+    fn a_failed_renewal_is_tried_again_while_the_lock_is_valid() {
+        let mut renewal = Renewal::new(RenewPolicy::times(5), ms(400), Time::ZERO);
+        renewal.failed(at(140));
+        assert!(renewal.next() > at(140) && renewal.next() < at(200));
+    }
+}

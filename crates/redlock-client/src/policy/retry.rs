@@ -1,0 +1,170 @@
+//! When to try again after an attempt failed.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::time::{Time, nanos};
+
+/// How often and how long to try for a lock. Every policy is bounded, by tries or by time.
+///
+/// Between two attempts the client waits for a random time between the backoff's minimum and a maximum that
+/// doubles from attempt to attempt (full jitter), so that clients who split the nodes' votes do not split them
+/// again. When nodes say how long the present holder's lock still lives, no wait lasts longer than that.
+///
+/// ```
+/// use std::time::Duration;
+/// use redlock_client::RetryPolicy;
+///
+/// let patient = RetryPolicy::wait_for(Duration::from_secs(30))
+///     .backoff(Duration::from_millis(10), Duration::from_secs(1));
+/// assert_ne!(patient, RetryPolicy::default());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RetryPolicy {
+    tries: u32,
+    wait: Option<Duration>,
+    backoff_min: Duration,
+    backoff_max: Duration,
+}
+
+impl RetryPolicy {
+    /// At most this many attempts, at least one.
+    pub const fn tries(tries: u32) -> Self {
+        Self {
+            tries: if tries == 0 { 1 } else { tries },
+            wait: None,
+            backoff_min: BACKOFF_MIN,
+            backoff_max: BACKOFF_MAX,
+        }
+    }
+
+    /// Attempts until this much time has passed.
+    pub const fn wait_for(wait: Duration) -> Self {
+        Self {
+            tries: u32::MAX,
+            wait: Some(wait),
+            backoff_min: BACKOFF_MIN,
+            backoff_max: BACKOFF_MAX,
+        }
+    }
+
+    /// The shortest wait, and the longest that doubling may reach. A minimum of zero counts as one millisecond:
+    /// clients that never pause starve each other.
+    #[must_use]
+    pub fn backoff(mut self, min: Duration, max: Duration) -> Self {
+        self.backoff_min = min.max(Duration::from_millis(1));
+        self.backoff_max = max.max(self.backoff_min);
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.wait {
+            Some(Duration::ZERO) => Err(Error::config(
+                "a wait of zero never gets a lock: wait longer, or use try_acquire",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The moment at which waiting ends that begins at `now`.
+    pub(crate) fn deadline(&self, now: Time) -> Time {
+        self.wait.map_or(Time::NEVER, |wait| now + wait)
+    }
+
+    /// The same policy with the time that is left of its wait; `None` when it is over.
+    pub(crate) fn rest(mut self, now: Time, deadline: Time) -> Option<Self> {
+        if self.wait.is_some() {
+            let left = deadline.since(now);
+            self.wait = Some(left);
+            return (left > Duration::ZERO).then_some(self);
+        }
+        Some(self)
+    }
+
+    /// When to begin the next attempt, or `None` to give up. `tries` attempts failed so far, the last one at
+    /// `now`; `deadline` is [`Self::deadline`] of the beginning.
+    pub(crate) fn next(&self, tries: u32, now: Time, deadline: Time, random: u64) -> Option<Time> {
+        if tries >= self.tries || now >= deadline {
+            return None;
+        }
+        let at = now + self.pause(tries, random);
+        // The last attempt is made when the time ends, not given up for a pause that reaches beyond.
+        let last = deadline.minus(LAST_TRY).max(now);
+        Some(at.min(last))
+    }
+
+    /// The random wait after `tries` attempts: uniform between the minimum and the doubled maximum.
+    fn pause(&self, tries: u32, random: u64) -> Duration {
+        let min = nanos(self.backoff_min);
+        let doublings = tries.min(20);
+        let max = min
+            .saturating_mul(4)
+            .saturating_mul(1 << doublings)
+            .min(nanos(self.backoff_max))
+            .max(min);
+        Duration::from_nanos(min + scale(random, max - min))
+    }
+}
+
+impl Default for RetryPolicy {
+    /// Three attempts.
+    fn default() -> Self {
+        Self::tries(3)
+    }
+}
+
+/// `random` brought from the full range of a `u64` to `0..=span`.
+pub(crate) fn scale(random: u64, span: u64) -> u64 {
+    let scaled = (u128::from(random) * (u128::from(span) + 1)) >> 64;
+    // A 64-bit fraction of span + 1 is at most span.
+    u64::try_from(scaled).unwrap_or(span)
+}
+
+/// Several round trips in one data centre: sooner, the lock is as likely held as before.
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+
+/// A waiter costs the nodes a dozen commands per attempt; two attempts per second are no load.
+const BACKOFF_MAX: Duration = Duration::from_millis(500);
+
+/// How long before the end of the wait the last attempt begins: enough for a round trip.
+const LAST_TRY: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn tries_are_counted_and_time_is_kept() {
+        let at = |n| Time::ZERO + ms(n);
+        let rows = [
+            (RetryPolicy::tries(1), 1, 0, None),
+            (RetryPolicy::tries(0), 1, 0, None),
+            (RetryPolicy::tries(2), 1, 0, Some(at(10))),
+            (RetryPolicy::tries(2), 2, 0, None),
+            (RetryPolicy::wait_for(ms(1000)), 500, 900, Some(at(910))),
+            (RetryPolicy::wait_for(ms(1000)), 500, 975, Some(at(980))),
+            (RetryPolicy::wait_for(ms(1000)), 500, 985, Some(at(985))),
+            (RetryPolicy::wait_for(ms(1000)), 500, 1000, None),
+        ];
+        for (policy, tries, now, expected) in rows {
+            let deadline = policy.deadline(Time::ZERO);
+            let next = policy.next(tries, at(now), deadline, 0);
+            assert_eq!(next, expected, "{policy:?} {tries} {now}");
+        }
+    }
+
+    #[test]
+    fn the_pause_is_spread_over_a_range_that_doubles_up_to_its_maximum() {
+        let policy = RetryPolicy::tries(9).backoff(ms(10), ms(100));
+        for (tries, longest) in [(1, 80), (2, 100), (3, 100), (u32::MAX, 100)] {
+            assert_eq!(policy.pause(tries, 0), ms(10));
+            assert_eq!(policy.pause(tries, u64::MAX), ms(longest));
+        }
+        let never_zero = RetryPolicy::tries(2).backoff(ms(0), ms(0));
+        assert_eq!(never_zero.pause(1, u64::MAX), ms(1));
+    }
+}

@@ -1,0 +1,151 @@
+//! Nodes by number, sets of them, and how many make a quorum.
+
+/// A node's place in the configured list, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(u8);
+
+impl NodeId {
+    /// The node at `index`, or `None` when no cluster is that large.
+    pub fn new(index: usize) -> Option<Self> {
+        u8::try_from(index)
+            .ok()
+            .filter(|_| index < NODES_MAX)
+            .map(Self)
+    }
+
+    /// The node's place in the configured list.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    fn bit(self) -> u16 {
+        1 << self.0
+    }
+}
+
+/// A set of nodes.
+///
+/// ```
+/// use redlock_client::{NodeId, NodeSet};
+///
+/// let mut set = NodeSet::default();
+/// let node = NodeId::new(2).unwrap();
+/// assert!(set.insert(node));
+/// assert!(!set.insert(node), "a node counts once");
+/// assert_eq!(set.len(), 1);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct NodeSet(u16);
+
+impl NodeSet {
+    /// The first `n` nodes of a list.
+    pub(crate) fn first(n: u8) -> Self {
+        Self(u16::try_from((1_u32 << n.min(16)) - 1).unwrap_or(u16::MAX))
+    }
+
+    /// Adds a node; false if it was there.
+    pub fn insert(&mut self, node: NodeId) -> bool {
+        let added = !self.contains(node);
+        self.0 |= node.bit();
+        added
+    }
+
+    /// Takes a node out; false if it was not there.
+    pub fn remove(&mut self, node: NodeId) -> bool {
+        let removed = self.contains(node);
+        self.0 &= !node.bit();
+        removed
+    }
+
+    /// The nodes of this set that are not in `other`.
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Adds a node, if there is one.
+    pub(crate) fn extend_with(&mut self, node: Option<NodeId>) {
+        if let Some(node) = node {
+            self.insert(node);
+        }
+    }
+
+    /// Whether the node is in the set.
+    pub fn contains(self, node: NodeId) -> bool {
+        self.0 & node.bit() != 0
+    }
+
+    /// How many nodes are in the set.
+    pub fn len(self) -> usize {
+        usize::try_from(self.0.count_ones()).unwrap_or(NODES_MAX)
+    }
+
+    /// Whether no node is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The nodes in order.
+    pub fn iter(self) -> impl Iterator<Item = NodeId> {
+        (0..16_u8)
+            .map(NodeId)
+            .filter(move |node| self.contains(*node))
+    }
+}
+
+impl std::fmt::Debug for NodeSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set()
+            .entries(self.iter().map(NodeId::index))
+            .finish()
+    }
+}
+
+/// How many nodes are configured, and how many of them are a majority.
+///
+/// Invariant: the quorum is floor(n/2)+1 of the *configured* nodes, whatever number of them is reachable, so any
+/// two quorums share a node.
+///
+/// ```
+/// use redlock_client::Quorum;
+///
+/// let quorums: Vec<_> = (1..=7).filter_map(Quorum::of).map(Quorum::needed).collect();
+/// assert_eq!(quorums, [1, 2, 2, 3, 3, 4, 4]);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Quorum {
+    nodes: u8,
+}
+
+impl Quorum {
+    /// A cluster of `nodes` nodes; `None` for none or more than [`NODES_MAX`].
+    pub fn of(nodes: usize) -> Option<Self> {
+        let nodes = u8::try_from(nodes).ok()?;
+        (nodes > 0 && usize::from(nodes) <= NODES_MAX).then_some(Self { nodes })
+    }
+
+    /// How many nodes are configured.
+    pub fn nodes(self) -> usize {
+        usize::from(self.nodes)
+    }
+
+    /// How many nodes are a majority.
+    pub fn needed(self) -> usize {
+        let needed = self.nodes() / 2 + 1;
+        debug_assert!(2 * needed > self.nodes(), "two quorums share a node");
+        needed
+    }
+
+    /// How many nodes may fail before no quorum is left.
+    pub fn spare(self) -> usize {
+        self.nodes() - self.needed()
+    }
+
+    /// All nodes.
+    pub fn all(self) -> NodeSet {
+        NodeSet::first(self.nodes)
+    }
+}
+
+/// Most nodes in a cluster. Redlock runs on 3 to 9; each node more makes every lock slower, and a set of nodes
+/// fits two bytes.
+pub const NODES_MAX: usize = 16;

@@ -1,0 +1,213 @@
+//! A lock that is wanted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::core::LockTerms;
+use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
+use crate::handle::{Command, Handle, closed};
+use crate::limits;
+use crate::lock_state::LockState;
+use crate::policy::{RenewPolicy, RetryPolicy};
+use crate::time::Time;
+use crate::token::Token;
+
+/// How a lock is wanted: how long, how patiently, and how it is kept.
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until `acquire` or `try_acquire`"]
+pub struct LockRequest {
+    handle: Arc<Handle>,
+    key: Box<[u8]>,
+    adopt: Option<Token>,
+    ttl: Duration,
+    retry: Option<RetryPolicy>,
+    renew: Option<RenewPolicy>,
+    hold_at_least: Duration,
+    node_timeout: Option<Duration>,
+}
+
+impl LockRequest {
+    pub(crate) fn new(handle: Arc<Handle>, key: &[u8], adopt: Option<Token>) -> Self {
+        Self {
+            handle,
+            key: key.into(),
+            adopt,
+            ttl: TTL,
+            retry: None,
+            renew: None,
+            hold_at_least: Duration::ZERO,
+            node_timeout: None,
+        }
+    }
+
+    /// How long the nodes keep the lock when it is neither extended nor released. Default 10 s. Whole milliseconds,
+    /// longer than the drift.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Let `acquire` try until this much time has passed.
+    pub fn wait_for(mut self, wait: Duration) -> Self {
+        self.retry = Some(RetryPolicy::wait_for(wait));
+        self
+    }
+
+    /// How `acquire` tries again. Default: the client's.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Some(policy);
+        self
+    }
+
+    /// Extend the lock automatically while the guard lives, within the policy's bound. Default: not at all.
+    pub fn renew(mut self, policy: RenewPolicy) -> Self {
+        self.renew = Some(policy);
+        self
+    }
+
+    /// Keep the key this long from the acquisition on, even if it is released sooner: a job that is done in no time
+    /// is not done again by a host whose clock is behind.
+    pub fn hold_at_least(mut self, time: Duration) -> Self {
+        self.hold_at_least = time;
+        self
+    }
+
+    /// How long a node has for a reply. Default: the client's.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.node_timeout = Some(timeout);
+        self
+    }
+
+    /// The same request for another key.
+    pub(crate) fn with_key(&self, key: &[u8]) -> Self {
+        Self {
+            key: key.into(),
+            ..self.clone()
+        }
+    }
+
+    /// How an `acquire` of this request tries again.
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
+        self.retry.unwrap_or(self.handle.config.retry)
+    }
+
+    /// Whether the request makes sense.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.terms().map(|_| ())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.handle.now()
+    }
+
+    /// The key, without the client's prefix.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Tries once. `None` means that another client holds the lock.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoQuorum`] when too few nodes took part, [`ErrorKind::Expired`] when they were too slow,
+    /// [`ErrorKind::Config`] when the request makes no sense, [`ErrorKind::Cancelled`] when the client is closed.
+    ///
+    /// # Cancel safety
+    /// The lock may have been granted by some nodes; they are told to release it in the background.
+    pub async fn try_acquire(mut self) -> Result<Option<Guard>, Error> {
+        self.retry = Some(RetryPolicy::tries(1));
+        match self.acquire().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(error) if error.is_busy() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tries as often and as long as the retry policy says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`] when another client holds the lock, [`ErrorKind::Timeout`] when the wait ended before
+    /// the nodes had decided, and those of [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Cancel safety
+    /// The lock may have been granted by some nodes; they are told to release it in the background.
+    pub async fn acquire(self) -> Result<Guard, Error> {
+        let terms = self.terms()?;
+        let state = Arc::new(LockState::new(self.key, self.handle.now()));
+        let (answer, answered) = oneshot::channel();
+        self.handle.submit(Command::Acquire {
+            state: Arc::clone(&state),
+            terms: terms.clone(),
+            adopt: self.adopt,
+            answer,
+        })?;
+        let mut pending = Pending {
+            handle: &self.handle,
+            state: &state,
+            is_decided: false,
+        };
+        let granted = answered.await.map_err(|_| closed());
+        pending.is_decided = true;
+        let granted = granted??;
+        drop(pending);
+        let guard = Guard::new(self.handle, state, granted, terms);
+        // The caller may have been woken late.
+        match guard.is_valid() {
+            true => Ok(guard),
+            false => Err(guard.error().unwrap_or_else(|| {
+                Error::new(
+                    ErrorKind::Expired,
+                    "the lock was granted, but its validity was over before it could be used: use a longer TTL",
+                )
+            })),
+        }
+    }
+
+    /// Everything about the request that can be wrong is found here.
+    fn terms(&self) -> Result<LockTerms, Error> {
+        let config = &self.handle.config;
+        let ttl = limits::ttl(self.ttl, config.drift)?;
+        let retry = self.retry.unwrap_or(config.retry);
+        retry.check()?;
+        if let Some(renew) = &self.renew {
+            renew.check(ttl)?;
+        }
+        if self.hold_at_least != Duration::ZERO {
+            limits::ttl(self.hold_at_least, config.drift)?;
+        }
+        Ok(LockTerms {
+            key: limits::key(&config.key_prefix, &self.key)?,
+            ttl,
+            timeout: limits::node_timeout(self.node_timeout.or(config.node_timeout), ttl),
+            retry,
+            renew: self.renew,
+            hold_at_least: self.hold_at_least,
+        })
+    }
+}
+
+/// An acquire that its caller still waits for. Dropped before it is decided, it is taken back.
+struct Pending<'a> {
+    handle: &'a Handle,
+    state: &'a Arc<LockState>,
+    is_decided: bool,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.is_decided {
+            // Without a driver there is nothing to take back.
+            let _ = self.handle.submit_if_running(Command::Release {
+                state: Arc::clone(self.state),
+                token: None,
+                terms: None,
+                answer: None,
+            });
+        }
+    }
+}
+
+/// Long enough for most work, short enough to wait for after a crash.
+const TTL: Duration = Duration::from_secs(10);

@@ -1,0 +1,27 @@
+//! One question to all nodes, and what their answers amount to.
+//!
+//! ```text
+//!                 asked(node, incarnation)          on_vote(now, vote, answer)
+//!  caller ------------------------------> Round <------------------------------ a reply arrived
+//!                                           |   <------------------------------ on_disconnected(node, incarnation)
+//!                 verdict(now) <------------+   <------------------------------ on_time(now)
+//! ```
+//!
+//! Rounds know no clock, no randomness and no sockets: whoever drives them, a tokio task or a simulator, says
+//! what time it is and what happened. They are values: cloning one and giving both the same events gives the
+//! same verdicts.
+//!
+//! Invariant: a vote counts only for the round it was asked in, from the incarnation of the node that was asked,
+//! and once. A reply to an older round, a repeated reply and one from before a reconnection change nothing.
+//!
+//! Source: "The Redlock algorithm" of the Redis documentation on distributed locks.
+
+mod acquire;
+mod ballot;
+mod extend;
+mod release;
+
+pub use acquire::{AcquireRound, AcquireVerdict, Refusal};
+pub use ballot::{Answer, RoundId, Vote};
+pub use extend::{ExtendRound, ExtendVerdict};
+pub use release::{ReleaseRound, ReleaseVerdict};

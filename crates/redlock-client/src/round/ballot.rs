@@ -1,0 +1,169 @@
+//! Who was asked and who answered what.
+
+use std::time::Duration;
+
+use crate::quorum::{NODES_MAX, NodeId, NodeSet, Quorum};
+use crate::time::Time;
+
+/// Which round of which attempt. An attempt has one token; its acquire, its extensions and its release are
+/// rounds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RoundId {
+    /// The attempt, counted within one operation.
+    pub attempt: u32,
+    /// The round, counted within the attempt.
+    pub round: u32,
+}
+
+/// Whose answer to what: the key under which a vote is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Vote {
+    /// The round that the node was asked in.
+    pub round: RoundId,
+    /// The node.
+    pub node: NodeId,
+    /// Which of its connections the answer came through, counted from the client's start.
+    pub incarnation: u32,
+}
+
+/// What a node's reply amounts to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// Granted, extended or deleted.
+    Yes,
+    /// Held by another, or not held.
+    No,
+    /// No answer to the question: an error, no connection, no reply in time.
+    Failed,
+}
+
+/// The answers to one round.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Ballot {
+    id: RoundId,
+    quorum: Quorum,
+    started: Time,
+    deadline: Time,
+    /// Which connection each node was asked through; only those in `asked` count.
+    incarnations: [u32; NODES_MAX],
+    asked: NodeSet,
+    yes: NodeSet,
+    no: NodeSet,
+    failed: NodeSet,
+}
+
+impl Ballot {
+    /// A round that begins at `started`, before the first byte is sent, and gives each node `timeout` to answer.
+    pub(crate) fn new(id: RoundId, quorum: Quorum, started: Time, timeout: Duration) -> Self {
+        Self {
+            id,
+            quorum,
+            started,
+            deadline: started + timeout,
+            incarnations: [0; NODES_MAX],
+            asked: NodeSet::default(),
+            yes: NodeSet::default(),
+            no: NodeSet::default(),
+            failed: NodeSet::default(),
+        }
+    }
+
+    pub(crate) fn asked(&mut self, node: NodeId, incarnation: u32) {
+        debug_assert!(!self.asked.contains(node), "a node is asked once per round");
+        if let Some(slot) = self.incarnations.get_mut(node.index()) {
+            *slot = incarnation;
+            self.asked.insert(node);
+        }
+    }
+
+    /// Counts a vote; false when it is not one of this round or the node already has one.
+    pub(crate) fn record(&mut self, vote: Vote, answer: Answer) -> bool {
+        if vote.round != self.id || !self.is_of(vote.node, vote.incarnation) {
+            return false;
+        }
+        self.settle(vote.node, answer)
+    }
+
+    /// Counts a node that could not be asked; false if it already has a vote.
+    pub(crate) fn fail(&mut self, node: NodeId) -> bool {
+        self.settle(node, Answer::Failed)
+    }
+
+    /// The connection that the node was asked through is gone: without a reply there will be none, and a yes from
+    /// a node that may have restarted since is no longer worth anything.
+    pub(crate) fn disconnected(&mut self, node: NodeId, incarnation: u32) -> bool {
+        if !self.is_of(node, incarnation) || self.no.contains(node) {
+            return false;
+        }
+        self.yes.remove(node);
+        self.failed.insert(node)
+    }
+
+    /// Fails whoever has not answered by the deadline; the nodes concerned.
+    pub(crate) fn time_out(&mut self, now: Time) -> NodeSet {
+        let mut late = NodeSet::default();
+        if now >= self.deadline {
+            for node in self.quorum.all().iter() {
+                if self.settle(node, Answer::Failed) {
+                    late.insert(node);
+                }
+            }
+        }
+        late
+    }
+
+    fn settle(&mut self, node: NodeId, answer: Answer) -> bool {
+        if self.is_settled(node) || node.index() >= self.quorum.nodes() {
+            return false;
+        }
+        match answer {
+            Answer::Yes => self.yes.insert(node),
+            Answer::No => self.no.insert(node),
+            Answer::Failed => self.failed.insert(node),
+        }
+    }
+
+    fn is_of(&self, node: NodeId, incarnation: u32) -> bool {
+        self.asked.contains(node)
+            && self.incarnations.get(node.index()).copied() == Some(incarnation)
+    }
+
+    fn is_settled(&self, node: NodeId) -> bool {
+        self.yes.contains(node) || self.no.contains(node) || self.failed.contains(node)
+    }
+
+    pub(crate) fn id(&self) -> RoundId {
+        self.id
+    }
+
+    pub(crate) fn quorum(&self) -> Quorum {
+        self.quorum
+    }
+
+    pub(crate) fn started(&self) -> Time {
+        self.started
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    pub(crate) fn yes(&self) -> NodeSet {
+        self.yes
+    }
+
+    pub(crate) fn no(&self) -> NodeSet {
+        self.no
+    }
+
+    pub(crate) fn failed(&self) -> NodeSet {
+        self.failed
+    }
+
+    /// How many nodes have no vote yet.
+    pub(crate) fn pending(&self) -> usize {
+        let settled = self.yes.len() + self.no.len() + self.failed.len();
+        debug_assert!(settled <= self.quorum.nodes(), "a node has one vote");
+        self.quorum.nodes().saturating_sub(settled)
+    }
+}

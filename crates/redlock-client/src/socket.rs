@@ -1,0 +1,272 @@
+//! A byte stream to one node over TCP, TLS or a Unix socket.
+//!
+//! One enum instead of a boxed trait object, so that reads and writes of the common case are direct
+//! calls. It knows nothing of the protocol spoken on it, and has no timeouts: the caller bounds
+//! [`connect`] with its own.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio::net::{TcpStream, lookup_host};
+
+use crate::address::{Endpoint, NodeAddress};
+#[cfg(feature = "tls")]
+pub(crate) use crate::tls::Tls;
+
+/// There are no TLS settings in a build without TLS.
+#[cfg(not(feature = "tls"))]
+#[derive(Clone, Debug)]
+pub(crate) enum Tls {}
+
+/// An open connection. Dropping it closes it.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+    /// Boxed: a TLS session is some hundred bytes, and the others should not carry them.
+    #[cfg(feature = "tls")]
+    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+}
+
+/// Connects, with the TLS handshake where the address asks for TLS.
+///
+/// Each address that the host name stands for is tried in turn, in the order of the resolver; the
+/// error is that of the last one.
+///
+/// # Errors
+///
+/// Those of the system; `InvalidInput` for a TLS address without TLS settings, `InvalidData` for a
+/// failed TLS handshake, and `NotFound` for a name that stands for no address.
+///
+/// # Cancel safety
+///
+/// The half-open connection is closed. A name look-up that has begun goes on in its thread.
+pub(crate) async fn connect(address: &NodeAddress, tls: Option<&Tls>) -> io::Result<Socket> {
+    match address.endpoint() {
+        Endpoint::Tcp { host, port } if address.is_tls() => connect_tls(host, *port, tls).await,
+        Endpoint::Tcp { host, port } => connect_tcp(host, *port).await.map(Socket::Tcp),
+        #[cfg(unix)]
+        Endpoint::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+        #[cfg(not(unix))]
+        Endpoint::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut failure = None;
+    for address in lookup_host((host, port)).await? {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // A request is a few dozen bytes and is waited for at once.
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("the host name {host} has no address"),
+        )
+    }))
+}
+
+#[cfg(feature = "tls")]
+async fn connect_tls(host: &str, port: u16, tls: Option<&Tls>) -> io::Result<Socket> {
+    let tls = tls.ok_or_else(|| missing("no TLS settings were given"))?;
+    let name = tls.server_name(host)?;
+    let stream = connect_tcp(host, port).await?;
+    let stream = tls.connector().connect(name, stream).await?;
+    Ok(Socket::Tls(Box::new(stream)))
+}
+
+#[cfg(not(feature = "tls"))]
+async fn connect_tls(_host: &str, _port: u16, _tls: Option<&Tls>) -> io::Result<Socket> {
+    Err(missing(
+        "this build speaks no TLS; enable the feature \"tls\"",
+    ))
+}
+
+fn missing(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// Calls the same method of whatever stream is inside.
+macro_rules! forward {
+    ($socket:expr, $method:ident, $($argument:expr),+) => {
+        match $socket {
+            Self::Tcp(stream) => Pin::new(stream).$method($($argument),+),
+            #[cfg(unix)]
+            Self::Unix(stream) => Pin::new(stream).$method($($argument),+),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).$method($($argument),+),
+        }
+    };
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        forward!(self.get_mut(), poll_read, cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        forward!(self.get_mut(), poll_write, cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        forward!(self.get_mut(), poll_write_vectored, cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_write_vectored(),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self.get_mut(), poll_flush, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self.get_mut(), poll_shutdown, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn address(text: &str) -> NodeAddress {
+        NodeAddress::parse(text).unwrap()
+    }
+
+    /// Sends "ab" in two slices and wants them back.
+    async fn check_echo(mut socket: Socket) {
+        let slices = [IoSlice::new(b"a"), IoSlice::new(b"b")];
+        assert!(socket.is_write_vectored());
+        assert_eq!(socket.write_vectored(&slices).await.unwrap(), 2);
+        socket.flush().await.unwrap();
+        let mut back = [0; 2];
+        socket.read_exact(&mut back).await.unwrap();
+        assert_eq!(&back, b"ab");
+        socket.shutdown().await.unwrap();
+        assert_eq!(socket.read(&mut back).await.unwrap(), 0);
+    }
+
+    async fn echo(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let mut bytes = [0; 64];
+        while let Ok(length @ 1..) = stream.read(&mut bytes).await {
+            stream.write_all(&bytes[..length]).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_go_both_ways_over_tcp_without_delay() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move { echo(listener.accept().await.unwrap().0).await });
+        let socket = connect(&address(&format!("127.0.0.1:{port}")), None)
+            .await
+            .unwrap();
+        let Socket::Tcp(stream) = &socket else {
+            panic!("{socket:?}")
+        };
+        assert!(stream.nodelay().unwrap());
+        check_echo(socket).await;
+    }
+
+    #[tokio::test]
+    async fn a_host_name_is_tried_at_each_of_its_addresses() {
+        // Where localhost stands for ::1 too, that address refuses and the next one answers.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move { echo(listener.accept().await.unwrap().0).await });
+        check_echo(
+            connect(&address(&format!("localhost:{port}")), None)
+                .await
+                .unwrap(),
+        )
+        .await;
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn bytes_go_both_ways_over_a_unix_socket() {
+        let folder = std::env::temp_dir().join(format!("redlock-socket-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("node.sock");
+        let _ = std::fs::remove_file(&path);
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        tokio::spawn(async move { echo(listener.accept().await.unwrap().0).await });
+        let socket = connect(&address(path.to_str().unwrap()), None)
+            .await
+            .unwrap();
+        check_echo(socket).await;
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_cannot_be_made_is_an_error() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let error = connect(&address(&format!("127.0.0.1:{port}")), None)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        // Longer than a label may be, so no resolver is asked outside of this machine.
+        let error = connect(&address(&"h".repeat(64)), None).await.unwrap_err();
+        assert!(!error.to_string().is_empty());
+        #[cfg(unix)]
+        {
+            let error = connect(&address("/nowhere/node.sock"), None)
+                .await
+                .unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    #[tokio::test]
+    async fn a_tls_address_without_settings_sends_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = connect(&address(&format!("rediss://127.0.0.1:{port}")), None)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        // The first connection that arrives is this one, so there was none before.
+        let probe = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let (_, from) = listener.accept().await.unwrap();
+        assert_eq!(from, probe.local_addr().unwrap());
+    }
+}
