@@ -29,6 +29,8 @@
 //! ```
 
 mod guard;
+mod multi;
+mod reentrant;
 mod request;
 mod worker;
 
@@ -37,6 +39,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::guard::Guard;
+pub use self::multi::{MultiGuard, MultiLockRequest};
+pub use self::reentrant::{Reentrant, ReentrantGuard};
 pub use self::request::LockRequest;
 use self::worker::Worker;
 use crate::error::{Error, ErrorKind};
@@ -74,6 +78,16 @@ impl Redlock {
     /// [`adopt`](crate::Redlock::adopt).
     pub fn adopt(&self, key: impl AsRef<[u8]>, token: Token) -> LockRequest {
         LockRequest::new(self.client.inner.adopt(key, token), &self.client)
+    }
+
+    /// A request for several locks at once, all or none.
+    pub fn lock_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> MultiLockRequest {
+        MultiLockRequest::new(self.client.inner.lock_all(keys), &self.client)
+    }
+
+    /// A new owner of locks that it can enter again while it holds them.
+    pub fn reentrant(&self) -> Reentrant {
+        Reentrant::new(self.client.inner.reentrant(), &self.client)
     }
 
     /// Releases a lock of which only the key and the token are known.

@@ -146,6 +146,8 @@ pub enum Notice {
         not_held: NodeSet,
         /// The nodes whose reply is awaited in the background.
         pending: NodeSet,
+        /// Whether the nodes were told to keep the key until its least time is over.
+        is_kept: bool,
         /// What the others said.
         causes: Vec<(NodeId, Cause)>,
     },
@@ -195,7 +197,8 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Begins to acquire a lock. Ends in [`Notice::Acquired`] or [`Notice::NotAcquired`].
-    pub fn acquire(&mut self, now: Time, terms: LockTerms) -> OpId {
+    pub fn acquire(&mut self, now: Time, terms: impl Into<Arc<LockTerms>>) -> OpId {
+        let terms = terms.into();
         let deadline = terms.retry.deadline(now);
         let trying = Trying { tries: 0, deadline };
         let op = self.begin(
@@ -209,13 +212,17 @@ impl<E: Entropy> Core<E> {
 
     /// Begins to take over a lock by extending it. Ends as [`acquire`](Self::acquire) does, with
     /// [`ErrorKind::Lost`] if a majority does not hold it.
-    pub fn adopt(&mut self, now: Time, terms: LockTerms, token: Token) -> OpId {
+    pub fn adopt(&mut self, now: Time, terms: impl Into<Arc<LockTerms>>, token: Token) -> OpId {
+        let terms = terms.into();
         let (ttl, timeout) = (terms.ttl, terms.timeout);
         let op = self.begin(terms, token, State::Over);
         let (quorum, drift) = (self.quorum, self.config.drift);
         if let Some(operation) = self.operations.get_mut(op) {
             let round = operation.next_round();
             operation.acquired = now;
+            // A node that cannot be asked may hold it all the same.
+            operation.may_hold = quorum.all();
+            operation.may_hold_until = now + UNKNOWN_TTL;
             operation.state = State::Adopting {
                 round: ExtendRound::new(round, quorum, now, ttl, drift, timeout),
             };
@@ -236,9 +243,14 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Begins to release a token that came from elsewhere. Ends in [`Notice::Released`].
-    pub fn release_token(&mut self, now: Time, terms: LockTerms, token: Token) -> OpId {
+    pub fn release_token(
+        &mut self,
+        now: Time,
+        terms: impl Into<Arc<LockTerms>>,
+        token: Token,
+    ) -> OpId {
         let all = self.quorum.all();
-        let op = self.begin(terms, token, State::Over);
+        let op = self.begin(terms.into(), token, State::Over);
         if let Some(operation) = self.operations.get_mut(op) {
             operation.may_hold = all;
             operation.may_hold_until = now + UNKNOWN_TTL;
@@ -286,7 +298,7 @@ impl<E: Entropy> Core<E> {
             missing,
             ..Look::default()
         };
-        let terms = LockTerms::looking(key.unwrap_or_default(), timeout);
+        let terms = Arc::new(LockTerms::looking(key.unwrap_or_default(), timeout));
         let state = State::Looking {
             until: now + timeout,
             looks: vec![look; self.quorum.nodes()],
@@ -401,7 +413,7 @@ impl<E: Entropy> Core<E> {
         self.quorum
     }
 
-    fn begin(&mut self, terms: LockTerms, token: Token, state: State) -> OpId {
+    fn begin(&mut self, terms: Arc<LockTerms>, token: Token, state: State) -> OpId {
         self.operations.insert(Operation {
             terms,
             token,
@@ -414,6 +426,8 @@ impl<E: Entropy> Core<E> {
             may_hold_until: Time::ZERO,
             acquired: Time::ZERO,
             causes: Vec::new(),
+            doubtful: NodeSet::default(),
+            doubtful_ttl: Duration::MAX,
             alarm: Time::NEVER,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::{Time, nanos};
+use crate::time::Time;
 
 /// What is taken off a lock's validity because the node's clock may run faster than the client's: a share of the
 /// TTL in parts per million, and a constant for the resolution of timers. Default 10,000 ppm (1 %) and 2 ms, the
@@ -32,16 +32,22 @@ impl Drift {
 
     /// The allowance for a TTL, rounded up to whole nanoseconds.
     pub fn of(self, ttl: Duration) -> Duration {
-        let share = (ttl.as_nanos() * u128::from(self.ppm)).div_ceil(1_000_000);
-        let share = Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX));
+        let share = ttl
+            .as_nanos()
+            .saturating_mul(u128::from(self.ppm))
+            .div_ceil(1_000_000);
+        let (seconds, nanos) = (share / 1_000_000_000, share % 1_000_000_000);
+        let share = match (u64::try_from(seconds), u32::try_from(nanos)) {
+            (Ok(seconds), Ok(nanos)) => Duration::new(seconds, nanos),
+            _ => Duration::MAX,
+        };
         share.saturating_add(self.constant)
     }
 
     /// Until when a grant is valid that was asked for at `started`: the moment from which on the lock is not
-    /// held. At or before `started` when the TTL is within the drift.
+    /// held. At `started` when the TTL is within the drift.
     pub fn valid_until(self, started: Time, ttl: Duration) -> Time {
-        let left = nanos(ttl).saturating_sub(nanos(self.of(ttl)));
-        started + Duration::from_nanos(left)
+        started + ttl.saturating_sub(self.of(ttl))
     }
 }
 
@@ -80,6 +86,9 @@ mod tests {
 
     #[test]
     fn no_ttl_overflows() {
+        let millis = Duration::from_millis((1 << 53) - 1);
+        let validity = Drift::default().valid_until(Time::ZERO, millis);
+        assert_eq!(validity, Time::NEVER, "longer than the clock counts");
         let drift = Drift::new(u32::MAX, Duration::MAX);
         assert_eq!(drift.valid_until(Time::NEVER, Duration::MAX), Time::NEVER);
         assert_eq!(

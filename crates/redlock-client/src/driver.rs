@@ -19,11 +19,12 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
 use crate::cause::Cause;
-use crate::core::{Core, CoreConfig, Login};
+use crate::core::{Core, CoreConfig, Login, OpId};
 use crate::driver::port::{Port, PortEvent};
 use crate::driver::waiter::{Waiter, Waiters};
 use crate::entropy::SystemEntropy;
 use crate::handle::{Command, Config, Inbox, closed};
+use crate::lock_state::LockState;
 use crate::observer::Event;
 use crate::time::Time;
 
@@ -143,7 +144,6 @@ impl Driver {
             Command::Release {
                 state,
                 token,
-                terms,
                 answer,
             } => match (state.op(self.number), answer) {
                 (Some(op), Some(answer)) => {
@@ -151,17 +151,21 @@ impl Driver {
                     self.core.release(now, op);
                 }
                 (Some(op), None) => {
-                    self.core.drop_interest(now, op);
+                    match token {
+                        Some(_) => self.core.drop_interest(now, op),
+                        None => self.forgo(now, op, &state),
+                    }
                     let waiter = self.waiters.remove(op);
                     // A grant that was on its way to an acquire when that was dropped was a holder's.
                     if let (None, Some(Waiter::Lock { acquire: None, .. })) = (token, waiter) {
-                        let (key, released) = (&state.key, None);
+                        let (key, released) = (state.key(), None);
                         self.config.observe(&Event::Released { key, released });
                     }
                 }
                 // Another driver's lock: it is known by its token only.
                 (None, answer) => {
-                    if let (Some(terms), Some(token)) = (terms, token) {
+                    if let Some(token) = token {
+                        let terms = Arc::clone(&state.terms);
                         let op = self.core.release_token(now, terms, token);
                         self.waiters.insert(op, Waiter::Token(answer));
                     }
@@ -190,6 +194,14 @@ impl Driver {
                 self.waiters.insert(op, Waiter::Look(answer));
             }
             Command::Close { answer } => self.begin_closing(Some(answer)),
+        }
+    }
+
+    /// The caller of an acquire is gone. What it would have held is released, unless it was another's before.
+    fn forgo(&mut self, now: Time, op: OpId, state: &LockState) {
+        match state.is_adopted {
+            true => self.core.leak(op),
+            false => self.core.drop_interest(now, op),
         }
     }
 
@@ -354,7 +366,7 @@ impl Drop for Driver {
         let error = closed();
         for state in self.waiters.take_locks() {
             if state.error().is_none() && state.valid_until() != Time::ZERO {
-                let (key, error) = (&state.key, &error);
+                let (key, error) = (state.key(), &error);
                 self.config.observe(&Event::Lost { key, error });
             }
             state.lose(error.clone());

@@ -8,7 +8,7 @@ use crate::cause::Cause;
 /// Why a lock was not had, not extended or no longer held.
 ///
 /// Match on [`kind`](Self::kind) or ask one of the predicates; [`nodes`](Self::nodes) has what each node said.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
@@ -129,6 +129,13 @@ impl fmt::Display for Error {
             true => Ok(()),
             false => f.write_str(")"),
         }
+    }
+}
+
+/// The kind and the sentence: this is what a program prints that returns the error from `main`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)
     }
 }
 

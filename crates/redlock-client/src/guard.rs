@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::LockTerms;
 use crate::error::{Error, ErrorKind};
 use crate::handle::{Command, Granted, Handle};
 use crate::limits;
@@ -32,7 +31,6 @@ pub struct Guard {
     state: Arc<LockState>,
     token: Token,
     tries: u32,
-    terms: LockTerms,
     /// One extension at a time.
     extending: Mutex<()>,
     /// Whether the lock was released or left alone.
@@ -40,18 +38,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    pub(crate) fn new(
-        handle: Arc<Handle>,
-        state: Arc<LockState>,
-        granted: Granted,
-        terms: LockTerms,
-    ) -> Self {
+    pub(crate) fn new(handle: Arc<Handle>, state: Arc<LockState>, granted: Granted) -> Self {
         Self {
             handle,
             state,
             token: granted.token,
             tries: granted.tries,
-            terms,
             extending: Mutex::new(()),
             is_done: AtomicBool::new(false),
         }
@@ -59,7 +51,7 @@ impl Guard {
 
     /// The key, without the client's prefix.
     pub fn key(&self) -> &[u8] {
-        &self.state.key
+        self.state.key()
     }
 
     /// What proves that the lock is ours. It opens the lock: not for logs.
@@ -85,7 +77,8 @@ impl Guard {
     /// When the validity ends if the lock is not extended, for a timer. Decide by [`is_valid`](Self::is_valid): the
     /// standard library's clock stands still while the machine sleeps.
     pub fn valid_until(&self) -> Instant {
-        Instant::now() + self.validity()
+        let now = Instant::now();
+        now.checked_add(self.validity()).unwrap_or(now + FAR)
     }
 
     /// Lets the lock live for `ttl` from now on, if a majority of the nodes still holds it. Never makes it anew. A
@@ -136,18 +129,17 @@ impl Guard {
             return Released::nobody_told(quorum);
         }
         self.state.close(released());
-        let (state, token, terms) = (Arc::clone(&self.state), self.token, self.terms.clone());
+        let (state, token) = (Arc::clone(&self.state), self.token);
         let answered = self.handle.ask(|answer| Command::Release {
             state,
             token: Some(token),
-            terms: Some(terms),
             answer: Some(answer),
         });
         let released = answered
             .await
             .unwrap_or_else(|_| Released::nobody_told(quorum));
         self.handle.config.observe(&Event::Released {
-            key: &self.state.key,
+            key: self.state.key(),
             released: Some(&released),
         });
         released
@@ -189,7 +181,7 @@ impl Guard {
         let state = Arc::clone(&self.state);
         let _ = self.handle.submit_if_running(Command::Leak { state });
         self.handle.config.observe(&Event::Released {
-            key: &self.state.key,
+            key: self.state.key(),
             released: None,
         });
         self.token
@@ -204,13 +196,12 @@ impl Guard {
         let command = Command::Release {
             state: Arc::clone(&self.state),
             token: Some(self.token),
-            terms: None,
             answer: None,
         };
         // Without a driver the TTL releases the lock.
         let _ = self.handle.submit_if_running(command);
         self.handle.config.observe(&Event::Released {
-            key: &self.state.key,
+            key: self.state.key(),
             released: None,
         });
     }
@@ -258,6 +249,9 @@ fn expired() -> Error {
 /// How long before the end of the validity `lost` resolves at the latest: the runtime's timers are late by up to a
 /// millisecond.
 const LAST_MOMENT: Duration = Duration::from_millis(2);
+
+/// What stands for a moment that the standard library cannot name.
+const FAR: Duration = Duration::from_secs(1 << 30);
 
 /// How often `lost` looks at the clock: the runtime's timers stand still while the machine sleeps.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -62,7 +62,7 @@ pub(crate) type Looks = Vec<(Look, Option<Arc<ServerInfo>>)>;
 pub(crate) enum Command {
     Acquire {
         state: Arc<LockState>,
-        terms: LockTerms,
+        terms: Arc<LockTerms>,
         adopt: Option<Token>,
         answer: oneshot::Sender<Result<Granted, Error>>,
     },
@@ -75,14 +75,13 @@ pub(crate) enum Command {
     Release {
         state: Arc<LockState>,
         token: Option<Token>,
-        terms: Option<LockTerms>,
         answer: Option<oneshot::Sender<Released>>,
     },
     Leak {
         state: Arc<LockState>,
     },
     ReleaseToken {
-        terms: LockTerms,
+        terms: Arc<LockTerms>,
         token: Token,
         answer: oneshot::Sender<Released>,
     },

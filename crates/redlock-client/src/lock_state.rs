@@ -1,21 +1,25 @@
 //! What a guard and the driver both know of one lock.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::OpId;
+use crate::core::{LockTerms, OpId};
 use crate::error::Error;
 use crate::time::Time;
 
 /// One lock as its holder sees it. The driver writes, the guard reads.
 #[derive(Debug)]
 pub(crate) struct LockState {
-    /// The key without the client's prefix.
-    pub(crate) key: Box<[u8]>,
-    /// When the caller asked.
+    /// What was asked for.
+    pub(crate) terms: Arc<LockTerms>,
+    /// How much of the key is the client's prefix.
+    prefix_len: usize,
+    /// Whether it was acquired elsewhere: nobody's interest in it is no reason to release it.
+    pub(crate) is_adopted: bool,
+    /// When the caller asked; known only if an observer wants to know.
     pub(crate) started: Time,
     /// The driver's name for the lock, and which driver it is.
     op: Mutex<Option<(u64, OpId)>>,
@@ -28,9 +32,16 @@ pub(crate) struct LockState {
 }
 
 impl LockState {
-    pub(crate) fn new(key: Box<[u8]>, started: Time) -> Self {
+    pub(crate) fn new(
+        terms: Arc<LockTerms>,
+        prefix_len: usize,
+        is_adopted: bool,
+        started: Time,
+    ) -> Self {
         Self {
-            key,
+            terms,
+            prefix_len,
+            is_adopted,
             started,
             op: Mutex::new(None),
             valid_until: AtomicU64::new(0),
@@ -38,6 +49,11 @@ impl LockState {
             is_lost: AtomicBool::new(false),
             cancellation: OnceLock::new(),
         }
+    }
+
+    /// The key without the client's prefix.
+    pub(crate) fn key(&self) -> &[u8] {
+        self.terms.key.get(self.prefix_len..).unwrap_or_default()
     }
 
     /// The lock's name at this driver, if it is this driver's.

@@ -56,6 +56,12 @@ impl MultiLockRequest {
         self
     }
 
+    /// As [`LockRequest::hold_at_least`], for each lock.
+    pub fn hold_at_least(mut self, time: Duration) -> Self {
+        self.each = self.each.hold_at_least(time);
+        self
+    }
+
     /// As [`LockRequest::node_timeout`], for each lock.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.each = self.each.node_timeout(timeout);

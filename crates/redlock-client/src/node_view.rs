@@ -15,12 +15,23 @@ pub struct NodeView {
 }
 
 /// A key on one node.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HeldKey {
     /// The token of the holder.
     pub token: Vec<u8>,
     /// How long the node keeps it, to the millisecond; `None` without end.
     pub remaining: Option<Duration>,
+}
+
+/// A token opens a lock, so debug output shows its beginning only.
+impl std::fmt::Debug for HeldKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let head = self.token.get(..6).unwrap_or(&self.token);
+        f.debug_struct("HeldKey")
+            .field("token", &format_args!("{}..", head.escape_ascii()))
+            .field("remaining", &self.remaining)
+            .finish()
+    }
 }
 
 /// One node as it answers.

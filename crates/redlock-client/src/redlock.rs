@@ -34,7 +34,7 @@ use crate::token::Token;
 /// let guard = redlock.lock("invoice/42").ttl(Duration::from_secs(10)).acquire().await?;
 /// // Work, and look at `guard.is_valid()` before each step that matters.
 /// let released = guard.release().await;
-/// assert!(released.is_confirmed());
+/// assert!(released.is_free());
 /// # Ok(())
 /// # }
 /// ```
@@ -121,7 +121,7 @@ impl Redlock {
     pub async fn release(&self, key: impl AsRef<[u8]>, token: &Token) -> Result<Released, Error> {
         let config = &self.handle.config;
         let key = limits::key(&config.key_prefix, key.as_ref())?;
-        let terms = LockTerms::looking(key, self.look_timeout());
+        let terms = Arc::new(LockTerms::looking(key, self.look_timeout()));
         let token = *token;
         self.handle
             .ask(|answer| Command::ReleaseToken {

@@ -13,6 +13,7 @@ use crate::quorum::{NodeId, NodeSet, Quorum};
 pub struct Released {
     nodes: Arc<[ReleaseAnswer]>,
     needed: usize,
+    is_kept: bool,
 }
 
 /// What one node said to a release.
@@ -53,6 +54,7 @@ impl Released {
         Self {
             nodes: quorum.all().iter().map(answer).collect(),
             needed: quorum.needed(),
+            is_kept: false,
         }
     }
 
@@ -60,6 +62,17 @@ impl Released {
     pub(crate) fn nobody_told(quorum: Quorum) -> Self {
         let nobody = NodeSet::default();
         Self::new(quorum, nobody, nobody, nobody, &[])
+    }
+
+    pub(crate) fn set_kept(&mut self, is_kept: bool) {
+        self.is_kept = is_kept;
+    }
+
+    /// Whether the key stays on the nodes until the time of
+    /// [`hold_at_least`](crate::LockRequest::hold_at_least) is over; then confirmed means that a node will keep it
+    /// until then.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// What each node said, in the configured order.
@@ -89,10 +102,12 @@ impl Released {
 
     /// Whether a majority of the nodes is known not to hold the lock any more, so that others can have it.
     pub fn is_free(&self) -> bool {
-        self.confirmed() + self.not_held() >= self.needed
+        !self.is_kept && self.confirmed() + self.not_held() >= self.needed
     }
 
-    /// Whether a majority of the nodes deleted the key: the lock was held to the end.
+    /// Whether a majority of the nodes is known to have deleted the key: the lock was held to the end. Not every good
+    /// release is: the answers of nodes that never granted the lock may come first. Whether others can have the lock
+    /// is what [`is_free`](Self::is_free) says.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed() >= self.needed
     }

@@ -20,6 +20,12 @@ use crate::token::Token;
 #[must_use = "a request does nothing until `acquire` or `try_acquire`"]
 pub struct LockRequest {
     handle: Arc<Handle>,
+    /// Boxed: requests are moved a lot on their way through futures.
+    options: Box<Options>,
+}
+
+#[derive(Clone, Debug)]
+struct Options {
     key: Box<[u8]>,
     adopt: Option<Token>,
     ttl: Duration,
@@ -31,8 +37,7 @@ pub struct LockRequest {
 
 impl LockRequest {
     pub(crate) fn new(handle: Arc<Handle>, key: &[u8], adopt: Option<Token>) -> Self {
-        Self {
-            handle,
+        let options = Options {
             key: key.into(),
             adopt,
             ttl: TTL,
@@ -40,58 +45,61 @@ impl LockRequest {
             renew: None,
             hold_at_least: Duration::ZERO,
             node_timeout: None,
+        };
+        Self {
+            handle,
+            options: Box::new(options),
         }
     }
 
     /// How long the nodes keep the lock when it is neither extended nor released. Default 10 s. Whole milliseconds,
     /// longer than the drift.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.options.ttl = ttl;
         self
     }
 
     /// Let `acquire` try until this much time has passed.
     pub fn wait_for(mut self, wait: Duration) -> Self {
-        self.retry = Some(RetryPolicy::wait_for(wait));
+        self.options.retry = Some(RetryPolicy::wait_for(wait));
         self
     }
 
     /// How `acquire` tries again. Default: the client's.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = Some(policy);
+        self.options.retry = Some(policy);
         self
     }
 
     /// Extend the lock automatically while the guard lives, within the policy's bound. Default: not at all.
     pub fn renew(mut self, policy: RenewPolicy) -> Self {
-        self.renew = Some(policy);
+        self.options.renew = Some(policy);
         self
     }
 
     /// Keep the key this long from the acquisition on, even if it is released sooner: a job that is done in no time
     /// is not done again by a host whose clock is behind.
     pub fn hold_at_least(mut self, time: Duration) -> Self {
-        self.hold_at_least = time;
+        self.options.hold_at_least = time;
         self
     }
 
     /// How long a node has for a reply. Default: the client's.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.node_timeout = Some(timeout);
+        self.options.node_timeout = Some(timeout);
         self
     }
 
     /// The same request for another key.
     pub(crate) fn with_key(&self, key: &[u8]) -> Self {
-        Self {
-            key: key.into(),
-            ..self.clone()
-        }
+        let mut request = self.clone();
+        request.options.key = key.into();
+        request
     }
 
     /// How an `acquire` of this request tries again.
     pub(crate) fn retry_policy(&self) -> RetryPolicy {
-        self.retry.unwrap_or(self.handle.config.retry)
+        self.options.retry.unwrap_or(self.handle.config.retry)
     }
 
     /// Whether the request makes sense.
@@ -105,7 +113,7 @@ impl LockRequest {
 
     /// The key, without the client's prefix.
     pub fn key(&self) -> &[u8] {
-        &self.key
+        &self.options.key
     }
 
     /// Tries once. `None` means that another client holds the lock.
@@ -117,7 +125,7 @@ impl LockRequest {
     /// # Cancel safety
     /// The lock may have been granted by some nodes; they are told to release it in the background.
     pub async fn try_acquire(mut self) -> Result<Option<Guard>, Error> {
-        self.retry = Some(RetryPolicy::tries(1));
+        self.options.retry = Some(RetryPolicy::tries(1));
         match self.acquire().await {
             Ok(guard) => Ok(Some(guard)),
             Err(error) if error.is_busy() => Ok(None),
@@ -134,13 +142,25 @@ impl LockRequest {
     /// # Cancel safety
     /// The lock may have been granted by some nodes; they are told to release it in the background.
     pub async fn acquire(self) -> Result<Guard, Error> {
-        let terms = self.terms()?;
-        let state = Arc::new(LockState::new(self.key, self.handle.now()));
+        let terms = Arc::new(self.terms()?);
+        let config = &self.handle.config;
+        let started = match config.observer {
+            Some(_) => self.handle.now(),
+            None => Time::ZERO,
+        };
+        let prefix_len = config.key_prefix.len();
+        let state = LockState::new(
+            Arc::clone(&terms),
+            prefix_len,
+            self.options.adopt.is_some(),
+            started,
+        );
+        let state = Arc::new(state);
         let (answer, answered) = oneshot::channel();
         self.handle.submit(Command::Acquire {
             state: Arc::clone(&state),
-            terms: terms.clone(),
-            adopt: self.adopt,
+            terms,
+            adopt: self.options.adopt,
             answer,
         })?;
         let mut pending = Pending {
@@ -152,7 +172,7 @@ impl LockRequest {
         pending.is_decided = true;
         let granted = granted??;
         drop(pending);
-        let guard = Guard::new(self.handle, state, granted, terms);
+        let guard = Guard::new(self.handle, state, granted);
         // The caller may have been woken late.
         match guard.is_valid() {
             true => Ok(guard),
@@ -168,22 +188,22 @@ impl LockRequest {
     /// Everything about the request that can be wrong is found here.
     fn terms(&self) -> Result<LockTerms, Error> {
         let config = &self.handle.config;
-        let ttl = limits::ttl(self.ttl, config.drift)?;
-        let retry = self.retry.unwrap_or(config.retry);
+        let ttl = limits::ttl(self.options.ttl, config.drift)?;
+        let retry = self.options.retry.unwrap_or(config.retry);
         retry.check()?;
-        if let Some(renew) = &self.renew {
+        if let Some(renew) = &self.options.renew {
             renew.check(ttl)?;
         }
-        if self.hold_at_least != Duration::ZERO {
-            limits::ttl(self.hold_at_least, config.drift)?;
+        if self.options.hold_at_least != Duration::ZERO {
+            limits::ttl(self.options.hold_at_least, config.drift)?;
         }
         Ok(LockTerms {
-            key: limits::key(&config.key_prefix, &self.key)?,
+            key: limits::key(&config.key_prefix, &self.options.key)?,
             ttl,
-            timeout: limits::node_timeout(self.node_timeout.or(config.node_timeout), ttl),
+            timeout: limits::node_timeout(self.options.node_timeout.or(config.node_timeout), ttl),
             retry,
-            renew: self.renew,
-            hold_at_least: self.hold_at_least,
+            renew: self.options.renew,
+            hold_at_least: self.options.hold_at_least,
         })
     }
 }
@@ -202,7 +222,6 @@ impl Drop for Pending<'_> {
             let _ = self.handle.submit_if_running(Command::Release {
                 state: Arc::clone(self.state),
                 token: None,
-                terms: None,
                 answer: None,
             });
         }

@@ -20,6 +20,8 @@ mod acquire;
 mod ballot;
 mod extend;
 mod release;
+#[cfg(test)]
+mod tests;
 
 pub use acquire::{AcquireRound, AcquireVerdict, Refusal};
 pub use ballot::{Answer, RoundId, Vote};

@@ -94,20 +94,18 @@ impl Guard {
     /// Releases the lock on every node. Returns once a majority of them is known not to hold it any
     /// more; the others are told in the background.
     pub fn release(self) -> Released {
-        let Self { inner, client } = self;
-        // Every call gave its share back before it returned, so this one is the last; were it not,
-        // the release would be a background one.
-        let released = Arc::into_inner(inner).map(|guard| client.wait(guard.release()));
-        released
-            .and_then(Result::ok)
-            .unwrap_or_else(|| client.nobody_told())
+        let guard = self.inner;
+        let released = self
+            .client
+            .wait(async move { guard.release_by_ref().await });
+        released.unwrap_or_else(|_| self.client.nobody_told())
     }
 
     /// Lets the lock live until its TTL ends, without renewal and without release; whoever has the
     /// token can [`adopt`](super::Redlock::adopt) or release it.
     pub fn leak(self) -> Token {
         let token = *self.inner.token();
-        // As in `release`, this share is the last one.
+        // Every call gave its share back before it returned, so this one is the last.
         if let Some(guard) = Arc::into_inner(self.inner) {
             guard.leak();
         }

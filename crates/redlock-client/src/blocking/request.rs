@@ -26,37 +26,43 @@ impl LockRequest {
         }
     }
 
-    /// How long the lock lives without renewal.
+    /// How long the nodes keep the lock when it is neither extended nor released. Default 10 s.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.map(|inner| inner.ttl(ttl))
     }
 
-    /// How long [`acquire`](Self::acquire) tries.
+    /// Let [`acquire`](Self::acquire) try until this much time has passed.
     pub fn wait_for(self, wait: Duration) -> Self {
         self.map(|inner| inner.wait_for(wait))
     }
 
-    /// How often and how long [`acquire`](Self::acquire) tries.
+    /// How [`acquire`](Self::acquire) tries again. Default: the client's.
     pub fn retry(self, policy: RetryPolicy) -> Self {
         self.map(|inner| inner.retry(policy))
     }
 
-    /// Extends the lock in the background while the guard lives, within the policy's bound.
+    /// Extend the lock automatically while the guard lives, within the policy's bound. Default: not
+    /// at all.
     pub fn renew(self, policy: RenewPolicy) -> Self {
         self.map(|inner| inner.renew(policy))
     }
 
-    /// Keeps the lock for at least this long, even when it is released sooner.
+    /// Keep the key this long from the acquisition on, even if it is released sooner.
     pub fn hold_at_least(self, time: Duration) -> Self {
         self.map(|inner| inner.hold_at_least(time))
     }
 
-    /// How long one node is waited for.
+    /// How long a node has for a reply. Default: the client's.
     pub fn node_timeout(self, timeout: Duration) -> Self {
         self.map(|inner| inner.node_timeout(timeout))
     }
 
-    /// Tries once; `None` when another holds the lock.
+    /// The key, without the client's prefix.
+    pub fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+
+    /// Tries once. `None` means that another client holds the lock.
     ///
     /// # Errors
     ///
@@ -67,7 +73,7 @@ impl LockRequest {
         Ok(guard.map(|guard| Guard::new(guard, client)))
     }
 
-    /// Tries until the lock is had or the retry policy ends.
+    /// Tries as often and as long as the retry policy says.
     ///
     /// # Errors
     ///
@@ -76,6 +82,10 @@ impl LockRequest {
         let Self { inner, client } = self;
         let guard = client.wait(inner.acquire())??;
         Ok(Guard::new(guard, client))
+    }
+
+    pub(super) fn into_inner(self) -> crate::LockRequest {
+        self.inner
     }
 
     fn map(self, change: impl FnOnce(crate::LockRequest) -> crate::LockRequest) -> Self {

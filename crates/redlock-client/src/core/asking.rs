@@ -135,6 +135,10 @@ impl<E: Entropy> Core<E> {
         let Some(link) = self.links.get_mut(node.index()) else {
             return;
         };
+        // The connection may have broken over what came with this.
+        if !link.is_ready() {
+            return link.ledger.push(*ticket);
+        }
         let (key, token) = (&ticket.key, ticket.token.as_ref());
         dialect::release(&mut link.out, link.dialect, ScriptForm::Text, key, token);
         link.asked(now, Unanswered::TicketText(ticket));
@@ -241,9 +245,11 @@ pub(in crate::core) fn note_unreachable(operation: &mut Operation, link: &mut Li
 
 impl Operation {
     /// Whether the answer to this question is still of interest.
-    fn wants(&self, ask: Ask) -> bool {
+    pub(in crate::core) fn wants(&self, ask: Ask) -> bool {
         match (&self.state, ask) {
-            (State::Acquiring { .. }, Ask::Acquire)
+            // A lock that a majority granted while this node was being connected is wanted here as well: one node
+            // that restarts must not cost it the majority.
+            (State::Acquiring { .. } | State::Held { .. }, Ask::Acquire)
             | (State::Adopting { .. }, Ask::Extend { .. })
             | (State::Looking { .. }, Ask::LookToken | Ask::LookRemaining | Ask::Ping)
             | (State::Releasing { .. }, Ask::Release | Ask::Shrink { .. }) => true,

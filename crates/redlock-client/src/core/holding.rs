@@ -26,12 +26,13 @@ impl<E: Entropy> Core<E> {
         let terms = &operation.terms;
         let renewal = terms
             .renew
-            .map(|policy| Renewal::new(policy, terms.ttl, operation.acquired));
+            .map(|policy| Box::new(Renewal::new(policy, terms.ttl, operation.acquired)));
         operation.state = State::Held {
             valid_until,
             lost_at: warning(now, valid_until),
             renewal,
             extension: None,
+            confirmed: None,
         };
         operation.causes = Vec::new();
         let token = operation.token;
@@ -69,6 +70,7 @@ impl<E: Entropy> Core<E> {
             lost_at,
             renewal,
             extension,
+            ..
         } = &mut operation.state
         else {
             return self.extension_refused(op, is_asked, ErrorKind::Expired);
@@ -89,7 +91,7 @@ impl<E: Entropy> Core<E> {
                 is_renewal: false,
             });
         }
-        *extension = Some(Extension { round, is_asked });
+        *extension = Some(Box::new(Extension { round, is_asked }));
         self.ask_all(now, op, Ask::Extend { ttl });
         self.judge_held(now, op);
     }
@@ -137,7 +139,7 @@ impl<E: Entropy> Core<E> {
             };
         }
         let renewal = renewal.as_ref();
-        let next = renewal.map_or(Time::NEVER, Renewal::next);
+        let next = renewal.map_or(Time::NEVER, |renewal| renewal.next());
         if now >= next {
             let ttl = renewal.map_or(Duration::ZERO, |renewal| renewal.ttl(now));
             return self.start_extension(now, op, ttl, false);
@@ -155,13 +157,15 @@ impl<E: Entropy> Core<E> {
             lost_at,
             renewal,
             extension,
+            confirmed,
         } = &mut operation.state
         else {
             return;
         };
-        let Some(Extension { round, is_asked }) = extension.take() else {
+        let Some(decided) = extension.take() else {
             return;
         };
+        let Extension { round, is_asked } = *decided;
         let result = match verdict {
             ExtendVerdict::Extended { valid_until } => Ok(valid_until),
             ExtendVerdict::NotHeld => Err(ErrorKind::Lost),
@@ -176,6 +180,7 @@ impl<E: Entropy> Core<E> {
         if let Ok(until) = result {
             debug_assert!(now < until, "an extension without validity is none");
             (*valid_until, *lost_at) = (until, warning(now, until));
+            *confirmed = Some((round.id(), round.ttl()));
             self.heal(now, op, round.not_held(), round.ttl());
         }
         self.notices.push_back(match (is_asked, result) {

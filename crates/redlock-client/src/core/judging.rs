@@ -1,9 +1,10 @@
 //! Drawing conclusions from votes: attempts won and lost, extensions, releases.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
-use crate::core::operation::{Ask, Hints, LockTerms, OpId, State, Trying};
+use crate::core::operation::{Ask, Hints, OpId, State, Trying};
 use crate::core::{Core, Notice};
 use crate::entropy::Entropy;
 use crate::error::ErrorKind;
@@ -162,7 +163,7 @@ impl<E: Entropy> Core<E> {
             trying,
             at,
             why,
-            hints: Hints::new(missing, jitter),
+            hints: Box::new(Hints::new(missing, jitter)),
         };
         self.set_alarm(op, at);
         if why == Refusal::Busy {
@@ -190,7 +191,7 @@ impl<E: Entropy> Core<E> {
         let Some(operation) = self.operations.get(op) else {
             return;
         };
-        let terms = LockTerms::looking(operation.terms.key.clone(), operation.terms.timeout);
+        let terms = Arc::clone(&operation.terms);
         let (token, may_hold) = (operation.token, operation.may_hold);
         let until = operation.may_hold_until;
         let release = self.begin(terms, token, State::Over);
@@ -211,6 +212,10 @@ impl<E: Entropy> Core<E> {
         }
         let was_held = matches!(operation.state, State::Held { .. });
         let keep = (operation.acquired + operation.terms.hold_at_least).since(now);
+        // Nodes count whole milliseconds.
+        let keep = Duration::from_millis(
+            u64::try_from(keep.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX),
+        );
         let ask = match was_held && keep > Duration::ZERO {
             true => Ask::Shrink { ttl: keep },
             false => Ask::Release,
@@ -218,6 +223,7 @@ impl<E: Entropy> Core<E> {
         let round = operation.next_round();
         operation.state = State::Releasing {
             round: ReleaseRound::new(round, quorum, now, operation.terms.timeout),
+            is_kept: ask != Ask::Release,
             is_told,
             awaited: NodeSet::default(),
         };
@@ -236,6 +242,7 @@ impl<E: Entropy> Core<E> {
         };
         let State::Releasing {
             round,
+            is_kept,
             is_told,
             awaited,
         } = &mut operation.state
@@ -246,6 +253,7 @@ impl<E: Entropy> Core<E> {
             ReleaseVerdict::Pending { until } => until,
             ReleaseVerdict::Decided if !std::mem::replace(is_told, true) => {
                 let (confirmed, not_held) = (round.confirmed(), round.not_held());
+                let is_kept = *is_kept;
                 let pending = awaited.without(confirmed).without(not_held);
                 let causes = std::mem::take(&mut operation.causes);
                 self.notices.push_back(Notice::Released {
@@ -253,6 +261,7 @@ impl<E: Entropy> Core<E> {
                     confirmed,
                     not_held,
                     pending,
+                    is_kept,
                     causes,
                 });
                 Time::NEVER

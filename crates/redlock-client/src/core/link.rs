@@ -54,8 +54,12 @@ pub(crate) struct Link {
     greeting: Greeting,
     input: Vec<u8>,
     decoder: ReplyDecoder,
+    /// Whether the decoder has seen the beginning of a reply: then only it can tell where that ends.
+    is_midway: bool,
     /// Connections in a row that came to nothing.
     failures: u32,
+    /// Why the last one was over.
+    last_cause: Option<Cause>,
 }
 
 /// Where a connection is in its life.
@@ -124,7 +128,9 @@ impl Link {
             greeting: Greeting::default(),
             input: Vec::new(),
             decoder: ReplyDecoder::new(REPLY_LIMITS),
+            is_midway: false,
             failures: 0,
+            last_cause: None,
         }
     }
 
@@ -147,7 +153,9 @@ impl Link {
             Phase::Down { cause, .. } => cause.clone(),
             Phase::Suspect { .. } => Cause::Unresponsive,
             Phase::Idle | Phase::Ready => Cause::Disconnected,
-            Phase::Connecting { .. } | Phase::Greeting { .. } => Cause::TimedOut,
+            Phase::Connecting { .. } | Phase::Greeting { .. } => {
+                self.last_cause.clone().unwrap_or(Cause::TimedOut)
+            }
         }
     }
 
@@ -186,6 +194,13 @@ impl Link {
     /// Takes bytes from the node and appends what they say to `heard`. Stops at the first thing that breaks the
     /// connection.
     pub(crate) fn receive(&mut self, now: Time, bytes: &[u8], heard: &mut Vec<Incoming>) {
+        // What is left of a connection that is over says nothing.
+        if !matches!(
+            self.phase,
+            Phase::Greeting { .. } | Phase::Ready | Phase::Suspect { .. }
+        ) {
+            return;
+        }
         if self.input.is_empty() {
             let consumed = self.read(now, bytes, heard);
             self.input
@@ -206,17 +221,23 @@ impl Link {
             if rest.is_empty() {
                 return consumed;
             }
-            let (heard, len) = match Heard::short(rest) {
-                Some(short) => short,
-                None => match self.decoder.decode(rest) {
-                    Ok(Some((reply, len))) => (Heard::of(reply), len),
-                    Ok(None) => return consumed,
-                    Err(error) => {
-                        let what = shorten(&format!("no Redis protocol ({:?})", error.kind()));
-                        all.push(Incoming::Broken(Cause::Nonsense(what)));
-                        return input.len();
-                    }
-                },
+            let short = Heard::short(rest).filter(|_| !self.is_midway);
+            let decoded = match short {
+                Some(short) => Ok(Some(short)),
+                None => self
+                    .decoder
+                    .decode(rest)
+                    .map(|decoded| decoded.map(|(reply, len)| (Heard::of(reply), len))),
+            };
+            self.is_midway = matches!(decoded, Ok(None));
+            let (heard, len) = match decoded {
+                Ok(Some(decoded)) => decoded,
+                Ok(None) => return consumed,
+                Err(error) => {
+                    let what = shorten(&format!("no Redis protocol ({:?})", error.kind()));
+                    all.push(Incoming::Broken(Cause::Nonsense(what)));
+                    return input.len();
+                }
             };
             consumed += len;
             if matches!(&heard, Heard::Other(locknode_resp::Reply::Push(_))) {
@@ -280,6 +301,7 @@ impl Link {
             true => Duration::ZERO,
             false => backoff(self.failures, random),
         };
+        self.last_cause = Some(cause.clone());
         self.phase = Phase::Down {
             retry_at: now + wait,
             cause,
@@ -287,6 +309,7 @@ impl Link {
         self.out.clear();
         self.input.clear();
         self.decoder = ReplyDecoder::new(REPLY_LIMITS);
+        self.is_midway = false;
         std::mem::take(&mut self.unanswered)
     }
 
@@ -375,6 +398,32 @@ const REPLY_LIMITS: ReplyLimits = ReplyLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replies_are_the_same_however_their_bytes_are_cut() {
+        let text = b"+OK\r\n$0\r\n\r\n_\r\n:1\r\n$-1\r\n:12\r\n-NOSCRIPT x\r\n";
+        for cut in 1..text.len() {
+            let mut link = Link::new(NodeId::new(0).unwrap());
+            link.ready(Time::ZERO);
+            let ticket = Box::new(Ticket {
+                key: Box::default(),
+                token: crate::token::Token::new("t").unwrap(),
+                until: Time::NEVER,
+            });
+            for _ in 0..7 {
+                link.asked(Time::ZERO, Unanswered::Ticket(ticket.clone()));
+            }
+            let mut heard = Vec::new();
+            for piece in text.chunks(cut) {
+                link.receive(Time::ZERO, piece, &mut heard);
+            }
+            assert!(link.unanswered.is_empty(), "cut every {cut} bytes");
+            assert!(
+                matches!(heard[..], [Incoming::TicketNeedsText(_)]),
+                "{heard:?}, cut every {cut} bytes"
+            );
+        }
+    }
 
     #[test]
     fn reconnection_backs_off_to_a_bound() {

@@ -138,9 +138,17 @@ impl Operation {
         match &mut self.state {
             State::Acquiring { round, .. } => round.on_disconnected(node, incarnation),
             State::Adopting { round } => round.on_disconnected(node, incarnation),
-            State::Held { extension, .. } => extension
-                .as_mut()
-                .is_some_and(|extension| extension.round.on_disconnected(node, incarnation)),
+            State::Held { extension, .. } => {
+                let Some(extension) = extension else {
+                    return false;
+                };
+                let is_cut = extension.round.on_disconnected(node, incarnation);
+                if is_cut {
+                    self.doubtful.insert(node);
+                    self.doubtful_ttl = self.doubtful_ttl.min(extension.round.ttl());
+                }
+                is_cut
+            }
             State::Releasing { round, .. } => round.on_disconnected(node, incarnation),
             State::Waiting { .. } | State::Looking { .. } | State::Over => false,
         }

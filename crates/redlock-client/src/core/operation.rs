@@ -1,5 +1,6 @@
 //! One lock from the first attempt to the last reply of its release.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
@@ -95,7 +96,7 @@ pub struct Look {
 /// One operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    pub(crate) terms: LockTerms,
+    pub(crate) terms: Arc<LockTerms>,
     pub(crate) token: Token,
     pub(crate) state: State,
     pub(crate) round: RoundId,
@@ -107,6 +108,10 @@ pub(crate) struct Operation {
     pub(crate) acquired: Time,
     /// What went wrong on which node in the present round.
     pub(crate) causes: Vec<(NodeId, Cause)>,
+    /// Nodes whose connection broke over an extension, and the shortest TTL of such a one. It may still reach them,
+    /// after a later and longer one, and cut that short.
+    pub(crate) doubtful: NodeSet,
+    pub(crate) doubtful_ttl: Duration,
     /// When the operation wants to be looked at.
     pub(crate) alarm: Time,
 }
@@ -123,7 +128,7 @@ pub(crate) enum State {
         trying: Trying,
         at: Time,
         why: Refusal,
-        hints: Hints,
+        hints: Box<Hints>,
     },
     /// Taking over a lock whose token came from elsewhere.
     Adopting {
@@ -133,13 +138,17 @@ pub(crate) enum State {
         valid_until: Time,
         /// When the holder is warned.
         lost_at: Time,
-        renewal: Option<Renewal>,
-        extension: Option<Extension>,
+        renewal: Option<Box<Renewal>>,
+        extension: Option<Box<Extension>>,
+        /// The last extension that a majority confirmed, and its TTL.
+        confirmed: Option<(RoundId, Duration)>,
     },
     /// No longer held, not released yet.
     Over,
     Releasing {
         round: ReleaseRound,
+        /// The key stays until its least time is over.
+        is_kept: bool,
         /// Nobody waits for the outcome any more.
         is_told: bool,
         /// The nodes whose reply is still to come.

@@ -1,1 +1,10 @@
+//! The core against honest nodes: scenes that are told step by step, and worlds in which anything may happen.
 
+mod caller;
+mod claims;
+mod random;
+mod scenes;
+mod seeds;
+mod server;
+mod stage;
+mod world;

@@ -7,11 +7,11 @@ use locknode_resp::Reply;
 use crate::cause::Cause;
 use crate::core::Core;
 use crate::core::answers::Heard;
-use crate::core::dialect::ScriptForm;
+use crate::core::dialect::{Dialect, ScriptForm};
 use crate::core::link::{Incoming, Question};
 use crate::core::operation::{Ask, Look, Operation, State};
 use crate::entropy::Entropy;
-use crate::quorum::NodeId;
+use crate::quorum::{NodeId, NodeSet};
 use crate::round::{Answer, Vote};
 use crate::time::Time;
 
@@ -28,12 +28,25 @@ impl<E: Entropy> Core<E> {
 
     fn answer(&mut self, now: Time, node: NodeId, question: Question, heard: &Heard) {
         if heard.is_noscript() && question.form == ScriptForm::Sha {
-            let form = ScriptForm::Text;
-            return self.ask_again(now, node, Question { form, ..question });
+            // Not if the operation wants something else by now: an extension from before would undo a later one.
+            let is_wanted = self.operations.get(question.op).is_some_and(|operation| {
+                operation.round == question.round && operation.wants(question.ask)
+            });
+            if is_wanted {
+                let form = ScriptForm::Text;
+                self.ask_again(now, node, Question { form, ..question });
+            }
+            return;
         }
-        let Some(incarnation) = self.links.get(node.index()).map(|link| link.incarnation) else {
+        let Some(link) = self.links.get(node.index()) else {
             return;
         };
+        // Before it counts for anything: when order is in doubt, no reply of this connection is an answer.
+        if is_nonsense(question.ask, link.dialect, heard) {
+            let cause = heard.cause(question.ask.name());
+            return self.break_link(now, node, cause);
+        }
+        let incarnation = link.incarnation;
         let Some(operation) = self.operations.get_mut(question.op) else {
             return;
         };
@@ -42,6 +55,7 @@ impl<E: Entropy> Core<E> {
             node,
             incarnation,
         };
+        let late = operation.heals_late(question, heard);
         let counts = match question.ask {
             Ask::Acquire => operation.acquire_answered(vote, heard),
             Ask::Extend { .. } => operation.extend_answered(vote, heard),
@@ -56,24 +70,25 @@ impl<E: Entropy> Core<E> {
         if counts && self.changed.last() != Some(&question.op) {
             self.changed.push(question.op);
         }
-        if is_nonsense(question.ask, heard) {
-            let cause = heard.cause(question.ask.name());
-            self.break_link(now, node, cause);
+        if let Some(ttl) = late {
+            let mut nodes = NodeSet::default();
+            nodes.insert(node);
+            self.heal(now, question.op, nodes, ttl);
         }
     }
 }
 
 /// Whether a reply is none that this question can have.
-fn is_nonsense(ask: Ask, heard: &Heard) -> bool {
-    let is_possible = match ask {
-        Ask::Acquire | Ask::Heal { .. } => matches!(heard, Heard::Ok | Heard::Null),
-        Ask::Extend { .. } | Ask::Shrink { .. } => {
-            matches!(heard, Heard::Ok | Heard::Null | Heard::Integer(0 | 1))
+fn is_nonsense(ask: Ask, dialect: Dialect, heard: &Heard) -> bool {
+    let is_possible = match (ask, dialect) {
+        (Ask::Acquire | Ask::Heal { .. }, _) => matches!(heard, Heard::Ok | Heard::Null),
+        (Ask::Extend { .. } | Ask::Shrink { .. }, Dialect::Script) | (Ask::Release, _) => {
+            matches!(heard, Heard::Integer(0 | 1))
         }
-        Ask::Release => matches!(heard, Heard::Integer(0 | 1)),
-        Ask::Remaining | Ask::LookRemaining => matches!(heard, Heard::Integer(_)),
-        Ask::LookToken => matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_))),
-        Ask::Ping => matches!(heard, Heard::Other(Reply::Simple(_) | Reply::Bulk(_))),
+        (Ask::Extend { .. } | Ask::Shrink { .. }, _) => matches!(heard, Heard::Ok | Heard::Null),
+        (Ask::Remaining | Ask::LookRemaining, _) => matches!(heard, Heard::Integer(_)),
+        (Ask::LookToken, _) => matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_))),
+        (Ask::Ping, _) => matches!(heard, Heard::Other(Reply::Simple(_) | Reply::Bulk(_))),
     };
     !is_possible && !matches!(heard, Heard::Other(Reply::Error(_)))
 }
@@ -133,15 +148,37 @@ impl Operation {
             } => &mut extension.round,
             _ => return false,
         };
+        // A shorter extension may still be on its way to this node and cut this one: no vote.
+        let is_doubtful = self.doubtful.contains(vote.node) && self.doubtful_ttl < round.ttl();
+        let answer = match answer {
+            Answer::Yes if is_doubtful => Answer::Failed,
+            answer => answer,
+        };
         if !round.on_vote(vote, answer) {
             return false;
         }
         match answer {
             Answer::Yes => {}
             Answer::No => self.blame(vote.node, Cause::NotHeld),
+            Answer::Failed if is_doubtful => self.blame(vote.node, Cause::Disconnected),
             Answer::Failed => self.blame(vote.node, heard.cause("an extension")),
         }
         true
+    }
+
+    /// The TTL with which to set the key again on a node that says it lost it, when the round is decided and a
+    /// majority has confirmed the lock.
+    fn heals_late(&self, question: Question, heard: &Heard) -> Option<Duration> {
+        let State::Held {
+            confirmed: Some((round, ttl)),
+            ..
+        } = &self.state
+        else {
+            return None;
+        };
+        let is_missing = matches!(question.ask, Ask::Extend { .. })
+            && matches!(heard, Heard::Null | Heard::Integer(0));
+        (is_missing && question.round == *round).then_some(*ttl)
     }
 
     fn release_answered(&mut self, vote: Vote, heard: &Heard) -> bool {

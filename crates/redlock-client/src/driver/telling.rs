@@ -54,7 +54,7 @@ impl Driver {
                     state.set_valid_until(valid_until);
                     if is_renewal {
                         let validity = valid_until.since(self.config.clock.now());
-                        let key = &state.key;
+                        let key = state.key();
                         self.config.observe(&Event::Renewed { key, validity });
                     }
                 }
@@ -64,7 +64,7 @@ impl Driver {
                     let error = self.error(ErrorKind::NoQuorum, causes);
                     self.observe_failures(&error);
                     self.config.observe(&Event::RenewFailed {
-                        key: &state.key,
+                        key: state.key(),
                         error: &error,
                     });
                 }
@@ -74,7 +74,7 @@ impl Driver {
                 if let Some(state) = self.state(op) {
                     let error = self.error(kind, causes);
                     self.config.observe(&Event::Lost {
-                        key: &state.key,
+                        key: state.key(),
                         error: &error,
                     });
                     state.lose(error);
@@ -85,10 +85,12 @@ impl Driver {
                 confirmed,
                 not_held,
                 pending,
+                is_kept,
                 causes,
             } => {
                 let quorum = self.config.quorum;
-                let released = Released::new(quorum, confirmed, not_held, pending, &causes);
+                let mut released = Released::new(quorum, confirmed, not_held, pending, &causes);
+                released.set_kept(is_kept);
                 match self.waiters.remove(op) {
                     Some(Waiter::Lock {
                         release: Some(answer),
@@ -116,18 +118,18 @@ impl Driver {
         state.set_valid_until(valid_until);
         let tries = granted.tries;
         let is_taken = acquire.is_some_and(|answer| answer.send(Ok(granted)).is_ok());
-        let now = self.config.clock.now();
-        if is_taken {
+        if !is_taken {
+            // The caller is gone: nobody holds this lock.
+            self.forgo(self.config.clock.now(), op, &state);
+            self.waiters.remove(op);
+        } else if self.config.observer.is_some() {
+            let now = self.config.clock.now();
             self.config.observe(&Event::Acquired {
-                key: &state.key,
+                key: state.key(),
                 took: now.since(state.started),
                 validity: valid_until.since(now),
                 tries,
             });
-        } else {
-            // The caller is gone: nobody holds this lock.
-            self.core.drop_interest(now, op);
-            self.waiters.remove(op);
         }
     }
 
@@ -141,7 +143,7 @@ impl Driver {
         {
             self.observe_failures(&error);
             self.config.observe(&Event::AcquireFailed {
-                key: &state.key,
+                key: state.key(),
                 took: self.config.clock.now().since(state.started),
                 error: &error,
             });

@@ -53,7 +53,9 @@ impl RenewPolicy {
 
     pub(crate) fn check(&self, ttl: Duration) -> Result<(), Error> {
         match self.every {
-            Some(Duration::ZERO) => Err(Error::config("a renewal period of zero never ends")),
+            Some(period) if period < PERIOD_MIN => Err(Error::config(format!(
+                "a renewal every {period:?} is all that the nodes would do: at least every {PERIOD_MIN:?}"
+            ))),
             Some(period) if period > ttl / 2 => Err(Error::config(format!(
                 "a renewal every {period:?} comes too late for a TTL of {ttl:?}: at most half of it"
             ))),
@@ -97,10 +99,14 @@ impl Renewal {
         self.next
     }
 
-    /// The TTL to ask for at `now`.
+    /// The TTL to ask for at `now`, in whole milliseconds.
     pub(crate) fn ttl(&self, now: Time) -> Duration {
         match self.policy.hold_max {
-            Some(hold_max) => self.ttl.min((self.acquired + hold_max).since(now)),
+            Some(hold_max) => {
+                let left = (self.acquired + hold_max).since(now);
+                let part = left.subsec_nanos() % 1_000_000;
+                self.ttl.min(left - Duration::from_nanos(part.into()))
+            }
             None => self.ttl,
         }
     }
@@ -120,7 +126,7 @@ impl Renewal {
 
     /// An extension failed at `now` while the lock is still valid: try again soon.
     pub(crate) fn failed(&mut self, now: Time) {
-        self.next = self.after(now, self.period() / 4);
+        self.next = self.after(now, (self.period() / 4).max(PERIOD_MIN));
     }
 
     fn after(&self, moment: Time, wait: Duration) -> Time {
@@ -129,7 +135,7 @@ impl Renewal {
         }
         // Nothing is left to gain once the TTL reaches the bound.
         match self.policy.hold_max {
-            Some(hold_max) if self.reach >= self.acquired + hold_max => Time::NEVER,
+            Some(hold_max) if self.reach + PERIOD_MIN >= self.acquired + hold_max => Time::NEVER,
             _ => moment + wait,
         }
     }
@@ -138,6 +144,9 @@ impl Renewal {
         self.policy.every.unwrap_or(self.ttl / 3)
     }
 }
+
+/// What the nodes count in.
+const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
@@ -184,6 +193,29 @@ mod tests {
         assert!(last.len() < 100, "it ends");
         let (moment, ttl) = *last.last().unwrap();
         assert!(moment + ttl <= 10_000, "never beyond the bound");
+    }
+
+    #[test]
+    fn periods_that_make_no_sense_are_refused() {
+        let ttl = ms(300);
+        for (period, is_ok) in [
+            (0, false),
+            (999, false),
+            (1_000, true),
+            (150_000, true),
+            (150_001, false),
+        ] {
+            let policy = RenewPolicy::times(1).every(Duration::from_micros(period));
+            assert_eq!(policy.check(ttl).is_ok(), is_ok, "{period} us");
+        }
+        assert!(RenewPolicy::until(ms(0)).check(ttl).is_err());
+    }
+
+    #[test]
+    fn a_renewal_asks_for_whole_milliseconds() {
+        let renewal = Renewal::new(RenewPolicy::until(ms(400)), ms(300), Time::ZERO);
+        assert_eq!(renewal.ttl(Time::from_nanos(100_000_001)), ms(299));
+        assert_eq!(renewal.ttl(Time::from_nanos(100_000_000)), ms(300));
     }
 
     #[test]

@@ -81,16 +81,22 @@ impl RetryPolicy {
         Some(self)
     }
 
-    /// When to begin the next attempt, or `None` to give up. `tries` attempts failed so far, the last one at
+    /// When to begin the next attempt, later than `now`, or `None` to give up. `tries` attempts failed so far, the last one at
     /// `now`; `deadline` is [`Self::deadline`] of the beginning.
     pub(crate) fn next(&self, tries: u32, now: Time, deadline: Time, random: u64) -> Option<Time> {
         if tries >= self.tries || now >= deadline {
             return None;
         }
         let at = now + self.pause(tries, random);
-        // The last attempt is made when the time ends, not given up for a pause that reaches beyond.
-        let last = deadline.minus(LAST_TRY).max(now);
-        Some(at.min(last))
+        // When the pause reaches beyond the end, one more attempt is made shortly before it, and none after that.
+        let last = deadline.minus(LAST_TRY);
+        if at <= last {
+            Some(at)
+        } else if now < last {
+            Some(last)
+        } else {
+            (at < deadline).then_some(at)
+        }
     }
 
     /// The random wait after `tries` attempts: uniform between the minimum and the doubled maximum.
@@ -147,7 +153,9 @@ mod tests {
             (RetryPolicy::tries(2), 2, 0, None),
             (RetryPolicy::wait_for(ms(1000)), 500, 900, Some(at(910))),
             (RetryPolicy::wait_for(ms(1000)), 500, 975, Some(at(980))),
-            (RetryPolicy::wait_for(ms(1000)), 500, 985, Some(at(985))),
+            (RetryPolicy::wait_for(ms(1000)), 500, 980, Some(at(990))),
+            (RetryPolicy::wait_for(ms(1000)), 500, 985, Some(at(995))),
+            (RetryPolicy::wait_for(ms(1000)), 500, 990, None),
             (RetryPolicy::wait_for(ms(1000)), 500, 1000, None),
         ];
         for (policy, tries, now, expected) in rows {

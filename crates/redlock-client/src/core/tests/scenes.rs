@@ -1,0 +1,358 @@
+//! Scenes that chance seldom plays.
+
+use std::time::Duration;
+
+use crate::core::tests::stage::{KEY, Stage, id, ms, terms};
+use crate::core::{Dialect, Notice};
+use crate::error::ErrorKind;
+use crate::policy::{RenewPolicy, RetryPolicy};
+use crate::token::Token;
+
+#[test]
+fn the_last_tries_before_the_wait_ends_are_few_even_when_every_node_is_down() {
+    for wait in [1, 10, 20, 21, 100, 1_000] {
+        let mut stage = Stage::new(3, Dialect::DelEx);
+        (0..3).for_each(|node| stage.take_down(node));
+        let mut terms = terms(ms(10_000));
+        terms.retry = RetryPolicy::wait_for(ms(wait)).backoff(ms(1), ms(50));
+        stage.acquire(terms);
+        stage.pass(ms(wait));
+        assert!(stage.told("NotAcquired"), "a wait of {wait} ms");
+        assert_eq!(stage.core.operations(), 0);
+    }
+}
+
+#[test]
+fn a_renewal_that_fails_at_once_is_not_tried_again_at_once() {
+    for period in [1, 3, 1_000] {
+        let mut stage = Stage::new(3, Dialect::DelEx);
+        let mut terms = terms(ms(50));
+        terms.renew = Some(RenewPolicy::times(1_000).every(Duration::from_nanos(period)));
+        stage.acquire(terms);
+        stage.exchange();
+        (0..3).for_each(|node| stage.take_down(node));
+        stage.pass(ms(60));
+        let failed = |notice: &&Notice| matches!(notice, Notice::RenewalFailed { .. });
+        let failed = stage.notices.iter().filter(failed).count();
+        assert!(failed <= 51, "{failed} renewals within 50 ms");
+        assert!(stage.told("Lost"));
+    }
+}
+
+#[test]
+fn an_extension_that_is_outdated_is_not_sent_again_as_text() {
+    let mut stage = Stage::new(1, Dialect::Script);
+    let op = stage.lock(terms(ms(10_000)));
+    let (now, short, long) = (stage.now, ms(1_000), ms(10_000));
+    stage.core.extend(now, op, short);
+    let first = stage.sent(0);
+    let replies = stage.serve(0, first);
+    assert!(replies.starts_with(b"-NOSCRIPT"));
+    // Meanwhile another client teaches the node the script.
+    stage.core.extend(now, op, long);
+    let second = stage.sent(0);
+    let text =
+        b"*6\r\n$4\r\nEVAL\r\n$9\r\n\"pexpire\"\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nt\r\n$1\r\n9\r\n";
+    stage.serve(0, text.to_vec());
+    let more = stage.serve(0, second);
+    stage.hear(0, &replies);
+    stage.hear(0, &more);
+    stage.answer(0);
+    assert!(stage.told("Extended"));
+    let held = stage.servers[0].held(now.as_nanos(), KEY).unwrap();
+    assert_eq!(held.deadline, (now + long).as_nanos(), "not cut short");
+}
+
+#[test]
+fn a_ticket_that_a_broken_connection_wants_in_full_waits_for_the_next() {
+    let mut stage = Stage::new(1, Dialect::Script);
+    // A release that the node misses.
+    let op = stage.lock(terms(ms(10_000)));
+    stage.take_down(0);
+    stage.core.drop_interest(stage.now, op);
+    stage.pass(ms(200));
+    stage.reconnect(0);
+    let greeting = stage.sent(0);
+    let replies = stage.serve(0, greeting);
+    stage.hear(0, &replies);
+    // The node answers the ticket after something that makes no sense.
+    stage.acquire(terms(ms(10_000)));
+    let sent = stage.sent(0);
+    let mut replies = b"-NOSCRIPT\r\n:7\r\n-NOSCRIPT\r\n".to_vec();
+    replies.extend_from_slice(&[]);
+    assert!(sent.starts_with(b"*5\r\n$7\r\nEVALSHA"));
+    stage.hear(0, &replies);
+    stage.pass(ms(4_000));
+    stage.reconnect(0);
+    let greeting = stage.sent(0);
+    assert!(
+        greeting.starts_with(b"*4\r\n$6\r\nCLIENT"),
+        "first the greeting"
+    );
+    let replies = stage.serve(0, greeting);
+    stage.hear(0, &replies);
+    stage.exchange();
+    assert_eq!(stage.holders(), 0, "then the release");
+}
+
+#[test]
+fn bytes_that_come_after_the_end_of_a_connection_belong_to_nobody() {
+    for stale in ["$5\r\nab", "+OK\r\n", ":1", "*3\r\n", "garbage\r\n"] {
+        let mut stage = Stage::new(1, Dialect::DelEx);
+        stage.take_down(0);
+        stage.hear(0, stale.as_bytes());
+        stage.pass(ms(200));
+        stage.hear(0, stale.as_bytes());
+        stage.reconnect(0);
+        stage.lock_after_greeting();
+    }
+}
+
+impl Stage {
+    fn lock_after_greeting(&mut self) {
+        self.exchange();
+        assert!(self.told("NodeUp"), "{:?}", self.notices);
+        self.lock(terms(ms(10_000)));
+    }
+}
+
+#[test]
+fn a_node_that_was_down_when_a_lock_was_taken_over_is_told_of_the_release() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    stage.acquire(terms(ms(60_000)));
+    stage.exchange();
+    let Some((op, token)) = stage.notices.iter().find_map(|notice| match notice {
+        Notice::Acquired { op, token, .. } => Some((*op, *token)),
+        _ => None,
+    }) else {
+        panic!("not acquired: {:?}", stage.notices);
+    };
+    stage.core.leak(op);
+    stage.take_down(2);
+    let op = stage.core.adopt(stage.now, terms(ms(60_000)), token);
+    stage.exchange();
+    stage.core.release(stage.now, op);
+    stage.exchange();
+    assert_eq!(stage.holders(), 1, "the one that is down");
+    stage.pass(ms(200));
+    stage.reconnect(2);
+    stage.exchange();
+    assert_eq!(stage.holders(), 0);
+}
+
+#[test]
+fn a_renewal_asks_for_what_it_counts_on() {
+    let mut stage = Stage::new(1, Dialect::DelEx);
+    let mut terms = terms(ms(90));
+    terms.renew = Some(RenewPolicy::until(Duration::from_micros(110_999)));
+    stage.lock(terms);
+    stage.pass(ms(30));
+    stage.exchange();
+    let until = stage.notices.iter().find_map(|notice| match notice {
+        Notice::Validity { valid_until, .. } => Some(valid_until.as_nanos()),
+        _ => None,
+    });
+    let held = stage.servers[0].held(stage.now.as_nanos(), KEY).unwrap();
+    assert!(until.unwrap() <= held.deadline, "{until:?} {held:?}");
+}
+
+#[test]
+fn a_lock_that_a_majority_does_not_hold_is_lost_at_the_next_look_and_not_made_anew() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.lock(terms(ms(10_000)));
+    let now = stage.now.as_nanos();
+    for server in &mut stage.servers[..2] {
+        server.restart(None);
+        server.quarantined_until = 0;
+    }
+    stage.core.extend(stage.now, op, ms(10_000));
+    stage.exchange();
+    assert!(stage.told("Lost") && !stage.told("Acquired"));
+    let lost = stage.notices.iter().any(|notice| {
+        matches!(
+            notice,
+            Notice::Extended {
+                result: Err(ErrorKind::Lost),
+                ..
+            }
+        )
+    });
+    assert!(lost, "{:?}", stage.notices);
+    assert!(stage.servers[0].held(now, KEY).is_none());
+}
+
+#[test]
+fn a_minority_that_lost_the_key_gets_it_again_and_an_extension_counts_without_it() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.lock(terms(ms(10_000)));
+    stage.servers[0].restart(None);
+    stage.core.extend(stage.now, op, ms(10_000));
+    stage.exchange();
+    assert!(stage.told("Extended") && !stage.told("Lost"));
+    assert_eq!(stage.holders(), 3);
+}
+
+#[test]
+fn one_server_under_two_addresses_has_one_vote() {
+    let mut stage = Stage::unconnected(3, Dialect::DelEx);
+    for (server, run_id) in stage.servers.iter_mut().zip(["a", "a", "b"]) {
+        server.run_id = Some(run_id.into());
+    }
+    stage.core.look(stage.now, None, ms(100));
+    for node in 0..3 {
+        stage.reconnect(node);
+    }
+    stage.exchange();
+    assert!(format!("{:?}", stage.notices).contains("NodeDown(NodeId(1), Duplicate(0))"));
+    // With the third away, the two addresses are no majority.
+    stage.take_down(2);
+    stage.acquire(terms(ms(10_000)));
+    stage.exchange();
+    stage.pass(ms(100));
+    assert!(stage.told("NotAcquired") && !stage.told("Acquired"));
+}
+
+#[test]
+fn a_silent_node_costs_no_memory() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    for _ in 0..300 {
+        let op = stage.acquire(terms(ms(10_000)));
+        for node in 0..2 {
+            stage.answer(node);
+        }
+        stage.core.drop_interest(stage.now, op);
+        stage.answer(0);
+        stage.answer(1);
+        stage.pass(ms(10));
+    }
+    let link = &stage.core.links[2];
+    assert!(
+        link.unanswered.len() <= 120,
+        "{} unanswered",
+        link.unanswered.len()
+    );
+    assert!(link.out.len() < 20_000, "{} bytes to write", link.out.len());
+    stage.pass(ms(2_000));
+    assert_eq!(stage.core.operations(), 0);
+}
+
+#[test]
+fn a_node_that_timed_out_is_not_asked_until_it_is_heard_again() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    // Its connection is silent for the whole of an acquire that cannot do without it.
+    stage.take_down(1);
+    stage.acquire(terms(ms(10_000)));
+    stage.answer(0);
+    stage.pass(ms(100));
+    stage.answer(0);
+    let before = stage.sent(2);
+    stage.notices.clear();
+    stage.acquire(terms(ms(10_000)));
+    assert!(stage.sent(2).is_empty(), "not asked");
+    assert!(stage.told("NotAcquired"), "and not waited for");
+    // It is heard again: it is told what it missed, and asked.
+    let replies = stage.serve(2, before);
+    stage.hear(2, &replies);
+    stage.answer(0);
+    stage.answer(2);
+    assert_eq!(stage.holders(), 0);
+    stage.notices.clear();
+    stage.acquire(terms(ms(10_000)));
+    stage.exchange();
+    assert!(stage.told("Acquired"));
+}
+
+#[test]
+fn a_release_ends_with_the_last_reply_and_its_memory_with_it() {
+    let mut stage = Stage::new(3, Dialect::DelIfEq);
+    let op = stage.lock(terms(ms(10_000)));
+    stage.core.release(stage.now, op);
+    stage.answer(0);
+    assert!(!stage.told("Released"), "one of three is no majority");
+    stage.answer(1);
+    assert!(stage.told("Released"));
+    assert_eq!(stage.core.operations(), 1, "one reply is to come");
+    stage.answer(2);
+    assert_eq!(stage.core.operations(), 0);
+    assert_eq!(stage.holders(), 0);
+}
+
+#[test]
+fn a_shorter_extension_counts_from_the_moment_it_is_asked_for() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.lock(terms(ms(10_000)));
+    stage.pass(ms(10));
+    stage.core.extend(stage.now, op, ms(500));
+    stage.listen();
+    let until = stage.now + ms(500);
+    let told = stage.notices.iter().any(|notice| {
+        matches!(notice, Notice::Validity { valid_until, is_renewal: false, .. } if *valid_until == until)
+    });
+    assert!(told, "before a byte is written: {:?}", stage.notices);
+    // It fails, and stays as short.
+    (0..3).for_each(|node| stage.take_down(node));
+    stage.notices.clear();
+    stage.pass(ms(500));
+    assert!(stage.told("Lost"));
+}
+
+#[test]
+fn two_cores_that_are_told_the_same_do_the_same() {
+    let mut one = Stage::new(3, Dialect::Script);
+    one.acquire(terms(ms(1_000)));
+    let mut two = Stage {
+        core: one.core.clone(),
+        now: one.now,
+        servers: one.servers.clone(),
+        notices: one.notices.clone(),
+    };
+    for stage in [&mut one, &mut two] {
+        stage.exchange();
+        stage.pass(ms(700));
+        stage.exchange();
+        stage.pass(ms(700));
+    }
+    assert_eq!(format!("{:?}", one.notices), format!("{:?}", two.notices));
+    assert_eq!(format!("{:?}", one.core), format!("{:?}", two.core));
+}
+
+#[test]
+fn a_reply_that_answers_nothing_ends_the_connection_and_no_question() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.lock(terms(ms(10_000)));
+    stage.hear(1, b"+OK\r\n");
+    assert!(
+        stage.told("NodeDown(NodeId(1), Nonsense"),
+        "{:?}",
+        stage.notices
+    );
+    stage.core.release(stage.now, op);
+    stage.listen();
+    assert!(!stage.told("Released"));
+}
+
+#[test]
+fn a_token_from_elsewhere_is_released_on_nodes_that_come_later() {
+    let mut stage = Stage::new(3, Dialect::DelIfEq);
+    let token = Token::new("elsewhere").unwrap();
+    for server in &mut stage.servers {
+        let now = stage.now.as_nanos();
+        let mut out = Vec::new();
+        let mut reply = locknode_resp::Encoder::new(&mut out, locknode_resp::Protocol::Resp2);
+        server.execute(
+            now,
+            &[b"SET", KEY, token.as_ref(), b"NX", b"PX", b"60000"],
+            &mut reply,
+        );
+    }
+    stage.take_down(1);
+    stage
+        .core
+        .release_token(stage.now, terms(ms(60_000)), token);
+    stage.exchange();
+    assert_eq!(stage.holders(), 1);
+    stage.pass(ms(200));
+    stage.core.connected(stage.now, id(1));
+    stage.exchange();
+    assert_eq!(stage.holders(), 0);
+}

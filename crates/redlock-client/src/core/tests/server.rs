@@ -1,0 +1,254 @@
+//! An honest lock node without sockets: the commands that the client knows, on a map.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locknode_resp::{Decoder, Encoder, Limits, Protocol};
+
+use crate::core::Dialect;
+
+/// A node. Time is the world's, in nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    pub(super) dialect: Dialect,
+    pub(super) run_id: Option<String>,
+    /// By how many millionths its clock runs faster than true time.
+    pub(super) fast_ppm: i64,
+    keys: BTreeMap<Vec<u8>, Key>,
+    knows_release: bool,
+    knows_extend: bool,
+    /// It restarted empty and takes no part until then.
+    pub(super) quarantined_until: u64,
+    /// Whether a quarantined node says of a release that nothing was there.
+    pub(super) answers_releases_in_quarantine: bool,
+    /// It answers whatever concerns a key with an error until then.
+    pub(super) failing_until: u64,
+    /// Tokens that it deleted or gave a last TTL.
+    pub(super) deleted: BTreeSet<Vec<u8>>,
+    /// Tokens that it was asked to release and was not able to.
+    pub(super) failed_to_delete: BTreeSet<Vec<u8>>,
+    /// Every token that was ever set.
+    pub(super) seen: BTreeSet<Vec<u8>>,
+    pub(super) counts: Counts,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Counts {
+    pub(super) noscript: u64,
+    pub(super) loading: u64,
+    pub(super) errors: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Key {
+    pub(super) token: Vec<u8>,
+    /// When it is gone, in true time.
+    pub(super) deadline: u64,
+}
+
+impl Server {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            run_id: None,
+            fast_ppm: 0,
+            keys: BTreeMap::new(),
+            knows_release: false,
+            knows_extend: false,
+            quarantined_until: 0,
+            answers_releases_in_quarantine: false,
+            failing_until: 0,
+            deleted: BTreeSet::new(),
+            failed_to_delete: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// What it holds under a key.
+    pub(super) fn held(&self, now: u64, key: &[u8]) -> Option<&Key> {
+        self.keys.get(key).filter(|held| held.deadline > now)
+    }
+
+    pub(super) fn all_held(&self, now: u64) -> impl Iterator<Item = (&Vec<u8>, &Key)> {
+        self.keys
+            .iter()
+            .filter(move |(_, held)| held.deadline > now)
+    }
+
+    /// Everything in memory is gone, scripts too.
+    pub(super) fn restart(&mut self, run_id: Option<String>) {
+        self.keys.clear();
+        self.forget_scripts();
+        self.run_id = run_id;
+    }
+
+    pub(super) fn forget_scripts(&mut self) {
+        (self.knows_release, self.knows_extend) = (false, false);
+    }
+
+    /// Executes whatever is complete in `input` and returns the replies.
+    pub(super) fn serve(
+        &mut self,
+        now: u64,
+        input: &mut Vec<u8>,
+        decoder: &mut Decoder,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut start = 0;
+        while let Some(frame) = decoder
+            .decode(&input[start..], &Limits::default(), true)
+            .expect("the client speaks the protocol")
+        {
+            let args: Vec<&[u8]> = frame.args().collect();
+            start += frame.consumed();
+            self.execute(now, &args, &mut Encoder::new(&mut out, Protocol::Resp2));
+        }
+        input.drain(..start);
+        out
+    }
+
+    pub(super) fn execute(&mut self, now: u64, args: &[&[u8]], reply: &mut Encoder<'_>) {
+        match args {
+            [b"AUTH" | b"SELECT", ..] | [b"CLIENT", b"SETINFO", ..] => reply.ok(),
+            [b"PING"] => reply.simple("PONG"),
+            [b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ"] => {
+                reply.array(2);
+                for has in [Dialect::DelEx, Dialect::DelIfEq] {
+                    match self.dialect == has {
+                        true => {
+                            reply.array(1);
+                            reply.bulk(b"x");
+                        }
+                        false => reply.null_array(),
+                    }
+                }
+            }
+            [b"INFO", b"server"] => {
+                let id = self.run_id.iter().map(|id| format!("run_id:{id}\r\n"));
+                let text = format!(
+                    "# Server\r\nredis_version:8.4.0\r\n{}",
+                    id.collect::<String>()
+                );
+                reply.bulk(text.as_bytes());
+            }
+            _ => self.execute_on_key(now, args, reply),
+        }
+    }
+
+    fn execute_on_key(&mut self, now: u64, args: &[&[u8]], reply: &mut Encoder<'_>) {
+        let released = match args {
+            [b"DELEX", _, b"IFEQ", token] | [b"DELIFEQ", _, token] => Some(*token),
+            [b"EVALSHA", RELEASE_SHA, b"1", _, token] => Some(*token),
+            [b"EVAL", _, b"1", _, token] => Some(*token),
+            _ => None,
+        };
+        if now < self.quarantined_until {
+            self.counts.loading += 1;
+            return match released {
+                Some(_) if self.answers_releases_in_quarantine => reply.integer(0),
+                _ => {
+                    let left = (self.quarantined_until - now) / 1_000_000;
+                    reply.error(&format!("LOADING in quarantine, {left} ms left"));
+                }
+            };
+        }
+        if now < self.failing_until {
+            self.counts.errors += 1;
+            self.failed_to_delete.extend(released.map(<[u8]>::to_vec));
+            return reply.error("OOM command not allowed when used memory > 'maxmemory'.");
+        }
+        match args {
+            [b"SET", key, token, b"NX", b"PX", ttl] => match self.held(now, key) {
+                Some(_) => reply.null(),
+                None => {
+                    let deadline = self.deadline(now, ttl);
+                    let token = token.to_vec();
+                    self.seen.insert(token.clone());
+                    self.keys.insert(key.to_vec(), Key { token, deadline });
+                    reply.ok();
+                }
+            },
+            [b"SET", key, token, b"IFEQ", expected, b"PX", ttl]
+                if self.dialect != Dialect::Script && token == expected =>
+            {
+                match self.extend(now, key, token, ttl) {
+                    true => reply.ok(),
+                    false => reply.null(),
+                }
+            }
+            [b"DELEX", key, b"IFEQ", token] if self.dialect == Dialect::DelEx => {
+                reply.integer(i64::from(self.release(now, key, token)));
+            }
+            [b"DELIFEQ", key, token] if self.dialect == Dialect::DelIfEq => {
+                reply.integer(i64::from(self.release(now, key, token)));
+            }
+            [b"EVALSHA", RELEASE_SHA, b"1", key, token] if self.knows_release => {
+                reply.integer(i64::from(self.release(now, key, token)));
+            }
+            [b"EVALSHA", EXTEND_SHA, b"1", key, token, ttl] if self.knows_extend => {
+                reply.integer(i64::from(self.extend(now, key, token, ttl)));
+            }
+            [b"EVALSHA", ..] => {
+                self.counts.noscript += 1;
+                reply.error("NOSCRIPT No matching script. Please use EVAL.");
+            }
+            [b"EVAL", text, b"1", key, token] if has(text, "\"del\"") => {
+                self.knows_release = true;
+                reply.integer(i64::from(self.release(now, key, token)));
+            }
+            [b"EVAL", text, b"1", key, token, ttl] if has(text, "\"pexpire\"") => {
+                self.knows_extend = true;
+                reply.integer(i64::from(self.extend(now, key, token, ttl)));
+            }
+            [b"GET", key] => match self.held(now, key) {
+                Some(held) => reply.bulk(&held.token),
+                None => reply.null(),
+            },
+            [b"PTTL", key] => reply.integer(match self.held(now, key) {
+                Some(held) => i64::try_from((held.deadline - now) / 1_000_000).unwrap(),
+                None => -2,
+            }),
+            _ => panic!("no such command: {args:?}"),
+        }
+    }
+
+    fn extend(&mut self, now: u64, key: &[u8], token: &[u8], ttl: &[u8]) -> bool {
+        let deadline = self.deadline(now, ttl);
+        match self.keys.get_mut(key) {
+            Some(held) if held.deadline > now && held.token == token => {
+                if deadline < held.deadline {
+                    self.deleted.insert(token.to_vec());
+                }
+                held.deadline = deadline;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn release(&mut self, now: u64, key: &[u8], token: &[u8]) -> bool {
+        let is_held = self.held(now, key).is_some_and(|held| held.token == token);
+        if is_held {
+            self.keys.remove(key);
+            self.deleted.insert(token.to_vec());
+        }
+        is_held
+    }
+
+    fn deadline(&self, now: u64, ttl: &[u8]) -> u64 {
+        let ms: i64 = std::str::from_utf8(ttl).unwrap().parse().unwrap();
+        assert!(ms > 0, "a node refuses a TTL of zero");
+        let nanos = i128::from(ms) * 1_000_000;
+        let nanos = nanos - nanos * i128::from(self.fast_ppm) / 1_000_000;
+        now + u64::try_from(nanos).unwrap()
+    }
+}
+
+fn has(text: &[u8], word: &str) -> bool {
+    text.windows(word.len())
+        .any(|window| window == word.as_bytes())
+}
+
+/// What the scripts' texts hash to.
+const RELEASE_SHA: &[u8] = b"b70c2384248f88e6b75b9f89241a180f856ad852";
+const EXTEND_SHA: &[u8] = b"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10";
