@@ -3,7 +3,8 @@
 use std::fs;
 
 /// Busy time of all processors in seconds since boot.
-pub(crate) fn busy_seconds() -> f64 {
+#[must_use]
+pub fn busy_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks: Vec<f64> = stat
         .lines()
@@ -23,7 +24,8 @@ pub(crate) fn busy_seconds() -> f64 {
 }
 
 /// CPU time of a process in seconds, all threads, from the scheduler's nanosecond account.
-pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+#[must_use]
+pub fn cpu_seconds(pid: u32) -> f64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()
@@ -36,7 +38,8 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
 }
 
 /// User and system time of a process in seconds, in hundredths.
-pub(crate) fn user_and_system_seconds(pid: u32) -> (f64, f64) {
+#[must_use]
+pub fn user_and_system_seconds(pid: u32) -> (f64, f64) {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields: Vec<f64> = stat
         .rsplit_once(')')
@@ -51,7 +54,8 @@ pub(crate) fn user_and_system_seconds(pid: u32) -> (f64, f64) {
 }
 
 /// CPU time in seconds of this process's children that have ended.
-pub(crate) fn children_cpu_seconds() -> f64 {
+#[must_use]
+pub fn children_cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = rest
@@ -63,7 +67,8 @@ pub(crate) fn children_cpu_seconds() -> f64 {
 }
 
 /// Resident bytes of a process.
-pub(crate) fn resident_bytes(pid: u32) -> f64 {
+#[must_use]
+pub fn resident_bytes(pid: u32) -> f64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     statm
         .split_whitespace()
@@ -74,7 +79,8 @@ pub(crate) fn resident_bytes(pid: u32) -> f64 {
 }
 
 /// The machine in one line.
-pub(crate) fn describe() -> String {
+#[must_use]
+pub fn describe() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let models: Vec<&str> = cpuinfo
         .lines()

@@ -12,13 +12,13 @@
     reason = "the table is this program's product"
 )]
 
-mod machine;
 mod options;
 mod run;
-mod server;
 mod table;
 
 use std::process::ExitCode;
+
+use locknode_peers::{machine, server};
 
 use crate::options::Options;
 
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(options: &Options) -> Result<(), String> {
-    let servers = server::find(options)?;
+    let servers = server::find(&options.locknode, &options.servers)?;
     println!("{}", machine::describe());
     for server in &servers {
         println!("{:<10} {}", server.name, server.version);

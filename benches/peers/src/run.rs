@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::time::Instant;
 
+use locknode_peers::machine;
+use locknode_peers::server::Server;
 use serde_json::Value;
 
-use crate::machine;
 use crate::options::{Case, Options};
-use crate::server::Server;
 
 /// What one server did in one round.
 #[derive(Clone, Copy, Debug, Default)]

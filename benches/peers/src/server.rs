@@ -5,44 +5,52 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::options::Options;
-
 /// A server program.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) name: String,
-    pub(crate) version: String,
+pub struct Server {
+    /// What the tables call it.
+    pub name: String,
+    /// What it answers to `--version`.
+    pub version: String,
     path: String,
     kind: Kind,
 }
 
+/// Which command line a server takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
+    /// Our node.
     Locknode,
+    /// Redis, Valkey and whatever takes their arguments.
     Redis,
 }
 
 /// A running server; ended when dropped.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
-    pub(crate) port: u16,
+    /// Its port on 127.0.0.1.
+    pub port: u16,
 }
 
-/// Our server first, then every peer there is.
-pub(crate) fn find(options: &Options) -> Result<Vec<Server>, String> {
-    let ours = probe("locknode", &options.locknode, Kind::Locknode).ok_or_else(|| {
-        format!(
-            "{} does not run; build it with cargo build --release",
-            options.locknode
-        )
-    })?;
+/// The node whose program is `locknode` first, then every peer in PATH, then `more` as name and path.
+///
+/// # Errors
+///
+/// A program that does not run, or no peer at all.
+pub fn find(locknode: &str, more: &[(String, String)]) -> Result<Vec<Server>, String> {
+    let ours = Server::probe("locknode", locknode, Kind::Locknode)
+        .ok_or_else(|| format!("{locknode} does not run; build it with cargo build --release"))?;
     let mut servers = vec![ours];
     for name in ["redis-server", "valkey-server"] {
-        servers.extend(probe(name.trim_end_matches("-server"), name, Kind::Redis));
+        servers.extend(Server::probe(
+            name.trim_end_matches("-server"),
+            name,
+            Kind::Redis,
+        ));
     }
-    for (name, path) in &options.servers {
-        let server = probe(name, path, Kind::Redis);
+    for (name, path) in more {
+        let server = Server::probe(name, path, Kind::Redis);
         servers.push(server.ok_or_else(|| format!("{path} does not run"))?);
     }
     if servers.len() == 1 {
@@ -53,25 +61,32 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Server>, String> {
     Ok(servers)
 }
 
-fn probe(name: &str, path: &str, kind: Kind) -> Option<Server> {
-    let output = Command::new(path).arg("--version").output().ok()?;
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    Some(Server {
-        name: name.to_owned(),
-        version,
-        path: path.to_owned(),
-        kind,
-    })
-}
-
 impl Server {
+    /// The server whose program is at `path`, if it runs.
+    #[must_use]
+    pub fn probe(name: &str, path: &str, kind: Kind) -> Option<Self> {
+        let output = Command::new(path).arg("--version").output().ok()?;
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Some(Self {
+            name: name.to_owned(),
+            version,
+            path: path.to_owned(),
+            kind,
+        })
+    }
+
     /// Whether this is the node under test.
-    pub(crate) fn is_ours(&self) -> bool {
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
         self.kind == Kind::Locknode
     }
 
     /// Starts the server, empty, on a free loopback port, pinned to the first core.
-    pub(crate) fn start(&self) -> Result<Running, String> {
+    ///
+    /// # Errors
+    ///
+    /// No free port, no `taskset`, or no answer within ten seconds.
+    pub fn start(&self) -> Result<Running, String> {
         let port = free_port().map_err(|error| format!("no free port: {error}"))?;
         let mut command = Command::new("taskset");
         command.args(["-c", "0", &self.path]);
@@ -117,7 +132,8 @@ impl Server {
 
 impl Running {
     /// The server's process id: taskset becomes the program it starts.
-    pub(crate) fn pid(&self) -> u32 {
+    #[must_use]
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 

@@ -1,8 +1,10 @@
 //! The table of results.
 
+use locknode_peers::server::Server;
+use locknode_peers::statistics::{median, spread};
+
 use crate::options::Case;
 use crate::run::Measured;
-use crate::server::Server;
 
 /// One round's results, in the order of the servers; `None` where a server lacks the command.
 type Round = Vec<Option<Measured>>;
@@ -59,23 +61,4 @@ pub(crate) fn print_case(case: &Case, servers: &[Server], rounds: &[Round], void
     if voided > 0 {
         println!("{:<34} {voided} disturbed rounds repeated", case.name());
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match (sorted.get(middle), sorted.len() % 2) {
-        (Some(value), 1) => *value,
-        (Some(value), _) => (value + sorted.get(middle.wrapping_sub(1)).unwrap_or(value)) / 2.0,
-        (None, _) => f64::NAN,
-    }
-}
-
-fn spread(values: &[f64]) -> (f64, f64) {
-    values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| {
-            (low.min(v), high.max(v))
-        })
 }
