@@ -35,7 +35,23 @@ enum Task {
     #[cfg(feature = "lab")]
     #[command(long_about = crate::lab::LONG_ABOUT, after_long_help = crate::lab::EXAMPLES)]
     Lab(crate::lab::LabFlags),
-    /// Show how the nodes of a cluster are.
+    /// Run a command while holding a lock.
+    #[cfg(feature = "run")]
+    #[command(long_about = crate::run::LONG_ABOUT, after_long_help = crate::run::EXAMPLES)]
+    Run(crate::run::RunFlags),
+    /// Take a lock and print its token.
+    #[cfg(feature = "lock")]
+    #[command(long_about = crate::lock::LOCK_LONG_ABOUT, after_long_help = crate::lock::LOCK_EXAMPLES)]
+    Lock(crate::lock::LockFlags),
+    /// Give a lock a new TTL.
+    #[cfg(feature = "lock")]
+    #[command(long_about = crate::lock::EXTEND_LONG_ABOUT, after_long_help = crate::lock::EXTEND_EXAMPLES)]
+    Extend(crate::lock::ExtendFlags),
+    /// Release a lock.
+    #[cfg(feature = "lock")]
+    #[command(long_about = crate::lock::RELEASE_LONG_ABOUT, after_long_help = crate::lock::RELEASE_EXAMPLES)]
+    Release(crate::lock::ReleaseFlags),
+    /// Show how the nodes of a cluster are, or what they say of a lock.
     #[cfg(feature = "status")]
     #[command(long_about = crate::status::LONG_ABOUT, after_long_help = crate::status::EXAMPLES)]
     Status(crate::status::StatusFlags),
@@ -59,6 +75,10 @@ enum Task {
 ///
 /// What went wrong and what to do about it.
 pub(crate) fn run(args: Vec<OsString>) -> Result<Exit, Failure> {
+    #[cfg(feature = "run")]
+    if let Some(args) = crate::run::parent_death::marked(&args) {
+        return crate::run::parent_death::become_command(args);
+    }
     let matches = match command().try_get_matches_from(&args) {
         Ok(matches) => matches,
         Err(error) => return answer(&error, &args),
@@ -74,6 +94,14 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<Exit, Failure> {
         (Task::Serve(_), None) => Err(Failure::internal("the command line has no command")),
         #[cfg(feature = "lab")]
         (Task::Lab(flags), _) => crate::lab::run(&flags),
+        #[cfg(feature = "run")]
+        (Task::Run(flags), _) => crate::run::run(&flags),
+        #[cfg(feature = "lock")]
+        (Task::Lock(flags), _) => crate::lock::lock(&flags),
+        #[cfg(feature = "lock")]
+        (Task::Extend(flags), _) => crate::lock::extend(&flags),
+        #[cfg(feature = "lock")]
+        (Task::Release(flags), _) => crate::lock::release(&flags),
         #[cfg(feature = "status")]
         (Task::Status(flags), _) => crate::status::run(&flags),
         #[cfg(feature = "bench")]
@@ -163,17 +191,19 @@ A lock node is a small server that holds locks and nothing else. Any Redis clien
 on it (SET key token NX PX ttl), release it and extend it, with the scripts and commands that lock
 libraries use. Redlock libraries take a lock on the majority of several independent nodes.
 
-locknode serves, tries out, looks at and measures such nodes.";
+locknode serves, tries out, looks at and measures such nodes, and runs commands while it holds a
+lock on them.";
 
 const EXAMPLES: &str = "\
 Examples:
   locknode lab                       five nodes on this machine, to try things out
   locknode serve --bind 10.0.0.5 --requirepass \"$SECRET\"
   locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7
+  locknode run --nodes 10.0.0.5,10.0.0.6,10.0.0.7 --renew backup -- backup.sh
   locknode bench --addr 127.0.0.1:6379 --workload cycle-evalsha
 
 Exit codes: 0 done, 64 wrong usage, 69 unavailable (an address is taken, no majority of nodes),
-70 internal error; status and bench add their own, see their help.";
+70 internal error; status, bench, run, lock, extend and release add their own, see their help.";
 
 #[cfg(test)]
 mod tests {

@@ -10,19 +10,25 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
-    Success = 0,
+    Success,
     /// A benchmark run that does not count: an error or a wrong reply came.
     #[cfg(feature = "bench")]
-    Void = 1,
+    Void,
     /// The command line, the environment or the configuration file is wrong.
-    Usage = 64,
+    Usage,
     /// Something needed is not there: an address is taken, a majority of the nodes does not answer.
-    Unavailable = 69,
+    Unavailable,
     /// The program or the operating system failed.
-    Internal = 70,
+    Internal,
     /// Works now but needs attention: some nodes of the cluster are away.
     #[cfg(feature = "status")]
-    Degraded = 75,
+    Degraded,
+    /// The lock that was to be extended or released is not held with that token.
+    #[cfg(feature = "lock")]
+    NotHeld,
+    /// A code that the user chose, or that of a command that was run.
+    #[cfg(any(feature = "lock", feature = "run"))]
+    Code(u8),
 }
 
 /// The end of a command that did not work: what happened and what to do about it.
@@ -50,6 +56,10 @@ impl Exit {
             Self::Internal => 70,
             #[cfg(feature = "status")]
             Self::Degraded => 75,
+            #[cfg(feature = "lock")]
+            Self::NotHeld => 1,
+            #[cfg(any(feature = "lock", feature = "run"))]
+            Self::Code(code) => code,
         }
     }
 }

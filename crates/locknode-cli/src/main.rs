@@ -1,25 +1,39 @@
 //! The `locknode` command: runs lock nodes and looks at them.
 //!
 //! This crate is glue: it reads the command line, opens sockets, starts threads and prints. What a node does is in
-//! the `locknode` library; nothing here decides about a lock.
+//! the `locknode` library, what a client of a cluster does in `redlock-client`. The one decision made here is when
+//! `locknode run` ends its command, in `run::timeline`.
 
+#[cfg(any(feature = "lock", feature = "run"))]
+mod acquisition;
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(any(feature = "lock", feature = "run"))]
+mod cluster;
 mod command_line;
 #[cfg(feature = "completions")]
 mod completions;
 mod descriptors;
 mod duration;
 mod failure;
-#[cfg(any(feature = "bench", feature = "status"))]
+#[cfg(any(
+    feature = "bench",
+    feature = "lock",
+    feature = "run",
+    feature = "status"
+))]
 mod json;
 #[cfg(feature = "lab")]
 mod lab;
 mod listening;
+#[cfg(feature = "lock")]
+mod lock;
 mod log;
 #[cfg(feature = "man")]
 mod man;
 mod output;
+#[cfg(feature = "run")]
+mod run;
 mod serve;
 #[cfg(any(feature = "bench", feature = "status"))]
 mod server_address;

@@ -168,7 +168,7 @@ pub struct Core<E> {
     entropy: E,
     links: Vec<Link>,
     operations: Operations,
-    /// When which slot wants to be looked at.
+    /// When which slot is to be looked at, at the latest: one entry per slot.
     alarms: BTreeSet<(Time, u32)>,
     notices: VecDeque<Notice>,
     /// Slots whose votes changed and that are to be judged.
@@ -200,7 +200,11 @@ impl<E: Entropy> Core<E> {
     pub fn acquire(&mut self, now: Time, terms: impl Into<Arc<LockTerms>>) -> OpId {
         let terms = terms.into();
         let deadline = terms.retry.deadline(now);
-        let trying = Trying { tries: 0, deadline };
+        let trying = Trying {
+            tries: 0,
+            deadline,
+            was_busy: false,
+        };
         let op = self.begin(
             terms,
             Token::from_random([0; TOKEN_RANDOM_BYTES]),
@@ -370,11 +374,18 @@ impl<E: Entropy> Core<E> {
                 break;
             }
             self.alarms.pop_first();
-            if let Some(op) = self.operations.id_at(slot) {
-                if let Some(operation) = self.operations.get_mut(op) {
-                    operation.alarm = Time::NEVER;
-                }
-                self.operation_on_time(now, op);
+            self.operations.set_registered(slot, Time::NEVER);
+            let Some(op) = self.operations.id_at(slot) else {
+                continue;
+            };
+            let alarm = self
+                .operations
+                .get(op)
+                .map_or(Time::NEVER, |operation| operation.alarm);
+            self.set_alarm(op, Time::NEVER);
+            match alarm <= now {
+                true => self.operation_on_time(now, op),
+                false => self.set_alarm(op, alarm),
             }
         }
     }
@@ -433,23 +444,23 @@ impl<E: Entropy> Core<E> {
     }
 
     fn end(&mut self, op: OpId) {
-        self.set_alarm(op, Time::NEVER);
         self.operations.remove(op);
     }
 
+    /// Has the operation looked at when `at` has come. A slot is entered in the order of alarms once, and anew only
+    /// for an earlier moment: most alarms never go off, and one that goes off too soon is entered again.
     fn set_alarm(&mut self, op: OpId, at: Time) {
         let Some(operation) = self.operations.get_mut(op) else {
             return;
         };
-        if operation.alarm == at {
-            return;
-        }
-        if operation.alarm != Time::NEVER {
-            self.alarms.remove(&(operation.alarm, op.slot));
-        }
         operation.alarm = at;
-        if at != Time::NEVER {
+        let registered = self.operations.registered(op.slot);
+        if at < registered {
+            if registered != Time::NEVER {
+                self.alarms.remove(&(registered, op.slot));
+            }
             self.alarms.insert((at, op.slot));
+            self.operations.set_registered(op.slot, at);
         }
     }
 

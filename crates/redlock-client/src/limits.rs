@@ -34,14 +34,21 @@ pub(crate) fn node_timeout(given: Option<Duration>, ttl: Duration) -> Duration {
 }
 
 /// A key as the nodes see it.
-pub(crate) fn key(prefix: &[u8], key: &[u8]) -> Result<Box<[u8]>, Error> {
-    let whole = [prefix, key].concat();
+pub(crate) fn whole_key(prefix: &[u8], key: &[u8]) -> Box<[u8]> {
+    match prefix.is_empty() {
+        true => key.into(),
+        false => [prefix, key].concat().into(),
+    }
+}
+
+/// A key that is neither empty nor too long.
+pub(crate) fn key(whole: Box<[u8]>) -> Result<Box<[u8]>, Error> {
     match whole.len() {
         0 => Err(Error::config("a key has at least one byte")),
         len if len > KEY_LEN_MAX => Err(Error::config(format!(
             "a key has at most {KEY_LEN_MAX} bytes, this one has {len}"
         ))),
-        _ => Ok(whole.into()),
+        _ => Ok(whole),
     }
 }
 
@@ -99,9 +106,10 @@ mod tests {
 
     #[test]
     fn keys_have_one_to_many_bytes() {
-        assert!(key(b"", b"").is_err());
-        assert_eq!(key(b"a:", b"b\0").ok().as_deref(), Some(&b"a:b\0"[..]));
-        assert!(key(b"", &[0; KEY_LEN_MAX]).is_ok());
-        assert!(key(b"x", &[0; KEY_LEN_MAX]).is_err());
+        let check = |prefix: &[u8], rest: &[u8]| key(whole_key(prefix, rest));
+        assert!(check(b"", b"").is_err());
+        assert_eq!(check(b"a:", b"b\0").ok().as_deref(), Some(&b"a:b\0"[..]));
+        assert!(check(b"", &[0; KEY_LEN_MAX]).is_ok());
+        assert!(check(b"x", &[0; KEY_LEN_MAX]).is_err());
     }
 }

@@ -120,7 +120,7 @@ impl Redlock {
     /// The release goes on in the background.
     pub async fn release(&self, key: impl AsRef<[u8]>, token: &Token) -> Result<Released, Error> {
         let config = &self.handle.config;
-        let key = limits::key(&config.key_prefix, key.as_ref())?;
+        let key = limits::key(limits::whole_key(&config.key_prefix, key.as_ref()))?;
         let terms = Arc::new(LockTerms::looking(key, self.look_timeout()));
         let token = *token;
         self.handle
@@ -143,7 +143,8 @@ impl Redlock {
     /// Nothing is left behind.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeView>, Error> {
         let config = &self.handle.config;
-        let key = Some(limits::key(&config.key_prefix, key.as_ref())?);
+        let whole = limits::whole_key(&config.key_prefix, key.as_ref());
+        let key = Some(limits::key(whole)?);
         let timeout = self.look_timeout();
         let looks = self
             .handle

@@ -26,6 +26,7 @@ pub struct LockRequest {
 
 #[derive(Clone, Debug)]
 struct Options {
+    /// As the nodes see it, prefix included.
     key: Box<[u8]>,
     adopt: Option<Token>,
     ttl: Duration,
@@ -38,7 +39,7 @@ struct Options {
 impl LockRequest {
     pub(crate) fn new(handle: Arc<Handle>, key: &[u8], adopt: Option<Token>) -> Self {
         let options = Options {
-            key: key.into(),
+            key: limits::whole_key(&handle.config.key_prefix, key),
             adopt,
             ttl: TTL,
             retry: None,
@@ -93,7 +94,7 @@ impl LockRequest {
     /// The same request for another key.
     pub(crate) fn with_key(&self, key: &[u8]) -> Self {
         let mut request = self.clone();
-        request.options.key = key.into();
+        request.options.key = limits::whole_key(&self.handle.config.key_prefix, key);
         request
     }
 
@@ -104,7 +105,7 @@ impl LockRequest {
 
     /// Whether the request makes sense.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.terms().map(|_| ())
+        self.clone().terms().map(|_| ())
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -113,7 +114,8 @@ impl LockRequest {
 
     /// The key, without the client's prefix.
     pub fn key(&self) -> &[u8] {
-        &self.options.key
+        let prefix_len = self.handle.config.key_prefix.len();
+        self.options.key.get(prefix_len..).unwrap_or_default()
     }
 
     /// Tries once. `None` means that another client holds the lock.
@@ -141,7 +143,7 @@ impl LockRequest {
     ///
     /// # Cancel safety
     /// The lock may have been granted by some nodes; they are told to release it in the background.
-    pub async fn acquire(self) -> Result<Guard, Error> {
+    pub async fn acquire(mut self) -> Result<Guard, Error> {
         let terms = Arc::new(self.terms()?);
         let config = &self.handle.config;
         let started = match config.observer {
@@ -186,7 +188,7 @@ impl LockRequest {
     }
 
     /// Everything about the request that can be wrong is found here.
-    fn terms(&self) -> Result<LockTerms, Error> {
+    fn terms(&mut self) -> Result<LockTerms, Error> {
         let config = &self.handle.config;
         let ttl = limits::ttl(self.options.ttl, config.drift)?;
         let retry = self.options.retry.unwrap_or(config.retry);
@@ -198,7 +200,7 @@ impl LockRequest {
             limits::ttl(self.options.hold_at_least, config.drift)?;
         }
         Ok(LockTerms {
-            key: limits::key(&config.key_prefix, &self.options.key)?,
+            key: limits::key(std::mem::take(&mut self.options.key))?,
             ttl,
             timeout: limits::node_timeout(self.options.node_timeout.or(config.node_timeout), ttl),
             retry,

@@ -1,7 +1,11 @@
-//! `locknode status`: asks every node of a cluster how it is, all at the same time.
+//! `locknode status`: asks every node of a cluster how it is, or what it knows of a lock, all at the same time.
 
+#[cfg(feature = "lock")]
+mod key;
 mod report;
 
+#[cfg(feature = "lock")]
+use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,6 +42,10 @@ pub(crate) struct StatusFlags {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Name of a lock: show what each node says of it
+    #[cfg(feature = "lock")]
+    name: Option<OsString>,
 }
 
 /// Prints how the nodes are.
@@ -46,6 +54,10 @@ pub(crate) struct StatusFlags {
 ///
 /// When there are too many of them or standard output fails. Nodes that are away are told by the exit code.
 pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
+    #[cfg(feature = "lock")]
+    if let Some(name) = &flags.name {
+        return run_for_key(flags, name);
+    }
     if flags.nodes.len() > NODES_MAX {
         return Err(Failure::usage(format!(
             "{} nodes are too many: {NODES_MAX} at most",
@@ -61,6 +73,30 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
     let report = Report {
         nodes: ask_all(&nodes, deadline),
     };
+    output::write(&if flags.json {
+        report.json()
+    } else {
+        report.table()
+    })?;
+    Ok(report.exit())
+}
+
+/// Prints what the nodes say of a lock.
+#[cfg(feature = "lock")]
+fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use crate::cluster;
+    use crate::server_connection::printable;
+
+    let client = cluster::connect(&flags.nodes, Some(flags.timeout))?;
+    let nodes = crate::serving::runtime()?.block_on(async {
+        let nodes = client.inspect(name.as_bytes()).await;
+        client.close().await;
+        nodes
+    });
+    let nodes = nodes.map_err(|error| cluster::failure(&error, Exit::Unavailable))?;
+    let report = key::KeyReport::new(printable(name.as_bytes()), nodes);
     output::write(&if flags.json {
         report.json()
     } else {
@@ -167,12 +203,15 @@ pub(crate) const LONG_ABOUT: &str = "\
 Show how the nodes of a cluster are: locknode, Redis or Valkey.
 
 Asks all of them at the same time (INFO and PING) and changes nothing. The round trip is the
-fastest of three.";
+fastest of three. With the name of a lock it shows what each node says of that instead: the token
+and how long it stays, and whether a majority of the nodes agrees.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7
+  locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7 deploy
   LOCKNODE_NODES=redis://:secret@10.0.0.5:6379,unix:/run/locknode.sock locknode status --json
 
 Exit codes: 0 every node serves; 75 some do not, but a majority does, so that locks can be taken;
-69 fewer than a majority serve; 64 wrong usage.";
+69 fewer than a majority serve; 64 wrong usage. With the name of a lock: 0 it is certain whether
+somebody holds it; 69 it is not, because too many nodes do not answer.";

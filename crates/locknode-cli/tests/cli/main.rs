@@ -5,6 +5,12 @@
 //! * `configuration`: flags, environment, file, and `--print-config`.
 //! * `lab`: several nodes in one process.
 //! * `status`: looking at nodes that are there and nodes that are not.
+//! * `cluster`: five nodes, and what is on them.
+//! * `processes`: what Linux says of a process.
+//! * `run`: a command that runs while a lock is held: exit codes, environment, waiting.
+//! * `run_signals`: what signals do to it.
+//! * `run_loss`: what happens to it when the lock is lost.
+//! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not.
 //! * `manual`: help, completions and man pages.
 
@@ -16,18 +22,35 @@
 
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(all(
+    feature = "lab",
+    any(feature = "run", all(feature = "lock", feature = "status"))
+))]
+mod cluster;
 mod configuration;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(all(feature = "lab", feature = "lock", feature = "status"))]
+mod lock;
 #[cfg(all(
     feature = "bench",
     feature = "completions",
     feature = "lab",
+    feature = "lock",
     feature = "man",
+    feature = "run",
     feature = "status"
 ))]
 mod manual;
+#[cfg(all(feature = "lab", feature = "run"))]
+mod processes;
 mod program;
+#[cfg(all(feature = "lab", feature = "run"))]
+mod run;
+#[cfg(all(feature = "lab", feature = "run"))]
+mod run_loss;
+#[cfg(all(feature = "lab", feature = "run"))]
+mod run_signals;
 mod serve;
 #[cfg(all(feature = "lab", feature = "status"))]
 mod status;

@@ -4,7 +4,18 @@ use std::process::Stdio;
 
 use crate::program::{Directory, command, outcome, run, text_of};
 
-const COMMANDS: &[&str] = &["serve", "lab", "status", "bench", "completions", "man"];
+const COMMANDS: &[&str] = &[
+    "serve",
+    "lab",
+    "run",
+    "lock",
+    "extend",
+    "release",
+    "status",
+    "bench",
+    "completions",
+    "man",
+];
 
 #[test]
 fn help_teaches_by_example() {
@@ -33,7 +44,13 @@ fn completions_know_the_commands_and_their_flags() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (code, out, err) = outcome(&run(&["completions", shell]));
         assert_eq!(code, Some(0), "{err}");
-        for word in ["serve", "unixsocketperm", "workload"] {
+        for word in [
+            "serve",
+            "unixsocketperm",
+            "workload",
+            "max-hold",
+            "token-file",
+        ] {
             assert!(out.contains(word), "{shell} does not know {word}");
         }
     }

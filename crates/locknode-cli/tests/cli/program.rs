@@ -104,6 +104,15 @@ impl Program {
         }
     }
 
+    /// As [`Self::line_with`], also content with a line that came before: the two outputs are not in order.
+    #[cfg(all(feature = "lab", feature = "run"))]
+    pub(crate) fn line_ever_with(&mut self, part: &str) -> String {
+        match self.seen.iter().find(|line| line.contains(part)) {
+            Some(line) => line.clone(),
+            None => self.line_with(part),
+        }
+    }
+
     /// Waits for a TCP address that the program listens on.
     pub(crate) fn address(&mut self) -> SocketAddr {
         let line = self.line_with("listening on ");
@@ -111,6 +120,18 @@ impl Program {
             .split_once("listening on ")
             .expect("the text just found");
         address.parse().expect("an address")
+    }
+
+    /// The number of the process.
+    #[cfg(all(feature = "lab", feature = "run"))]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All lines that were waited for or passed over.
+    #[cfg(all(feature = "lab", feature = "run"))]
+    pub(crate) fn seen(&self) -> &[String] {
+        &self.seen
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {

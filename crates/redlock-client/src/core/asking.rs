@@ -23,13 +23,13 @@ impl<E: Entropy> Core<E> {
         let idle: Vec<NodeId> = self
             .links
             .iter()
-            .filter(|link| link.phase == Phase::Idle)
+            .filter(|link| matches!(link.phase, Phase::Idle))
             .map(|link| link.node)
             .collect();
         for node in idle {
             self.open_link(now, node);
         }
-        let Some(operation) = self.operations.get_mut(op) else {
+        let Some(operation) = self.operations.get(op) else {
             return;
         };
         let question = Question {
@@ -38,23 +38,23 @@ impl<E: Entropy> Core<E> {
             ask,
             form: ScriptForm::Sha,
         };
+        self.hasten_links(now, ask);
+        let Some(operation) = self.operations.get_mut(op) else {
+            return;
+        };
         let mut encoded = None;
         for node in nodes.iter() {
             let Some(link) = self.links.get_mut(node.index()) else {
                 continue;
             };
             if link.is_ready() {
+                let form = link.script_form(ask);
+                let question = Question { form, ..question };
                 // The nodes that speak the same way get the same bytes.
-                if encoded != Some(link.dialect) {
+                if encoded != Some((link.dialect, form)) {
                     self.scratch.clear();
-                    encode(
-                        &mut self.scratch,
-                        operation,
-                        ask,
-                        link.dialect,
-                        ScriptForm::Sha,
-                    );
-                    encoded = Some(link.dialect);
+                    encode(&mut self.scratch, operation, ask, link.dialect, form);
+                    encoded = Some((link.dialect, form));
                 }
                 link.out.extend_from_slice(&self.scratch);
                 note_asked(now, operation, link, question, self.config.connect_timeout);
@@ -64,6 +64,17 @@ impl<E: Entropy> Core<E> {
             } else {
                 note_unreachable(operation, link, link.cause());
             }
+        }
+    }
+
+    /// A lock is wanted and too few nodes are there: those that are down are tried again sooner.
+    fn hasten_links(&mut self, now: Time, ask: Ask) {
+        let ready = self.links.iter().filter(|link| link.is_ready()).count();
+        if ask != Ask::Acquire || ready >= self.quorum.needed() {
+            return;
+        }
+        for link in &mut self.links {
+            link.hasten(now);
         }
     }
 
@@ -98,6 +109,8 @@ impl<E: Entropy> Core<E> {
                 && operation.round == question.round
                 && operation.wants(question.ask)
             {
+                let form = link.script_form(question.ask);
+                let question = Question { form, ..question };
                 encode(
                     &mut link.out,
                     operation,
@@ -253,7 +266,18 @@ impl Operation {
             | (State::Adopting { .. }, Ask::Extend { .. })
             | (State::Looking { .. }, Ask::LookToken | Ask::LookRemaining | Ask::Ping)
             | (State::Releasing { .. }, Ask::Release | Ask::Shrink { .. }) => true,
-            (State::Held { extension, .. }, Ask::Extend { .. }) => extension.is_some(),
+            // Decided or not: it is the last one that the holder asked for.
+            (
+                State::Held {
+                    extension,
+                    confirmed,
+                    ..
+                },
+                Ask::Extend { .. },
+            ) => {
+                let is_confirmed = confirmed.is_some_and(|(round, _)| round == self.round);
+                extension.is_some() || is_confirmed
+            }
             _ => false,
         }
     }

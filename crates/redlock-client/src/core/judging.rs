@@ -151,7 +151,11 @@ impl<E: Entropy> Core<E> {
             .retry
             .next(trying.tries, now, trying.deadline, random);
         let Some(at) = next else {
-            return self.give_up(now, op, kind_of(why, was_cut));
+            let kind = match kind_of(why, was_cut) {
+                ErrorKind::Timeout if trying.was_busy => ErrorKind::Busy,
+                kind => kind,
+            };
+            return self.give_up(now, op, kind);
         };
         self.release_attempt(now, op);
         let Some(operation) = self.operations.get_mut(op) else {
@@ -160,7 +164,10 @@ impl<E: Entropy> Core<E> {
         // As many of the refusing nodes must become free as the others are short of a majority.
         let missing = refused.len().saturating_sub(spare).min(needed);
         operation.state = State::Waiting {
-            trying,
+            trying: Trying {
+                was_busy: why == Refusal::Busy,
+                ..trying
+            },
             at,
             why,
             hints: Box::new(Hints::new(missing, jitter)),

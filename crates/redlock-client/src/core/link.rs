@@ -58,8 +58,12 @@ pub(crate) struct Link {
     is_midway: bool,
     /// Connections in a row that came to nothing.
     failures: u32,
-    /// Why the last one was over.
+    /// Why the last one was over, and when.
     last_cause: Option<Cause>,
+    failed_at: Time,
+    /// Whether the node said that it does not know the script.
+    is_release_unknown: bool,
+    is_extend_unknown: bool,
 }
 
 /// Where a connection is in its life.
@@ -131,12 +135,15 @@ impl Link {
             is_midway: false,
             failures: 0,
             last_cause: None,
+            failed_at: Time::ZERO,
+            is_release_unknown: false,
+            is_extend_unknown: false,
         }
     }
 
     /// Whether requests can be sent now.
     pub(crate) fn is_ready(&self) -> bool {
-        self.phase == Phase::Ready
+        matches!(self.phase, Phase::Ready)
     }
 
     /// Whether it is worth waiting for the connection that is being made.
@@ -291,7 +298,7 @@ impl Link {
     /// The connection is over or never came about. What was not answered never will be.
     pub(crate) fn fail(&mut self, now: Time, cause: Cause, random: u64) -> VecDeque<Unanswered> {
         // One that ends as soon as it begins is no success.
-        let was_good = self.phase == Phase::Ready && now >= self.ready_at + STEADY;
+        let was_good = self.is_ready() && now >= self.ready_at + STEADY;
         self.failures = match was_good {
             true => 0,
             false => self.failures.saturating_add(1),
@@ -301,6 +308,8 @@ impl Link {
             true => Duration::ZERO,
             false => backoff(self.failures, random),
         };
+        self.failed_at = now;
+        (self.is_release_unknown, self.is_extend_unknown) = (false, false);
         self.last_cause = Some(cause.clone());
         self.phase = Phase::Down {
             retry_at: now + wait,
@@ -313,10 +322,39 @@ impl Link {
         std::mem::take(&mut self.unanswered)
     }
 
+    /// A lock is wanted: a node that is down is tried again no later than [`RECONNECT_WANTED`] after its last failure.
+    pub(crate) fn hasten(&mut self, now: Time) {
+        if let Phase::Down { retry_at, .. } = &mut self.phase {
+            let wanted = (self.failed_at + RECONNECT_WANTED).max(now);
+            *retry_at = (*retry_at).min(wanted);
+        }
+    }
+
+    /// How the script of a question is named to this node. One that it did not know is sent once in full.
+    pub(crate) fn script_form(&mut self, ask: Ask) -> ScriptForm {
+        let is_unknown = match ask {
+            Ask::Release => std::mem::take(&mut self.is_release_unknown),
+            Ask::Extend { .. } | Ask::Shrink { .. } => std::mem::take(&mut self.is_extend_unknown),
+            _ => false,
+        };
+        match is_unknown {
+            true => ScriptForm::Text,
+            false => ScriptForm::Sha,
+        }
+    }
+
+    /// The node did not know the script of this question.
+    pub(crate) fn forgot_script(&mut self, ask: Ask) {
+        match ask {
+            Ask::Release => self.is_release_unknown = true,
+            _ => self.is_extend_unknown = true,
+        }
+    }
+
     /// An operation that began at `since` ran out of time waiting for this node: if nothing has come since, the
     /// node is not asked any more until it is heard again.
     pub(crate) fn suspect(&mut self, now: Time, since: Time, patience: Duration) {
-        if self.phase == Phase::Ready && !self.unanswered.is_empty() && self.progress <= since {
+        if self.is_ready() && !self.unanswered.is_empty() && self.progress <= since {
             self.phase = Phase::Suspect {
                 until: now + patience,
             };
@@ -383,6 +421,9 @@ const STEADY: Duration = Duration::from_secs(1);
 
 /// First wait before connecting again: a restart of a process takes about this long.
 const RECONNECT_MIN: Duration = Duration::from_millis(50);
+
+/// The wait while a lock is wanted and cannot be had without the node.
+const RECONNECT_WANTED: Duration = Duration::from_millis(100);
 
 /// Longest wait: a node that is back is noticed within this time, and one attempt every few seconds costs
 /// nothing.

@@ -173,6 +173,8 @@ pub(crate) struct Extension {
 pub(crate) struct Trying {
     pub(crate) tries: u32,
     pub(crate) deadline: Time,
+    /// Whether the last attempt that had its time found the lock held by another.
+    pub(crate) was_busy: bool,
 }
 
 /// How long the present holder's lock lives, node by node, as far as known.

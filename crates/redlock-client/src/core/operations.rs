@@ -1,6 +1,7 @@
 //! The operations under way, found by number.
 
 use crate::core::operation::{OpId, Operation};
+use crate::time::Time;
 
 /// A table of operations. A number is used again, with the next generation, when its operation is over.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,8 @@ pub(crate) struct Operations {
 struct Slot {
     generation: u32,
     operation: Option<Operation>,
+    /// The slot's entry in the order of alarms.
+    registered: Time,
 }
 
 impl Operations {
@@ -31,6 +34,7 @@ impl Operations {
         self.slots.push(Slot {
             generation: 0,
             operation: Some(operation),
+            registered: Time::NEVER,
         });
         OpId {
             slot,
@@ -72,6 +76,20 @@ impl Operations {
             slot,
             generation: entry.generation,
         })
+    }
+
+    /// When the slot is looked at, [`Time::NEVER`] if it is not.
+    pub(crate) fn registered(&self, slot: u32) -> Time {
+        let entry = usize::try_from(slot)
+            .ok()
+            .and_then(|slot| self.slots.get(slot));
+        entry.map_or(Time::NEVER, |entry| entry.registered)
+    }
+
+    pub(crate) fn set_registered(&mut self, slot: u32, at: Time) {
+        if let Some(entry) = self.at(slot) {
+            entry.registered = at;
+        }
     }
 
     /// All operations, in the order of their slots.

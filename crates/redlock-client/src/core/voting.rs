@@ -28,6 +28,9 @@ impl<E: Entropy> Core<E> {
 
     fn answer(&mut self, now: Time, node: NodeId, question: Question, heard: &Heard) {
         if heard.is_noscript() && question.form == ScriptForm::Sha {
+            if let Some(link) = self.links.get_mut(node.index()) {
+                link.forgot_script(question.ask);
+            }
             // Not if the operation wants something else by now: an extension from before would undo a later one.
             let is_wanted = self.operations.get(question.op).is_some_and(|operation| {
                 operation.round == question.round && operation.wants(question.ask)

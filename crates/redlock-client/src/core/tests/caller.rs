@@ -83,7 +83,7 @@ pub(super) fn terms(random: &mut Random, keys: u64, ttls: &[u64]) -> (LockTerms,
         }
         false => {
             let wait = ms(random.pick(&[1, 15, 100, 1_000]));
-            (RetryPolicy::wait_for(wait), wait + timeout)
+            (RetryPolicy::wait_for(wait), wait)
         }
     };
     let renew = match random.below(6) {

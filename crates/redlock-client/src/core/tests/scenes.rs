@@ -66,23 +66,24 @@ fn an_extension_that_is_outdated_is_not_sent_again_as_text() {
 #[test]
 fn a_ticket_that_a_broken_connection_wants_in_full_waits_for_the_next() {
     let mut stage = Stage::new(1, Dialect::Script);
-    // A release that the node misses.
-    let op = stage.lock(terms(ms(10_000)));
-    stage.take_down(0);
-    stage.core.drop_interest(stage.now, op);
-    stage.pass(ms(200));
-    stage.reconnect(0);
-    let greeting = stage.sent(0);
-    let replies = stage.serve(0, greeting);
-    stage.hear(0, &replies);
-    // The node answers the ticket after something that makes no sense.
-    stage.acquire(terms(ms(10_000)));
-    let sent = stage.sent(0);
-    let mut replies = b"-NOSCRIPT\r\n:7\r\n-NOSCRIPT\r\n".to_vec();
-    replies.extend_from_slice(&[]);
-    assert!(sent.starts_with(b"*5\r\n$7\r\nEVALSHA"));
-    stage.hear(0, &replies);
-    stage.pass(ms(4_000));
+    // Two attempts without an answer leave two releases to be told.
+    stage.acquire(terms(ms(60_000)));
+    stage.acquire(terms(ms(60_000)));
+    let requests = stage.sent(0);
+    stage.pass(ms(100));
+    assert!(stage.sent(0).is_empty(), "a silent node is not asked");
+    stage.serve(0, requests);
+    assert_eq!(stage.holders(), 1);
+    stage.hear(0, b"+OK\r\n");
+    assert!(stage.sent(0).starts_with(b"*5\r\n$7\r\nEVALSHA"));
+    // The second attempt's answer makes no sense, and after it the node wants both in full.
+    stage.hear(0, b":7\r\n-NOSCRIPT\r\n-NOSCRIPT\r\n");
+    assert!(stage.told("NodeDown"));
+    assert!(
+        stage.sent(0).is_empty(),
+        "nothing is for a connection that is over"
+    );
+    stage.pass(ms(100));
     stage.reconnect(0);
     let greeting = stage.sent(0);
     assert!(
@@ -92,14 +93,19 @@ fn a_ticket_that_a_broken_connection_wants_in_full_waits_for_the_next() {
     let replies = stage.serve(0, greeting);
     stage.hear(0, &replies);
     stage.exchange();
-    assert_eq!(stage.holders(), 0, "then the release");
+    assert_eq!(stage.holders(), 0, "then the releases");
 }
 
 #[test]
 fn bytes_that_come_after_the_end_of_a_connection_belong_to_nobody() {
     for stale in ["$5\r\nab", "+OK\r\n", ":1", "*3\r\n", "garbage\r\n"] {
         let mut stage = Stage::new(1, Dialect::DelEx);
+        // A reply that was cut off by the end of the connection.
+        stage.acquire(terms(ms(10_000)));
+        stage.sent(0);
+        stage.hear(0, b"$40\r\n01234");
         stage.take_down(0);
+        stage.notices.clear();
         stage.hear(0, stale.as_bytes());
         stage.pass(ms(200));
         stage.hear(0, stale.as_bytes());
@@ -355,4 +361,137 @@ fn a_token_from_elsewhere_is_released_on_nodes_that_come_later() {
     stage.core.connected(stage.now, id(1));
     stage.exchange();
     assert_eq!(stage.holders(), 0);
+}
+
+#[test]
+fn a_grant_is_worth_nothing_when_its_connection_broke_before_the_round_was_decided() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.acquire(terms(ms(10_000)));
+    let requests = [0, 1].map(|node| (node, stage.sent(node)));
+    let replies = requests.map(|(node, requests)| stage.serve(node, requests));
+    stage.hear(0, &replies[0]);
+    // It may restart with nothing in its memory now.
+    stage.break_off(0);
+    stage.hear(1, &replies[1]);
+    assert!(!stage.told("Acquired"), "one of three: {:?}", stage.notices);
+    stage.answer(2);
+    assert!(stage.told("Acquired"));
+    stage.notices.clear();
+    // The same for an extension.
+    stage.core.extend(stage.now, op, ms(20_000));
+    stage.answer(1);
+    stage.break_off(1);
+    stage.answer(2);
+    assert!(!stage.told("Extended { op: OpId { slot: 0, generation: 1 }, result: Ok"));
+    assert!(stage.told("Extended"), "{:?}", stage.notices);
+}
+
+#[test]
+fn a_release_goes_to_the_nodes_that_refused_as_well() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let now = stage.now.as_nanos();
+    let mut out = Vec::new();
+    let mut reply = locknode_resp::Encoder::new(&mut out, locknode_resp::Protocol::Resp2);
+    stage.servers[2].execute(
+        now,
+        &[b"SET", KEY, b"other", b"NX", b"PX", b"9000"],
+        &mut reply,
+    );
+    let op = stage.lock(terms(ms(10_000)));
+    stage.core.release(stage.now, op);
+    for node in 0..3 {
+        let sent = stage.sent(node);
+        assert!(sent.starts_with(b"*4\r\n$5\r\nDELEX"), "node {node}");
+    }
+}
+
+#[test]
+fn a_lock_that_has_ended_is_not_extended_although_nobody_looked_at_the_time() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.lock(terms(ms(1_000)));
+    stage.now = stage.now + ms(1_000);
+    stage.core.extend(stage.now, op, ms(1_000));
+    stage.listen();
+    assert!(
+        (0..3).all(|node| stage.sent(node).is_empty()),
+        "no byte is written"
+    );
+    assert!(stage.told("Lost"));
+    let refused = stage.notices.iter().any(|notice| {
+        matches!(
+            notice,
+            Notice::Extended {
+                result: Err(ErrorKind::Expired),
+                ..
+            }
+        )
+    });
+    assert!(refused, "{:?}", stage.notices);
+}
+
+#[test]
+fn a_wait_ends_on_time_although_nodes_have_more_time_to_answer() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let mut terms = terms(ms(10_000));
+    terms.retry = RetryPolicy::wait_for(ms(60));
+    stage.acquire(terms);
+    stage.pass(ms(59));
+    assert!(!stage.told("NotAcquired"));
+    stage.pass(ms(1));
+    let is_timeout = stage.notices.iter().any(|notice| {
+        matches!(
+            notice,
+            Notice::NotAcquired {
+                kind: ErrorKind::Timeout,
+                ..
+            }
+        )
+    });
+    assert!(is_timeout, "{:?}", stage.notices);
+}
+
+#[test]
+fn no_attempt_begins_after_the_wait_however_late_the_timer_is() {
+    let mut stage = Stage::new(1, Dialect::DelEx);
+    stage.lock(terms(ms(60_000)));
+    let mut terms = terms(ms(10_000));
+    terms.retry = RetryPolicy::wait_for(ms(500));
+    stage.acquire(terms);
+    stage.exchange();
+    stage.now = stage.now + ms(501);
+    stage.core.on_time(stage.now);
+    stage.listen();
+    assert!(stage.told("NotAcquired"));
+    assert!(stage.sent(0).is_empty(), "not asked any more");
+}
+
+#[test]
+fn a_late_reply_is_not_credited_to_a_later_operation_in_the_same_place() {
+    let mut stage = Stage::new(1, Dialect::DelEx);
+    stage.lock(terms(ms(60_000)));
+    let first = stage.core.look(stage.now, Some(KEY.into()), ms(100));
+    let requests = stage.sent(0);
+    let replies = stage.serve(0, requests);
+    // Something of it comes, so that the node is not taken for dead, and the rest is late.
+    let (token, rest) = replies.split_at(replies.len() - 8);
+    stage.pass(ms(99));
+    stage.hear(0, token);
+    stage.pass(ms(1));
+    assert!(stage.told("Looked"));
+    stage.notices.clear();
+    let second = stage
+        .core
+        .look(stage.now, Some(b"another".as_slice().into()), ms(100));
+    assert_eq!(first.slot(), second.slot());
+    stage.hear(0, rest);
+    stage.answer(0);
+    let looks = stage.notices.iter().find_map(|notice| match notice {
+        Notice::Looked { looks, .. } => Some(looks.clone()),
+        _ => None,
+    });
+    let look = &looks.unwrap()[0];
+    assert_eq!(
+        (&look.token, look.remaining, &look.cause),
+        (&None, None, &None)
+    );
 }

@@ -277,8 +277,8 @@ impl World {
         match event {
             Event::Opened(conn) => self.opened(conn),
             Event::Refused(conn) | Event::Gone(conn) => self.gone(conn),
-            Event::ToServer(conn, bytes) => self.to_server(conn, bytes),
-            Event::ToClient(conn, bytes) => self.to_client(conn, &bytes),
+            Event::ToServer(conn, bytes) => self.reach_server(conn, bytes),
+            Event::ToClient(conn, bytes) => self.reach_client(conn, &bytes),
             Event::Timer(client) => {
                 self.callers[client].wakes_at = u64::MAX;
                 let now = self.callers[client].local(self.now);
@@ -325,7 +325,7 @@ impl World {
         self.turn(client)
     }
 
-    fn to_client(&mut self, conn: usize, bytes: &[u8]) -> Result<(), String> {
+    fn reach_client(&mut self, conn: usize, bytes: &[u8]) -> Result<(), String> {
         let (client, node) = (self.conns[conn].client, self.conns[conn].node);
         if !self.conns[conn].client_open || self.conns[conn].is_deaf {
             return Ok(());
@@ -336,7 +336,7 @@ impl World {
         self.turn(client)
     }
 
-    fn to_server(&mut self, conn: usize, bytes: Vec<u8>) -> Result<(), String> {
+    fn reach_server(&mut self, conn: usize, bytes: Vec<u8>) -> Result<(), String> {
         let server = self.conns[conn].server;
         if self.conns[conn].server_open {
             match self.silent_until[server] > self.now {
@@ -356,21 +356,11 @@ impl World {
         let before = (!link.client_open).then(|| server.clone());
         link.input.extend_from_slice(bytes);
         let replies = server.serve(now, &mut link.input, &mut link.decoder);
-        // What comes after its sender gave the connection up can undo what the sender did since. It may grant, and
-        // nobody has to release that. That it may cut a lock short is a known limit and left out here.
+        // What comes after its sender gave the connection up may grant, after the release that undoes it.
         if let Some(before) = before {
-            let mut granted = Vec::new();
-            let mut cut = false;
-            for (key, held) in server.all_held(now) {
-                match before.held(now, key) {
-                    None => granted.push(held.token.clone()),
-                    Some(old) => cut |= old.token == held.token && held.deadline < old.deadline,
-                }
-            }
-            match cut {
-                true => *server = before,
-                false => self.excused.extend(granted),
-            }
+            let is_new = |key: &[u8]| before.held(now, key).is_none();
+            let all = server.all_held(now).filter(|(key, _)| is_new(key));
+            self.excused.extend(all.map(|(_, held)| held.token.clone()));
             self.tally.add("late", 1);
         }
         self.say(|| format!("{conn} serves {}", bytes.escape_ascii()));

@@ -1,0 +1,176 @@
+//! Taking a lock as the command line says: how long it lives, how long it is waited for.
+
+use std::time::{Duration, SystemTime};
+
+use redlock_client::{Error, ErrorKind, Guard, LockRequest};
+
+use crate::cluster;
+use crate::duration;
+use crate::failure::{Exit, Failure};
+
+/// How a lock is taken.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AcquisitionFlags {
+    /// How long the lock lives without being renewed
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_ttl)]
+    pub(crate) ttl: Duration,
+
+    /// How long to wait while somebody else holds the lock: 0, a duration, or forever
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_wait)]
+    wait: Wait,
+
+    /// Do not wait for the lock, the same as --wait 0
+    #[arg(short = 'n', long = "no-wait", conflicts_with = "wait")]
+    no_wait: bool,
+
+    /// Exit code when somebody else holds the lock
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = BUSY)]
+    busy_exit_code: u8,
+}
+
+/// How long a lock is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    No,
+    For(Duration),
+    Forever,
+}
+
+impl AcquisitionFlags {
+    /// Takes the lock. `tell` hears once why it is waited for without an end in sight.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else holds it for as long as it may be waited for, or no majority of the nodes answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// May have taken the lock on some nodes; the client releases it there.
+    pub(crate) async fn take(
+        &self,
+        request: LockRequest,
+        tell: impl Fn(&Error),
+    ) -> Result<Guard, Failure> {
+        let request = request.ttl(self.ttl);
+        let busy = Exit::Code(self.busy_exit_code);
+        match self.wait() {
+            Wait::No => once(request, busy).await,
+            Wait::For(wait) => match request.clone().wait_for(wait).acquire().await {
+                Ok(guard) => Ok(guard),
+                // The end of the wait cut the last round short; a whole one tells whether somebody holds the lock
+                // or the nodes do not answer.
+                Err(error) if error.kind() == ErrorKind::Timeout => once(request, busy).await,
+                Err(error) => Err(cluster::failure(&error, busy)),
+            },
+            Wait::Forever => {
+                let mut told = None;
+                loop {
+                    let step = told.map_or(FOREVER_STEP_FIRST, |_| FOREVER_STEP);
+                    let request = request.clone().wait_for(step);
+                    match request.acquire().await {
+                        Ok(guard) => return Ok(guard),
+                        Err(error) if error.kind() == ErrorKind::Config => {
+                            return Err(cluster::failure(&error, busy));
+                        }
+                        Err(error) => {
+                            if told != Some(error.kind()) {
+                                told = Some(error.kind());
+                                tell(&error);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    const fn wait(&self) -> Wait {
+        if self.no_wait { Wait::No } else { self.wait }
+    }
+}
+
+/// Tries once.
+async fn once(request: LockRequest, busy: Exit) -> Result<Guard, Failure> {
+    match request.try_acquire().await {
+        Ok(Some(guard)) => Ok(guard),
+        Ok(None) => Err(Failure::new(busy, "somebody else holds the lock")),
+        Err(error) => Err(cluster::failure(&error, busy)),
+    }
+}
+
+/// When a validity that begins now ends, in milliseconds since 1970, for people and other programs. Decisions are
+/// made with the validity itself, because this clock may be set.
+pub(crate) fn unix_millis_at_end(validity: Duration) -> u64 {
+    let end = (SystemTime::now() + validity).duration_since(SystemTime::UNIX_EPOCH);
+    millis(end.unwrap_or_default())
+}
+
+/// A duration in whole milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Reads the `--ttl` of a lock.
+///
+/// # Errors
+///
+/// A sentence that shows how to write one.
+pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = duration::parse(text)?;
+    if ttl.is_zero() {
+        return Err("a lock must live longer than that".to_owned());
+    }
+    Ok(ttl)
+}
+
+fn parse_wait(text: &str) -> Result<Wait, String> {
+    if text == "forever" {
+        return Ok(Wait::Forever);
+    }
+    if text == "0" {
+        return Ok(Wait::No);
+    }
+    let wait = duration::parse(text)
+        .map_err(|_| "0, forever, or a number with its unit: 250ms, 30s, 5m or 1h".to_owned())?;
+    match wait {
+        Duration::ZERO => Ok(Wait::No),
+        wait if wait > WAIT_MAX => Err("24h at most, or forever".to_owned()),
+        wait => Ok(Wait::For(wait)),
+    }
+}
+
+/// `EX_TEMPFAIL`: try again later.
+const BUSY: u8 = 75;
+
+/// Who waits without end hears after this time what for.
+const FOREVER_STEP_FIRST: Duration = Duration::from_secs(1);
+
+/// And after this time if it became something else.
+const FOREVER_STEP: Duration = Duration::from_secs(10);
+
+/// Longer than a day is for ever.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_read_as_a_duration_none_or_forever() {
+        for (text, expected) in [
+            ("0", Some(Wait::No)),
+            ("0s", Some(Wait::No)),
+            ("250ms", Some(Wait::For(Duration::from_millis(250)))),
+            ("24h", Some(Wait::For(WAIT_MAX))),
+            ("forever", Some(Wait::Forever)),
+            ("25h", None),
+            ("5", None),
+            ("-1s", None),
+            ("", None),
+            ("ever", None),
+        ] {
+            assert_eq!(parse_wait(text).ok(), expected, "{text:?}");
+        }
+        assert!(parse_ttl("0s").is_err());
+    }
+}

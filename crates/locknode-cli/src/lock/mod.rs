@@ -1,0 +1,264 @@
+//! `locknode lock`, `extend` and `release`: the steps of a lock, one process each, for scripts that cannot be one
+//! command of `locknode run`.
+
+mod token_source;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use redlock_client::{ErrorKind, Guard, Redlock, Token};
+
+use self::token_source::TokenFlags;
+use crate::acquisition::{self, AcquisitionFlags};
+use crate::cluster::{self, ClusterFlags};
+use crate::failure::{Exit, Failure};
+use crate::json::Object;
+use crate::output;
+use crate::serving;
+
+/// The flags of `locknode lock`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LockFlags {
+    #[command(flatten)]
+    cluster: ClusterFlags,
+
+    #[command(flatten)]
+    acquisition: AcquisitionFlags,
+
+    /// Write the token to this file, readable for you only, and not to standard output
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Name of the lock
+    name: OsString,
+}
+
+/// The flags of `locknode extend`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExtendFlags {
+    #[command(flatten)]
+    cluster: ClusterFlags,
+
+    /// How long the lock lives from now on
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = acquisition::parse_ttl)]
+    ttl: Duration,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Name of the lock
+    name: OsString,
+
+    #[command(flatten)]
+    token: TokenFlags,
+}
+
+/// The flags of `locknode release`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReleaseFlags {
+    #[command(flatten)]
+    cluster: ClusterFlags,
+
+    /// Name of the lock
+    name: OsString,
+
+    #[command(flatten)]
+    token: TokenFlags,
+}
+
+/// Takes a lock and leaves it until its TTL ends or it is released.
+///
+/// # Errors
+///
+/// When the lock cannot be taken, or its token not be handed over; the lock is released then.
+pub(crate) fn lock(flags: &LockFlags) -> Result<Exit, Failure> {
+    let client = flags.cluster.client()?;
+    serving::runtime()?.block_on(async {
+        let result = take(flags, &client).await;
+        client.close().await;
+        result
+    })
+}
+
+/// Gives a lock a new TTL.
+///
+/// # Errors
+///
+/// When the lock is not held with that token, or no majority of the nodes answers.
+pub(crate) fn extend(flags: &ExtendFlags) -> Result<Exit, Failure> {
+    let token = flags.token.read()?;
+    let client = flags.cluster.client()?;
+    serving::runtime()?.block_on(async {
+        let result = prolong(flags, &client, token).await;
+        client.close().await;
+        result
+    })
+}
+
+/// Releases a lock.
+///
+/// # Errors
+///
+/// When the lock is not held with that token, or no majority of the nodes answers.
+pub(crate) fn release(flags: &ReleaseFlags) -> Result<Exit, Failure> {
+    let token = flags.token.read()?;
+    let client = flags.cluster.client()?;
+    serving::runtime()?.block_on(async {
+        let result = let_go(flags, &client, &token).await;
+        client.close().await;
+        result
+    })
+}
+
+async fn take(flags: &LockFlags, client: &Redlock) -> Result<Exit, Failure> {
+    let name = flags.name.display();
+    let tell = |error: &redlock_client::Error| {
+        let _ = writeln!(
+            std::io::stderr(),
+            "locknode: still waiting for the lock {name}: {error}"
+        );
+    };
+    let request = client.lock(flags.name.as_bytes());
+    let guard = flags.acquisition.take(request, tell).await;
+    let guard = guard
+        .map_err(|failure| Failure::new(failure.exit(), format!("the lock {name}: {failure}")))?;
+    if let Err(failure) = hand_over(flags, &guard) {
+        // A lock whose token nobody knows is of no use.
+        let _ = guard.release().await;
+        return Err(failure);
+    }
+    let _ = guard.leak();
+    Ok(Exit::Success)
+}
+
+/// Writes the token to where it is wanted.
+fn hand_over(flags: &LockFlags, guard: &Guard) -> Result<(), Failure> {
+    let token = guard.token();
+    if let Some(path) = &flags.token_file {
+        token_source::write(path, token)?;
+    }
+    match (flags.json, &flags.token_file) {
+        (true, _) => output::write(&describe(&flags.name, token, guard.validity())),
+        (false, None) => output::write(&format!("{token}\n")),
+        (false, Some(_)) => return Ok(()),
+    }
+    .map_err(|failure| match failure.exit() {
+        // Nobody reads: for other commands that is no error, but here it is the result that is lost.
+        Exit::Success => Failure::unavailable("nobody reads the token; the lock was released"),
+        _ => failure,
+    })
+}
+
+async fn prolong(flags: &ExtendFlags, client: &Redlock, token: Token) -> Result<Exit, Failure> {
+    let request = client.adopt(flags.name.as_bytes(), token);
+    match request.ttl(flags.ttl).try_acquire().await {
+        Ok(Some(guard)) => {
+            let validity = guard.validity();
+            let token = guard.leak();
+            if flags.json {
+                output::write(&describe(&flags.name, &token, validity))?;
+            }
+            Ok(Exit::Success)
+        }
+        Ok(None) => Err(not_held(&flags.name)),
+        Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::Busy) => {
+            Err(not_held(&flags.name))
+        }
+        Err(error) => Err(cluster::failure(&error, Exit::NotHeld)),
+    }
+}
+
+async fn let_go(flags: &ReleaseFlags, client: &Redlock, token: &Token) -> Result<Exit, Failure> {
+    let released = client.release(flags.name.as_bytes(), token).await;
+    let released = released.map_err(|error| cluster::failure(&error, Exit::NotHeld))?;
+    if released.is_confirmed() {
+        return Ok(Exit::Success);
+    }
+    // With so many that do not have it, the others are no majority.
+    if released.not_held() > client.node_count() - client.quorum() {
+        return Err(not_held(&flags.name));
+    }
+    Err(Failure::unavailable(format!(
+        "the lock {}: {} of {} nodes confirmed the release, a majority is {}; try again, or the lock ends with its TTL",
+        flags.name.display(),
+        released.confirmed(),
+        client.node_count(),
+        client.quorum(),
+    )))
+}
+
+fn not_held(name: &OsString) -> Failure {
+    Failure::new(
+        Exit::NotHeld,
+        format!(
+            "the lock {} is not held with this token: it has ended, or was released",
+            name.display()
+        ),
+    )
+}
+
+/// A lock as one JSON object.
+fn describe(name: &OsString, token: &Token, validity: Duration) -> String {
+    let object = Object::default()
+        .text("name", &name.to_string_lossy())
+        .text("token", &token.to_string())
+        .number("valid_ms", acquisition::millis(validity))
+        .number(
+            "valid_until_unix_ms",
+            acquisition::unix_millis_at_end(validity),
+        );
+    object.finish() + "\n"
+}
+
+pub(crate) const LOCK_LONG_ABOUT: &str = "\
+Take a lock and print its token, for scripts.
+
+The lock stays until its TTL ends, or until locknode extend or locknode release is told the token.
+Nobody watches it meanwhile: where the work is one command, locknode run is the safer way.";
+
+pub(crate) const LOCK_EXAMPLES: &str = "\
+Examples:
+  export LOCKNODE_NODES=10.0.0.5:6379,10.0.0.6:6379,10.0.0.7:6379
+  token=$(locknode lock deploy --ttl 5m) || exit
+  printf %s \"$token\" | locknode release deploy -
+
+  locknode lock deploy --wait 1m --token-file /run/deploy.token
+  locknode release deploy --token-file /run/deploy.token
+
+Exit codes: 0 the lock is taken; 75 somebody else holds it (or the code of -E); 69 no majority of
+the nodes answers; 64 wrong usage; 70 internal error. After a failure nothing is locked.";
+
+pub(crate) const EXTEND_LONG_ABOUT: &str = "\
+Give a lock a new TTL, counted from now.
+
+Works only while a majority of the nodes holds the lock with that token: a lock that has ended is
+not taken again.";
+
+pub(crate) const EXTEND_EXAMPLES: &str = "\
+Examples:
+  printf %s \"$token\" | locknode extend deploy - --ttl 5m
+  locknode extend deploy --token-file /run/deploy.token --ttl 5m
+
+Exit codes: 0 extended; 1 the lock is not held with that token; 69 no majority of the nodes answers,
+and the lock is as it was; 64 wrong usage; 70 internal error.";
+
+pub(crate) const RELEASE_LONG_ABOUT: &str = "\
+Release a lock that was taken with locknode lock.
+
+The nodes delete the lock only if it has that token, so that nobody releases the lock of another.";
+
+pub(crate) const RELEASE_EXAMPLES: &str = "\
+Examples:
+  printf %s \"$token\" | locknode release deploy -
+  locknode release deploy --token-file /run/deploy.token
+
+Exit codes: 0 a majority of the nodes confirmed it; 1 the lock is not held with that token; 69 no
+majority of the nodes answers, and the lock ends with its TTL; 64 wrong usage; 70 internal error.";

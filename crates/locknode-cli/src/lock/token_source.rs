@@ -1,0 +1,111 @@
+//! Where the token of a lock comes from and goes to. Whoever knows it can release the lock, so it need not be on the
+//! command line, which everybody on the machine can read.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use redlock_client::Token;
+
+use crate::failure::Failure;
+
+/// Where to find a token.
+#[derive(Debug, clap::Args)]
+pub(super) struct TokenFlags {
+    /// Token of the lock, or - to read it from standard input
+    #[arg(required_unless_present = "token_file")]
+    #[arg(
+        long_help = "Token of the lock, as locknode lock printed it, or - to read it from standard input.\n\n\
+        Others on this machine can read your command lines, and with the token release the lock: prefer - \
+        or --token-file."
+    )]
+    token: Option<OsString>,
+
+    /// Read the token from this file
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    token_file: Option<PathBuf>,
+}
+
+impl TokenFlags {
+    /// Finds the token.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read or is none.
+    pub(super) fn read(&self) -> Result<Token, Failure> {
+        let bytes = match (&self.token_file, &self.token) {
+            (Some(path), _) => {
+                let opened = File::open(path).and_then(read_some);
+                opened.map_err(|error| {
+                    Failure::usage(format!("--token-file: {}: {error}", path.display()))
+                })?
+            }
+            (None, Some(token)) if token == "-" => {
+                read_some(io::stdin().lock()).map_err(|error| {
+                    Failure::usage(format!(
+                        "cannot read the token from standard input: {error}"
+                    ))
+                })?
+            }
+            (None, Some(token)) => token.as_bytes().to_vec(),
+            (None, None) => Vec::new(),
+        };
+        Token::new(trim_line_end(&bytes)).map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+/// Writes a token to a file that only its owner can read.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub(super) fn write(path: &Path, token: &Token) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(token.as_ref())?;
+        file.write_all(b"\n")
+    });
+    written.map_err(|error| {
+        Failure::unavailable(format!(
+            "--token-file: {}: {error}; the lock was released",
+            path.display()
+        ))
+    })
+}
+
+fn read_some(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(LEN_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Programs that write a token to a file or a pipe often end it as a line.
+fn trim_line_end(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+/// More than any token has, so that a wrong file is refused and not read to its end.
+const LEN_MAX: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_end_of_line_is_no_part_of_a_token() {
+        for (bytes, expected) in [
+            (&b"token"[..], &b"token"[..]),
+            (b"token\n", b"token"),
+            (b"token\r\n", b"token"),
+            (b"token\n\n", b"token\n"),
+            (b"\n", b""),
+        ] {
+            assert_eq!(trim_line_end(bytes), expected);
+        }
+    }
+}

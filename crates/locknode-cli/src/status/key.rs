@@ -1,0 +1,291 @@
+//! What `locknode status NAME` prints and returns: what each node says of a lock, and what follows from it. Pure:
+//! answers come in, text comes out.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use redlock_client::{HeldKey, NodeView};
+
+use crate::failure::Exit;
+use crate::json::Object;
+use crate::server_connection::printable;
+
+/// What all nodes say of one lock.
+#[derive(Debug)]
+pub(super) struct KeyReport {
+    name: String,
+    nodes: Vec<NodeView>,
+}
+
+/// What the answers mean together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// A majority has this token, and will for so long; `None` is for ever.
+    Held {
+        token: String,
+        remaining: Option<Duration>,
+    },
+    /// No token can have a majority, whatever the nodes say that do not answer.
+    Free,
+    /// It depends on the nodes that do not answer.
+    Unknown,
+}
+
+impl KeyReport {
+    pub(super) const fn new(name: String, nodes: Vec<NodeView>) -> Self {
+        Self { name, nodes }
+    }
+
+    /// 0 when it is certain who has the lock, be it nobody; 69 otherwise.
+    pub(super) fn exit(&self) -> Exit {
+        match self.verdict() {
+            Verdict::Held { .. } | Verdict::Free => Exit::Success,
+            Verdict::Unknown => Exit::Unavailable,
+        }
+    }
+
+    /// A table for a person, and a sentence about the majority.
+    pub(super) fn table(&self) -> String {
+        let rows: Vec<[String; 3]> = self.nodes.iter().map(cells).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| &row[column]);
+            let longest = cells.map(|cell| cell.chars().count()).max();
+            longest.unwrap_or(0).max(HEADER[column].len())
+        };
+        let (address, remaining) = (width(0), width(1));
+        let mut text = String::new();
+        for row in [HEADER.map(str::to_owned)].iter().chain(&rows) {
+            let [first, second, third] = row;
+            let line = format!("{first:<address$}  {second:>remaining$}  {third}");
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        let (name, majority) = (&self.name, self.majority());
+        let _ = match self.verdict() {
+            Verdict::Held { token, remaining } => {
+                let votes = self.votes(token.as_bytes());
+                let left = left(remaining);
+                writeln!(
+                    text,
+                    "\n{name} is held by {token} on {votes} of {} nodes, a majority is {majority}: {left} left",
+                    self.nodes.len()
+                )
+            }
+            Verdict::Free => writeln!(
+                text,
+                "\n{name} is free: nobody holds it on a majority of {majority}"
+            ),
+            Verdict::Unknown => writeln!(
+                text,
+                "\nnobody can tell whether {name} is held: too many nodes do not answer, a majority is {majority}"
+            ),
+        };
+        text
+    }
+
+    /// One JSON object.
+    pub(super) fn json(&self) -> String {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let object = Object::default()
+            .text("name", &self.name)
+            .list("nodes", self.nodes.iter().map(object))
+            .number("majority", count(self.majority()));
+        let object = match self.verdict() {
+            Verdict::Held { token, remaining } => {
+                let object = object.text("state", "held").text("token", &token);
+                with_remaining(object, remaining)
+            }
+            Verdict::Free => object.text("state", "free"),
+            Verdict::Unknown => object.text("state", "unknown"),
+        };
+        object.finish() + "\n"
+    }
+
+    fn verdict(&self) -> Verdict {
+        let silent = self.nodes.iter().filter(|node| node.answer.is_err());
+        let silent = silent.count();
+        let Some(token) = self.leading() else {
+            return match silent < self.majority() {
+                true => Verdict::Free,
+                false => Verdict::Unknown,
+            };
+        };
+        let votes = self.votes(token);
+        if votes >= self.majority() {
+            return Verdict::Held {
+                token: printable(token),
+                remaining: self.remaining(token),
+            };
+        }
+        if votes + silent < self.majority() {
+            Verdict::Free
+        } else {
+            Verdict::Unknown
+        }
+    }
+
+    /// The token that most nodes have.
+    fn leading(&self) -> Option<&[u8]> {
+        let tokens = self.held().map(|held| held.token.as_slice());
+        tokens.max_by_key(|token| self.votes(token))
+    }
+
+    fn votes(&self, token: &[u8]) -> usize {
+        self.held().filter(|held| held.token == token).count()
+    }
+
+    /// How long a majority keeps that token, if nothing happens.
+    fn remaining(&self, token: &[u8]) -> Option<Duration> {
+        let held = self.held().filter(|held| held.token == token);
+        let mut left: Vec<Duration> = held
+            .map(|held| held.remaining.unwrap_or(Duration::MAX))
+            .collect();
+        // The majority is there until the last node that is needed for it goes.
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        let last = left.get(self.majority() - 1).copied();
+        last.filter(|last| *last != Duration::MAX)
+    }
+
+    fn held(&self) -> impl Iterator<Item = &HeldKey> {
+        let answers = self.nodes.iter().map(|node| node.answer.as_ref());
+        answers.filter_map(|answer| answer.ok().and_then(Option::as_ref))
+    }
+
+    fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+}
+
+fn cells(node: &NodeView) -> [String; 3] {
+    let address = node.address.clone();
+    match &node.answer {
+        Ok(Some(held)) => [address, left(held.remaining), printable(&held.token)],
+        Ok(None) => [address, "-".to_owned(), "free".to_owned()],
+        Err(cause) => [address, "?".to_owned(), cause.to_string()],
+    }
+}
+
+fn object(node: &NodeView) -> Object {
+    let object = Object::default().text("address", &node.address);
+    match &node.answer {
+        Ok(Some(held)) => {
+            let object = object.text("state", "held");
+            with_remaining(
+                object.text("token", &printable(&held.token)),
+                held.remaining,
+            )
+        }
+        Ok(None) => object.text("state", "free"),
+        Err(cause) => object
+            .text("state", "unknown")
+            .text("reason", &cause.to_string()),
+    }
+}
+
+/// A key without a TTL has no number there.
+fn with_remaining(object: Object, remaining: Option<Duration>) -> Object {
+    match remaining {
+        None => object,
+        Some(remaining) => object.number(
+            "remaining_ms",
+            u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
+        ),
+    }
+}
+
+fn left(remaining: Option<Duration>) -> String {
+    match remaining {
+        None => "for ever".to_owned(),
+        Some(remaining) => format!("{:.3} s", remaining.as_secs_f64()),
+    }
+}
+
+const HEADER: [&str; 3] = ["address", "left", "token"];
+
+#[cfg(test)]
+mod tests {
+    use redlock_client::Cause;
+
+    use super::*;
+
+    fn report(answers: &[Result<Option<(&str, u64)>, Cause>]) -> KeyReport {
+        let nodes = answers.iter().enumerate().map(|(index, answer)| NodeView {
+            address: format!("127.0.0.1:710{index}"),
+            answer: answer.clone().map(|held| {
+                held.map(|(token, ms)| HeldKey {
+                    token: token.as_bytes().to_vec(),
+                    remaining: (ms > 0).then(|| Duration::from_millis(ms)),
+                })
+            }),
+        });
+        KeyReport::new("invoice:7".to_owned(), nodes.collect())
+    }
+
+    #[test]
+    fn the_verdict_counts_nodes_that_do_not_answer_as_possible_holders() {
+        let held = |ms| Verdict::Held {
+            token: "a".to_owned(),
+            remaining: Some(Duration::from_millis(ms)),
+        };
+        let (a, b) = (|ms| Ok(Some(("a", ms))), || Ok(Some(("b", 1))));
+        let (free, away) = (|| Ok(None), || Err(Cause::TimedOut));
+        for (answers, expected) in [
+            (vec![a(9), a(8), a(7), a(6), a(5)], held(7)),
+            (vec![a(5), b(), a(7), free(), a(6)], held(5)),
+            (vec![a(5), a(7), a(6), away(), away()], held(5)),
+            (vec![a(1)], held(1)),
+            (vec![free(), free(), free()], Verdict::Free),
+            (vec![free(), free(), away()], Verdict::Free),
+            (vec![a(1), b(), free(), free(), free()], Verdict::Free),
+            (vec![a(1), a(1), b(), b(), free()], Verdict::Free),
+            (vec![a(1), a(1), free(), free(), away()], Verdict::Unknown),
+            (vec![free(), away(), away()], Verdict::Unknown),
+            (vec![away()], Verdict::Unknown),
+        ] {
+            assert_eq!(report(&answers).verdict(), expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_majority_without_a_ttl_is_held_for_ever() {
+        let a = |ms| Ok(Some(("a", ms)));
+        let Verdict::Held { remaining, .. } = report(&[a(0), a(7), a(0)]).verdict() else {
+            panic!("it is held");
+        };
+        assert_eq!(remaining, None);
+    }
+
+    #[test]
+    fn the_table_shows_every_answer() {
+        let report = report(&[
+            Ok(Some(("token", 29_100))),
+            Ok(Some(("token", 9_000))),
+            Ok(None),
+        ]);
+        assert_eq!(
+            report.table(),
+            "address             left  token\n\
+             127.0.0.1:7100  29.100 s  token\n\
+             127.0.0.1:7101   9.000 s  token\n\
+             127.0.0.1:7102         -  free\n\
+             \n\
+             invoice:7 is held by token on 2 of 3 nodes, a majority is 2: 9.000 s left\n"
+        );
+        assert_eq!(report.exit(), Exit::Success);
+    }
+
+    #[test]
+    fn json_has_everything() {
+        let report = report(&[Ok(Some(("a", 100))), Ok(None), Err(Cause::TimedOut)]);
+        let json = report.json();
+        for part in [
+            "{\"name\":\"invoice:7\",\"nodes\":[",
+            "{\"address\":\"127.0.0.1:7100\",\"state\":\"held\",\"token\":\"a\",\"remaining_ms\":100}",
+            "{\"address\":\"127.0.0.1:7101\",\"state\":\"free\"}",
+            "{\"address\":\"127.0.0.1:7102\",\"state\":\"unknown\",\"reason\":",
+            "\"majority\":2,\"state\":\"unknown\"}\n",
+        ] {
+            assert!(json.contains(part), "{part} in {json}");
+        }
+        assert_eq!(report.exit(), Exit::Unavailable);
+    }
+}

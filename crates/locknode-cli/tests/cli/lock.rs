@@ -1,0 +1,227 @@
+//! The steps of a lock, one process each, and what the nodes say of it.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Output, Stdio};
+
+use crate::cluster::{Absent, Cluster};
+use crate::program::{Directory, command, outcome, run, text_of};
+
+/// Runs the program with that on its standard input.
+fn run_with_input(args: &[&str], input: &str) -> Output {
+    let mut command = command(args);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(input.as_bytes()).expect("it reads");
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn a_lock_goes_from_process_to_process_by_its_token() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let (code, out, err) = outcome(&run(&["lock", "--nodes", &nodes, "job", "--ttl", "20s"]));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let token = out.trim_end();
+    assert_eq!((token.len(), out.len()), (40, 41), "{out:?}");
+    for (flags, expected) in [
+        (&[][..], 75),
+        (&["-n"], 75),
+        (&["--wait", "500ms"], 75),
+        (&["-E", "3"], 3),
+    ] {
+        let args = [&["lock", "--nodes", &nodes, "job"], flags].concat();
+        let (code, out, err) = outcome(&run(&args));
+        assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
+        assert!(err.contains("job"), "{err}");
+    }
+    let extend = ["extend", "--nodes", &nodes, "job", "-", "--ttl", "50s"];
+    for (input, expected) in [
+        (token, 0),
+        (&format!("{token}\n"), 0),
+        ("wrong", 1),
+        ("", 64),
+    ] {
+        let (code, out, err) = outcome(&run_with_input(&extend, input));
+        assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
+        assert_eq!(err.is_empty(), expected == 0, "{err}");
+    }
+    let extended = cluster.ask("PTTL job").into_iter().filter(|reply| {
+        let left = reply.trim_start_matches(':').parse::<i64>();
+        left.is_ok_and(|left| left > 20_000)
+    });
+    assert!(extended.count() >= 3);
+    for (token, expected) in [("wrong", 1), (token, 0), (token, 1)] {
+        let (code, _, err) = outcome(&run(&["release", "--nodes", &nodes, "job", token]));
+        assert_eq!(code, Some(expected), "{err}");
+    }
+    assert!(cluster.is_free("job"));
+    // What has ended is not taken again.
+    let (code, ..) = outcome(&run(&["extend", "--nodes", &nodes, "job", token]));
+    assert_eq!(code, Some(1));
+    assert!(cluster.is_free("job"));
+}
+
+#[test]
+fn the_token_can_be_in_a_file_that_only_its_owner_reads() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let directory = Directory::new("token");
+    let file = text_of(&directory.path.join("token"));
+    let lock = ["lock", "--nodes", &nodes, "job", "--token-file", &file];
+    let (code, out, err) = outcome(&run(&lock));
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", ""));
+    let mode = fs::metadata(&file).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for (task, expected) in [("extend", 0), ("release", 0), ("release", 1)] {
+        let args = [task, "--nodes", &nodes, "job", "--token-file", &file];
+        let (code, _, err) = outcome(&run(&args));
+        assert_eq!(code, Some(expected), "{task}: {err}");
+    }
+    let nowhere = text_of(&directory.path.join("no/such/folder"));
+    let lock = ["lock", "--nodes", &nodes, "job", "--token-file", &nowhere];
+    let (code, _, err) = outcome(&run(&lock));
+    assert_eq!(code, Some(69), "{err}");
+    assert!(cluster.is_free("job"));
+    let release = [
+        "release",
+        "--nodes",
+        &nodes,
+        "job",
+        "--token-file",
+        &nowhere,
+    ];
+    assert_eq!(outcome(&run(&release)).0, Some(64));
+}
+
+#[test]
+fn json_has_the_token_and_its_time() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let (code, out, _) = outcome(&run(&["lock", "--nodes", &nodes, "job", "--json"]));
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("{\"name\":\"job\",\"token\":\""), "{out}");
+    for part in ["\"valid_ms\":2", "\"valid_until_unix_ms\":"] {
+        assert!(out.contains(part), "{out}");
+    }
+    let token = &out["{\"name\":\"job\",\"token\":\"".len()..][..40];
+    let (code, out, err) = outcome(&run(&["extend", "--nodes", &nodes, "job", token, "--json"]));
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        out.contains(token) && out.contains("\"valid_ms\":2"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_token_that_nobody_reads_is_no_lock() {
+    let cluster = Cluster::start();
+    let mut command = command(&["lock", "--nodes", &cluster.nodes(), "job"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let (code, _, err) = outcome(&child.wait_with_output().expect("it ends"));
+    assert_eq!(code, Some(69), "{err}");
+    assert!(cluster.is_free("job"));
+}
+
+#[test]
+fn without_a_majority_nothing_is_done() {
+    let taken = Absent::new();
+    let absent = taken.nodes();
+    for args in [
+        &["lock", "--nodes", &absent, "job"][..],
+        &["lock", "--nodes", &absent, "job", "--wait", "500ms"],
+        &["extend", "--nodes", &absent, "job", "token"],
+        &["release", "--nodes", &absent, "job", "token"],
+        &["status", "--nodes", &absent, "job"],
+    ] {
+        let (code, _, err) = outcome(&run(args));
+        assert_eq!(code, Some(69), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let taken = Absent::new();
+    let absent = taken.nodes();
+    let long = "x".repeat(65);
+    for args in [
+        &["lock", "--nodes", &absent][..],
+        &["lock", "job"],
+        &["lock", "--nodes", &absent, "job", "--ttl", "0s"],
+        &["lock", "--nodes", &absent, ""],
+        &["extend", "--nodes", &absent, "job"],
+        &["extend", "--nodes", &absent, "job", ""],
+        &[
+            "extend",
+            "--nodes",
+            &absent,
+            "job",
+            "token",
+            "--token-file",
+            "file",
+        ],
+        &["release", "--nodes", &absent, "job"],
+        &["release", "--nodes", &absent, "job", &long],
+        &["status", "--nodes", &absent, ""],
+    ] {
+        let (code, out, err) = outcome(&run(args));
+        assert_eq!(code, Some(64), "{args:?}: {err}");
+        assert!(out.is_empty() && !err.is_empty());
+    }
+}
+
+#[test]
+fn status_shows_what_each_node_says_of_a_lock() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let (code, out, err) = outcome(&run(&["status", "--nodes", &nodes, "job"]));
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("job is free"), "{out}");
+    let (_, token, _) = outcome(&run(&["lock", "--nodes", &nodes, "job"]));
+    let token = token.trim_end();
+    let (code, out, err) = outcome(&run(&["status", "--nodes", &nodes, "job"]));
+    assert_eq!(code, Some(0), "{err}");
+    let held = format!("job is held by {token} on ");
+    assert!(
+        out.contains(&held) && out.contains("a majority is 3"),
+        "{out}"
+    );
+    for address in &cluster.addresses {
+        assert!(out.contains(&address.to_string()), "{out}");
+    }
+
+    let taken = Absent::new();
+    let absent = taken.nodes();
+    let absent: Vec<&str> = absent.split(',').take(3).collect();
+    let two: Vec<String> = cluster.addresses[..2]
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let some = [
+        &two.iter().map(String::as_str).collect::<Vec<_>>()[..],
+        &absent,
+    ]
+    .concat();
+    let mut status = command(&["status", "--json", "job"]);
+    let output = status.env("LOCKNODE_NODES", some.join(",")).output();
+    let (code, out, err) = outcome(&output.expect("it runs"));
+    assert_eq!(code, Some(69), "{err}");
+    for part in [
+        "{\"name\":\"job\",\"nodes\":[",
+        "\"state\":\"unknown\",\"reason\":",
+        "\"majority\":3,\"state\":\"unknown\"}",
+    ] {
+        assert!(out.contains(part), "{part} in {out}");
+    }
+}

@@ -1,0 +1,237 @@
+//! What happens to a command when its lock is lost.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use crate::cluster::Cluster;
+use crate::processes::{self, wait_until};
+use crate::program::{Directory, Program, command};
+use crate::run::run_args;
+
+/// Says `ready` and writes the time, in milliseconds since 1970, to the file `$1` over and over.
+const OBEDIENT: &str = "echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
+
+/// The same, and does not end when asked.
+const STUBBORN: &str =
+    "trap '' TERM; echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
+
+/// A job that leaves a trail.
+struct Job {
+    directory: Directory,
+    program: Program,
+}
+
+impl Job {
+    fn start(name: &str, nodes: &str, flags: &[&str], script: &str) -> Self {
+        let directory = Directory::new(&format!("run-loss-{name}"));
+        let trail = directory.file("trail", "");
+        // A busy machine may be late for the first answers.
+        let flags = [flags, &["--wait", "20s", "--json", "job"]].concat();
+        let args = run_args(nodes, &flags, &["sh", "-c", script, "sh", &trail]);
+        let mut program = Program::start(command(&args));
+        program.line_with("ready");
+        Self { directory, program }
+    }
+
+    /// The last time that the command was seen.
+    fn last_seen(&self) -> u64 {
+        let trail: PathBuf = self.directory.path.join("trail");
+        let trail = std::fs::read_to_string(trail).expect("a trail");
+        let times = trail.lines().filter_map(|line| line.parse().ok());
+        times.max().expect("a time")
+    }
+
+    /// The end of the last validity that a majority of the nodes agreed to.
+    fn valid_until(&self) -> u64 {
+        let lines = self.program.seen().iter();
+        let lines =
+            lines.filter(|line| line.contains("\"acquired\"") || line.contains("\"renewed\""));
+        let ends = lines.filter_map(|line| {
+            let (_, number) = line.split_once("\"valid_until_unix_ms\":")?;
+            number.trim_end_matches('}').parse().ok()
+        });
+        ends.max().expect("a validity")
+    }
+
+    fn assert_ended_in_time(&self, what: &str) {
+        let (last_seen, valid_until) = (self.last_seen(), self.valid_until());
+        assert!(
+            last_seen < valid_until,
+            "{what}: seen at {last_seen}, valid until {valid_until}: {:#?}",
+            self.program.seen()
+        );
+    }
+
+    fn has_said(&self, part: &str) -> bool {
+        self.program.seen().iter().any(|line| line.contains(part))
+    }
+}
+
+#[test]
+fn a_command_that_takes_longer_than_its_lock_is_ended_before_the_lock_is() {
+    for (name, script, is_killed) in [("obedient", OBEDIENT, false), ("stubborn", STUBBORN, true)] {
+        let cluster = Cluster::start();
+        let flags = ["--ttl", "1500ms", "--grace", "500ms"];
+        let mut job = Job::start(name, &cluster.nodes(), &flags, script);
+        assert_eq!(job.program.wait().code(), Some(79), "{name}");
+        job.assert_ended_in_time(name);
+        assert!(job.has_said("\"event\":\"lost\"") && job.has_said("--renew"));
+        assert_eq!(job.has_said("\"event\":\"killed\""), is_killed, "{name}");
+        assert!(cluster.is_free("job"));
+    }
+}
+
+#[test]
+fn a_command_that_ends_well_when_asked_has_lost_its_lock_nonetheless() {
+    let cluster = Cluster::start();
+    for (flags, code) in [
+        (&["--ttl", "900ms"][..], 79),
+        (&["--ttl", "900ms", "--lost-exit-code", "5"], 5),
+    ] {
+        let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+        let mut job = Job::start("ends-well", &cluster.nodes(), flags, script);
+        assert_eq!(job.program.wait().code(), Some(code));
+        assert!(job.has_said("\"event\":\"exited\",\"name\":\"job\",\"code\":0}"));
+    }
+}
+
+#[test]
+fn a_command_with_no_grace_is_killed_at_the_end() {
+    let cluster = Cluster::start();
+    let flags = ["--ttl", "900ms", "--grace", "0s"];
+    let script =
+        "trap 'echo asked' TERM; echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
+    let mut job = Job::start("no-grace", &cluster.nodes(), &flags, script);
+    assert_eq!(job.program.wait().code(), Some(79));
+    job.assert_ended_in_time("no grace");
+    assert!(job.has_said("\"event\":\"killed\""));
+}
+
+#[test]
+fn a_renewed_lock_lasts_as_long_as_the_command() {
+    let cluster = Cluster::start();
+    let script = "echo ready; sleep 4; exit 3";
+    let flags = ["--ttl", "1500ms", "--renew"];
+    let mut job = Job::start("renewed", &cluster.nodes(), &flags, script);
+    job.program.line_with("\"event\":\"renewed\"");
+    assert_eq!(
+        job.program.wait().code(),
+        Some(3),
+        "{:#?}",
+        job.program.seen()
+    );
+    assert!(cluster.is_free("job"));
+}
+
+#[test]
+fn a_lock_is_not_renewed_longer_than_it_may_be_held() {
+    let cluster = Cluster::start();
+    let flags = ["--ttl", "1500ms", "--max-hold", "4s"];
+    let mut job = Job::start("max-hold", &cluster.nodes(), &flags, OBEDIENT);
+    job.program.line_with("\"event\":\"renewed\"");
+    let line = job.program.line_with("\"event\":\"lost\"");
+    assert!(line.contains("--max-hold"), "{line}");
+    assert_eq!(job.program.wait().code(), Some(79));
+    job.assert_ended_in_time("max-hold");
+}
+
+#[test]
+fn with_three_of_five_nodes_gone_the_command_ends_before_the_validity() {
+    for (name, signal, script) in [
+        ("stopped-obedient", Signal::STOP, OBEDIENT),
+        ("stopped-stubborn", Signal::STOP, STUBBORN),
+        ("killed-obedient", Signal::KILL, OBEDIENT),
+        ("killed-stubborn", Signal::KILL, STUBBORN),
+    ] {
+        let cluster = Cluster::start_apart();
+        let flags = ["--ttl", "3s", "--renew"];
+        let mut job = Job::start(name, &cluster.nodes(), &flags, script);
+        job.program.line_with("\"event\":\"renewed\"");
+        cluster.signal(3, signal);
+        assert_eq!(job.program.wait().code(), Some(79), "{name}");
+        job.assert_ended_in_time(name);
+        assert!(
+            job.has_said("no majority"),
+            "{name}: {:#?}",
+            job.program.seen()
+        );
+    }
+}
+
+#[test]
+fn with_two_of_five_nodes_gone_the_command_goes_on() {
+    for signal in [Signal::STOP, Signal::KILL] {
+        let cluster = Cluster::start_apart();
+        let flags = ["--ttl", "3s", "--renew"];
+        let script = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.01; done";
+        let mut job = Job::start("two-gone", &cluster.nodes(), &flags, script);
+        cluster.signal(2, signal);
+        // More renewals than the TTL has room for without them.
+        for _ in 0..4 {
+            job.program.line_with("\"event\":\"renewed\"");
+        }
+        job.program.signal(Signal::USR1);
+        assert_eq!(job.program.wait().code(), Some(6));
+    }
+}
+
+#[test]
+fn a_lock_that_was_taken_away_ends_the_command_at_once() {
+    let cluster = Cluster::start();
+    let flags = ["--ttl", "6s", "--grace", "1s", "--renew"];
+    let mut job = Job::start("taken", &cluster.nodes(), &flags, OBEDIENT);
+    cluster.ask("DEL job");
+    cluster.ask("SET job other NX PX 60000");
+    let line = job.program.line_with("\"event\":\"lost\"");
+    let (_, left) = line.split_once("\"valid_ms\":").expect("a validity");
+    let left: u64 = left
+        .split(',')
+        .next()
+        .and_then(|left| left.parse().ok())
+        .expect("a number");
+    // Not when the grace begins, but when the nodes said so.
+    assert!(left > 1000, "{line}");
+    assert_eq!(job.program.wait().code(), Some(79));
+    // Nobody released the other one's lock.
+    assert_eq!(cluster.ask("EXISTS job"), [":1"; 5]);
+}
+
+#[test]
+fn what_a_command_started_does_not_outlive_the_lock() {
+    let cluster = Cluster::start();
+    // The command ends when asked, what it started does not.
+    let script = "sh -c 'trap \"\" TERM; echo started; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done' \
+        sh \"$1\" & echo \"grandchild=$!\"; echo ready; wait";
+    let flags = ["--ttl", "1500ms", "--grace", "500ms"];
+    let mut job = Job::start("grandchild", &cluster.nodes(), &flags, script);
+    let line = job
+        .program
+        .seen()
+        .iter()
+        .find(|line| line.contains("grandchild="));
+    let grandchild = line.and_then(|line| line.strip_prefix("grandchild=")?.parse().ok());
+    let grandchild: u32 = grandchild.expect("a process id");
+    assert_eq!(job.program.wait().code(), Some(79));
+    assert!(!processes::is_alive(grandchild));
+    job.assert_ended_in_time("grandchild");
+}
+
+#[test]
+fn a_command_that_was_stopped_with_us_past_the_end_does_not_go_on() {
+    let cluster = Cluster::start();
+    let flags = ["--ttl", "1500ms", "--grace", "0s"];
+    let mut job = Job::start("stopped", &cluster.nodes(), &flags, OBEDIENT);
+    let trail = job.directory.path.join("trail");
+    wait_until("the command works", || {
+        std::fs::metadata(&trail).is_ok_and(|trail| trail.len() > 0)
+    });
+    job.program.signal(Signal::TSTP);
+    wait_until("locknode is stopped", || {
+        processes::is_stopped(job.program.id())
+    });
+    wait_until("the nodes let go", || cluster.is_free("job"));
+    job.program.signal(Signal::CONT);
+    assert_eq!(job.program.wait().code(), Some(79));
+    job.assert_ended_in_time("stopped");
+}

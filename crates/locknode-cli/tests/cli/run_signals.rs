@@ -1,0 +1,255 @@
+//! What signals do to a command that runs while a lock is held.
+
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::cluster::Cluster;
+use crate::processes::{self, wait_until};
+use crate::program::{Program, command, outcome};
+use crate::run::{HOLDER, run_args};
+
+/// The number behind `"pid":` in a line of `--json`, or behind `name=` in a line of a script.
+fn number_in(line: &str) -> u32 {
+    let digits = line.split(|c: char| !c.is_ascii_digit());
+    let number = digits.rev().find(|digits| !digits.is_empty());
+    number
+        .and_then(|digits| digits.parse().ok())
+        .expect("a number")
+}
+
+#[test]
+fn signals_reach_the_command() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    for (signal, name, code) in [
+        (Signal::HUP, "HUP", 11),
+        (Signal::INT, "INT", 12),
+        (Signal::QUIT, "QUIT", 13),
+        (Signal::TERM, "TERM", 14),
+        (Signal::USR1, "USR1", 15),
+        (Signal::USR2, "USR2", 16),
+    ] {
+        let script = format!(
+            "trap 'echo got {name}; exit {code}' {name}; echo ready; while :; do sleep 0.01; done"
+        );
+        let args = run_args(&nodes, &["job"], &["sh", "-c", &script]);
+        let mut job = Program::start(command(&args));
+        job.line_with("ready");
+        job.signal(signal);
+        job.line_with(&format!("got {name}"));
+        assert_eq!(job.wait().code(), Some(code), "{name}");
+        assert!(cluster.is_free("job"));
+    }
+}
+
+#[test]
+fn a_signal_that_ends_the_command_is_in_the_exit_code() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    for (signal, code) in [
+        (Signal::HUP, 129),
+        (Signal::INT, 130),
+        (Signal::TERM, 143),
+        (Signal::USR1, 138),
+        (Signal::USR2, 140),
+    ] {
+        // No trap, and echo is done by the program that gets the signal.
+        let args = run_args(
+            &nodes,
+            &["job"],
+            &["sh", "-c", "echo ready; exec sleep 1000"],
+        );
+        let mut job = Program::start(command(&args));
+        job.line_with("ready");
+        job.signal(signal);
+        assert_eq!(job.wait().code(), Some(code));
+        assert!(cluster.is_free("job"));
+    }
+}
+
+#[test]
+fn a_second_interrupt_kills_a_command_that_does_not_end() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let script = "trap 'echo got' INT; echo ready; while :; do sleep 0.01; done";
+    let args = run_args(&nodes, &["job"], &["sh", "-c", script]);
+    let mut job = Program::start(command(&args));
+    job.line_with("ready");
+    job.signal(Signal::INT);
+    job.line_with("got");
+    job.signal(Signal::INT);
+    assert_eq!(job.wait().code(), Some(137));
+    assert!(cluster.is_free("job"));
+}
+
+#[test]
+fn signals_reach_what_the_command_started() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let script = "sleep 1000 & echo \"grandchild=$!\"; wait";
+    let args = run_args(&nodes, &["job"], &["sh", "-c", script]);
+    let mut job = Program::start(command(&args));
+    let grandchild = number_in(&job.line_with("grandchild="));
+    assert!(processes::is_alive(grandchild));
+    job.signal(Signal::TERM);
+    assert_eq!(job.wait().code(), Some(143));
+    wait_until("the grandchild ends", || !processes::is_alive(grandchild));
+}
+
+#[test]
+fn what_the_command_leaves_behind_is_killed_if_so_wished() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    // Deaf to everything but SIGKILL, and two generations deep.
+    let script = "trap '' HUP INT TERM QUIT; \
+        sh -c 'sleep 1000 & echo \"deep=$!\"; wait' >&2 & \
+        sleep 1000 >/dev/null 2>&1 & echo \"grandchild=$!\"; exit 4";
+    for (flags, is_killed) in [(&["--kill-group", "job"][..], true), (&["job"], false)] {
+        let args = run_args(&nodes, flags, &["sh", "-c", script]);
+        let mut job = Program::start(command(&args));
+        let grandchild = number_in(&job.line_with("grandchild="));
+        if is_killed {
+            assert_eq!(job.wait().code(), Some(4));
+            assert!(!processes::is_alive(grandchild));
+        } else {
+            let deep = number_in(&job.line_ever_with("deep="));
+            wait_until("the lock is released", || cluster.is_free("job"));
+            assert!(processes::is_alive(grandchild) && processes::is_alive(deep));
+            processes::signal(grandchild, Signal::KILL);
+            processes::signal(deep, Signal::KILL);
+            assert_eq!(job.wait().code(), Some(4));
+        }
+        assert!(cluster.is_free("job"));
+    }
+}
+
+#[test]
+fn a_signal_while_waiting_gives_up() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let mut holder = Program::start(command(&run_args(&nodes, &["job"], HOLDER)));
+    holder.line_with("ready");
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let flags = ["--wait", "forever", "--json", "job"];
+        let mut waiting = Program::start(command(&run_args(&nodes, &flags, &["echo", "ran"])));
+        waiting.line_with("\"event\":\"waiting\"");
+        waiting.signal(signal);
+        assert_eq!(waiting.wait().code(), Some(code));
+    }
+    holder.signal(Signal::TERM);
+    assert_eq!(holder.wait().code(), Some(0));
+    assert!(cluster.is_free("job"));
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let inner = command(&run_args(&nodes, &["job"], HOLDER));
+    // As nohup does it.
+    let mut nohup = Command::new("sh");
+    nohup
+        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .stdin(Stdio::null());
+    let mut job = Program::start(nohup);
+    job.line_with("ready");
+    job.signal(Signal::HUP);
+    job.signal(Signal::TERM);
+    assert_eq!(job.wait().code(), Some(0));
+}
+
+#[test]
+fn the_command_does_not_outlive_locknode() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let args = run_args(&nodes, &["--json", "job"], &["sleep", "1000"]);
+    let mut job = Program::start(command(&args));
+    let child = number_in(&job.line_with("\"event\":\"started\""));
+    job.signal(Signal::KILL);
+    wait_until("the command ends", || !processes::is_alive(child));
+    // Nobody released it, and nobody can have it before its time is over.
+    assert!(!cluster.is_free("job"));
+}
+
+#[test]
+fn ctrl_z_stops_the_command_too() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    // Not a shell that starts programs: stopped amid that it waits for them, and does not count as stopped.
+    let script = ["sh", "-c", "echo ready; exec sleep 1000"];
+    let args = run_args(&nodes, &["--json", "job"], &script);
+    let mut job = Program::start(command(&args));
+    let child = number_in(&job.line_with("\"event\":\"started\""));
+    job.line_ever_with("ready");
+    job.signal(Signal::TSTP);
+    wait_until("both are stopped", || {
+        processes::is_stopped(child) && processes::is_stopped(job.id())
+    });
+    job.signal(Signal::CONT);
+    wait_until("the command goes on", || !processes::is_stopped(child));
+    job.signal(Signal::TERM);
+    assert_eq!(job.wait().code(), Some(143));
+}
+
+/// Both ends of a terminal that controls nobody.
+fn terminal() -> (OwnedFd, Stdio) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&ours)
+        .and_then(|()| unlockpt(&ours))
+        .expect("a terminal");
+    let name = ptsname(&ours, Vec::new()).expect("a name");
+    let name = name.to_str().expect("UTF-8");
+    let theirs = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name);
+    (ours, theirs.expect("a terminal").into())
+}
+
+#[test]
+fn on_a_terminal_the_command_shares_our_process_group() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let (_ours, theirs) = terminal();
+    let script = "trap 'echo interrupted' INT; trap 'echo ended; exit 5' TERM; echo ready; \
+        while :; do sleep 0.01; done";
+    let mut locknode = command(&run_args(&nodes, &["--json", "job"], &["sh", "-c", script]));
+    locknode.stdin(theirs);
+    let mut job = Program::start(locknode);
+    let child = number_in(&job.line_with("\"event\":\"started\""));
+    job.line_ever_with("ready");
+    assert_eq!(processes::group(child), processes::group(job.id()));
+    // The terminal would send it to both; here nobody does, so it comes only if we pass it on.
+    job.signal(Signal::INT);
+    job.signal(Signal::TERM);
+    job.line_with("ended");
+    assert_eq!(job.wait().code(), Some(5));
+    assert!(!job.seen().iter().any(|line| line == "interrupted"));
+
+    let (_ours, theirs) = terminal();
+    let mut locknode = command(&run_args(&nodes, &["--kill-group", "job"], &["true"]));
+    let output = locknode.stdin(theirs).output().expect("it runs");
+    let (code, _, err) = outcome(&output);
+    assert_eq!(code, Some(64));
+    assert!(err.contains("/dev/null"), "{err}");
+}
+
+#[test]
+fn without_a_terminal_the_command_leads_a_process_group() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let mut job = Program::start(command(&run_args(&nodes, &["--json", "job"], HOLDER)));
+    let child = number_in(&job.line_with("\"event\":\"started\""));
+    assert_eq!(processes::group(child), Some(child));
+    job.line_ever_with("ready");
+    job.signal(Signal::TERM);
+    assert_eq!(job.wait().code(), Some(0));
+}
