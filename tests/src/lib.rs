@@ -1,13 +1,24 @@
-//! What the integration tests share: nodes on free ports or in-memory streams, a clock that tests step, raw bytes.
+//! What the integration tests share: nodes on free ports or in-memory streams, honest and fake ones, clusters of them, a
+//! clock that tests step, raw bytes.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "what fails here fails a test"
+    clippy::print_stdout,
+    reason = "what fails here fails a test, and tests say what they skip"
 )]
 
+pub mod cluster;
+mod conversation;
+pub mod fake_node;
+mod loopback;
 mod manual_clock;
+pub mod patience;
+mod redis_server;
 mod wire;
 
+pub use conversation::Conversation;
+pub use loopback::LoopbackPort;
 pub use manual_clock::ManualClock;
+pub use redis_server::RedisServer;
 pub use wire::{Wire, serve_tcp};

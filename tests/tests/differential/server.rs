@@ -1,74 +1,27 @@
-//! A real server on a socket of its own, which ends with the test.
+//! Sequences to a real server.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use locknode_tests::RedisServer;
 
 use crate::reply;
 use crate::sequence::Request;
 
 pub(crate) struct Server {
-    process: Child,
-    directory: PathBuf,
-    socket: PathBuf,
+    process: RedisServer,
 }
 
 impl Server {
     /// Starts the server; `None`, with the reason printed, when there is none.
     pub(crate) fn start() -> Option<Self> {
-        let program = std::env::var("LOCKNODE_TEST_REDIS").unwrap_or("redis-server".to_owned());
-        // A directory of its own: nothing there to load, and a socket path instead of a port that may be taken.
-        let directory = std::env::temp_dir().join(format!(
-            "locknode-differential-{}-{}",
-            std::process::id(),
-            STARTED.fetch_add(1, Ordering::Relaxed)
-        ));
-        std::fs::create_dir(&directory).expect("a fresh directory");
-        let socket = directory.join("s");
-        let process = Command::new(&program)
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--unixsocket",
-            ])
-            .arg(&socket)
-            .current_dir(&directory)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let process = match process {
-            Ok(process) => process,
-            Err(error) => {
-                println!("skipped: cannot start {program}: {error}");
-                let _ = std::fs::remove_dir(&directory);
-                return None;
-            }
-        };
-        let mut server = Self {
-            process,
-            directory,
-            socket,
-        };
-        let patience = Instant::now() + Duration::from_secs(20);
-        while UnixStream::connect(&server.socket).is_err() {
-            let exit = server.process.try_wait().expect("the state of a child");
-            assert!(exit.is_none(), "{program} ended at once: {exit:?}");
-            assert!(Instant::now() < patience, "{program} does not listen");
-            std::thread::yield_now();
-        }
-        Some(server)
+        RedisServer::start().map(|process| Self { process })
     }
 
     /// Empties the server, then sends the requests down one connection; one reply for each.
     pub(crate) fn run(&mut self, requests: &[Request]) -> Vec<Vec<u8>> {
-        let mut stream = UnixStream::connect(&self.socket).expect("a connection");
+        let mut stream = UnixStream::connect(self.process.socket()).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut input = b"FLUSHALL\r\n".to_vec();
         input.extend(requests.iter().flat_map(Request::encode));
@@ -104,17 +57,5 @@ fn with_rest(mut replies: Vec<Vec<u8>>, rest: &[u8]) -> Vec<Vec<u8>> {
     replies
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Nothing can be done about an error, and the next run uses another path.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
 /// Far longer than any of the commands takes.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Servers that this process has started.
-static STARTED: AtomicU32 = AtomicU32::new(0);

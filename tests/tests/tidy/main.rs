@@ -88,7 +88,11 @@ fn pure_crates_name_no_clock_no_system_and_no_randomness() {
     for dir in PURE {
         assert!(!files(dir).is_empty(), "{dir} is not there any more");
     }
+    let is_test = |path: &Path| path.components().any(|part| part.as_os_str() == "tests");
     for (path, text) in PURE.iter().flat_map(|dir| files(dir)) {
+        if is_test(&path) {
+            continue;
+        }
         for (number, line) in code(&text) {
             for word in IMPURE.iter().filter(|word| line.contains(**word)) {
                 found.push(format!("{}:{}: {word}", path.display(), number + 1));

@@ -1,0 +1,302 @@
+//! Automatic extension: when it stops, and when it must not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use locknode_tests::fake_node::{Behaviour, Purpose, errors};
+use locknode_tests::patience::{eventually, in_time};
+use redlock_client::{Guard, Redlock, RenewPolicy};
+
+use crate::stage::{LONG, Recorder, SHORT, Stage};
+
+/// Between two renewals.
+const PERIOD: Duration = Duration::from_millis(60);
+
+/// A TTL that is renewed every [`PERIOD`] and that a test can wait for.
+const TTL: Duration = Duration::from_millis(900);
+
+async fn renewed(redlock: &Redlock, key: &str) -> Guard {
+    let policy = RenewPolicy::until(LONG).every(PERIOD);
+    let request = redlock.lock(key).ttl(TTL).renew(policy);
+    request.acquire().await.expect("a lock")
+}
+
+/// samcook/RedLock.net#48, #93, #97: auto-extend goes on after a conflict and sets the key again; two instances both believe
+/// that they have it. joanvila/aioredlock: the watchdog swallows failures.
+#[tokio::test]
+async fn renewal_stops_at_a_conflict_and_says_so() {
+    let stage = Stage::of(3).await;
+    let recorder = Recorder::default();
+    let redlock = stage
+        .builder()
+        .observer(Arc::new(recorder.clone()))
+        .build()
+        .unwrap();
+    let guard = renewed(&redlock, "k").await;
+    stage.wait_until_held("k", guard.token(), 3).await;
+    stage.held_by_other("k", 0..3);
+    let error = in_time("the loss", guard.lost()).await;
+    assert!(error.is_lost(), "{error}");
+    assert!(guard.cancellation().is_cancelled() && !guard.is_valid());
+    let asked = stage.count(Purpose::Extend);
+    tokio::time::sleep(PERIOD * 4).await;
+    assert_eq!(stage.count(Purpose::Extend), asked, "still renewing");
+    for holder in stage.holders("k") {
+        assert_eq!(holder.as_deref(), Some("other"));
+    }
+    assert_eq!(recorder.count("lost"), 1, "{}", recorder.story());
+}
+
+/// swarthy/redis-semaphore#175, samcook/RedLock.net: the key is missing, and the renewal makes it again.
+#[tokio::test]
+async fn renewal_does_not_bring_back_a_key_that_is_gone() {
+    let stage = Stage::of(3).await;
+    let redlock = stage.redlock();
+    let guard = renewed(&redlock, "k").await;
+    stage.wait_until_held("k", guard.token(), 3).await;
+    for fake in stage.iter() {
+        fake.remove("k");
+    }
+    let error = in_time("the loss", guard.lost()).await;
+    assert!(error.is_lost(), "{error}");
+    for fake in stage.iter() {
+        assert!(fake.keys().is_empty(), "{}", fake.story());
+    }
+}
+
+/// redis/redisson#775, #3194, #3712, #5698, #3919: the watchdog stops for good after one failed renewal or a reconnect.
+#[tokio::test]
+async fn a_failed_renewal_is_tried_again_while_the_lock_is_valid() {
+    let stage = Stage::of(3).await;
+    let recorder = Recorder::default();
+    let redlock = stage
+        .builder()
+        .observer(Arc::new(recorder.clone()))
+        .build()
+        .unwrap();
+    let guard = renewed(&redlock, "k").await;
+    stage.wait_until_held("k", guard.token(), 3).await;
+    for fake in stage.iter().take(2) {
+        fake.next(Purpose::Extend, Behaviour::error(errors::LOADING));
+        fake.next(Purpose::Extend, Behaviour::error(errors::LOADING));
+    }
+    eventually("a failed renewal", || recorder.count("renew failed") > 0).await;
+    let failed_at = recorder.count("renewed");
+    eventually("renewed again", || recorder.count("renewed") > failed_at).await;
+    assert!(guard.is_valid());
+    assert_eq!(recorder.count("lost"), 0, "{}", recorder.story());
+    assert!(guard.release().await.is_confirmed());
+    stage.wait_until_empty().await;
+}
+
+/// The same report, the reconnect: every connection breaks, and the renewal goes on over new ones.
+#[tokio::test]
+async fn renewal_survives_a_reconnect() {
+    let stage = Stage::of(3).await;
+    let recorder = Recorder::default();
+    let redlock = stage
+        .builder()
+        .observer(Arc::new(recorder.clone()))
+        .build()
+        .unwrap();
+    let guard = renewed(&redlock, "k").await;
+    eventually("renewed", || recorder.count("renewed") > 1).await;
+    for fake in stage.iter() {
+        fake.hang_up().await;
+    }
+    let before = recorder.count("renewed");
+    eventually("renewed again", || recorder.count("renewed") > before + 1).await;
+    assert!(guard.is_valid());
+    drop(guard.release().await);
+}
+
+/// redis/redisson#1966, #1626, #4109: after a pause of the servers the watchdog renews for ever. samcook/RedLock.net#68, #6,
+/// #90, scenario S39: unlimited auto-extend.
+#[tokio::test]
+async fn renewal_has_an_end() {
+    let stage = Stage::of(3).await;
+    let redlock = stage.redlock();
+    let policies = [
+        RenewPolicy::times(3).every(PERIOD),
+        RenewPolicy::until(TTL + PERIOD * 3).every(PERIOD),
+    ];
+    for policy in policies {
+        let started = Instant::now();
+        let guard = redlock
+            .lock("k")
+            .ttl(TTL)
+            .renew(policy)
+            .acquire()
+            .await
+            .expect("a lock");
+        let error = in_time("the end", guard.lost()).await;
+        assert!(error.is_expired(), "{policy:?}: {error}");
+        let held_for = started.elapsed();
+        assert!(
+            held_for > TTL && held_for < TTL * 4,
+            "{policy:?}: {held_for:?}"
+        );
+        let extends = stage.count(Purpose::Extend);
+        tokio::time::sleep(PERIOD * 3).await;
+        assert_eq!(stage.count(Purpose::Extend), extends, "still renewing");
+        drop(guard);
+        stage.wait_until_empty().await;
+    }
+}
+
+/// The pause of redis/redisson#1966 itself: the servers answer nothing for a while, then everything. The lock is renewed, released, and
+/// nothing is sent for it afterwards.
+#[tokio::test]
+async fn a_pause_of_the_servers_does_not_make_renewal_endless() {
+    let stage = Stage::of(3).await;
+    let redlock = stage.redlock();
+    let policy = RenewPolicy::until(LONG).every(PERIOD);
+    let request = redlock.lock("k").ttl(LONG / 6).renew(policy);
+    let guard = request.acquire().await.expect("a lock");
+    let holds: Vec<_> = stage
+        .iter()
+        .map(|fake| fake.hold_next(Purpose::Extend))
+        .collect();
+    for hold in &holds {
+        hold.caught().await;
+        tokio::time::sleep(PERIOD).await;
+        hold.release();
+    }
+    let extends = stage.count(Purpose::Extend);
+    eventually("renewed again", || {
+        stage.count(Purpose::Extend) > extends + 3
+    })
+    .await;
+    assert!(guard.is_valid());
+    assert!(guard.release().await.is_free());
+    stage.wait_until_empty().await;
+    let extends = stage.count(Purpose::Extend);
+    tokio::time::sleep(PERIOD * 4).await;
+    assert_eq!(stage.count(Purpose::Extend), extends, "still renewing");
+}
+
+/// No policy, no renewal.
+#[tokio::test]
+async fn a_lock_is_not_renewed_unless_asked_for() {
+    let stage = Stage::of(1).await;
+    let redlock = stage.redlock();
+    let guard = redlock
+        .lock("k")
+        .ttl(PERIOD * 5)
+        .acquire()
+        .await
+        .expect("a lock");
+    let error = in_time("the end", guard.lost()).await;
+    assert!(error.is_expired(), "{error}");
+    assert_eq!(stage.count(Purpose::Extend), 0);
+}
+
+/// mike-marcacci/node-redlock PR#369 (4 of 4), the leak of a timer; redis/redisson#4456: members renewed for ever. A released, a
+/// dropped and a leaked lock are not renewed any more.
+#[tokio::test]
+async fn renewal_ends_with_the_guard() {
+    let stage = Stage::of(3).await;
+    let redlock = stage.redlock();
+    let release = renewed(&redlock, "released").await;
+    drop(release.release().await);
+    drop(renewed(&redlock, "dropped").await);
+    renewed(&redlock, "leaked").await.leak();
+    eventually("gone", || stage.iter().all(|fake| fake.keys().len() <= 1)).await;
+    let before = stage.count(Purpose::Extend);
+    tokio::time::sleep(PERIOD * 4).await;
+    assert_eq!(stage.count(Purpose::Extend), before, "still renewing");
+    eventually("the leaked lock ends", || {
+        stage.iter().all(|fake| fake.keys().is_empty())
+    })
+    .await;
+}
+
+/// madelson/DistributedLock#191, samcook/RedLock.net#64, scenario S38: an extension in flight while the lock is released
+/// leaves the key behind, in 0.6 % of all cases.
+#[tokio::test]
+async fn a_release_during_a_renewal_leaves_no_key() {
+    for late in 0..3 {
+        let stage = Stage::of(3).await;
+        let redlock = stage.impatient();
+        let guard = renewed(&redlock, "k").await;
+        stage.wait_until_held("k", guard.token(), 3).await;
+        let hold = stage[late].delay_next(Purpose::Extend);
+        hold.caught().await;
+        drop(guard.release().await);
+        hold.release();
+        stage.wait_until_empty().await;
+    }
+}
+
+/// swarthy/redis-semaphore#205, PR#206, #9, #24: a refresh that races a release reports the lock as lost.
+#[tokio::test]
+async fn a_release_during_a_renewal_is_no_loss() {
+    let stage = Stage::of(3).await;
+    let recorder = Recorder::default();
+    let redlock = stage
+        .builder()
+        .observer(Arc::new(recorder.clone()))
+        .build()
+        .unwrap();
+    for round in 0..20_u32 {
+        let guard = renewed(&redlock, &format!("k{round}")).await;
+        let extends = stage.count(Purpose::Extend);
+        eventually("a renewal", || stage.count(Purpose::Extend) > extends).await;
+        assert!(guard.release().await.is_confirmed(), "{round}");
+    }
+    redlock.close().await;
+    assert_eq!(recorder.count("lost"), 0, "{}", recorder.story());
+}
+
+/// A network that hangs does not keep the holder from being told before the validity ends.
+#[tokio::test]
+async fn the_holder_is_told_in_time_though_every_node_is_silent() {
+    let stage = Stage::of(3).await;
+    let redlock = stage.redlock();
+    let guard = renewed(&redlock, "k").await;
+    let cancelled = guard.cancellation();
+    for fake in stage.iter() {
+        fake.fall_silent();
+    }
+    let end = guard.valid_until();
+    in_time("cancelled", cancelled.cancelled()).await;
+    let told_at = Instant::now();
+    assert!(
+        told_at < end.max(guard.valid_until()),
+        "told {:?} late",
+        told_at - end
+    );
+    assert!(guard.lost().await.is_expired());
+    assert!(SHORT < TTL);
+}
+
+/// spring-projects/spring-integration#10446, #10513, #11059, #1888: a lock of this process that is held here though it has
+/// ended on the servers. After the end any handle of the process may have it.
+#[tokio::test]
+async fn an_ended_lock_can_be_had_again_in_the_same_process() {
+    let stage = Stage::of(3).await;
+    let redlock = stage.redlock();
+    let first = redlock
+        .lock("k")
+        .ttl(PERIOD * 3)
+        .acquire()
+        .await
+        .expect("a lock");
+    in_time("the end", first.lost()).await;
+    let second = redlock
+        .lock("k")
+        .ttl(LONG)
+        .wait_for(LONG)
+        .acquire()
+        .await
+        .expect("free");
+    assert!(!first.is_valid() && second.is_valid());
+    drop(first);
+    drop(redlock.lock("other").ttl(LONG).acquire().await);
+    assert_eq!(
+        stage.held("k", second.token()),
+        3,
+        "released by a guard of before"
+    );
+    drop(second.release().await);
+}
