@@ -1,7 +1,5 @@
 //! What the nodes said to a release.
 
-use std::sync::Arc;
-
 use crate::cause::Cause;
 use crate::quorum::{NodeId, NodeSet, Quorum};
 
@@ -11,8 +9,11 @@ use crate::quorum::{NodeId, NodeSet, Quorum};
 /// the background and count as pending.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Released {
-    nodes: Arc<[ReleaseAnswer]>,
-    needed: usize,
+    quorum: Quorum,
+    confirmed: NodeSet,
+    not_held: NodeSet,
+    pending: NodeSet,
+    causes: Vec<(NodeId, Cause)>,
     is_kept: bool,
 }
 
@@ -36,24 +37,14 @@ impl Released {
         confirmed: NodeSet,
         not_held: NodeSet,
         pending: NodeSet,
-        causes: &[(NodeId, Cause)],
+        causes: Vec<(NodeId, Cause)>,
     ) -> Self {
-        let answer = |node: NodeId| {
-            if confirmed.contains(node) {
-                ReleaseAnswer::Confirmed
-            } else if not_held.contains(node) {
-                ReleaseAnswer::NotHeld
-            } else if let Some((_, cause)) = causes.iter().find(|(other, _)| *other == node) {
-                ReleaseAnswer::Unknown(cause.clone())
-            } else if pending.contains(node) {
-                ReleaseAnswer::Pending
-            } else {
-                ReleaseAnswer::Unknown(Cause::Disconnected)
-            }
-        };
         Self {
-            nodes: quorum.all().iter().map(answer).collect(),
-            needed: quorum.needed(),
+            quorum,
+            confirmed,
+            not_held,
+            pending,
+            causes,
             is_kept: false,
         }
     }
@@ -61,7 +52,7 @@ impl Released {
     /// A release that reached nobody.
     pub(crate) fn nobody_told(quorum: Quorum) -> Self {
         let nobody = NodeSet::default();
-        Self::new(quorum, nobody, nobody, nobody, &[])
+        Self::new(quorum, nobody, nobody, nobody, Vec::new())
     }
 
     pub(crate) fn set_kept(&mut self, is_kept: bool) {
@@ -76,43 +67,61 @@ impl Released {
     }
 
     /// What each node said, in the configured order.
-    pub fn nodes(&self) -> &[ReleaseAnswer] {
-        &self.nodes
+    pub fn nodes(&self) -> Vec<ReleaseAnswer> {
+        let all = self.quorum.all();
+        all.iter().map(|node| self.answer(node)).collect()
     }
 
     /// How many nodes deleted the key.
     pub fn confirmed(&self) -> usize {
-        self.count(|answer| *answer == ReleaseAnswer::Confirmed)
+        self.confirmed.len()
     }
 
     /// How many nodes did not hold it: it had expired, or was never granted there.
     pub fn not_held(&self) -> usize {
-        self.count(|answer| *answer == ReleaseAnswer::NotHeld)
+        self.not_held.len()
     }
 
     /// How many nodes' answers were not waited for.
     pub fn pending(&self) -> usize {
-        self.count(|answer| *answer == ReleaseAnswer::Pending)
+        self.count(&ReleaseAnswer::Pending)
     }
 
     /// How many nodes could not be told or did not answer.
     pub fn unknown(&self) -> usize {
-        self.count(|answer| matches!(answer, ReleaseAnswer::Unknown(_)))
+        self.quorum.nodes() - self.confirmed() - self.not_held() - self.pending()
     }
 
     /// Whether a majority of the nodes is known not to hold the lock any more, so that others can have it.
     pub fn is_free(&self) -> bool {
-        !self.is_kept && self.confirmed() + self.not_held() >= self.needed
+        !self.is_kept && self.confirmed() + self.not_held() >= self.quorum.needed()
     }
 
     /// Whether a majority of the nodes is known to have deleted the key: the lock was held to the end. Not every good
     /// release is: the answers of nodes that never granted the lock may come first. Whether others can have the lock
     /// is what [`is_free`](Self::is_free) says.
     pub fn is_confirmed(&self) -> bool {
-        self.confirmed() >= self.needed
+        self.confirmed() >= self.quorum.needed()
     }
 
-    fn count(&self, is: impl Fn(&ReleaseAnswer) -> bool) -> usize {
-        self.nodes.iter().filter(|answer| is(answer)).count()
+    fn answer(&self, node: NodeId) -> ReleaseAnswer {
+        if self.confirmed.contains(node) {
+            ReleaseAnswer::Confirmed
+        } else if self.not_held.contains(node) {
+            ReleaseAnswer::NotHeld
+        } else if let Some((_, cause)) = self.causes.iter().find(|(other, _)| *other == node) {
+            ReleaseAnswer::Unknown(cause.clone())
+        } else if self.pending.contains(node) {
+            ReleaseAnswer::Pending
+        } else {
+            ReleaseAnswer::Unknown(Cause::Disconnected)
+        }
+    }
+
+    fn count(&self, wanted: &ReleaseAnswer) -> usize {
+        let all = self.quorum.all();
+        all.iter()
+            .filter(|node| self.answer(*node) == *wanted)
+            .count()
     }
 }

@@ -89,7 +89,7 @@ impl Driver {
                 causes,
             } => {
                 let quorum = self.config.quorum;
-                let mut released = Released::new(quorum, confirmed, not_held, pending, &causes);
+                let mut released = Released::new(quorum, confirmed, not_held, pending, causes);
                 released.set_kept(is_kept);
                 match self.waiters.remove(op) {
                     Some(Waiter::Lock {

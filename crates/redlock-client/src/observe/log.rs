@@ -253,7 +253,7 @@ mod tests {
         let key = b"k\xff\n";
         let quorum = Quorum::of(3).unwrap();
         let nobody = NodeSet::default();
-        let released = Released::new(quorum, quorum.all(), nobody, nobody, &[]);
+        let released = Released::new(quorum, quorum.all(), nobody, nobody, Vec::new());
         let server = server();
         let (took, validity) = (Duration::from_micros(1500), Duration::from_secs(9));
         let events = [
