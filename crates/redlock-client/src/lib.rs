@@ -62,7 +62,7 @@
 //! |---|---|
 //! | `blocking` | module `blocking`: the same interface for code without async, on a thread of its own |
 //! | `tls` | nodes behind TLS, `rediss://`; `Tls` says whom to trust |
-//! | `tracing` | `TracingObserver`: what happens, as events |
+//! | `tracing` | a span around each acquire; `TracingObserver`: what happens, as events |
 //! | `metrics` | `MetricsObserver`: counters, a gauge and a histogram for the `metrics` facade |
 //!
 //! An [`Observer`] of one's own needs no feature.

@@ -143,7 +143,33 @@ impl LockRequest {
     ///
     /// # Cancel safety
     /// The lock may have been granted by some nodes; they are told to release it in the background.
-    pub async fn acquire(mut self) -> Result<Guard, Error> {
+    pub async fn acquire(self) -> Result<Guard, Error> {
+        #[cfg(feature = "tracing")]
+        return self.acquire_in_span().await;
+        #[cfg(not(feature = "tracing"))]
+        self.acquire_now().await
+    }
+
+    /// A span around everything that happens until the lock is had or not. Neither key nor token are in it.
+    #[cfg(feature = "tracing")]
+    async fn acquire_in_span(self) -> Result<Guard, Error> {
+        use tracing::Instrument as _;
+        let span = tracing::debug_span!(
+            target: "redlock_client",
+            "acquire",
+            ttl = ?self.options.ttl,
+            tries = tracing::field::Empty,
+            error = tracing::field::Empty,
+        );
+        let acquired = self.acquire_now().instrument(span.clone()).await;
+        match &acquired {
+            Ok(guard) => span.record("tries", guard.tries()),
+            Err(error) => span.record("error", tracing::field::debug(error.kind())),
+        };
+        acquired
+    }
+
+    async fn acquire_now(mut self) -> Result<Guard, Error> {
         let terms = Arc::new(self.terms()?);
         let config = &self.handle.config;
         let started = match config.observer {

@@ -198,11 +198,18 @@ mod tests {
             true
         }
 
-        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+            let mut line = Line(format!("span {}", attributes.metadata().name()));
+            attributes.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
             span::Id::from_u64(1)
         }
 
-        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+        fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+            let mut line = Line("in span".to_owned());
+            values.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
 
         fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
 
@@ -224,6 +231,22 @@ mod tests {
         fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
             write!(self.0, " {}={value:?}", field.name()).unwrap();
         }
+    }
+
+    #[test]
+    fn an_acquire_has_a_span_that_says_how_it_ended() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let capture = Capture::default();
+        with_default(capture.clone(), || {
+            let redlock = crate::Redlock::builder().node("127.0.0.1").build().unwrap();
+            let request = redlock.lock("secret name").ttl(Duration::from_millis(1));
+            assert!(runtime.block_on(request.acquire()).unwrap_err().is_config());
+        });
+        let lines = capture.0.lock().unwrap();
+        let expected = ["span acquire ttl=1ms", "in span error=Config"];
+        assert_eq!(lines[..], expected, "and neither key nor token");
     }
 
     fn failure(kind: ErrorKind) -> Error {
