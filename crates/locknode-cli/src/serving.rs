@@ -55,55 +55,83 @@ struct Signals {
     interrupt: Signal,
 }
 
-/// Serves until SIGTERM or SIGINT, until every node was told SHUTDOWN by a client, or until `beside` fails. One
-/// thread is started for each entry of `threads` but the first, which the calling thread serves itself, along with
-/// `beside`.
-///
-/// # Errors
-///
-/// When a thread or its runtime cannot be started, a listener fails for good, or `beside` failed.
-pub(crate) fn run(
-    threads: Vec<Vec<Service>>,
-    log: Log,
-    beside: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
-    let stage = Arc::new(watch::Sender::new(Stage::Serving));
-    // Every thread holds a sender; the channel ends when they all have ended.
-    let (alive, mut all_ended) = mpsc::channel::<()>(1);
-    let runtime = runtime()?;
-    let mut threads = threads.into_iter();
-    let own = threads.next().unwrap_or_default();
-    let mut others = Vec::new();
-    for (number, services) in (1..).zip(threads) {
-        others.push(start(number, services, Arc::clone(&stage), alive.clone())?);
-    }
-    let mut result = runtime.block_on(async {
-        let mut signals = Signals::new()?;
-        let work = async {
-            let result = work(own, &stage).await;
-            drop(alive);
-            result
+/// The calling thread's runtime, and the signals that it listens to. Made before anybody is told that the nodes
+/// listen, and before any thread serves: from then on a signal ends them in order and does not kill the process.
+pub(crate) struct Serving {
+    runtime: Runtime,
+    signals: Signals,
+}
+
+impl Serving {
+    /// Begins to listen to signals.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime cannot be started or the signals cannot be listened to.
+    pub(crate) fn prepare() -> Result<Self, Failure> {
+        let runtime = runtime()?;
+        let signals = {
+            let _entered = runtime.enter();
+            Signals::new()?
         };
-        let supervise = supervise(&stage, &mut signals, &mut all_ended, log, beside);
-        let (worked, supervised) = tokio::join!(work, supervise);
-        worked.and(supervised)
-    });
-    // Without the first thread there is nobody to wait for signals.
-    advance(
-        &stage,
-        if result.is_ok() {
-            Stage::Draining
-        } else {
-            Stage::Stopped
-        },
-    );
-    drop(runtime);
-    for other in others {
-        let ended = other.join();
-        result = result
-            .and(ended.unwrap_or_else(|_| Err(Failure::internal("a thread ended unexpectedly"))));
+        Ok(Self { runtime, signals })
     }
-    result
+
+    /// Serves until SIGTERM or SIGINT, until every node was told SHUTDOWN by a client, or until `beside` fails. One
+    /// thread is started for each entry of `threads` but the first, which the calling thread serves itself, along
+    /// with `beside`.
+    ///
+    /// # Errors
+    ///
+    /// When a thread or its runtime cannot be started, a listener fails for good, or `beside` failed.
+    pub(crate) fn run(
+        self,
+        threads: Vec<Vec<Service>>,
+        log: Log,
+        beside: impl Future<Output = Result<(), Failure>>,
+    ) -> Result<(), Failure> {
+        let Self {
+            runtime,
+            mut signals,
+        } = self;
+        let stage = Arc::new(watch::Sender::new(Stage::Serving));
+        // Every thread holds a sender; the channel ends when they all have ended.
+        let (alive, mut all_ended) = mpsc::channel::<()>(1);
+        let mut threads = threads.into_iter();
+        let own = threads.next().unwrap_or_default();
+        let mut others = Vec::new();
+        for (number, services) in (1..).zip(threads) {
+            others.push(start(number, services, Arc::clone(&stage), alive.clone())?);
+        }
+        let mut result = runtime.block_on(async {
+            let work = async {
+                let result = work(own, &stage).await;
+                drop(alive);
+                result
+            };
+            let supervise = supervise(&stage, &mut signals, &mut all_ended, log, beside);
+            let (worked, supervised) = tokio::join!(work, supervise);
+            worked.and(supervised)
+        });
+        // Without the first thread there is nobody to wait for signals.
+        advance(
+            &stage,
+            if result.is_ok() {
+                Stage::Draining
+            } else {
+                Stage::Stopped
+            },
+        );
+        drop(signals);
+        drop(runtime);
+        for other in others {
+            let ended = other.join();
+            result = result.and(
+                ended.unwrap_or_else(|_| Err(Failure::internal("a thread ended unexpectedly"))),
+            );
+        }
+        result
+    }
 }
 
 /// A runtime for one thread.

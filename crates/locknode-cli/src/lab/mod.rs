@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::listening::{self, BACKLOG};
 use crate::log::{Log, LogLevel};
 use crate::output;
-use crate::serving::{self, Service, Socket};
+use crate::serving::{Service, Serving, Socket};
 
 /// The flags of `locknode lab`.
 #[derive(Debug, clap::Args)]
@@ -71,9 +71,10 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
         });
     }
     let addrs: Vec<SocketAddr> = watched.iter().map(|watched| watched.addr).collect();
+    let serving = Serving::prepare()?;
     output::write(&introduction(&addrs))?;
     let view = View::new(watched);
-    serving::run(threads, Log::new(LogLevel::Warn), view.show())?;
+    serving.run(threads, Log::new(LogLevel::Warn), view.show())?;
     Ok(Exit::Success)
 }
 

@@ -1,7 +1,7 @@
 //! `locknode serve`: one node, until a signal ends it.
 //!
 //! ```text
-//!  flags > environment > file > defaults --> Setup --> sockets, threads --> serving::run
+//!  flags > environment > file > defaults --> Setup --> sockets, threads --> Serving::run
 //! ```
 
 mod config_file;
@@ -25,7 +25,7 @@ use crate::failure::{Exit, Failure};
 use crate::listening;
 use crate::log::Log;
 use crate::output;
-use crate::serving::{self, Service, Socket};
+use crate::serving::{Service, Serving, Socket};
 
 /// Runs a node. `flags` defines the options, `given` is what the command line and the environment set, `args` is what
 /// stands behind `serve`.
@@ -60,6 +60,7 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     let maxclients = descriptors::make_room(setup.maxclients, setup.threads);
     let sockets = open_sockets(setup)?;
     let node = build(setup, maxclients);
+    let serving = Serving::prepare()?;
     sockets
         .tcp
         .iter()
@@ -92,7 +93,7 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         };
         sockets.into_iter().map(service).collect()
     });
-    serving::run(threads.collect(), log, std::future::pending())?;
+    serving.run(threads.collect(), log, std::future::pending())?;
     log.info("ended");
     Ok(Exit::Success)
 }
