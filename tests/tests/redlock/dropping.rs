@@ -365,3 +365,25 @@ async fn left_empty(redlock: &Redlock, stage: &Stage) {
 
 /// More await points than any of these futures has.
 const POLLS_MAX: usize = 200;
+
+#[tokio::test]
+async fn a_dropped_adoption_leaves_the_lock_to_whom_it_belongs() {
+    let stage = Stage::of(5).await;
+    let (holder, other) = (stage.redlock(), stage.redlock());
+    let guard = holder.lock("k").ttl(LONG).acquire().await.expect("free");
+    let token = *guard.token();
+    for is_polled in [false, true] {
+        let mut adopting = Box::pin(other.adopt("k", token).ttl(LONG).acquire());
+        if is_polled {
+            let is_ready = poll_fn(|cx| Poll::Ready(adopting.as_mut().poll(cx).is_ready())).await;
+            assert!(!is_ready, "the nodes have not answered yet");
+            // Answers come in the order of the questions: after this the grant is on its way, and nobody takes it.
+            drop(other.inspect("k").await);
+        }
+        drop(adopting);
+        drop(other.inspect("k").await);
+        guard.extend(LONG).await.expect("still held");
+    }
+    drop(guard.release().await);
+    left_empty(&holder, &stage).await;
+}

@@ -1,11 +1,13 @@
 //! Replies and requests that come when nobody waits for them any more.
 
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::Duration;
 
 use locknode_tests::fake_node::{Behaviour, On, Purpose};
 use locknode_tests::patience::{eventually, in_time};
 
-use crate::stage::{LONG, SHORT, Stage};
+use crate::stage::{LONG, MovableClock, SHORT, Stage};
 
 /// The one late `OK` on node 2 belongs to the first key. Were it taken for the second, that lock would have two holders.
 #[tokio::test]
@@ -236,4 +238,21 @@ async fn nobody_waits_for_the_last_reply() {
     }
     stage.wait_until_empty().await;
     assert!(SHORT < crate::stage::AMPLE);
+}
+
+/// The grant was in time, but the task that waited for it did not run until the validity was over.
+#[tokio::test]
+async fn a_caller_that_is_woken_too_late_is_not_handed_the_lock() {
+    let stage = Stage::of(5).await;
+    let clock = MovableClock::start();
+    let redlock = stage.redlock_by(&clock);
+    drop(redlock.nodes().await);
+    let mut acquiring = Box::pin(redlock.lock("k").ttl(LONG).acquire());
+    let is_ready = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_ready())).await;
+    assert!(!is_ready, "the nodes have not answered yet");
+    // Answers come in the order of the questions: after this the grant waits for its caller.
+    drop(redlock.inspect("k").await);
+    clock.advance(LONG);
+    let error = acquiring.await.expect_err("its time is over");
+    assert!(error.is_expired(), "{error}");
 }

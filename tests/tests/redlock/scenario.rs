@@ -519,7 +519,8 @@ async fn hold_at_least(scene: Scene) {
     let request = scene.a.lock("least").ttl(LONG).hold_at_least(least);
     let started = std::time::Instant::now();
     let guard = request.acquire().await.expect("free");
-    drop(guard.release().await);
+    let released = guard.release().await;
+    assert!(released.is_kept() && !released.is_free(), "{released:?}");
     let guard = scene
         .b
         .lock("least")

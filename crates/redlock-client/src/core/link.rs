@@ -440,29 +440,76 @@ const REPLY_LIMITS: ReplyLimits = ReplyLimits {
 mod tests {
     use super::*;
 
+    /// What a node that owes seven releases is heard to say in these pieces.
+    fn heard_in(pieces: &[&[u8]]) -> (Vec<Incoming>, bool) {
+        let mut link = Link::new(NodeId::new(0).unwrap());
+        link.ready(Time::ZERO);
+        let ticket = Box::new(Ticket {
+            key: Box::default(),
+            token: crate::token::Token::new("t").unwrap(),
+            until: Time::NEVER,
+        });
+        for _ in 0..7 {
+            link.asked(Time::ZERO, Unanswered::Ticket(ticket.clone()));
+        }
+        let mut heard = Vec::new();
+        for piece in pieces {
+            link.receive(Time::ZERO, piece, &mut heard);
+        }
+        (heard, link.unanswered.is_empty())
+    }
+
     #[test]
     fn replies_are_the_same_however_their_bytes_are_cut() {
         let text = b"+OK\r\n$0\r\n\r\n_\r\n:1\r\n$-1\r\n:12\r\n-NOSCRIPT x\r\n";
         for cut in 1..text.len() {
-            let mut link = Link::new(NodeId::new(0).unwrap());
-            link.ready(Time::ZERO);
-            let ticket = Box::new(Ticket {
-                key: Box::default(),
-                token: crate::token::Token::new("t").unwrap(),
-                until: Time::NEVER,
-            });
-            for _ in 0..7 {
-                link.asked(Time::ZERO, Unanswered::Ticket(ticket.clone()));
+            let (head, tail) = text.split_at(cut);
+            let chunks: Vec<&[u8]> = text.chunks(cut).collect();
+            for pieces in [&[head, tail][..], &chunks] {
+                let (heard, is_all) = heard_in(pieces);
+                assert!(is_all, "cut at {cut}");
+                assert!(
+                    matches!(heard[..], [Incoming::TicketNeedsText(_)]),
+                    "{heard:?}, cut at {cut}"
+                );
             }
-            let mut heard = Vec::new();
-            for piece in text.chunks(cut) {
-                link.receive(Time::ZERO, piece, &mut heard);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_wanted_is_tried_again_soon_and_not_at_once() {
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut link = Link::new(NodeId::new(0).unwrap());
+        for failure in 0..9 {
+            link.connect(at(failure), STEADY);
+            drop(link.fail(at(failure), Cause::Disconnected, u64::MAX));
+        }
+        assert!(link.next_deadline() > at(2_000), "it has failed often");
+        link.hasten(at(50));
+        assert_eq!(
+            link.next_deadline(),
+            at(108),
+            "100 ms after the last failure"
+        );
+        link.hasten(at(5_000));
+        assert_eq!(link.next_deadline(), at(108), "never later than before");
+    }
+
+    #[test]
+    fn a_script_that_a_node_forgot_is_sent_once_in_full() {
+        let ttl = Duration::from_secs(1);
+        let mut link = Link::new(NodeId::new(0).unwrap());
+        let asks = [Ask::Release, Ask::Extend { ttl }];
+        for forgotten in asks {
+            link.forgot_script(forgotten);
+            for ask in asks {
+                let expected = match ask == forgotten {
+                    true => ScriptForm::Text,
+                    false => ScriptForm::Sha,
+                };
+                assert_eq!(link.script_form(ask), expected, "{ask:?}");
+                assert_eq!(link.script_form(ask), ScriptForm::Sha, "{ask:?} again");
             }
-            assert!(link.unanswered.is_empty(), "cut every {cut} bytes");
-            assert!(
-                matches!(heard[..], [Incoming::TicketNeedsText(_)]),
-                "{heard:?}, cut every {cut} bytes"
-            );
         }
     }
 

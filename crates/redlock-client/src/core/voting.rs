@@ -259,3 +259,71 @@ impl Heard {
         matches!(self, Self::Null | Self::Other(Reply::Error(_)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Drift;
+    use crate::core::operation::{Extension, LockTerms};
+    use crate::quorum::Quorum;
+    use crate::round::{ExtendRound, RoundId};
+    use crate::token::Token;
+
+    #[test]
+    fn a_node_that_may_still_get_a_shorter_extension_has_no_vote_in_a_longer_one() {
+        let seconds = Duration::from_secs;
+        let node = NodeId::new(0).unwrap();
+        let id = RoundId {
+            attempt: 1,
+            round: 3,
+        };
+        for (lost, counts) in [(1, false), (9, false), (10, true), (20, true)] {
+            let quorum = Quorum::of(3).unwrap();
+            let drift = Drift::default();
+            let mut round =
+                ExtendRound::new(id, quorum, Time::ZERO, seconds(10), drift, seconds(1));
+            round.asked(node, 2);
+            let mut doubtful = NodeSet::default();
+            doubtful.insert(node);
+            let mut operation = Operation {
+                terms: Arc::new(LockTerms::looking(Box::default(), seconds(1))),
+                token: Token::new("t").unwrap(),
+                state: State::Held {
+                    valid_until: Time::NEVER,
+                    lost_at: Time::NEVER,
+                    renewal: None,
+                    extension: Some(Box::new(Extension {
+                        round,
+                        is_asked: true,
+                    })),
+                    confirmed: None,
+                },
+                round: id,
+                may_hold: NodeSet::default(),
+                may_hold_until: Time::ZERO,
+                acquired: Time::ZERO,
+                causes: Vec::new(),
+                doubtful,
+                doubtful_ttl: seconds(lost),
+                alarm: Time::NEVER,
+            };
+            let vote = Vote {
+                round: id,
+                node,
+                incarnation: 2,
+            };
+            assert!(operation.extend_answered(vote, &Heard::Ok));
+            let State::Held {
+                extension: Some(extension),
+                ..
+            } = &operation.state
+            else {
+                unreachable!("it is held");
+            };
+            let has_vote = extension.round.extended().contains(node);
+            assert_eq!(has_vote, counts, "an extension to {lost} s was cut off");
+        }
+    }
+}
