@@ -20,13 +20,17 @@
 //! Invariants:
 //! * Whatever may have been granted and is not handed to a caller is released on every node, by a request after
 //!   the grant on the same connection or by a ticket when the node is reachable again, until its TTL is over.
-//! * At most one request of a round is sent to a node, and none is repeated after a connection broke.
+//! * At most one request of a round is sent to a node, and none is repeated after a connection broke. An acquire may
+//!   have a second one that asks the node to accept the fencing token, on the same connection.
+//! * A lock is handed out with a fencing token only when a majority holds it `[F7]`.
 //! * Nothing here grows without bound: a silent node is not asked, tickets are counted, requests belong to
 //!   operations.
 
 mod answers;
 mod asking;
 mod dialect;
+mod fencing;
+mod floors;
 mod greeting;
 mod holding;
 mod judging;
@@ -44,12 +48,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
+use crate::core::floors::Floors;
 use crate::core::link::{Incoming, Link};
 use crate::core::operation::{Ask, Operation, State, Trying};
 use crate::core::operations::Operations;
 use crate::drift::Drift;
 use crate::entropy::Entropy;
 use crate::error::ErrorKind;
+use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet, Quorum};
 use crate::round::{ExtendRound, RoundId};
 use crate::time::Time;
@@ -88,6 +94,8 @@ pub enum Notice {
         op: OpId,
         /// The token of the attempt that succeeded.
         token: Token,
+        /// The fencing token, when a majority of the nodes counts grants; none for a lock that was taken over.
+        fencing: Option<FencingToken>,
         /// The moment from which on it is not held.
         valid_until: Time,
         /// The attempts that it took.
@@ -168,6 +176,7 @@ pub struct Core<E> {
     entropy: E,
     links: Vec<Link>,
     operations: Operations,
+    floors: Floors,
     /// When which slot is to be looked at, at the latest: one entry per slot.
     alarms: BTreeSet<(Time, u32)>,
     notices: VecDeque<Notice>,
@@ -187,6 +196,7 @@ impl<E: Entropy> Core<E> {
             entropy,
             links: quorum.all().iter().map(Link::new).collect(),
             operations: Operations::default(),
+            floors: Floors::default(),
             alarms: BTreeSet::new(),
             notices: VecDeque::new(),
             changed: Vec::new(),
@@ -433,6 +443,8 @@ impl<E: Entropy> Core<E> {
                 attempt: 0,
                 round: 0,
             },
+            fencing: None,
+            floor: None,
             may_hold: NodeSet::default(),
             may_hold_until: Time::ZERO,
             acquired: Time::ZERO,

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind};
+use crate::fencing_token::FencingToken;
 use crate::handle::{Command, Granted, Handle};
 use crate::limits;
 use crate::lock_state::LockState;
@@ -20,7 +21,7 @@ use crate::token::Token;
 ///
 /// Between two steps of the work that the lock protects, look at [`is_valid`](Self::is_valid), or do the work next
 /// to [`lost`](Self::lost) in a `select`. A process can be paused after any look, by its garbage collector or its
-/// hypervisor: what must never happen twice needs a resource that compares fencing tokens.
+/// hypervisor: what must never happen twice needs a resource that compares [fencing tokens](Self::fencing).
 ///
 /// # Drop
 /// Dropping a guard never blocks: it asks the client's task to release the lock on every node in the background. If
@@ -30,6 +31,7 @@ pub struct Guard {
     handle: Arc<Handle>,
     state: Arc<LockState>,
     token: Token,
+    fencing: Option<FencingToken>,
     tries: u32,
     /// One extension at a time.
     extending: Mutex<()>,
@@ -43,6 +45,7 @@ impl Guard {
             handle,
             state,
             token: granted.token,
+            fencing: granted.fencing,
             tries: granted.tries,
             extending: Mutex::new(()),
             is_done: AtomicBool::new(false),
@@ -57,6 +60,16 @@ impl Guard {
     /// What proves that the lock is ours. It opens the lock: not for logs.
     pub fn token(&self) -> &Token {
         &self.token
+    }
+
+    /// The fencing token: a number that is higher than that of every earlier holder. Send it along with what the lock
+    /// protects, to a resource that [rejects lower ones](crate::FenceCheck). It stays as it is for as long as the guard
+    /// lives, extensions included.
+    ///
+    /// `None` when fewer than a majority of the nodes have `LOCK.ACQUIRE`, as Redis and Valkey, and for a lock that was
+    /// [adopted](crate::Redlock::adopt): hand it on with the token.
+    pub fn fencing(&self) -> Option<FencingToken> {
+        self.fencing
     }
 
     /// How many attempts it took.
@@ -229,6 +242,7 @@ impl fmt::Debug for Guard {
         f.debug_struct("Guard")
             .field("key", &self.key().escape_ascii().to_string())
             .field("token", &self.token)
+            .field("fencing", &self.fencing.map(FencingToken::get))
             .field("validity", &self.validity())
             .finish_non_exhaustive()
     }

@@ -13,6 +13,7 @@ use crate::core::{LockTerms, Look, ServerInfo};
 use crate::drift::Drift;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind};
+use crate::fencing_token::FencingToken;
 use crate::lock_state::LockState;
 use crate::observer::{Event, Observer};
 use crate::policy::RetryPolicy;
@@ -51,6 +52,7 @@ impl Config {
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) token: Token,
+    pub(crate) fencing: Option<FencingToken>,
     pub(crate) tries: u32,
 }
 

@@ -20,7 +20,6 @@
 //! * Not for Redis Cluster, Sentinel or replicas: each node is one independent server. One node alone works as
 //!   well, and its end is the end of its locks.
 //! * Not fair: who waits does not queue. No read-write locks, no semaphores.
-//! * No fencing tokens yet; see [below](#what-it-does-not-guarantee).
 //! * Not a general Redis client.
 //!
 //! # Example
@@ -82,6 +81,7 @@
 //!   the key while a majority kept it gets it back, and that has no vote in the extension that found it missing.
 //! * **A failed extension changes nothing.** The lock is what it was until its validity ends or the holder releases
 //!   it.
+//! * **Fencing tokens grow.** Where a majority of the nodes counts its grants, see [below](#fencing-tokens).
 //! * **A loss is told in time.** [`Guard::lost`] and [`Guard::cancellation`] fire before the validity ends,
 //!   whatever the network does, as long as the process gets to run.
 //!
@@ -99,21 +99,48 @@
 //! * **Pauses.** Between the look at [`is_valid`](Guard::is_valid) and the next write, a process can stand still:
 //!   its scheduler, a debugger, swapping, a hypervisor that freezes the machine. When it goes on, another may hold
 //!   the lock. A freeze that the guest's clocks do not count cannot even be noticed afterwards. No lock with a TTL
-//!   can help here.
-//! * **Fencing tokens.** What must never happen twice needs a resource that rejects the late holder by a number
-//!   that grows with each lock. This version does not offer such numbers: a [`Token`] proves who holds the lock to
-//!   the nodes, but tokens are random and have no order. Where the resource can compare and set, let it.
+//!   can help here; a resource that compares [fencing tokens](#fencing-tokens) can.
 //! * **Restarted nodes.** A node that restarts without its keys votes again at once, and the majority of a lock
 //!   that is held can be granted a second time. This is so for Redis and Valkey without persistence (or with
-//!   `appendfsync everysec` after a power failure), and for locknode at this version. Keep such a node away from
-//!   the clients for the longest TTL in use and a bit more, say 2 %: start it late, or bind its port late. Renewal
-//!   does not make that time longer.
+//!   `appendfsync everysec` after a power failure), and for a locknode whose restart guard is off. Keep such a node
+//!   away from the clients for the longest TTL in use and a bit more, say 2 %: start it late, or bind its port late.
+//!   Renewal does not make that time longer. A locknode takes no part in locks for as long as it has to by itself,
+//!   and answers `LOADING`.
 //! * **Servers whose TTLs follow the wall clock**, as those of Redis and Valkey do: a clock that is set forward
 //!   ends locks early. locknode counts on a monotonic clock.
 //! * **Loss that nobody looked for.** That the nodes lost a lock is noticed when it is extended. Without renewal a
 //!   client believes in it until its validity ends.
 //! * **Liveness.** When a majority of the nodes is away nothing can be locked. Clients that compete can split the
 //!   votes; a random pause and another attempt settle it.
+//!
+//! ## Fencing tokens
+//!
+//! What must never happen twice needs a resource that turns a late holder away. [`Guard::fencing`] is the number for
+//! that: of two locks of a key, one acquired after the other was, the later has the higher [`FencingToken`], and no two
+//! have the same. The resource accepts a token at least as high as the highest it has seen under that name, remembers
+//! the highest durably with its data, and rejects others; [`FenceCheck`] does that, or `WHERE fence <= ?` in the
+//! statement that writes. A [`Token`] is something else: it proves to the nodes who holds the lock, is random, and
+//! secret.
+//!
+//! Nodes with `LOCK.ACQUIRE`, that is locknodes, count the grants of each key and tell the counter with the vote. The
+//! highest of a majority is the token, and the lock is handed out when a majority holds it: as a rule because all told
+//! the same, and it takes no longer than without. When they differ, after a node restarted or a lock was contended,
+//! those that are behind are asked to accept it in a second round trip, within the validity, which counts from before the
+//! first. A node accepts it only while this very grant stands. If no majority does, the attempt is lost, and tried again
+//! as any other.
+//!
+//! * **The order does not rest on time.** It holds when clocks jump, messages are late, processes are paused, locks end
+//!   too soon and two clients believe in the same one.
+//! * **It rests on counters that never go back.** A locknode keeps an upper bound of its own on disk. One that lost its
+//!   disk, or is new, counts from its wall clock, above whatever was told before unless that clock is behind. So what may
+//!   not survive is the loss of a disk together with a wall clock that is behind; the more nodes it happens to, the less
+//!   likely that another knows better.
+//! * **It rests on majorities that overlap.** Change the list of nodes one node at a time; several at a time, or clients
+//!   with different lists, and two majorities may share no node.
+//! * **There is none** where fewer than a majority of the nodes count: `fencing()` is `None` with Redis and Valkey. In a
+//!   mixed cluster it depends on who grants; a client then waits for nodes that could still make a token possible, for
+//!   the time of a node at most. A lock that was [adopted](Redlock::adopt) has none of its own.
+//! * An extension keeps the token.
 //!
 //! ## Clocks
 //!
@@ -144,6 +171,7 @@
 //!
 //! So [`try_acquire`](LockRequest::try_acquire) ends within the time of a node, and an
 //! [`acquire`](LockRequest::acquire) with three attempts of 10 s within 3 x 250 ms and two pauses, a second in all.
+//! An attempt whose fencing token has to be written back gives nodes that time twice.
 //!
 //! # Nodes that are down or silent
 //!
@@ -251,10 +279,10 @@
 //!
 //! Any Redis from 2.6.12 on (tried with 7.0 and 8.0), Valkey (9.1), or locknode; 1 to 16 of them, best 5 or 3 on
 //! machines that fail independently. An even number survives no more failures than the odd one below it. Where a
-//! node has `DELEX` or `DELIFEQ`, these and `SET ... IFEQ` are used, otherwise `EVALSHA` of two scripts, `EVAL`
-//! when the node does not know them.
+//! node has `LOCK.ACQUIRE`, it and its like are used; where it has `DELEX` or `DELIFEQ`, these and `SET ... IFEQ`;
+//! otherwise `EVALSHA` of two scripts, `EVAL` when the node does not know them. All of them see each other's locks.
 //!
-//! A user with limited rights needs `SET`, `GET`, `PTTL` and, depending on the server, `DELEX`, `DELIFEQ`, or
+//! A user with limited rights needs `SET`, `GET`, `PTTL` and, depending on the server, `LOCK.*`, `DELEX`, `DELIFEQ`, or
 //! `EVAL`, `EVALSHA`, `DEL` and `PEXPIRE`; for [`nodes`](Redlock::nodes) also `PING`. `CLIENT SETINFO`, `COMMAND
 //! INFO` and `INFO` may be refused: then scripts are used and two addresses of one server are not noticed.
 
@@ -269,6 +297,8 @@ mod drift;
 mod driver;
 mod entropy;
 mod error;
+mod fence_check;
+mod fencing_token;
 mod guard;
 mod handle;
 mod limits;
@@ -300,6 +330,8 @@ pub use crate::core::ServerInfo;
 pub use crate::drift::Drift;
 pub use crate::entropy::{Entropy, SystemEntropy};
 pub use crate::error::{Error, ErrorKind, NodeFailure};
+pub use crate::fence_check::{FenceCheck, FenceStore, MemoryFences, Rejected};
+pub use crate::fencing_token::FencingToken;
 pub use crate::guard::Guard;
 pub use crate::multi::{MultiGuard, MultiLockRequest};
 pub use crate::node_view::{HeldKey, NodeStatus, NodeView};

@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
+use crate::fencing_token::FencingToken;
 use crate::guard::Guard;
 use crate::policy::{RenewPolicy, RetryPolicy};
 use crate::released::Released;
@@ -143,6 +144,11 @@ impl MultiGuard {
     /// The locks in the order of their keys.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
+    }
+
+    /// The fencing tokens of the locks, in the order of their keys; see [`Guard::fencing`].
+    pub fn fencing(&self) -> impl ExactSizeIterator<Item = Option<FencingToken>> {
+        self.guards.iter().map(Guard::fencing)
     }
 
     /// How long all of them are still held for certain; zero when one is lost or over.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::cause::Cause;
 use crate::core::ServerInfo;
 use crate::error::Error;
+use crate::fencing_token::FencingToken;
 use crate::released::Released;
 
 /// Is told what the client does. Called on the client's task between two reads: it must not block.
@@ -43,6 +44,8 @@ pub enum Event<'a> {
         validity: Duration,
         /// The attempts it took.
         tries: u32,
+        /// The fencing token, if there is one. No secret, unlike the token.
+        fencing: Option<FencingToken>,
     },
     /// A lock was not acquired; also what `try_acquire` reports as `None`.
     AcquireFailed {

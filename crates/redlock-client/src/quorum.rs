@@ -38,6 +38,9 @@ impl NodeId {
 pub struct NodeSet(u16);
 
 impl NodeSet {
+    /// No node.
+    pub(crate) const NONE: Self = Self(0);
+
     /// The first `n` nodes of a list.
     pub(crate) fn first(n: u8) -> Self {
         Self(u16::try_from((1_u32 << n.min(16)) - 1).unwrap_or(u16::MAX))

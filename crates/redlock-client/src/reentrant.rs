@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::error::Error;
+use crate::fencing_token::FencingToken;
 use crate::guard::Guard;
 use crate::released::Released;
 use crate::request::LockRequest;
@@ -103,6 +104,11 @@ impl ReentrantGuard {
     /// What proves that the lock is this owner's.
     pub fn token(&self) -> &Token {
         self.guard.token()
+    }
+
+    /// As [`Guard::fencing`].
+    pub fn fencing(&self) -> Option<FencingToken> {
+        self.guard.fencing()
     }
 
     /// How often the owner is in the lock now.

@@ -14,11 +14,14 @@
 //! Invariant: a vote counts only for the round it was asked in, from the incarnation of the node that was asked,
 //! and once. A reply to an older round, a repeated reply and one from before a reconnection change nothing.
 //!
+//! A fencing token, where nodes count, is part of the round that acquires: see the notes in `round/fencing.rs`.
+//!
 //! Source: "The Redlock algorithm" of the Redis documentation on distributed locks.
 
 mod acquire;
 mod ballot;
 mod extend;
+mod fencing;
 mod release;
 #[cfg(test)]
 mod tests;
@@ -26,4 +29,5 @@ mod tests;
 pub use acquire::{AcquireRound, AcquireVerdict, Refusal};
 pub use ballot::{Answer, RoundId, Vote};
 pub use extend::{ExtendRound, ExtendVerdict};
+pub(crate) use fencing::WRITABLE_MAX;
 pub use release::{ReleaseRound, ReleaseVerdict};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
+use crate::fencing_token::FencingToken;
 use crate::guard::Guard;
 use crate::request::LockRequest;
 use crate::token::Token;
@@ -37,6 +38,11 @@ impl Scope {
     /// What proves that the lock is ours.
     pub fn token(&self) -> &Token {
         self.guard.token()
+    }
+
+    /// As [`Guard::fencing`].
+    pub fn fencing(&self) -> Option<FencingToken> {
+        self.guard.fencing()
     }
 
     /// Cancelled when the lock is lost, or shortly before its validity ends. For work in other tasks.

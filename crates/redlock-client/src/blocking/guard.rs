@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Client;
 use crate::error::Error;
-use crate::{CancellationToken, Released, Token};
+use crate::{CancellationToken, FencingToken, Released, Token};
 
 /// A lock that is held. Dropping it releases the lock in the background and never waits.
 ///
@@ -35,6 +35,11 @@ impl Guard {
     /// What proves that the lock is ours. It opens the lock: not for logs.
     pub fn token(&self) -> &Token {
         self.inner.token()
+    }
+
+    /// As the async [`fencing`](crate::Guard::fencing).
+    pub fn fencing(&self) -> Option<FencingToken> {
+        self.inner.fencing()
     }
 
     /// How many attempts it took.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Client;
 use crate::error::Error;
-use crate::{Released, RenewPolicy, RetryPolicy};
+use crate::{FencingToken, Released, RenewPolicy, RetryPolicy};
 
 /// Several locks that are wanted together.
 ///
@@ -103,6 +103,12 @@ impl MultiGuard {
     /// The keys, sorted, without the client's prefix.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.inner.guards().iter().map(crate::Guard::key)
+    }
+
+    /// The fencing tokens of the locks, in the order of their keys; see the async
+    /// [`fencing`](crate::Guard::fencing).
+    pub fn fencing(&self) -> impl ExactSizeIterator<Item = Option<FencingToken>> {
+        self.inner.guards().iter().map(crate::Guard::fencing)
     }
 
     /// How long all of them are still held for certain; zero when one is lost or over.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Client, LockRequest};
 use crate::error::Error;
-use crate::{Released, Token};
+use crate::{FencingToken, Released, Token};
 
 /// An owner of locks that it can enter again. Clones are the same owner.
 ///
@@ -62,6 +62,11 @@ impl ReentrantGuard {
     /// What proves that the lock is this owner's.
     pub fn token(&self) -> &Token {
         self.inner.token()
+    }
+
+    /// As [`Guard::fencing`](super::Guard::fencing).
+    pub fn fencing(&self) -> Option<FencingToken> {
+        self.inner.fencing()
     }
 
     /// How often the owner is in the lock now.

@@ -13,6 +13,8 @@ pub(crate) enum Heard {
     Ok,
     Null,
     Integer(i64),
+    /// What `LOCK.ACQUIRE` answers.
+    Integers([i64; 3]),
     Other(Reply),
 }
 
@@ -25,6 +27,14 @@ impl Heard {
             [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => {
                 Some((Self::Integer(i64::from(digit - b'0')), 4))
             }
+            [b'*', b'3', b'\r', b'\n', rest @ ..] => {
+                let mut integers = [0; 3];
+                let mut left = rest;
+                for integer in &mut integers {
+                    (*integer, left) = short_integer(left)?;
+                }
+                Some((Self::Integers(integers), input.len() - left.len()))
+            }
             _ => None,
         }
     }
@@ -34,6 +44,12 @@ impl Heard {
             Reply::Simple(text) if text == b"OK" => Self::Ok,
             Reply::Null => Self::Null,
             Reply::Integer(n) => Self::Integer(n),
+            Reply::Array(entries) => match entries[..] {
+                [Reply::Integer(a), Reply::Integer(b), Reply::Integer(c)] => {
+                    Self::Integers([a, b, c])
+                }
+                _ => Self::Other(Reply::Array(entries)),
+            },
             other => Self::Other(other),
         }
     }
@@ -50,6 +66,24 @@ impl Heard {
     pub(crate) fn is_noscript(&self) -> bool {
         matches!(self, Self::Other(Reply::Error(text)) if text.starts_with(b"NOSCRIPT"))
     }
+}
+
+/// An integer reply at the start of `input`, and what follows it. Not one that could overflow: the decoder has those.
+fn short_integer(input: &[u8]) -> Option<(i64, &[u8])> {
+    let rest = input.strip_prefix(b":")?;
+    let (is_negative, mut rest) = match rest.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let (mut n, mut digits) = (0_i64, 0);
+    while let [digit @ b'0'..=b'9', more @ ..] = rest
+        && digits < DIGITS_MAX
+    {
+        n = n * 10 + i64::from(digit - b'0');
+        (digits, rest) = (digits + 1, more);
+    }
+    let rest = rest.strip_prefix(b"\r\n").filter(|_| digits > 0)?;
+    Some((if is_negative { -n } else { n }, rest))
 }
 
 fn error_cause(text: &[u8]) -> Cause {
@@ -77,6 +111,9 @@ pub(crate) fn shorten(text: &str) -> Arc<str> {
 
 /// Longest error text kept per node: an error of a server is one line, and an attacker's could be megabytes.
 const CAUSE_CHARS_MAX: usize = 200;
+
+/// Digits of an integer that is read without the decoder: with so many it fits whatever they are.
+const DIGITS_MAX: usize = 18;
 
 #[cfg(test)]
 mod tests {
@@ -120,6 +157,45 @@ mod tests {
             assert!(Heard::short(text.as_bytes()).is_some(), "{text}");
         }
         for text in ["+OK\r", ":10\r\n", "$-", "+OKAY\r\n", "-ERR\r\n", ""] {
+            assert_eq!(Heard::short(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    /// `[F8]`
+    #[test]
+    fn three_integers_are_read_as_the_decoder_reads_them_and_without_it() {
+        let rows: [(&str, [i64; 3]); 4] = [
+            ("*3\r\n:1\r\n:7\r\n:10000\r\n", [1, 7, 10_000]),
+            ("*3\r\n:0\r\n:0\r\n:-1\r\n", [0, 0, -1]),
+            (
+                "*3\r\n:1\r\n:9007199254740991\r\n:0\r\n",
+                [1, 9_007_199_254_740_991, 0],
+            ),
+            (
+                "*3\r\n:1\r\n:999999999999999999\r\n:-999999999999999999\r\n",
+                [1, 999_999_999_999_999_999, -999_999_999_999_999_999],
+            ),
+        ];
+        for (text, integers) in rows {
+            let expected = Some((Heard::Integers(integers), text.len()));
+            let followed = format!("{text}+OK\r\n");
+            assert_eq!(Heard::short(text.as_bytes()), expected);
+            assert_eq!(Heard::short(followed.as_bytes()), expected);
+            let mut decoder =
+                locknode_resp::ReplyDecoder::new(locknode_resp::ReplyLimits::default());
+            let (reply, len) = decoder.decode(text.as_bytes()).unwrap().unwrap();
+            assert_eq!(Some((Heard::of(reply), len)), expected);
+            for cut in 0..text.len() {
+                assert_eq!(Heard::short(&text.as_bytes()[..cut]), None, "cut at {cut}");
+            }
+        }
+        for text in [
+            "*3\r\n:1\r\n:x\r\n:1\r\n",
+            "*3\r\n:1\r\n:\r\n:1\r\n",
+            "*3\r\n:1\r\n$-1\r\n:1\r\n",
+            "*3\r\n:1\r\n:9223372036854775808\r\n:1\r\n",
+            "*2\r\n:1\r\n:1\r\n:1\r\n",
+        ] {
             assert_eq!(Heard::short(text.as_bytes()), None, "{text}");
         }
     }

@@ -162,8 +162,11 @@ impl<E: Entropy> Core<E> {
 fn encode(out: &mut Vec<u8>, operation: &Operation, ask: Ask, dialect: Dialect, form: ScriptForm) {
     let (key, token) = (&operation.terms.key[..], operation.token.as_ref());
     match ask {
-        Ask::Acquire => dialect::acquire(out, key, token, operation.terms.ttl),
-        Ask::Heal { ttl } => dialect::acquire(out, key, token, ttl),
+        Ask::Acquire => {
+            let (ttl, floor) = (operation.terms.ttl, operation.floor());
+            dialect::acquire(out, dialect, key, token, ttl, floor);
+        }
+        Ask::Heal { ttl } => dialect::acquire(out, dialect, key, token, ttl, operation.floor()),
         Ask::Extend { ttl } | Ask::Shrink { ttl } => {
             dialect::extend(out, dialect, form, key, token, ttl);
         }
@@ -171,6 +174,8 @@ fn encode(out: &mut Vec<u8>, operation: &Operation, ask: Ask, dialect: Dialect, 
         Ask::Remaining | Ask::LookRemaining => locknode_resp::encode_command(out, &[b"PTTL", key]),
         Ask::LookToken => locknode_resp::encode_command(out, &[b"GET", key]),
         Ask::Ping => locknode_resp::encode_command(out, &[b"PING"]),
+        // Each node is asked in words of its own: see `ask_lagging`.
+        Ask::Fence => {}
     }
 }
 
@@ -193,7 +198,10 @@ fn note_asked(
         operation.may_be_held(node, now, ttl, slack);
     }
     match (&mut operation.state, question.ask) {
-        (State::Acquiring { round, .. }, Ask::Acquire) => round.asked(node, incarnation),
+        (State::Acquiring { round, .. }, Ask::Acquire) => match link.dialect.has_fences() {
+            true => round.asked(node, incarnation),
+            false => round.asked_plainly(node, incarnation),
+        },
         (State::Adopting { round }, Ask::Extend { .. }) => round.asked(node, incarnation),
         (
             State::Held {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use locknode_resp::encode_command;
 
+use crate::fencing_token::FencingToken;
+
 /// Which commands a node has for comparing and acting in one step. Found out once per connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dialect {
@@ -13,6 +15,15 @@ pub enum Dialect {
     DelEx,
     /// `DELIFEQ key token` and `SET ... IFEQ`: Valkey 9.0 and later.
     DelIfEq,
+    /// `LOCK.ACQUIRE` and its like, which tell what a node counts and so make fencing tokens: locknode.
+    Lock,
+}
+
+impl Dialect {
+    /// Whether a node that speaks it counts its grants.
+    pub fn has_fences(self) -> bool {
+        self == Self::Lock
+    }
 }
 
 /// How a script is named in a request.
@@ -24,11 +35,40 @@ pub(crate) enum ScriptForm {
     Text,
 }
 
-/// `SET key token NX PX ttl`: grants, or says nothing.
-pub(crate) fn acquire(out: &mut Vec<u8>, key: &[u8], token: &[u8], ttl: Duration) {
-    let mut digits = Digits::default();
+/// Gives the key this token if it has none: `SET key token NX PX ttl`, or `LOCK.ACQUIRE key token ttl`, with which the
+/// node counts from the floor if there is one.
+pub(crate) fn acquire(
+    out: &mut Vec<u8>,
+    dialect: Dialect,
+    key: &[u8],
+    token: &[u8],
+    ttl: Duration,
+    floor: Option<FencingToken>,
+) {
+    let (mut digits, mut floor_digits) = (Digits::default(), Digits::default());
     let ttl = digits.of(millis(ttl));
-    encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]);
+    match (dialect, floor) {
+        (Dialect::Lock, None) => encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl]),
+        (Dialect::Lock, Some(floor)) => {
+            let floor = floor_digits.of(floor.get());
+            encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl, b"FLOOR", floor]);
+        }
+        _ => encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]),
+    }
+}
+
+/// Raises the key's counter to the fencing token if the key is still held by this token and by the very grant.
+pub(crate) fn fence(
+    out: &mut Vec<u8>,
+    key: &[u8],
+    token: &[u8],
+    grant: FencingToken,
+    fence: FencingToken,
+) {
+    let (mut grant_digits, mut fence_digits) = (Digits::default(), Digits::default());
+    let grant = grant_digits.of(grant.get());
+    let fence = fence_digits.of(fence.get());
+    encode_command(out, &[b"LOCK.FENCE", key, token, grant, fence]);
 }
 
 /// Deletes the key if it has this token.
@@ -42,6 +82,7 @@ pub(crate) fn release(
     match (dialect, form) {
         (Dialect::DelEx, _) => encode_command(out, &[b"DELEX", key, b"IFEQ", token]),
         (Dialect::DelIfEq, _) => encode_command(out, &[b"DELIFEQ", key, token]),
+        (Dialect::Lock, _) => encode_command(out, &[b"LOCK.RELEASE", key, token]),
         (Dialect::Script, ScriptForm::Sha) => {
             encode_command(out, &[b"EVALSHA", RELEASE_SHA, b"1", key, token]);
         }
@@ -66,6 +107,7 @@ pub(crate) fn extend(
         (Dialect::DelEx | Dialect::DelIfEq, _) => {
             encode_command(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]);
         }
+        (Dialect::Lock, _) => encode_command(out, &[b"LOCK.EXTEND", key, token, ttl]),
         (Dialect::Script, ScriptForm::Sha) => {
             encode_command(out, &[b"EVALSHA", EXTEND_SHA, b"1", key, token, ttl]);
         }
@@ -121,8 +163,11 @@ mod tests {
     #[test]
     fn every_dialect_says_the_same_in_its_words() {
         let ttl = Duration::from_millis(1500);
-        let acquire = text(|out| acquire(out, b"k", b"t", ttl));
-        assert_eq!(acquire, "*6 $3 SET $1 k $1 t $2 NX $2 PX $4 1500 ");
+        let floor = FencingToken::new(41);
+        for dialect in [Dialect::Script, Dialect::DelEx, Dialect::DelIfEq] {
+            let acquire = text(|out| acquire(out, dialect, b"k", b"t", ttl, floor));
+            assert_eq!(acquire, "*6 $3 SET $1 k $1 t $2 NX $2 PX $4 1500 ");
+        }
         let rows = [
             (Dialect::DelEx, "*4 $5 DELEX $1 k $4 IFEQ $1 t "),
             (Dialect::DelIfEq, "*3 $7 DELIFEQ $1 k $1 t "),
@@ -142,6 +187,39 @@ mod tests {
             by_text.contains("pexpire") && by_text.ends_with(" $4 1500 "),
             "{by_text}"
         );
+    }
+
+    /// `[F5]` `[F7]`
+    #[test]
+    fn a_node_that_counts_is_asked_so_that_it_tells() {
+        let (ttl, n) = (Duration::from_millis(1500), FencingToken::new);
+        let dialect = Dialect::Lock;
+        let form = ScriptForm::Sha;
+        let rows = [
+            (
+                text(|out| acquire(out, dialect, b"k", b"t", ttl, None)),
+                "*4 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 ",
+            ),
+            (
+                text(|out| acquire(out, dialect, b"k", b"t", ttl, n(41))),
+                "*6 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 $5 FLOOR $2 41 ",
+            ),
+            (
+                text(|out| extend(out, dialect, form, b"k", b"t", ttl)),
+                "*4 $11 LOCK.EXTEND $1 k $1 t $4 1500 ",
+            ),
+            (
+                text(|out| release(out, dialect, form, b"k", b"t")),
+                "*3 $12 LOCK.RELEASE $1 k $1 t ",
+            ),
+            (
+                text(|out| fence(out, b"k", b"t", n(7).unwrap(), n(41).unwrap())),
+                "*5 $10 LOCK.FENCE $1 k $1 t $1 7 $2 41 ",
+            ),
+        ];
+        for (said, expected) in rows {
+            assert_eq!(said, expected);
+        }
     }
 
     #[test]

@@ -42,6 +42,13 @@ pub struct ServerInfo {
     pub dialect: Dialect,
 }
 
+impl ServerInfo {
+    /// Whether it counts its grants. A lock has a fencing token if a majority of the nodes does.
+    pub fn has_fences(&self) -> bool {
+        self.dialect.has_fences()
+    }
+}
+
 /// The parts of the greeting, all sent at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GreetingStep {
@@ -88,7 +95,10 @@ impl Greeting {
             &[b"CLIENT", b"SETINFO", b"LIB-NAME", b"redlock-client"],
         );
         steps.push(GreetingStep::LibName);
-        encode_command(out, &[b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ"]);
+        encode_command(
+            out,
+            &[b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ", b"LOCK.ACQUIRE"],
+        );
         steps.push(GreetingStep::Commands);
         encode_command(out, &[b"INFO", b"server"]);
         steps.push(GreetingStep::Info);
@@ -155,10 +165,11 @@ fn dialect(heard: &Heard) -> Dialect {
         return Dialect::Script;
     };
     let has = |i: usize| matches!(entries.get(i), Some(Reply::Array(entry)) if !entry.is_empty());
-    match (has(0), has(1)) {
-        (true, _) => Dialect::DelEx,
-        (false, true) => Dialect::DelIfEq,
-        (false, false) => Dialect::Script,
+    match (has(2), has(0), has(1)) {
+        (true, ..) => Dialect::Lock,
+        (_, true, _) => Dialect::DelEx,
+        (_, _, true) => Dialect::DelIfEq,
+        _ => Dialect::Script,
     }
 }
 
@@ -166,22 +177,28 @@ fn dialect(heard: &Heard) -> Dialect {
 mod tests {
     use super::*;
 
-    fn commands(delex: bool, delifeq: bool) -> Heard {
+    fn commands(delex: bool, delifeq: bool, lock: bool) -> Heard {
         let entry = |has| match has {
             true => Reply::Array(vec![Reply::Bulk(b"x".to_vec())]),
             false => Reply::Null,
         };
-        Heard::Other(Reply::Array(vec![entry(delex), entry(delifeq)]))
+        Heard::Other(Reply::Array(vec![
+            entry(delex),
+            entry(delifeq),
+            entry(lock),
+        ]))
     }
 
     #[test]
     fn the_dialect_is_what_the_node_has() {
         let error = Heard::Other(Reply::Error(b"NOPERM".to_vec()));
         let rows = [
-            (commands(true, true), Dialect::DelEx),
-            (commands(true, false), Dialect::DelEx),
-            (commands(false, true), Dialect::DelIfEq),
-            (commands(false, false), Dialect::Script),
+            (commands(true, true, true), Dialect::Lock),
+            (commands(false, false, true), Dialect::Lock),
+            (commands(true, true, false), Dialect::DelEx),
+            (commands(true, false, false), Dialect::DelEx),
+            (commands(false, true, false), Dialect::DelIfEq),
+            (commands(false, false, false), Dialect::Script),
             (error, Dialect::Script),
             (Heard::Null, Dialect::Script),
         ];

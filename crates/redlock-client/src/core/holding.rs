@@ -7,6 +7,7 @@ use crate::core::operation::{Ask, Extension, OpId, State};
 use crate::core::{Core, Notice};
 use crate::entropy::Entropy;
 use crate::error::ErrorKind;
+use crate::fencing_token::FencingToken;
 use crate::policy::Renewal;
 use crate::quorum::NodeId;
 use crate::round::{ExtendRound, ExtendVerdict};
@@ -14,7 +15,13 @@ use crate::time::Time;
 
 impl<E: Entropy> Core<E> {
     /// A majority granted the lock, or confirmed that it is held.
-    pub(in crate::core) fn won(&mut self, now: Time, op: OpId, valid_until: Time) {
+    pub(in crate::core) fn won(
+        &mut self,
+        now: Time,
+        op: OpId,
+        valid_until: Time,
+        fencing: Option<FencingToken>,
+    ) {
         let Some(operation) = self.operations.get_mut(op) else {
             return;
         };
@@ -35,10 +42,12 @@ impl<E: Entropy> Core<E> {
             confirmed: None,
         };
         operation.causes = Vec::new();
+        operation.fencing = fencing;
         let token = operation.token;
         self.notices.push_back(Notice::Acquired {
             op,
             token,
+            fencing,
             valid_until,
             tries,
         });

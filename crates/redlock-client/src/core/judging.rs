@@ -24,6 +24,7 @@ impl<E: Entropy> Core<E> {
             return;
         };
         let id = operation.next_attempt(token);
+        operation.floor = self.floors.of(&operation.terms.key);
         let timeout = operation.terms.timeout.min(trying.deadline.since(now));
         operation.acquired = now;
         operation.state = State::Acquiring {
@@ -53,13 +54,26 @@ impl<E: Entropy> Core<E> {
         };
         match &operation.state {
             State::Acquiring { round, .. } => match round.verdict(now) {
+                AcquireVerdict::Pending { .. } if !round.lagging().is_empty() => {
+                    self.ask_lagging(now, op);
+                }
                 AcquireVerdict::Pending { until } => self.set_alarm(op, until),
-                AcquireVerdict::Won { valid_until } => self.won(now, op, valid_until),
-                AcquireVerdict::Lost(why) => self.attempt_lost(now, op, why),
+                AcquireVerdict::Diverged => self.write_back(now, op),
+                AcquireVerdict::Won {
+                    valid_until,
+                    fencing,
+                } => {
+                    self.learn_floor(op);
+                    self.won(now, op, valid_until, fencing);
+                }
+                AcquireVerdict::Lost(why) => {
+                    self.learn_floor(op);
+                    self.attempt_lost(now, op, why);
+                }
             },
             State::Adopting { round } => match round.verdict(now) {
                 ExtendVerdict::Pending { until } => self.set_alarm(op, until),
-                ExtendVerdict::Extended { valid_until } => self.won(now, op, valid_until),
+                ExtendVerdict::Extended { valid_until } => self.won(now, op, valid_until, None),
                 ExtendVerdict::NotHeld => self.not_acquired(op, ErrorKind::Lost),
                 ExtendVerdict::Failed => self.not_acquired(op, ErrorKind::NoQuorum),
             },
@@ -88,7 +102,7 @@ impl<E: Entropy> Core<E> {
         let (mut late, mut since) = (NodeSet::default(), Time::ZERO);
         match &mut operation.state {
             State::Acquiring { round, .. } => {
-                (late, since) = (round.on_time(now), round.started());
+                (late, since) = (round.on_time(now), round.asked_at());
             }
             State::Adopting { round } => (late, since) = (round.on_time(now), round.started()),
             State::Held { extension, .. } => {
@@ -145,7 +159,7 @@ impl<E: Entropy> Core<E> {
         };
         let (refused, trying) = (round.refused(), *trying);
         // The wait's end came before a node's time was over.
-        let was_cut = round.started() + operation.terms.timeout > trying.deadline;
+        let was_cut = round.asked_at() + operation.terms.timeout > trying.deadline;
         let next = operation
             .terms
             .retry

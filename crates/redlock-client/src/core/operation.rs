@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
+use crate::fencing_token::FencingToken;
 use crate::policy::{RenewPolicy, Renewal, RetryPolicy};
 use crate::quorum::{NODES_MAX, NodeId, NodeSet};
-use crate::round::{AcquireRound, ExtendRound, Refusal, ReleaseRound, RoundId};
+use crate::round::{AcquireRound, ExtendRound, Refusal, ReleaseRound, RoundId, WRITABLE_MAX};
 use crate::time::Time;
 use crate::token::Token;
 
@@ -62,6 +63,8 @@ pub(crate) enum Ask {
     Extend {
         ttl: Duration,
     },
+    /// Accept the fencing token.
+    Fence,
     /// Set the key again where it was lost.
     Heal {
         ttl: Duration,
@@ -100,6 +103,10 @@ pub(crate) struct Operation {
     pub(crate) token: Token,
     pub(crate) state: State,
     pub(crate) round: RoundId,
+    /// The lock's fencing token, when it is held and has one.
+    pub(crate) fencing: Option<FencingToken>,
+    /// Where nodes are to count from in the present attempt: their counters differed at the last.
+    pub(crate) floor: Option<FencingToken>,
     /// The nodes that may hold the token.
     pub(crate) may_hold: NodeSet,
     /// When they have let it go on their own at the latest.
@@ -236,6 +243,15 @@ impl Operation {
             round: 0,
         };
         self.round
+    }
+
+    /// Where a node that is asked now is to count from. One that comes late, or lost the key, gets to the number that the
+    /// others are at: its next grant is even with theirs.
+    pub(crate) fn floor(&self) -> Option<FencingToken> {
+        let Some(fencing) = self.fencing else {
+            return self.floor;
+        };
+        FencingToken::new(fencing.get() - 1).filter(|floor| *floor <= WRITABLE_MAX)
     }
 
     /// A node was sent something that can make it hold the token for `ttl`, at the latest at `now`.

@@ -2,6 +2,8 @@
 
 mod caller;
 mod claims;
+mod fences;
+mod fencing;
 mod random;
 mod scenes;
 mod seeds;

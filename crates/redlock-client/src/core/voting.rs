@@ -11,6 +11,7 @@ use crate::core::dialect::{Dialect, ScriptForm};
 use crate::core::link::{Incoming, Question};
 use crate::core::operation::{Ask, Look, Operation, State};
 use crate::entropy::Entropy;
+use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet};
 use crate::round::{Answer, Vote};
 use crate::time::Time;
@@ -61,6 +62,7 @@ impl<E: Entropy> Core<E> {
         let late = operation.heals_late(question, heard);
         let counts = match question.ask {
             Ask::Acquire => operation.acquire_answered(vote, heard),
+            Ask::Fence => operation.fence_answered(vote, heard),
             Ask::Extend { .. } => operation.extend_answered(vote, heard),
             Ask::Release | Ask::Shrink { .. } => operation.release_answered(vote, heard),
             Ask::Remaining => operation.remaining_answered(now, vote, heard),
@@ -84,10 +86,14 @@ impl<E: Entropy> Core<E> {
 /// Whether a reply is none that this question can have.
 fn is_nonsense(ask: Ask, dialect: Dialect, heard: &Heard) -> bool {
     let is_possible = match (ask, dialect) {
+        (Ask::Acquire | Ask::Heal { .. }, Dialect::Lock) => match heard {
+            Heard::Integers([1, counter, _]) => fencing_token(*counter).is_some(),
+            Heard::Integers([0, counter, _]) => *counter == 0 || fencing_token(*counter).is_some(),
+            _ => false,
+        },
         (Ask::Acquire | Ask::Heal { .. }, _) => matches!(heard, Heard::Ok | Heard::Null),
-        (Ask::Extend { .. } | Ask::Shrink { .. }, Dialect::Script) | (Ask::Release, _) => {
-            matches!(heard, Heard::Integer(0 | 1))
-        }
+        (Ask::Extend { .. } | Ask::Shrink { .. }, Dialect::Script | Dialect::Lock)
+        | (Ask::Release | Ask::Fence, _) => matches!(heard, Heard::Integer(0 | 1)),
         (Ask::Extend { .. } | Ask::Shrink { .. }, _) => matches!(heard, Heard::Ok | Heard::Null),
         (Ask::Remaining | Ask::LookRemaining, _) => matches!(heard, Heard::Integer(_)),
         (Ask::LookToken, _) => matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_))),
@@ -96,11 +102,17 @@ fn is_nonsense(ask: Ask, dialect: Dialect, heard: &Heard) -> bool {
     !is_possible && !matches!(heard, Heard::Other(Reply::Error(_)))
 }
 
+/// A counter as a node told it.
+fn fencing_token(counter: i64) -> Option<FencingToken> {
+    FencingToken::new(u64::try_from(counter).ok()?)
+}
+
 impl Ask {
     /// What the question is called in messages.
     fn name(self) -> &'static str {
         match self {
-            Self::Acquire | Self::Heal { .. } => "SET",
+            Self::Acquire | Self::Heal { .. } => "an acquire",
+            Self::Fence => "LOCK.FENCE",
             Self::Extend { .. } | Self::Shrink { .. } => "an extension",
             Self::Release => "a release",
             Self::Remaining | Self::LookRemaining => "PTTL",
@@ -111,13 +123,15 @@ impl Ask {
 }
 
 impl Operation {
-    /// A reply to `SET NX`. One that comes when the round is over changes nothing: if it was a grant, the release
+    /// A reply to an acquire. One that comes when the round is over changes nothing: if it was a grant, the release
     /// that followed on the same connection undoes it, or the lock is held and a node more holds it.
     fn acquire_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let answer = match heard {
-            Heard::Ok => Answer::Yes,
-            Heard::Null => Answer::No,
-            _ => Answer::Failed,
+        let (answer, counter) = match heard {
+            Heard::Ok => (Answer::Yes, None),
+            Heard::Null => (Answer::No, None),
+            Heard::Integers([1, counter, _]) => (Answer::Yes, fencing_token(*counter)),
+            Heard::Integers([0, counter, _]) => (Answer::No, fencing_token(*counter)),
+            _ => (Answer::Failed, None),
         };
         if answer != Answer::Yes && vote.round.attempt == self.round.attempt && heard.is_definite()
         {
@@ -126,13 +140,13 @@ impl Operation {
         let State::Acquiring { round, .. } = &mut self.state else {
             return false;
         };
-        if !round.on_vote(vote, answer) {
+        if !round.on_vote(vote, answer, counter) {
             return false;
         }
         match answer {
             Answer::Yes => {}
             Answer::No => self.blame(vote.node, Cause::HeldByOther),
-            Answer::Failed => self.blame(vote.node, heard.cause("SET")),
+            Answer::Failed => self.blame(vote.node, heard.cause("an acquire")),
         }
         true
     }
@@ -254,9 +268,12 @@ impl Look {
 }
 
 impl Heard {
-    /// Whether the node certainly did not do what it was asked: it said so, in its own words or by null.
+    /// Whether the node certainly did not do what it was asked: it said so, in its own words, by null or by a zero.
     fn is_definite(&self) -> bool {
-        matches!(self, Self::Null | Self::Other(Reply::Error(_)))
+        matches!(
+            self,
+            Self::Null | Self::Integers([0, ..]) | Self::Other(Reply::Error(_))
+        )
     }
 }
 
@@ -301,6 +318,8 @@ mod tests {
                     confirmed: None,
                 },
                 round: id,
+                fencing: None,
+                floor: None,
                 may_hold: NodeSet::default(),
                 may_hold_until: Time::ZERO,
                 acquired: Time::ZERO,

@@ -41,9 +41,17 @@ impl Driver {
             Notice::Acquired {
                 op,
                 token,
+                fencing,
                 valid_until,
                 tries,
-            } => self.acquired(op, Granted { token, tries }, valid_until),
+            } => {
+                let granted = Granted {
+                    token,
+                    fencing,
+                    tries,
+                };
+                self.acquired(op, granted, valid_until);
+            }
             Notice::NotAcquired { op, kind, causes } => self.not_acquired(op, kind, causes),
             Notice::Validity {
                 op,
@@ -116,7 +124,7 @@ impl Driver {
         };
         let (state, acquire) = (Arc::clone(state), acquire.take());
         state.set_valid_until(valid_until);
-        let tries = granted.tries;
+        let (tries, fencing) = (granted.tries, granted.fencing);
         let is_taken = acquire.is_some_and(|answer| answer.send(Ok(granted)).is_ok());
         if !is_taken {
             // The caller is gone: nobody holds this lock.
@@ -129,6 +137,7 @@ impl Driver {
                 took: now.since(state.started),
                 validity: valid_until.since(now),
                 tries,
+                fencing,
             });
         }
     }

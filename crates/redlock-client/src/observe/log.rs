@@ -7,6 +7,7 @@ use tracing::{debug, info, warn};
 
 use super::{cause_name, error_name};
 use crate::error::Error;
+use crate::fencing_token::FencingToken;
 use crate::observer::{Event, Observer};
 use crate::released::Released;
 
@@ -14,7 +15,7 @@ use crate::released::Released;
 ///
 /// | what happens | level | fields |
 /// |---|---|---|
-/// | a lock is acquired | debug | `took_ms`, `validity_ms`, `tries` |
+/// | a lock is acquired | debug | `took_ms`, `validity_ms`, `tries`, `fencing` if there is one |
 /// | it is not, because another holds it | debug | `took_ms`, `kind`, `nodes` |
 /// | it is not, for another reason | warn | `took_ms`, `kind`, `nodes` |
 /// | a lock is renewed | debug | `validity_ms` |
@@ -71,12 +72,14 @@ impl Observer for TracingObserver {
                 took,
                 validity,
                 tries,
+                fencing,
             } => debug!(
                 target: TARGET,
                 key = self.shown(key),
                 took_ms = millis(took),
                 validity_ms = millis(validity),
                 tries,
+                fencing = fencing.map(FencingToken::get),
                 "lock acquired"
             ),
             Event::AcquireFailed { key, took, error } if error.is_busy() => debug!(
@@ -285,6 +288,7 @@ mod tests {
                 took,
                 validity,
                 tries: 2,
+                fencing: FencingToken::new(41),
             },
             Event::AcquireFailed {
                 key,
@@ -337,7 +341,7 @@ mod tests {
     #[test]
     fn each_event_has_its_level_and_fields_and_no_key() {
         let expected = [
-            "DEBUG redlock_client message=lock acquired took_ms=1.5 validity_ms=9000.0 tries=2",
+            "DEBUG redlock_client message=lock acquired took_ms=1.5 validity_ms=9000.0 tries=2 fencing=41",
             &format!(
                 "DEBUG redlock_client message=lock held by another took_ms=1.5 kind=\"busy\" {NODES}"
             ),

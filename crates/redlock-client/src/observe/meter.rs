@@ -231,12 +231,14 @@ mod tests {
                 took,
                 validity,
                 tries: 1,
+                fencing: None,
             },
             Event::Acquired {
                 key,
                 took,
                 validity,
                 tries: 1,
+                fencing: None,
             },
             Event::AcquireFailed {
                 key,

@@ -3,16 +3,22 @@
 use std::time::Duration;
 
 use crate::drift::Drift;
+use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet, Quorum};
 use crate::round::ballot::{Answer, Ballot, RoundId, Vote};
+use crate::round::fencing::{FenceVerdict, Fencing};
 use crate::time::Time;
 
 /// One try to get a lock from a majority of the nodes.
 ///
+/// Nodes that count their grants tell their counter with the vote, and a lock has a fencing token when a majority holds
+/// it. Where counters differ, [`Diverged`](AcquireVerdict::Diverged), that takes a second question to those that
+/// [lag](Self::lagging).
+///
 /// ```
 /// use std::time::Duration;
 /// use redlock_client::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
-/// use redlock_client::{Drift, NodeId, Quorum, Time};
+/// use redlock_client::{Drift, FencingToken, NodeId, Quorum, Time};
 ///
 /// let id = RoundId { attempt: 1, round: 0 };
 /// let quorum = Quorum::of(3).unwrap();
@@ -21,14 +27,18 @@ use crate::time::Time;
 /// let now = Time::from_nanos(1_000_000);
 /// for node in [0, 1].map(|n| NodeId::new(n).unwrap()) {
 ///     round.asked(node, 1);
-///     round.on_vote(Vote { round: id, node, incarnation: 1 }, Answer::Yes);
+///     round.on_vote(Vote { round: id, node, incarnation: 1 }, Answer::Yes, FencingToken::new(7));
 /// }
-/// let AcquireVerdict::Won { valid_until } = round.verdict(now) else { panic!("two of three granted it") };
+/// let AcquireVerdict::Won { valid_until, fencing } = round.verdict(now) else {
+///     panic!("two of three granted it")
+/// };
 /// assert_eq!(valid_until.since(Time::ZERO), Duration::from_millis(9_898));
+/// assert_eq!(fencing, FencingToken::new(7));
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AcquireRound {
     ballot: Ballot,
+    fencing: Fencing,
     valid_until: Time,
 }
 
@@ -40,10 +50,15 @@ pub enum AcquireVerdict {
         /// When nodes that have not answered count as failed.
         until: Time,
     },
-    /// A majority granted the lock and validity is left.
+    /// A majority granted the lock, and their counters differ: [`write_back`](AcquireRound::write_back), and ask those
+    /// that lag.
+    Diverged,
+    /// A majority granted the lock, holds its fencing token, and validity is left.
     Won {
         /// The moment from which on the lock is not held any more.
         valid_until: Time,
+        /// The fencing token; `None` when too few of the nodes count grants.
+        fencing: Option<FencingToken>,
     },
     /// The lock was not had. Every node must be told to release the token.
     Lost(Refusal),
@@ -52,7 +67,7 @@ pub enum AcquireVerdict {
 /// Why a round was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
-    /// Others hold the key on too many nodes.
+    /// Others hold the key on too many nodes, or it ended there before the fencing token was accepted.
     Busy,
     /// Too many nodes failed: even with nobody else interested there was no majority.
     NoQuorum,
@@ -73,6 +88,7 @@ impl AcquireRound {
     ) -> Self {
         Self {
             ballot: Ballot::new(id, quorum, started, timeout),
+            fencing: Fencing::new(),
             valid_until: drift.valid_until(started, ttl),
         }
     }
@@ -82,9 +98,19 @@ impl AcquireRound {
         self.ballot.asked(node, incarnation);
     }
 
-    /// A node's reply; false if it does not count.
-    pub fn on_vote(&mut self, vote: Vote, answer: Answer) -> bool {
-        self.ballot.record(vote, answer)
+    /// The node was asked through this connection, in words to which it tells no counter.
+    pub fn asked_plainly(&mut self, node: NodeId, incarnation: u32) {
+        self.ballot.asked(node, incarnation);
+        self.fencing.asked_plainly(node);
+    }
+
+    /// A node's reply, with its counter if it told one; false if it does not count.
+    pub fn on_vote(&mut self, vote: Vote, answer: Answer, counter: Option<FencingToken>) -> bool {
+        let counts = self.ballot.record(vote, answer);
+        if let (true, Some(counter)) = (counts, counter) {
+            self.fencing.told(vote.node, counter, answer == Answer::Yes);
+        }
+        counts
     }
 
     /// The node could not be asked.
@@ -92,39 +118,136 @@ impl AcquireRound {
         self.ballot.fail(node)
     }
 
-    /// A connection broke; true if that took a vote away.
+    /// A connection broke; true if that took a vote away, and with it what the node was credited.
     pub fn on_disconnected(&mut self, node: NodeId, incarnation: u32) -> bool {
         self.ballot.disconnected(node, incarnation)
     }
 
     /// Time passed; the nodes that have just failed for it.
     pub fn on_time(&mut self, now: Time) -> NodeSet {
-        self.ballot.time_out(now)
+        let mut late = self.ballot.time_out(now);
+        if self
+            .fencing
+            .span()
+            .is_some_and(|(_, deadline)| now >= deadline)
+        {
+            for node in self.fencing.open(self.ballot.yes()).iter() {
+                self.ballot.revoke(node, Answer::Failed);
+                late.insert(node);
+            }
+        }
+        late
+    }
+
+    /// Fixes the fencing token, once. From now on nodes that [lag](Self::lagging) are to be asked to accept it, and have
+    /// `timeout` for that.
+    pub fn write_back(&mut self, now: Time, timeout: Duration) {
+        let (quorum, granted) = (self.ballot.quorum(), self.ballot.yes());
+        self.fencing.fix(quorum, granted, now, timeout);
+    }
+
+    /// The fencing token that is written back, once it is fixed.
+    pub fn fixed(&self) -> Option<FencingToken> {
+        self.fencing.fixed()
+    }
+
+    /// The nodes that are to be asked to accept the token and were not yet.
+    pub fn lagging(&self) -> NodeSet {
+        self.fencing.lagging(self.ballot.yes())
+    }
+
+    /// What the node told with its grant, which a request to accept the token quotes.
+    pub fn counter(&self, node: NodeId) -> Option<FencingToken> {
+        self.fencing.counter(node)
+    }
+
+    /// The node was asked to accept the token, through the connection that brought its grant.
+    pub fn write_back_asked(&mut self, node: NodeId) {
+        self.fencing.asked(node);
+    }
+
+    /// Whether the node accepted the token; false if that does not count. A no, or a failure, takes its grant away.
+    pub fn on_write_back(&mut self, vote: Vote, answer: Answer) -> bool {
+        let open = self.fencing.open(self.ballot.yes());
+        if !self.ballot.concerns(vote) || !open.contains(vote.node) {
+            return false;
+        }
+        match answer {
+            Answer::Yes => self.fencing.accepted(vote.node),
+            other => {
+                self.ballot.revoke(vote.node, other);
+            }
+        }
+        true
+    }
+
+    /// The node could not be asked to accept the token.
+    pub fn on_write_back_failed(&mut self, node: NodeId) -> bool {
+        self.ballot.revoke(node, Answer::Failed)
     }
 
     /// What the answers amount to. `now` must be read after the last reply arrived.
     ///
     /// Invariant: won means a majority of the configured nodes said yes and `now` is before the validity's end;
-    /// a validity of zero is not a lock.
+    /// a validity of zero is not a lock. Won with a fencing token means that a majority holds it `[F7]`.
     pub fn verdict(&self, now: Time) -> AcquireVerdict {
-        let (quorum, granted) = (self.ballot.quorum(), self.ballot.yes().len());
-        if granted >= quorum.needed() {
-            return match now < self.valid_until {
-                true => AcquireVerdict::Won {
-                    valid_until: self.valid_until,
+        let (quorum, granted) = (self.ballot.quorum(), self.ballot.yes());
+        if granted.len() < quorum.needed() {
+            return match granted.len() + self.ballot.pending() >= quorum.needed() {
+                true => AcquireVerdict::Pending {
+                    until: self.waits_until(),
                 },
-                false => AcquireVerdict::Lost(Refusal::Expired),
+                false => self.lost(),
             };
         }
-        if granted + self.ballot.pending() >= quorum.needed() {
-            return AcquireVerdict::Pending {
-                until: self.ballot.deadline(),
-            };
+        if now >= self.valid_until {
+            return AcquireVerdict::Lost(Refusal::Expired);
         }
-        match self.ballot.failed().len() > quorum.spare() {
+        let unsettled = self.ballot.unsettled();
+        match self.fencing.verdict(quorum, granted, unsettled) {
+            FenceVerdict::Credited(token) => self.won(Some(token)),
+            FenceVerdict::Unfenced => self.won(None),
+            FenceVerdict::Diverged => AcquireVerdict::Diverged,
+            FenceVerdict::Pending => AcquireVerdict::Pending {
+                until: self.waits_until().min(self.valid_until),
+            },
+            FenceVerdict::Failed => self.lost(),
+        }
+    }
+
+    fn won(&self, fencing: Option<FencingToken>) -> AcquireVerdict {
+        AcquireVerdict::Won {
+            valid_until: self.valid_until,
+            fencing,
+        }
+    }
+
+    fn waits_until(&self) -> Time {
+        let first = self.ballot.deadline();
+        match (self.fencing.span(), self.ballot.pending()) {
+            (None, _) => first,
+            (Some((_, second)), 0) => second,
+            (Some((_, second)), _) => first.min(second),
+        }
+    }
+
+    fn lost(&self) -> AcquireVerdict {
+        match self.ballot.failed().len() > self.ballot.quorum().spare() {
             true => AcquireVerdict::Lost(Refusal::NoQuorum),
             false => AcquireVerdict::Lost(Refusal::Busy),
         }
+    }
+
+    /// The highest counter that a node told, if they told different ones: with this as a floor the next grants are even.
+    pub fn uneven(&self) -> Option<FencingToken> {
+        self.fencing.uneven()
+    }
+
+    /// When the nodes that are waited for were asked.
+    pub fn asked_at(&self) -> Time {
+        self.fencing
+            .span()
+            .map_or(self.started(), |(started, _)| started)
     }
 
     /// The nodes that granted the lock.

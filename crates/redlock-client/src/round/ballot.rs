@@ -78,10 +78,7 @@ impl Ballot {
 
     /// Counts a vote; false when it is not one of this round or the node already has one.
     pub(crate) fn record(&mut self, vote: Vote, answer: Answer) -> bool {
-        if vote.round != self.id || !self.is_of(vote.node, vote.incarnation) {
-            return false;
-        }
-        self.settle(vote.node, answer)
+        self.concerns(vote) && self.settle(vote.node, answer)
     }
 
     /// Counts a node that could not be asked; false if it already has a vote.
@@ -97,6 +94,17 @@ impl Ballot {
         }
         self.yes.remove(node);
         self.failed.insert(node)
+    }
+
+    /// Takes a yes back: the node answered otherwise since, or not at all. False if there is none.
+    pub(crate) fn revoke(&mut self, node: NodeId, answer: Answer) -> bool {
+        debug_assert!(answer != Answer::Yes, "a yes stays by itself");
+        self.yes.remove(node) && self.settle(node, answer)
+    }
+
+    /// Whether the vote belongs to this round, its node and the connection that was asked.
+    pub(crate) fn concerns(&self, vote: Vote) -> bool {
+        vote.round == self.id && self.is_of(vote.node, vote.incarnation)
     }
 
     /// Fails whoever has not answered by the deadline; the nodes concerned.
@@ -165,5 +173,11 @@ impl Ballot {
         let settled = self.yes.len() + self.no.len() + self.failed.len();
         debug_assert!(settled <= self.quorum.nodes(), "a node has one vote");
         self.quorum.nodes().saturating_sub(settled)
+    }
+
+    /// The nodes that have no vote yet.
+    pub(crate) fn unsettled(&self) -> NodeSet {
+        let all = self.quorum.all().without(self.yes);
+        all.without(self.no).without(self.failed)
     }
 }

@@ -1,5 +1,8 @@
 //! Rounds at every boundary, and in every order of events against a model that keeps the whole history.
 
+mod fencing;
+mod order;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -67,11 +70,11 @@ fn an_acquire_is_decided_by_a_majority_of_the_configured_nodes() {
         for (yes, no, failed, silent) in splits(nodes) {
             let mut round = acquire(nodes);
             for (node, answer) in answers(yes, no, failed) {
-                assert!(round.on_vote(ballot(node), answer));
+                assert!(round.on_vote(ballot(node), answer, None));
             }
             // In words other than the code's: more than half said yes; more than half can still.
             let expected = if 2 * yes > nodes {
-                AcquireVerdict::Won { valid_until: END }
+                WON
             } else if 2 * (yes + silent) > nodes {
                 AcquireVerdict::Pending {
                     until: START + TIMEOUT,
@@ -145,16 +148,13 @@ fn validity_ends_at_its_nanosecond_and_none_is_left_then() {
     for nodes in 1..=7 {
         let (mut acquired, mut extended) = (acquire(nodes), extend(nodes));
         for node in 0..nodes {
-            acquired.on_vote(ballot(node), Answer::Yes);
+            acquired.on_vote(ballot(node), Answer::Yes, None);
             extended.on_vote(ballot(node), Answer::Yes);
         }
         let nano = Duration::from_nanos(1);
         for (now, is_valid) in [(END.minus(nano), true), (END, false), (END + nano, false)] {
             let (won, lasts) = match is_valid {
-                true => (
-                    AcquireVerdict::Won { valid_until: END },
-                    ExtendVerdict::Extended { valid_until: END },
-                ),
+                true => (WON, ExtendVerdict::Extended { valid_until: END }),
                 false => (
                     AcquireVerdict::Lost(Refusal::Expired),
                     ExtendVerdict::Failed,
@@ -169,9 +169,9 @@ fn validity_ends_at_its_nanosecond_and_none_is_left_then() {
 fn validity_counts_from_before_the_first_byte_whenever_the_answers_come() {
     for late in [0, 1, 100_000_000, 900_000_000] {
         let mut round = acquire(1);
-        round.on_vote(ballot(0), Answer::Yes);
+        round.on_vote(ballot(0), Answer::Yes, None);
         let now = START + Duration::from_nanos(late);
-        assert_eq!(round.verdict(now), AcquireVerdict::Won { valid_until: END });
+        assert_eq!(round.verdict(now), WON);
     }
 }
 
@@ -182,7 +182,7 @@ fn a_ttl_within_the_drift_is_no_lock() {
         let quorum = Quorum::of(1).unwrap();
         let mut round = AcquireRound::new(ROUND, quorum, START, ttl, Drift::default(), TIMEOUT);
         round.asked(id(0), 1);
-        round.on_vote(ballot(0), Answer::Yes);
+        round.on_vote(ballot(0), Answer::Yes, None);
         assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Expired));
     }
 }
@@ -232,7 +232,7 @@ fn a_vote_counts_for_its_round_its_connection_and_once() {
     for answer in [Answer::Yes, Answer::No, Answer::Failed] {
         let (mut acquired, mut extended, mut released) = (acquire(3), extend(3), release(3));
         for vote in others {
-            assert!(!acquired.on_vote(vote, answer), "{vote:?}");
+            assert!(!acquired.on_vote(vote, answer, None), "{vote:?}");
             assert!(!extended.on_vote(vote, answer), "{vote:?}");
             assert!(!released.on_vote(vote, answer), "{vote:?}");
         }
@@ -241,10 +241,10 @@ fn a_vote_counts_for_its_round_its_connection_and_once() {
             (acquire(3), extend(3), release(3))
         );
         let mut round = acquire(3);
-        assert!(round.on_vote(ballot(1), answer));
+        assert!(round.on_vote(ballot(1), answer, None));
         for again in [Answer::Yes, Answer::No, Answer::Failed] {
             let before = round.clone();
-            assert!(!round.on_vote(ballot(1), again), "a second vote");
+            assert!(!round.on_vote(ballot(1), again, None), "a second vote");
             assert_eq!(round, before);
         }
     }
@@ -261,7 +261,8 @@ fn a_node_that_was_not_asked_has_no_vote() {
                 incarnation,
                 ..ballot(1)
             },
-            Answer::Yes
+            Answer::Yes,
+            None
         ));
         assert!(!round.on_disconnected(id(1), incarnation));
     }
@@ -275,7 +276,7 @@ fn a_node_that_was_not_asked_has_no_vote() {
 fn a_yes_is_gone_with_its_connection_and_a_no_stays() {
     let mut round = acquire(3);
     for node in 0..2 {
-        round.on_vote(ballot(node), Answer::Yes);
+        round.on_vote(ballot(node), Answer::Yes, None);
     }
     assert!(matches!(round.verdict(START), AcquireVerdict::Won { .. }));
     assert!(!round.on_disconnected(id(0), 2), "of another connection");
@@ -287,10 +288,10 @@ fn a_yes_is_gone_with_its_connection_and_a_no_stays() {
     ));
     assert!(!round.on_disconnected(id(0), 1), "once");
     assert!(
-        !round.on_vote(ballot(0), Answer::Yes),
+        !round.on_vote(ballot(0), Answer::Yes, None),
         "a reply that was under way"
     );
-    round.on_vote(ballot(2), Answer::No);
+    round.on_vote(ballot(2), Answer::No, None);
     assert!(
         !round.on_disconnected(id(2), 1),
         "it still does not grant it"
@@ -323,13 +324,17 @@ fn whoever_has_not_answered_at_the_deadline_has_failed() {
         (deadline + nano, 2),
     ] {
         let mut round = acquire(4);
-        round.on_vote(ballot(0), Answer::Yes);
-        round.on_vote(ballot(1), Answer::No);
+        round.on_vote(ballot(0), Answer::Yes, None);
+        round.on_vote(ballot(1), Answer::No, None);
         assert_eq!(round.on_time(now).len(), late);
         assert!(round.on_time(now).is_empty(), "once");
         let is_lost = matches!(round.verdict(now), AcquireVerdict::Lost(_));
         assert_eq!(is_lost, late > 0);
-        assert_eq!(round.on_vote(ballot(2), Answer::Yes), late == 0, "too late");
+        assert_eq!(
+            round.on_vote(ballot(2), Answer::Yes, None),
+            late == 0,
+            "too late"
+        );
     }
 }
 
@@ -425,7 +430,7 @@ proptest! {
                 Happening::Vote(node, via, round, answer) => {
                     let round = RoundId { round, ..ROUND };
                     let vote = Vote { round, node: id(node), incarnation: via };
-                    prop_assert_eq!(acquired.on_vote(vote, answer), extended.on_vote(vote, answer));
+                    prop_assert_eq!(acquired.on_vote(vote, answer, None), extended.on_vote(vote, answer));
                 }
                 Happening::Unreachable(node) => {
                     acquired.on_unreachable(id(node));
@@ -446,7 +451,7 @@ proptest! {
             prop_assert_eq!(acquired.granted().len(), yes);
             prop_assert_eq!(acquired.refused().len(), no);
             let (won, lasts) = if 2 * yes > nodes && now < END {
-                (AcquireVerdict::Won { valid_until: END }, ExtendVerdict::Extended { valid_until: END })
+                (WON, ExtendVerdict::Extended { valid_until: END })
             } else if 2 * yes > nodes {
                 (AcquireVerdict::Lost(Refusal::Expired), ExtendVerdict::Failed)
             } else {
@@ -473,6 +478,11 @@ proptest! {
     }
 }
 
+/// Without a fencing token: these nodes do not count.
+const WON: AcquireVerdict = AcquireVerdict::Won {
+    valid_until: END,
+    fencing: None,
+};
 const ROUND: RoundId = RoundId {
     attempt: 3,
     round: 5,

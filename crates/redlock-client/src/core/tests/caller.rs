@@ -79,7 +79,11 @@ pub(super) fn terms(random: &mut Random, keys: u64, ttls: &[u64]) -> (LockTerms,
     let (retry, bound) = match random.chance(60) {
         true => {
             let tries = u32::try_from(random.between(1, 4)).unwrap();
-            (RetryPolicy::tries(tries), (timeout + backoff_max) * tries)
+            // A node has its time twice where counters differ.
+            (
+                RetryPolicy::tries(tries),
+                (timeout * 2 + backoff_max) * tries,
+            )
         }
         false => {
             let wait = ms(random.pick(&[1, 15, 100, 1_000]));

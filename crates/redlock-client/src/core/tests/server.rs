@@ -14,6 +14,9 @@ pub(super) struct Server {
     /// By how many millionths its clock runs faster than true time.
     pub(super) fast_ppm: i64,
     keys: BTreeMap<Vec<u8>, Key>,
+    /// How often each key was granted. They outlive a restart, which makes all of them at least `base`.
+    counters: BTreeMap<Vec<u8>, u64>,
+    base: u64,
     knows_release: bool,
     knows_extend: bool,
     /// It restarted empty and takes no part until then.
@@ -36,6 +39,10 @@ pub(super) struct Counts {
     pub(super) noscript: u64,
     pub(super) loading: u64,
     pub(super) errors: u64,
+    pub(super) acquires: u64,
+    pub(super) floors: u64,
+    pub(super) write_backs: u64,
+    pub(super) write_backs_refused: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +50,8 @@ pub(super) struct Key {
     pub(super) token: Vec<u8>,
     /// When it is gone, in true time.
     pub(super) deadline: u64,
+    /// What the counter was raised to when it was granted.
+    pub(super) grant: u64,
 }
 
 impl Server {
@@ -52,6 +61,8 @@ impl Server {
             run_id: None,
             fast_ppm: 0,
             keys: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            base: 0,
             knows_release: false,
             knows_extend: false,
             quarantined_until: 0,
@@ -75,11 +86,76 @@ impl Server {
             .filter(move |(_, held)| held.deadline > now)
     }
 
-    /// Everything in memory is gone, scripts too.
+    /// Everything in memory is gone, scripts too. What remains of the counters is that none goes back.
     pub(super) fn restart(&mut self, run_id: Option<String>) {
         self.keys.clear();
+        self.base = self.counters.values().copied().fold(self.base, u64::max);
         self.forget_scripts();
         self.run_id = run_id;
+    }
+
+    /// How often the key was granted, or what the counter was raised to.
+    pub(super) fn counter(&self, key: &[u8]) -> u64 {
+        self.counters.get(key).copied().unwrap_or(0).max(self.base)
+    }
+
+    /// All counters begin at this or above.
+    pub(super) fn raise_base(&mut self, base: u64) {
+        self.base = self.base.max(base);
+    }
+
+    /// Everything that it holds ends before its time.
+    pub(super) fn end_all(&mut self) {
+        self.keys.clear();
+    }
+
+    fn grant(&mut self, now: u64, key: &[u8], token: &[u8], ttl: &[u8], floor: u64) -> u64 {
+        let deadline = self.deadline(now, ttl);
+        let grant = self.counter(key).max(floor) + 1;
+        self.counters.insert(key.to_vec(), grant);
+        let token = token.to_vec();
+        self.seen.insert(token.clone());
+        let held = Key {
+            token,
+            deadline,
+            grant,
+        };
+        self.keys.insert(key.to_vec(), held);
+        grant
+    }
+
+    fn acquire(
+        &mut self,
+        now: u64,
+        [key, token, ttl]: [&[u8]; 3],
+        floor: u64,
+        reply: &mut Encoder<'_>,
+    ) {
+        self.counts.acquires += 1;
+        let held = self.held(now, key).map(|held| held.deadline);
+        let (granted, counter, remaining) = match held {
+            Some(deadline) => (0, self.counter(key), (deadline - now) / 1_000_000),
+            None => (1, self.grant(now, key, token, ttl, floor), number(ttl)),
+        };
+        reply.array(3);
+        for integer in [granted, counter, remaining] {
+            reply.integer(i64::try_from(integer).unwrap());
+        }
+    }
+
+    /// Raises the counter for whoever holds the key by that very grant.
+    fn fence(&mut self, now: u64, key: &[u8], token: &[u8], grant: u64, fence: u64) -> bool {
+        let held = self.held(now, key);
+        let is_held = held.is_some_and(|held| held.token == token && held.grant == grant);
+        match is_held {
+            true => {
+                self.counts.write_backs += 1;
+                let counter = self.counter(key).max(fence);
+                self.counters.insert(key.to_vec(), counter);
+            }
+            false => self.counts.write_backs_refused += 1,
+        }
+        is_held
     }
 
     pub(super) fn forget_scripts(&mut self) {
@@ -111,9 +187,9 @@ impl Server {
         match args {
             [b"AUTH" | b"SELECT", ..] | [b"CLIENT", b"SETINFO", ..] => reply.ok(),
             [b"PING"] => reply.simple("PONG"),
-            [b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ"] => {
-                reply.array(2);
-                for has in [Dialect::DelEx, Dialect::DelIfEq] {
+            [b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ", b"LOCK.ACQUIRE"] => {
+                reply.array(3);
+                for has in [Dialect::DelEx, Dialect::DelIfEq, Dialect::Lock] {
                     match self.dialect == has {
                         true => {
                             reply.array(1);
@@ -138,6 +214,7 @@ impl Server {
     fn execute_on_key(&mut self, now: u64, args: &[&[u8]], reply: &mut Encoder<'_>) {
         let released = match args {
             [b"DELEX", _, b"IFEQ", token] | [b"DELIFEQ", _, token] => Some(*token),
+            [b"LOCK.RELEASE", _, token] => Some(*token),
             [b"EVALSHA", RELEASE_SHA, b"1", _, token] => Some(*token),
             [b"EVAL", _, b"1", _, token] => Some(*token),
             _ => None,
@@ -161,15 +238,13 @@ impl Server {
             [b"SET", key, token, b"NX", b"PX", ttl] => match self.held(now, key) {
                 Some(_) => reply.null(),
                 None => {
-                    let deadline = self.deadline(now, ttl);
-                    let token = token.to_vec();
-                    self.seen.insert(token.clone());
-                    self.keys.insert(key.to_vec(), Key { token, deadline });
+                    self.grant(now, key, token, ttl, 0);
                     reply.ok();
                 }
             },
             [b"SET", key, token, b"IFEQ", expected, b"PX", ttl]
-                if self.dialect != Dialect::Script && token == expected =>
+                if matches!(self.dialect, Dialect::DelEx | Dialect::DelIfEq)
+                    && token == expected =>
             {
                 match self.extend(now, key, token, ttl) {
                     true => reply.ok(),
@@ -181,6 +256,25 @@ impl Server {
             }
             [b"DELIFEQ", key, token] if self.dialect == Dialect::DelIfEq => {
                 reply.integer(i64::from(self.release(now, key, token)));
+            }
+            [b"LOCK.ACQUIRE", key, token, ttl] if self.dialect == Dialect::Lock => {
+                self.acquire(now, [key, token, ttl], 0, reply);
+            }
+            [b"LOCK.ACQUIRE", key, token, ttl, b"FLOOR", floor]
+                if self.dialect == Dialect::Lock =>
+            {
+                self.counts.floors += 1;
+                self.acquire(now, [key, token, ttl], number(floor), reply);
+            }
+            [b"LOCK.EXTEND", key, token, ttl] if self.dialect == Dialect::Lock => {
+                reply.integer(i64::from(self.extend(now, key, token, ttl)));
+            }
+            [b"LOCK.RELEASE", key, token] if self.dialect == Dialect::Lock => {
+                reply.integer(i64::from(self.release(now, key, token)));
+            }
+            [b"LOCK.FENCE", key, token, grant, fence] if self.dialect == Dialect::Lock => {
+                let (grant, fence) = (number(grant), number(fence));
+                reply.integer(i64::from(self.fence(now, key, token, grant, fence)));
             }
             [b"EVALSHA", RELEASE_SHA, b"1", key, token] if self.knows_release => {
                 reply.integer(i64::from(self.release(now, key, token)));
@@ -242,6 +336,10 @@ impl Server {
         let nanos = nanos - nanos * i128::from(self.fast_ppm) / 1_000_000;
         now + u64::try_from(nanos).unwrap()
     }
+}
+
+fn number(text: &[u8]) -> u64 {
+    std::str::from_utf8(text).unwrap().parse().unwrap()
 }
 
 fn has(text: &[u8], word: &str) -> bool {

@@ -12,11 +12,13 @@ use locknode_resp::Decoder;
 use crate::cause::Cause;
 use crate::core::tests::caller::{Caller, Stage, Thing};
 use crate::core::tests::claims::{Claim, Claims};
+use crate::core::tests::fences::{Fences, Success};
 use crate::core::tests::random::Random;
 use crate::core::tests::server::{Counts, Server};
 use crate::core::{Core, CoreConfig, Dialect, LockTerms, Login, Look, Notice, OpId};
 use crate::drift::Drift;
 use crate::error::ErrorKind;
+use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet};
 use crate::time::nanos;
 use crate::token::Token;
@@ -89,6 +91,9 @@ pub(super) struct World {
     callers: Vec<Caller>,
     conns: Vec<Conn>,
     claims: Claims,
+    fences: Fences,
+    /// Nodes end locks before their time and restart without waiting: nothing holds but the order of fencing tokens.
+    is_hostile: bool,
     /// Tokens that nobody has to release.
     excused: BTreeSet<Vec<u8>>,
     /// Tokens that were left to their TTL and may be taken over.
@@ -107,8 +112,21 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, is_logged: bool) -> Self {
+        Self::of(seed, is_logged, false)
+    }
+
+    /// A world whose nodes break every promise about time, and none about their counters.
+    pub(super) fn hostile(seed: u64, is_logged: bool) -> Self {
+        Self::of(seed, is_logged, true)
+    }
+
+    fn of(seed: u64, is_logged: bool, is_hostile: bool) -> Self {
         let mut random = Random::new(seed);
         let nodes = random.pick(&[1, 2, 3, 3, 3, 5]);
+        let fenced = match is_hostile {
+            true => 95,
+            false => random.pick(&[0, 50, 100]),
+        };
         let drift = random.pick(&[
             Drift::default(),
             Drift::new(0, Duration::ZERO),
@@ -122,8 +140,12 @@ impl World {
         }
         let has_ids = random.chance(80) || addresses.iter().collect::<BTreeSet<_>>().len() < nodes;
         let servers = (0..nodes).map(|i| {
-            let dialect = random.pick(&[Dialect::Script, Dialect::DelEx, Dialect::DelIfEq]);
+            let dialect = match random.chance(fenced) {
+                true => Dialect::Lock,
+                false => random.pick(&[Dialect::Script, Dialect::DelEx, Dialect::DelIfEq]),
+            };
             let mut server = Server::new(dialect);
+            server.raise_base(random.pick(&[0, 0, 0, 3, 1 << 20]));
             let spread = u64::try_from(2 * rate).unwrap();
             server.fast_ppm = i64::try_from(random.between(0, spread)).unwrap() - rate;
             server.answers_releases_in_quarantine = random.chance(50);
@@ -160,11 +182,16 @@ impl World {
             addresses,
             callers,
             conns: Vec::new(),
-            claims: Claims::default(),
+            claims: Claims::new(is_hostile),
+            fences: Fences::default(),
+            is_hostile,
             excused: BTreeSet::new(),
             leaked: Vec::new(),
             drift,
-            keys: random.between(1, 2),
+            keys: match is_hostile {
+                true => 1,
+                false => random.between(1, 2),
+            },
             ttls: random.pick(&[&[20_u64, 100, 400][..], &[300, 1_000], &[2_000, 60_000]]),
             fault_every: nanos(MS * random.pick(&[60, 250, 1_500])),
             delay_max: random.pick(&[100_000, 2_000_000, 20_000_000]),
@@ -194,7 +221,14 @@ impl World {
                 noscript,
                 loading,
                 errors,
+                acquires: _,
+                floors,
+                write_backs,
+                write_backs_refused,
             } = server.counts;
+            self.tally.add("floors", floors);
+            self.tally.add("write_backs", write_backs);
+            self.tally.add("write_backs_refused", write_backs_refused);
             self.tally.add("noscript", noscript);
             self.tally.add("loading", loading);
             self.tally.add("errors", errors);
@@ -496,9 +530,11 @@ impl World {
             Notice::Acquired {
                 op,
                 token,
+                fencing,
                 valid_until,
                 tries,
             } => {
+                self.fenced(client, op, fencing, valid_until.as_nanos())?;
                 self.acquired(client, op, token, valid_until.as_nanos(), tries)?;
             }
             Notice::NotAcquired { op, kind, .. } => self.not_acquired(client, op, kind)?,
@@ -602,6 +638,38 @@ impl World {
         )
     }
 
+    /// A lock has a fencing token where a majority counts, and none where it does not. The token is in order.
+    fn fenced(
+        &mut self,
+        client: usize,
+        op: OpId,
+        fencing: Option<FencingToken>,
+        valid_until: u64,
+    ) -> Result<(), String> {
+        let thing = self.expect(client, op, &[Stage::Acquiring])?;
+        let counts = |server: &&usize| self.servers[**server].dialect.has_fences();
+        let counting = self.addresses.iter().filter(counts).count();
+        let needed = self.callers[client].core.quorum().needed();
+        let is_possible = counting >= needed && !thing.is_adopted;
+        let is_certain = counting == self.addresses.len() && !thing.is_adopted;
+        if fencing.is_some() && !is_possible || fencing.is_none() && is_certain {
+            return Err(format!("{fencing:?} with {counting} that count: {thing:?}"));
+        }
+        let Some(fencing) = fencing else {
+            self.tally.add("unfenced", 1);
+            return Ok(());
+        };
+        self.tally.add("fenced", 1);
+        let ttl = thing.terms.ttl;
+        let started = valid_until - nanos(ttl - self.drift.of(ttl));
+        self.fences.add(Success {
+            key: thing.terms.key.to_vec(),
+            fencing,
+            started: started - self.callers[client].offset,
+            told: self.now,
+        })
+    }
+
     fn not_acquired(&mut self, client: usize, op: OpId, kind: ErrorKind) -> Result<(), String> {
         self.expect(client, op, &[Stage::Acquiring])?;
         match kind {
@@ -668,7 +736,7 @@ impl World {
                 .enumerate()
                 .all(|(i, server)| i == *server);
             let needed = self.callers[client].core.quorum().needed();
-            if is_plain && self.servers.iter().filter(holds).count() >= needed {
+            if is_plain && !self.is_hostile && self.servers.iter().filter(holds).count() >= needed {
                 return Err(format!(
                     "said to be lost, but a majority holds it: {claim:?}"
                 ));

@@ -174,6 +174,11 @@ impl World {
         self.schedule(next, Event::Fault);
         let server = self.random.index(self.servers.len());
         let span = nanos(MS * self.random.pick(&[10, 100, 700, 2_500]));
+        if self.is_hostile && self.random.chance(60) {
+            self.tally.add("ended", 1);
+            self.say(|| format!("all locks of server {server} end"));
+            return self.servers[server].end_all();
+        }
         match self.random.below(12) {
             0..=3 => self.cut(),
             4 => self.crash(server),
@@ -238,7 +243,13 @@ impl World {
         let is_named = self.servers[server].run_id.is_some();
         let id = is_named.then(|| format!("run-{server}-{}", self.now));
         self.servers[server].restart(id);
-        self.servers[server].quarantined_until = self.now + longest * 1_000_000;
+        let counter = self.servers[server].counter(b"key-0");
+        let jump = self.random.pick(&[0, 0, 1, 1 << 20]);
+        self.servers[server].raise_base(counter + jump);
+        self.servers[server].quarantined_until = match self.is_hostile {
+            true => 0,
+            false => self.now + longest * 1_000_000,
+        };
         let down = nanos(MS * self.random.pick(&[0, 20, 500]));
         self.refuses_until[server] = self.refuses_until[server].max(self.now + down);
         self.inboxes[server].clear();
@@ -320,7 +331,9 @@ impl World {
                 }
             }
         }
-        for (i, server) in self.servers.iter().enumerate() {
+        // Where locks come and go by themselves nothing can be said of what is left.
+        let servers = self.servers.iter().filter(|_| !self.is_hostile);
+        for (i, server) in servers.enumerate() {
             for (key, held) in server.all_held(self.now) {
                 let is_excused = self.excused.contains(&held.token)
                     || server.failed_to_delete.contains(&held.token)

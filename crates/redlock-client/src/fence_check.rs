@@ -1,0 +1,234 @@
+//! What a resource does with fencing tokens: it writes for the present holder and for no earlier one.
+//!
+//! The rule is one comparison `[F9]`: a token at least as high as the highest seen for the name is accepted and becomes the
+//! highest, a lower one is rejected. Everything else is about where the highest lives. It has to be as durable as the
+//! data, and compared, raised and acted upon in one step; otherwise a late write slips in between.
+//!
+//! * A database does all of it in the transaction of the write:
+//!   `UPDATE account SET balance = ?, fence = ?token WHERE id = ? AND fence <= ?token`, and no row changed means that the
+//!   token is too old.
+//! * [`FenceCheck`] is the same for a resource that is written in Rust, on top of a [`FenceStore`].
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+
+use parking_lot::Mutex;
+
+use crate::fencing_token::FencingToken;
+
+/// Where the highest tokens live: next to the data, in the same file or the same transaction.
+pub trait FenceStore {
+    /// What goes wrong with it.
+    type Error;
+
+    /// The highest token that was remembered for the name.
+    ///
+    /// # Errors
+    /// When it cannot be read: nothing is written then.
+    fn highest(&mut self, name: &[u8]) -> Result<Option<FencingToken>, Self::Error>;
+
+    /// Remembers a token for the name. It must be durable no later than what is written after it: when data outlive the
+    /// token that they came with, a late holder's write is accepted.
+    ///
+    /// # Errors
+    /// When it cannot be remembered: nothing is written then.
+    fn remember(&mut self, name: &[u8], token: FencingToken) -> Result<(), Self::Error>;
+}
+
+/// The highest tokens in memory, for a resource whose data are there as well. One entry per name is kept for ever.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFences {
+    highest: HashMap<Box<[u8]>, FencingToken>,
+}
+
+/// The comparison in front of a resource.
+///
+/// ```
+/// use redlock_client::{FenceCheck, FencingToken, Rejected};
+///
+/// let accounts = FenceCheck::in_memory();
+/// let [first, second] = [41, 42].map(|n| FencingToken::new(n).unwrap());
+/// assert_eq!(accounts.write("account/7", second, |_| Ok("written")), Ok("written"));
+/// let late = accounts.write("account/7", first, |_| Ok("written"));
+/// assert_eq!(late, Err(Rejected::Stale { token: first, highest: second }));
+/// ```
+#[derive(Debug, Default)]
+pub struct FenceCheck<S = MemoryFences> {
+    store: Mutex<S>,
+}
+
+/// Why a write did not happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rejected<E = Infallible> {
+    /// The lock has had a later holder: stop.
+    Stale {
+        /// The token of the write.
+        token: FencingToken,
+        /// The highest token that the resource has seen.
+        highest: FencingToken,
+    },
+    /// The store failed.
+    Store(E),
+}
+
+impl FenceCheck {
+    /// A check that remembers in memory.
+    pub fn in_memory() -> Self {
+        Self::default()
+    }
+}
+
+impl<S: FenceStore> FenceCheck<S> {
+    /// A check that remembers in the store.
+    pub fn new(store: S) -> Self {
+        Self {
+            store: Mutex::new(store),
+        }
+    }
+
+    /// Writes if the token is not stale. Writes exclude each other, so that none is under way when a later token is
+    /// accepted: `write` should not wait for anything but the store.
+    ///
+    /// # Errors
+    /// [`Rejected::Stale`] when a higher token was seen under this name, [`Rejected::Store`] with what the store or
+    /// `write` failed with.
+    pub fn write<T>(
+        &self,
+        name: impl AsRef<[u8]>,
+        token: FencingToken,
+        write: impl FnOnce(&mut S) -> Result<T, S::Error>,
+    ) -> Result<T, Rejected<S::Error>> {
+        let name = name.as_ref();
+        let mut store = self.store.lock();
+        let highest = store.highest(name).map_err(Rejected::Store)?;
+        match highest {
+            // [F9] The same token again is the same holder.
+            Some(highest) if token < highest => return Err(Rejected::Stale { token, highest }),
+            Some(highest) if token == highest => {}
+            _ => store.remember(name, token).map_err(Rejected::Store)?,
+        }
+        write(&mut store).map_err(Rejected::Store)
+    }
+
+    /// Whether the token is not stale; it is remembered then. For a resource that takes care itself that a write which
+    /// was let through ends before one with a later token begins.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn check(
+        &self,
+        name: impl AsRef<[u8]>,
+        token: FencingToken,
+    ) -> Result<(), Rejected<S::Error>> {
+        self.write(name, token, |_| Ok(()))
+    }
+
+    /// The store.
+    pub fn into_inner(self) -> S {
+        self.store.into_inner()
+    }
+}
+
+impl FenceStore for MemoryFences {
+    type Error = Infallible;
+
+    fn highest(&mut self, name: &[u8]) -> Result<Option<FencingToken>, Infallible> {
+        Ok(self.highest.get(name).copied())
+    }
+
+    fn remember(&mut self, name: &[u8], token: FencingToken) -> Result<(), Infallible> {
+        self.highest.insert(name.into(), token);
+        Ok(())
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Rejected<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale { token, highest } => write!(
+                f,
+                "fencing token {token} is stale, {highest} was seen: the lock has had a later holder, stop"
+            ),
+            Self::Store(error) => write!(f, "the fencing token could not be checked: {error}"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for Rejected<E> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(n: u64) -> FencingToken {
+        FencingToken::new(n).unwrap()
+    }
+
+    /// `[F9]`
+    #[test]
+    fn the_highest_token_and_higher_ones_write_and_lower_ones_never_do() {
+        let check = FenceCheck::in_memory();
+        let mut written = Vec::new();
+        for n in [3, 3, 7, 5, 3, 7, 6, 8, 7] {
+            let outcome = check.write("a", token(n), |_| {
+                written.push(n);
+                Ok(())
+            });
+            assert_eq!(outcome.is_ok(), written.last() == Some(&n), "{n}");
+        }
+        assert_eq!(written, [3, 3, 7, 7, 8]);
+        assert_eq!(check.check("b", token(1)), Ok(()), "another name");
+        let stale = check.check("a", token(7)).unwrap_err().to_string();
+        assert!(
+            stale.starts_with("fencing token 7 is stale, 8 was seen"),
+            "{stale}"
+        );
+    }
+
+    /// A store that fails when it is told to.
+    #[derive(Debug, Default)]
+    struct Disk {
+        fences: MemoryFences,
+        is_full: bool,
+    }
+
+    impl FenceStore for Disk {
+        type Error = &'static str;
+
+        fn highest(&mut self, name: &[u8]) -> Result<Option<FencingToken>, &'static str> {
+            Ok(self.fences.highest.get(name).copied())
+        }
+
+        fn remember(&mut self, name: &[u8], token: FencingToken) -> Result<(), &'static str> {
+            match self.is_full {
+                true => Err("full"),
+                false => self.fences.remember(name, token).map_err(|_| "never"),
+            }
+        }
+    }
+
+    /// `[F9]`
+    #[test]
+    fn nothing_is_written_with_a_token_that_was_not_remembered() {
+        let disk = Disk {
+            is_full: true,
+            ..Disk::default()
+        };
+        let check = FenceCheck::new(disk);
+        let outcome = check.write("a", token(2), |_| -> Result<(), _> {
+            unreachable!("the token is not remembered")
+        });
+        assert_eq!(outcome, Err(Rejected::Store("full")));
+        let disk = check.into_inner();
+        assert!(disk.fences.highest.is_empty());
+        // A write that fails itself was let through: its token counts.
+        let check = FenceCheck::new(Disk::default());
+        let outcome: Result<(), _> = check.write("a", token(2), |_| Err("no room"));
+        assert_eq!(outcome, Err(Rejected::Store("no room")));
+        assert!(matches!(
+            check.check("a", token(1)),
+            Err(Rejected::Stale { .. })
+        ));
+    }
+}
