@@ -22,7 +22,7 @@ fn cycle(c: &mut Criterion) {
         .expect("runtime");
     let mut group = c.benchmark_group("connection");
     for pipeline in [1_usize, 16] {
-        let node = Node::builder().build();
+        let node = Node::builder().restart_guard(false).build();
         let (mut client, server) = tokio::io::duplex(64 << 10);
         runtime.spawn(async move { node.serve_stream(server, Peer::default()).await });
         let mut batch = Vec::new();

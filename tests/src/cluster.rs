@@ -178,7 +178,10 @@ impl InProcessNode {
 impl Running {
     fn start(port: &LoopbackPort) -> Self {
         let listener = port.listen(BACKLOG);
-        let node = Node::builder().drain(Duration::ZERO).build();
+        let node = Node::builder()
+            .restart_guard(false)
+            .drain(Duration::ZERO)
+            .build();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let serve = node.serve(listener, async { drop(stopped.await) });

@@ -11,14 +11,18 @@
 pub mod cluster;
 mod conversation;
 pub mod fake_node;
+pub mod faulty_disk;
 mod loopback;
 mod manual_clock;
 pub mod patience;
 mod redis_server;
+mod stored_node;
 mod wire;
 
 pub use conversation::Conversation;
+pub use faulty_disk::FaultyDisk;
 pub use loopback::LoopbackPort;
 pub use manual_clock::ManualClock;
 pub use redis_server::RedisServer;
+pub use stored_node::{Answer, NodeSettings, StoredNode, Ticket};
 pub use wire::{Wire, serve_tcp};

@@ -7,12 +7,6 @@ use std::time::Duration;
 /// # Errors
 ///
 /// A sentence that shows how to write one.
-#[cfg(any(
-    feature = "bench",
-    feature = "lock",
-    feature = "run",
-    feature = "status"
-))]
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     read(text, None)
         .ok_or_else(|| "a duration is a number with its unit: 250ms, 30s, 5m or 1h".to_owned())
@@ -86,12 +80,6 @@ mod tests {
         }
     }
 
-    #[cfg(any(
-        feature = "bench",
-        feature = "lock",
-        feature = "run",
-        feature = "status"
-    ))]
     #[test]
     fn durations_need_their_unit() {
         for (text, expected) in [

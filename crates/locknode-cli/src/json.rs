@@ -32,7 +32,7 @@ impl Object {
         self.raw(name, if value { "true" } else { "false" })
     }
 
-    #[cfg(any(feature = "bench", test))]
+    #[cfg(any(feature = "bench", feature = "status", test))]
     pub(crate) fn object(self, name: &str, value: Self) -> Self {
         self.raw(name, &value.finish())
     }

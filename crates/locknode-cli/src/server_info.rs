@@ -29,7 +29,7 @@ impl ServerInfo {
         }
     }
 
-    fn parse(text: &[u8]) -> Self {
+    pub(crate) fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n');
         let fields = lines.filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
@@ -55,6 +55,15 @@ impl ServerInfo {
     /// A field as it is.
     pub(crate) fn text(&self, field: &str) -> Option<&str> {
         self.fields.get(field).map(String::as_str)
+    }
+
+    /// How long a lock node stays in its restart quarantine, in seconds, rounded up; `None` when it is in none.
+    pub(crate) fn quarantine_seconds(&self) -> Option<u64> {
+        if self.text("restart_state") != Some("quarantine") {
+            return None;
+        }
+        let left_ms: u64 = self.text("restart_left_ms")?.parse().ok()?;
+        Some(left_ms.div_ceil(1000))
     }
 
     /// A field that is a number.
@@ -112,6 +121,24 @@ mod tests {
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    /// `[G2]`
+    #[test]
+    fn a_quarantine_is_shown_in_whole_seconds() {
+        for (text, expected) in [
+            (
+                "restart_state:quarantine\r\nrestart_left_ms:22001\r\n",
+                Some(23),
+            ),
+            ("restart_state:quarantine\r\nrestart_left_ms:1\r\n", Some(1)),
+            ("restart_state:serving\r\nrestart_left_ms:0\r\n", None),
+            ("restart_state:quarantine\r\n", None),
+            ("redis_version:7.0.15\r\n", None),
+        ] {
+            let info = ServerInfo::parse(text.as_bytes());
+            assert_eq!(info.quarantine_seconds(), expected, "{text}");
         }
     }
 

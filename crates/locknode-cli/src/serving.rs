@@ -77,6 +77,17 @@ impl Serving {
         Ok(Self { runtime, signals })
     }
 
+    /// Waits, before anything is served, for `until` or for SIGTERM or SIGINT, whose name it returns.
+    pub(crate) fn wait(&mut self, until: impl Future<Output = ()>) -> Option<&'static str> {
+        let Self { runtime, signals } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                () = until => None,
+                name = signals.next() => Some(name),
+            }
+        })
+    }
+
     /// Serves until SIGTERM or SIGINT, until every node was told SHUTDOWN by a client, or until `beside` fails. One
     /// thread is started for each entry of `threads` but the first, which the calling thread serves itself, along
     /// with `beside`.

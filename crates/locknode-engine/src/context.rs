@@ -1,6 +1,11 @@
 //! What a running command sees of the node: its own key lookups, the clock, the session, the settings.
 
+use locknode_resp::Encoder;
+
+use crate::durable::{LockRecord, Record};
 use crate::engine::Engine;
+use crate::fence::Grant;
+use crate::guard::{Need, Permit};
 use crate::keyspace::Space;
 use crate::session::Session;
 use crate::shard::Probe;
@@ -16,8 +21,10 @@ pub enum Flow {
     /// Nothing was executed: the node is paused for this command. Offer it again when [`Engine::pause_end`] says
     /// so or when the client's waker is woken.
     Paused,
-    /// Send what was replied to others, then end the node.
+    /// Send what was replied to others, then end the node in order.
     Shutdown,
+    /// As [`Flow::Shutdown`], but leave no snapshot: the next start is one after a crash.
+    ShutdownNoSave,
 }
 
 /// The running command's view; see the module text. `'k` is the batch, `'c` the command.
@@ -28,6 +35,8 @@ pub(crate) struct Context<'c, 'k> {
     pub(crate) space: &'c mut Space<'k>,
     pub(crate) moment: Moment,
     pub(crate) flow: Flow,
+    /// What has to be durable before the batch's replies leave.
+    pub(crate) need: &'c mut Need,
 }
 
 /// A live lock as a command reads it.
@@ -75,25 +84,107 @@ impl Context<'_, '_> {
         Some(Lock { value, deadline })
     }
 
-    /// Creates or overwrites the key.
+    /// Asks the restart guard whether a key may be held until a deadline; replies the refusal otherwise. To be called
+    /// when nothing else stands against the grant, and before anything is changed or replied.
     #[inline]
-    pub(crate) fn put(&mut self, probe: Probe, key: &[u8], value: &[u8], deadline: Deadline) {
-        self.space
-            .shard_of(probe.hash())
-            .put(probe, self.session.db, key, value, deadline);
+    pub(crate) fn permit(&mut self, deadline: Deadline, reply: &mut Encoder<'_>) -> Option<Permit> {
+        let guard = &self.engine.guard;
+        match guard.permit(self.moment.time, deadline, self.need) {
+            Ok(permit) => Some(permit),
+            Err(denial) => {
+                denial.refuse(reply);
+                None
+            }
+        }
+    }
+
+    /// Creates or overwrites the key; returns the key's fence counter at the lock's grant.
+    #[inline]
+    pub(crate) fn put(&mut self, probe: Probe, key: &[u8], value: &[u8], permit: Permit) -> u64 {
+        let shard = self.space.shard_of(probe.hash());
+        let grant = shard.put(probe, self.session.db, key, value, permit);
+        self.engine.guard.note_counter(grant.counter(), self.need);
+        if grant.is_logged() {
+            self.log_put(key, value, permit.deadline, grant);
+        }
+        grant.counter()
     }
 
     /// Moves a live lock's deadline; `false` without a live lock.
-    pub(crate) fn set_deadline(&mut self, probe: &Probe, deadline: Deadline) -> bool {
-        self.space
-            .shard_of(probe.hash())
-            .set_deadline(probe, deadline)
+    pub(crate) fn set_deadline(&mut self, probe: &Probe, key: &[u8], permit: Permit) -> bool {
+        let shard = self.space.shard_of(probe.hash());
+        let has_moved = shard.set_deadline(probe, permit);
+        if let Some(grant) = shard.grant(probe)
+            && grant.is_logged()
+        {
+            let token = shard.value(probe).unwrap_or_default();
+            let record = held(self.session.db, key, token, permit.deadline, grant);
+            self.engine.guard.log(&record, true, self.need);
+        }
+        has_moved
     }
 
-    /// Removes a live lock; `false` without one.
+    /// Removes a live lock; `false` without one. Only the release of a lock without a deadline has to be durable: a
+    /// crash may bring another back, but for no longer than it had left `[L3]`.
     #[inline]
-    pub(crate) fn remove(&mut self, probe: Probe) -> bool {
-        self.space.shard_of(probe.hash()).remove(probe)
+    pub(crate) fn remove(&mut self, probe: Probe, key: &[u8]) -> bool {
+        match self.space.shard_of(probe.hash()).remove(probe) {
+            Some((grant, deadline)) => {
+                if grant.is_logged() {
+                    self.log_removal(key, deadline);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[cold]
+    fn log_removal(&mut self, key: &[u8], deadline: Deadline) {
+        let record = Record::Remove {
+            db: self.session.db,
+            key,
+        };
+        let waits = deadline == Deadline::NEVER;
+        self.engine.guard.log(&record, waits, self.need);
+    }
+
+    /// Removes every key of one database, or of all; all shards are locked.
+    pub(crate) fn clear(&mut self, db: Option<u8>) {
+        for shard in self.space.shards() {
+            shard.clear(db);
+        }
+        if self.engine.guard.has_log() {
+            let record = Record::Clear { db };
+            self.engine.guard.log(&record, true, self.need);
+        }
+    }
+
+    /// The grant of the lock that a probe found.
+    pub(crate) fn grant(&mut self, probe: &Probe) -> Option<u64> {
+        let grant = self.space.shard_of(probe.hash()).grant(probe)?;
+        Some(grant.counter())
+    }
+
+    /// A key's fence counter, to be told.
+    pub(crate) fn counter(&mut self, probe: &Probe, key: &[u8]) -> u64 {
+        let shard = self.space.shard_of(probe.hash());
+        let counter = shard.counter(self.session.db, key);
+        self.engine.guard.note_counter(counter, self.need);
+        counter
+    }
+
+    /// Raises a key's fence counter to `fence` if it is lower.
+    pub(crate) fn import(&mut self, probe: &Probe, key: &[u8], fence: u64) {
+        let shard = self.space.shard_of(probe.hash());
+        let counter = shard.import(self.session.db, key, fence);
+        self.engine.guard.note_counter(counter, self.need);
+    }
+
+    #[cold]
+    fn log_put(&mut self, key: &[u8], token: &[u8], deadline: Deadline, grant: Grant) {
+        let record = held(self.session.db, key, token, deadline, grant);
+        self.engine.guard.log(&record, true, self.need);
     }
 
     /// A read that counts as a hit or a miss in INFO.
@@ -105,4 +196,22 @@ impl Context<'_, '_> {
         let (value, deadline) = shard.entry(&probe)?;
         Some(Lock { value, deadline })
     }
+}
+
+/// The record of a lock that is on the log.
+const fn held<'a>(
+    db: u8,
+    key: &'a [u8],
+    token: &'a [u8],
+    deadline: Deadline,
+    grant: Grant,
+) -> Record<'a> {
+    Record::Put(LockRecord {
+        db,
+        key,
+        token,
+        grant: grant.counter(),
+        deadline,
+        is_logged: true,
+    })
 }

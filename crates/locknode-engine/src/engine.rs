@@ -12,6 +12,7 @@
 //! and under a simulator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use locknode_resp::{Encoder, Limits};
 
@@ -19,7 +20,10 @@ use crate::client::{Clients, Peer};
 use crate::command::{CommandId, Commands, Flags, Keys, Spec, refusal};
 use crate::context::{Context, Flow};
 use crate::counters::Counters;
-use crate::host::{Host, NoHost};
+use crate::durable::{LockRecord, Table, Which};
+use crate::fence::{FENCE_END, Grant};
+use crate::guard::{Guard, GuardConfig, Need};
+use crate::host::{Host, HostFacts, NoHost};
 use crate::keyspace::{Keyspace, Space};
 use crate::pause::Pause;
 use crate::script::ScriptFallback;
@@ -27,6 +31,7 @@ use crate::scripts::Scripts;
 use crate::session::{ReplyMode, Session};
 use crate::settings::{Options, Settings};
 use crate::shard::Swept;
+use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
 
 /// What an engine is made from.
@@ -44,10 +49,12 @@ pub struct EngineConfig {
     pub host: Box<dyn Host>,
     /// Compiles the scripts that have no native form; without it they are refused with the reason.
     pub script_fallback: Option<Box<dyn ScriptFallback>>,
+    /// How restarts are guarded, and what is known of earlier runs.
+    pub guard: GuardConfig,
 }
 
 impl EngineConfig {
-    /// One shard, default options, a host that knows nothing.
+    /// One shard, default options, a host that knows nothing, no restart guard.
     pub fn new(hash_seed: u64, run_id: impl Into<String>) -> Self {
         Self {
             options: Options::default(),
@@ -56,6 +63,7 @@ impl EngineConfig {
             run_id: run_id.into(),
             host: Box::new(NoHost),
             script_fallback: None,
+            guard: GuardConfig::off(),
         }
     }
 }
@@ -71,6 +79,7 @@ pub struct Engine {
     pub(crate) pause: Pause,
     pub(crate) host: Box<dyn Host>,
     pub(crate) scripts: Scripts,
+    pub(crate) guard: Guard,
     pub(crate) run_id: String,
     pub(crate) started: Moment,
     sweep_shard: AtomicU64,
@@ -82,14 +91,23 @@ pub struct Batch<'e> {
     engine: &'e Engine,
     space: Space<'e>,
     moment: Moment,
+    need: Need,
+}
+
+/// The lock table as a store reads it; see [`Engine::table`].
+#[derive(Debug)]
+pub struct LockTable<'e> {
+    engine: &'e Engine,
+    now: Time,
 }
 
 impl Engine {
-    /// A node that starts empty at `started`.
+    /// A node that starts at `started`, without locks; see [`Engine::restore`].
     pub fn new(config: EngineConfig, started: Moment) -> Self {
         let commands = Commands::new();
         Self {
-            keyspace: Keyspace::new(config.shards, config.hash_seed),
+            keyspace: Keyspace::new(config.shards, config.hash_seed, config.guard.fence_base),
+            guard: Guard::new(&config.guard, started.time),
             counters: Counters::new(commands.all().len()),
             commands,
             settings: Settings::new(config.options),
@@ -120,7 +138,41 @@ impl Engine {
             engine: self,
             space: self.keyspace.enter(),
             moment,
+            need: Need::NONE,
         }
+    }
+
+    /// Puts a lock back that an earlier run of the node granted; to be called before the first batch. Of two records for
+    /// one key the first counts.
+    pub fn restore(&self, lock: &LockRecord<'_>, now: Time) {
+        if lock.key.len() > KEY_LEN_MAX || lock.token.len() > VALUE_LEN_MAX {
+            return;
+        }
+        let (db, key) = (lock.db, lock.key);
+        let hash = self.keyspace.hash(db, key);
+        let grant = Grant::new(lock.grant.min(FENCE_END - 1), lock.is_logged);
+        self.keyspace
+            .with_shard(self.keyspace.shard_index(db, key), |shard| {
+                if !shard.probe(now, db, hash, key).is_live() {
+                    shard.restore(db, key, lock.token, lock.deadline, grant);
+                }
+            });
+    }
+
+    /// The restart guard.
+    #[inline]
+    pub const fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Ends all granting, so that the table is final when it is written to a snapshot.
+    pub fn close(&self) {
+        self.guard.close();
+    }
+
+    /// The locks that are alive at `now`, for a store.
+    pub const fn table(&self, now: Time) -> LockTable<'_> {
+        LockTable { engine: self, now }
     }
 
     /// Reclaims ended locks in one shard, looking at up to about `budget` slots (64 or more), and goes on to the
@@ -155,6 +207,14 @@ impl Engine {
     /// A copy of the options in force.
     pub fn options(&self) -> Options {
         self.settings.options()
+    }
+
+    /// What the host tells, and what it cannot know.
+    pub(crate) fn facts(&self) -> HostFacts {
+        let mut facts = self.host.facts();
+        facts.guard = self.guard.mode();
+        facts.max_ttl = self.guard.max_ttl();
+        facts
     }
 
     /// What a connection's decoder allows.
@@ -256,10 +316,12 @@ impl Batch<'_> {
         flow
     }
 
-    /// Notes the end of the batch in the client's record.
+    /// Notes the end of the batch in the client's record. The replies must not leave before what they rest on is
+    /// durable.
     #[inline]
-    pub fn finish(self, session: &Session, commands: u64) {
+    pub fn finish(self, session: &Session, commands: u64) -> Need {
         session.client.note(self.moment.time, commands);
+        self.need
     }
 
     fn run(
@@ -285,6 +347,7 @@ impl Batch<'_> {
                 space: &mut self.space,
                 moment: self.moment,
                 flow,
+                need: &mut self.need,
             };
             (spec.run)(&mut context, args, &mut reply);
             flow = context.flow;
@@ -303,6 +366,7 @@ enum Refusal {
     Arity(CommandId, &'static Spec),
     Protected(CommandId),
     Unauthenticated(CommandId),
+    Quarantined(CommandId, Duration),
     Paused,
 }
 
@@ -329,6 +393,11 @@ impl Engine {
         {
             return Err(Refusal::Unauthenticated(id));
         }
+        if let Some(left) = self.guard.quarantine_left(now)
+            && !spec.flags.has(Flags::LOADING)
+        {
+            return Err(Refusal::Quarantined(id, left));
+        }
         if self.pause.holds(now, spec.flags) {
             return Err(Refusal::Paused);
         }
@@ -352,6 +421,10 @@ impl Engine {
                 reply.error(refusal::NO_AUTH);
                 id
             }
+            Refusal::Quarantined(id, left) => {
+                refusal::quarantined(reply, *left);
+                id
+            }
         };
         self.counters.note_rejected(*id);
     }
@@ -363,6 +436,28 @@ impl Engine {
         (maxmemory != 0 && space.used_bytes() > maxmemory) || space.is_full()
     }
 }
+
+impl Table for LockTable<'_> {
+    fn records(&mut self, which: Which, cursor: &mut u64, out: &mut Vec<u8>) -> bool {
+        let shard = usize::try_from(*cursor >> CURSOR_SHARD_SHIFT).unwrap_or(usize::MAX);
+        let mut within = *cursor & ((1 << CURSOR_SHARD_SHIFT) - 1);
+        let more = self.engine.keyspace.with_shard(shard, |shard| {
+            shard.records(self.now, which, &mut within, RECORD_SLOTS, out)
+        });
+        *cursor = match more {
+            None => return false,
+            Some(true) => ((shard as u64) << CURSOR_SHARD_SHIFT) | within,
+            Some(false) => (shard as u64 + 1) << CURSOR_SHARD_SHIFT,
+        };
+        true
+    }
+}
+
+/// The shard's part of a table's cursor; what the shard's slab needs is below.
+const CURSOR_SHARD_SHIFT: u32 = 48;
+
+/// Slots per call of [`Table::records`]: a shard is held for about 0.1 ms.
+const RECORD_SLOTS: usize = 1024;
 
 #[inline]
 fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) {

@@ -1,6 +1,9 @@
 //! What only the surrounding process knows and INFO tells: its identity and what it costs.
 
 use std::fmt::Debug;
+use std::time::Duration;
+
+use crate::guard::GuardMode;
 
 /// Facts about the process around the engine. The engine asks when a client asks, never on the hot path.
 pub trait Host: Debug + Send + Sync {
@@ -34,6 +37,16 @@ pub struct HostFacts {
     pub net_input_bytes: u64,
     /// Bytes written to clients.
     pub net_output_bytes: u64,
+    /// The data directory; empty without one.
+    pub dir: String,
+    /// Syncs of files in the data directory since the start.
+    pub disk_syncs: u64,
+    /// Bytes of the files in the data directory.
+    pub disk_bytes: u64,
+    /// How restarts are guarded; the engine fills it in.
+    pub(crate) guard: GuardMode,
+    /// Locks with a longer TTL are written to the log; the engine fills it in.
+    pub(crate) max_ttl: Duration,
 }
 
 /// A host that knows nothing, for simulations and tests.

@@ -10,6 +10,7 @@ use foldhash::quality::FixedState;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
+use crate::fence::Fences;
 use crate::shard::{DATABASES, Shard, Swept};
 use crate::time::{Deadline, Time};
 
@@ -83,13 +84,20 @@ impl KeyHasher {
 
 impl Keyspace {
     /// `shards` is rounded up to a power of two within 1 to [`SHARDS_MAX`].
-    pub(crate) fn new(shards: usize, seed: u64) -> Self {
+    pub(crate) fn new(shards: usize, seed: u64, fence_base: u64) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let hasher = KeyHasher::new(seed);
         let tables_per_shard = TABLES / shards;
         Self {
             shards: (0..shards)
-                .map(|_| Padded(Mutex::new(Shard::new(tables_per_shard, hasher.clone()))))
+                .map(|_| {
+                    let fences = Fences::new(shards, fence_base);
+                    Padded(Mutex::new(Shard::new(
+                        tables_per_shard,
+                        hasher.clone(),
+                        fences,
+                    )))
+                })
                 .collect(),
             hasher,
             tables_per_shard,
@@ -114,6 +122,27 @@ impl Keyspace {
         self.shards
             .get(shard)
             .map_or_else(Swept::default, |shard| shard.0.lock().sweep(now, budget))
+    }
+
+    /// Works on one shard alone.
+    pub(crate) fn with_shard<R>(
+        &self,
+        shard: usize,
+        work: impl FnOnce(&mut Shard) -> R,
+    ) -> Option<R> {
+        self.shards
+            .get(shard)
+            .map(|shard| work(&mut shard.0.lock()))
+    }
+
+    /// The hash of a key.
+    pub(crate) fn hash(&self, db: u8, key: &[u8]) -> KeyHash {
+        self.hasher.hash(db, key)
+    }
+
+    /// The shard of a key.
+    pub(crate) fn shard_index(&self, db: u8, key: &[u8]) -> usize {
+        self.hasher.hash(db, key).shard(self.shards.len())
     }
 
     pub(crate) fn shard_count(&self) -> usize {

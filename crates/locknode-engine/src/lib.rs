@@ -14,7 +14,8 @@
 //! let mut batch = engine.batch(now);
 //! batch.execute(&mut session, &[b"SET", b"invoice:7", b"token-a", b"NX", b"PX", b"30000"], &mut out);
 //! batch.execute(&mut session, &[b"SET", b"invoice:7", b"token-b", b"NX", b"PX", b"30000"], &mut out);
-//! batch.finish(&session, 2);
+//! // Without a restart guard nothing has to be durable before the replies leave.
+//! assert!(batch.finish(&session, 2).is_none());
 //! assert_eq!(out, b"+OK\r\n$-1\r\n");
 //!
 //! // One tick after the TTL the lock is gone, swept or not.
@@ -28,7 +29,10 @@ mod client;
 mod command;
 mod context;
 mod counters;
+pub mod durable;
 mod engine;
+mod fence;
+mod guard;
 mod host;
 mod keyspace;
 mod pause;
@@ -42,7 +46,8 @@ mod time;
 
 pub use client::{Client, Peer};
 pub use context::Flow;
-pub use engine::{Batch, Engine, EngineConfig, Stats};
+pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};
+pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};
 pub use script::{Caller, FallbackProgram, ScriptError, ScriptFallback, Value};
 pub use session::Session;

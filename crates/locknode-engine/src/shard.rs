@@ -8,6 +8,9 @@
 
 use hashbrown::HashTable;
 
+use crate::durable::{LockRecord, Record, Which};
+use crate::fence::{Fences, Grant};
+use crate::guard::Permit;
 use crate::keyspace::KeyHash;
 use crate::keyspace::KeyHasher;
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
@@ -19,6 +22,7 @@ pub(crate) struct Shard {
     tables: Box<[HashTable<Place>]>,
     slab: Slab,
     hasher: KeyHasher,
+    fences: Fences,
     keys: [u64; DATABASES],
     volatile: [u64; DATABASES],
     /// Keys in all databases.
@@ -66,12 +70,13 @@ pub struct Swept {
 }
 
 impl Shard {
-    pub(crate) fn new(tables: usize, hasher: KeyHasher) -> Self {
+    pub(crate) fn new(tables: usize, hasher: KeyHasher, fences: Fences) -> Self {
         debug_assert!(tables.is_power_of_two());
         Self {
             tables: (0..tables).map(|_| HashTable::new()).collect(),
             slab: Slab::new(),
             hasher,
+            fences,
             keys: [0; DATABASES],
             volatile: [0; DATABASES],
             total: 0,
@@ -126,48 +131,129 @@ impl Shard {
         probe.slot.map(|id| self.slab.deadline(id))
     }
 
-    /// Creates the key or overwrites its value and deadline.
+    /// The grant of a live lock.
+    pub(crate) fn grant(&self, probe: &Probe) -> Option<Grant> {
+        probe.slot.map(|id| self.slab.grant(id))
+    }
+
+    /// Creates the key or overwrites its value and deadline. A token that the key did not hold before is a new grant
+    /// and raises the key's fence counter `[F1]`; a lock that is on the log stays there, whatever becomes of it `[L3]`.
     pub(crate) fn put(
         &mut self,
         probe: Probe,
         db: u8,
         key: &[u8],
         value: &[u8],
-        deadline: Deadline,
-    ) {
-        if let Some(id) = probe.slot {
-            if self.slab.replace_value(id, value) {
-                self.move_deadline(id, deadline);
-                return;
+        permit: Permit,
+    ) -> Grant {
+        let deadline = permit.deadline;
+        let grant = match probe.slot {
+            Some(id) if self.slab.value(id) == value => {
+                self.move_deadline(id, permit);
+                return self.slab.grant(id);
             }
-            self.unlink(id, probe.hash);
-        }
-        let id = self.slab.insert(db, key, value, deadline);
+            Some(id) => {
+                let was_logged = self.slab.grant(id).is_logged();
+                let counter = self.fences.raise(db, key, permit.floor);
+                let grant = Grant::new(counter, permit.is_logged || was_logged);
+                if self.slab.replace_value(id, value) {
+                    self.slab.set_grant(id, grant);
+                    self.move_deadline(id, permit);
+                    return grant;
+                }
+                self.unlink(id, probe.hash);
+                grant
+            }
+            None => Grant::new(self.fences.raise(db, key, permit.floor), permit.is_logged),
+        };
+        self.insert(db, probe.hash, key, value, deadline, grant);
+        grant
+    }
+
+    /// Puts a lock back that an earlier run of the node granted. The key is missing.
+    pub(crate) fn restore(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        value: &[u8],
+        deadline: Deadline,
+        grant: Grant,
+    ) {
+        let hash = self.hasher.hash(db, key);
+        self.insert(db, hash, key, value, deadline, grant);
+    }
+
+    fn insert(
+        &mut self,
+        db: u8,
+        hash: KeyHash,
+        key: &[u8],
+        value: &[u8],
+        deadline: Deadline,
+        grant: Grant,
+    ) {
+        let id = self.slab.insert(db, key, value, deadline, grant);
         self.count(db, deadline, 1);
         let place = Place {
-            short_hash: probe.hash.short(),
+            short_hash: hash.short(),
             id,
         };
-        let table = &mut self.tables[probe.hash.table(self.tables.len())];
-        table.insert_unique(probe.hash.bits(), place, Place::bits);
+        let table = &mut self.tables[hash.table(self.tables.len())];
+        table.insert_unique(hash.bits(), place, Place::bits);
     }
 
     /// Moves the deadline of a live lock; `false` when there is none.
-    pub(crate) fn set_deadline(&mut self, probe: &Probe, deadline: Deadline) -> bool {
+    pub(crate) fn set_deadline(&mut self, probe: &Probe, permit: Permit) -> bool {
         let Some(id) = probe.slot else {
             return false;
         };
-        self.move_deadline(id, deadline);
+        self.move_deadline(id, permit);
         true
     }
 
-    /// Removes a live lock; `false` when there is none.
-    pub(crate) fn remove(&mut self, probe: Probe) -> bool {
-        let Some(id) = probe.slot else {
-            return false;
-        };
-        self.unlink(id, probe.hash);
-        true
+    /// A key's fence counter.
+    pub(crate) fn counter(&self, db: u8, key: &[u8]) -> u64 {
+        self.fences.counter(db, key)
+    }
+
+    /// Raises a key's fence counter to `fence` if it is lower; returns its value.
+    pub(crate) fn import(&mut self, db: u8, key: &[u8], fence: u64) -> u64 {
+        self.fences.import(db, key, fence)
+    }
+
+    /// Appends the records of the locks in up to about `budget` slots from slot `cursor` on, and moves `cursor` behind
+    /// them; `false` at the end.
+    pub(crate) fn records(
+        &self,
+        now: Time,
+        which: Which,
+        cursor: &mut u64,
+        budget: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.slab.scan(cursor, budget, |id| {
+            let (token, deadline) = self.slab.entry(id);
+            let grant = self.slab.grant(id);
+            if deadline.is_past(now) || (which == Which::Logged && !grant.is_logged()) {
+                return;
+            }
+            Record::Put(LockRecord {
+                db: self.slab.db(id),
+                key: self.slab.key(id),
+                token,
+                grant: grant.counter(),
+                deadline,
+                is_logged: grant.is_logged(),
+            })
+            .encode(out);
+        })
+    }
+
+    /// Removes a live lock; its grant and deadline, or `None` when there is none.
+    #[inline]
+    pub(crate) fn remove(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
+        let id = probe.slot?;
+        Some(self.unlink(id, probe.hash))
     }
 
     /// Reclaims ended locks, looking at up to about `budget` slots.
@@ -285,7 +371,7 @@ impl Shard {
         self.expired += 1;
     }
 
-    fn unlink(&mut self, id: SlotId, hash: KeyHash) {
+    fn unlink(&mut self, id: SlotId, hash: KeyHash) -> (Grant, Deadline) {
         let table = &mut self.tables[hash.table(self.tables.len())];
         if let Ok(entry) = table.find_entry(hash.bits(), |place| place.id == id) {
             entry.remove();
@@ -295,11 +381,17 @@ impl Shard {
         if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
             table.shrink_to(table.len() * 2, Place::bits);
         }
-        let (db, deadline) = self.slab.remove(id);
+        let (db, deadline, grant) = self.slab.remove(id);
         self.count(db, deadline, -1);
+        (grant, deadline)
     }
 
-    fn move_deadline(&mut self, id: SlotId, deadline: Deadline) {
+    fn move_deadline(&mut self, id: SlotId, permit: Permit) {
+        let deadline = permit.deadline;
+        if permit.is_logged {
+            let grant = self.slab.grant(id);
+            self.slab.set_grant(id, Grant::new(grant.counter(), true));
+        }
         let (db, old) = (self.slab.db(id), self.slab.deadline(id));
         if (old == Deadline::NEVER) != (deadline == Deadline::NEVER) {
             self.count(db, old, -1);

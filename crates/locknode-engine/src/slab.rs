@@ -3,11 +3,11 @@
 //! A slot holds one entry, inline and without pointers:
 //!
 //! ```text
-//!  0        8          11   12        16            16+key_len
-//!  +--------+----------+----+---------+-------------+-----------------+
-//!  |deadline|key_len   | db |value_len| key bytes   | value bytes     |
-//!  | u64    |u24       | u8 |u32      |             |                 |
-//!  +--------+----------+----+---------+-------------+-----------------+
+//!  0        8          11   12        16      24            24+key_len
+//!  +--------+----------+----+---------+-------+-------------+-----------------+
+//!  |deadline|key_len   | db |value_len| grant | key bytes   | value bytes     |
+//!  | u64    |u24       | u8 |u32      | u64   |             |                 |
+//!  +--------+----------+----+---------+-------+-------------+-----------------+
 //! ```
 //!
 //! A free slot has `value_len == FREE` and the next free slot of its chunk in the deadline field. Compared with
@@ -19,11 +19,13 @@ mod chunk;
 mod class;
 mod entry;
 
+use crate::fence::Grant;
 use crate::time::{Deadline, Time};
 
 use class::{CLASS_COUNT, Class, LARGE, class_of, slot_len, slot_number};
 use entry::{
-    HEADER_LEN, deadline, header_word, is_live, key_len, len_u32, value_len, word, write_header,
+    HEADER_LEN, deadline, grant, header_word, is_live, key_len, len_u32, value_len, word,
+    write_grant, write_header,
 };
 pub(crate) use entry::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
@@ -72,6 +74,7 @@ impl Slab {
         key: &[u8],
         value: &[u8],
         deadline: Deadline,
+        grant: Grant,
     ) -> SlotId {
         debug_assert!(key.len() <= KEY_LEN_MAX);
         debug_assert!(value.len() <= VALUE_LEN_MAX);
@@ -79,7 +82,7 @@ impl Slab {
         let class = &mut self.classes[class_index];
         let number = class.allocate(HEADER_LEN + key.len() + value.len());
         let slot = class.slot_mut(number);
-        write_header(slot, deadline, db, key.len(), value.len());
+        write_header(slot, deadline, grant, db, key.len(), value.len());
         slot[HEADER_LEN..HEADER_LEN + key.len()].copy_from_slice(key);
         slot[HEADER_LEN + key.len()..HEADER_LEN + key.len() + value.len()].copy_from_slice(value);
         self.live_bytes += slot.len() as u64;
@@ -87,11 +90,11 @@ impl Slab {
         SlotId::new(class_index, number)
     }
 
-    /// Frees a slot that holds an entry; the entry's database and deadline.
-    pub(crate) fn remove(&mut self, id: SlotId) -> (u8, Deadline) {
+    /// Frees a slot that holds an entry; the entry's database, deadline and grant.
+    pub(crate) fn remove(&mut self, id: SlotId) -> (u8, Deadline, Grant) {
         let class = &mut self.classes[id.class()];
         let slot = class.slot(id.number());
-        let entry = (slot[11], deadline(slot));
+        let entry = (slot[11], deadline(slot), grant(slot));
         self.live_bytes -= slot.len() as u64;
         class.free(id.number());
         entry
@@ -136,6 +139,15 @@ impl Slab {
 
     pub(crate) fn deadline(&self, id: SlotId) -> Deadline {
         deadline(self.slot(id))
+    }
+
+    pub(crate) fn grant(&self, id: SlotId) -> Grant {
+        grant(self.slot(id))
+    }
+
+    pub(crate) fn set_grant(&mut self, id: SlotId, grant: Grant) {
+        let class = &mut self.classes[id.class()];
+        write_grant(class.slot_mut(id.number()), grant);
     }
 
     /// The entry's deadline, if it is of exactly this key of this database.
@@ -226,6 +238,40 @@ impl Slab {
             })
     }
 
+    /// Visits the live slots of up to about `budget` slots, in memory order, from the chunk that `cursor` names on, and
+    /// moves `cursor` behind them; `false` when no chunk is left. A slot that lives from the first call to the last is
+    /// visited; memory that is allocated meanwhile may be or not.
+    pub(crate) fn scan(
+        &self,
+        cursor: &mut u64,
+        budget: usize,
+        mut visit: impl FnMut(SlotId),
+    ) -> bool {
+        let mut visited = 0;
+        while visited < budget {
+            let (class_index, chunk_index) = split_cursor(*cursor);
+            let Some(class) = self.classes.get(class_index) else {
+                return false;
+            };
+            let Some(chunk) = class.chunks.get(chunk_index) else {
+                *cursor = ((class_index as u64) + 1) << CURSOR_CHUNK_BITS;
+                continue;
+            };
+            for (number, slot) in chunk.slots(class.slot_len).enumerate() {
+                visited += 1;
+                if is_live(slot) {
+                    visit(SlotId::new(
+                        class_index,
+                        slot_number(class_index, chunk_index, number),
+                    ));
+                }
+            }
+            visited += 1;
+            *cursor += 1;
+        }
+        true
+    }
+
     #[inline]
     fn slot(&self, id: SlotId) -> &[u8] {
         self.classes[id.class()].slot(id.number())
@@ -246,6 +292,18 @@ impl SlotId {
         self.0 & (SLOTS_MAX - 1)
     }
 }
+
+/// Class and chunk of a scan's cursor.
+fn split_cursor(cursor: u64) -> (usize, usize) {
+    let part = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
+    (
+        part(cursor >> CURSOR_CHUNK_BITS),
+        part(cursor & ((1 << CURSOR_CHUNK_BITS) - 1)),
+    )
+}
+
+/// The chunk's part of a scan's cursor; the class is above it.
+const CURSOR_CHUNK_BITS: u32 = 32;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SweepCursor {
@@ -269,6 +327,8 @@ mod tests {
     use super::class::CHUNKS_KEPT;
     use super::*;
 
+    const GRANT: Grant = Grant::new(1, false);
+
     fn at(ms: u64) -> Time {
         Time::from_millis(ms)
     }
@@ -287,7 +347,13 @@ mod tests {
                 let (key, value) = (vec![b'k'; key_len], vec![b'v'; value_len]);
                 let db = u8::try_from(i).unwrap();
                 ids.push((
-                    slab.insert(db, &key, &value, after(i64::try_from(value_len).unwrap())),
+                    slab.insert(
+                        db,
+                        &key,
+                        &value,
+                        after(i64::try_from(value_len).unwrap()),
+                        Grant::new(u64::try_from(value_len).unwrap(), value_len % 2 == 1),
+                    ),
                     db,
                     key,
                     value,
@@ -304,6 +370,9 @@ mod tests {
                 slab.deadline(*id),
                 after(i64::try_from(value.len()).unwrap())
             );
+            let grant = slab.grant(*id);
+            assert_eq!(grant.counter(), u64::try_from(value.len()).unwrap());
+            assert_eq!(grant.is_logged(), value.len() % 2 == 1);
         }
         assert_eq!(slab.slots().count(), ids.len());
         for (id, ..) in &ids {
@@ -316,16 +385,16 @@ mod tests {
     #[test]
     fn a_freed_slot_is_used_again_before_memory_grows() {
         let mut slab = Slab::new();
-        let first = slab.insert(0, b"key", b"token", after(1));
+        let first = slab.insert(0, b"key", b"token", after(1), GRANT);
         slab.remove(first);
-        assert_eq!(slab.insert(0, b"yek", b"nekot", after(1)), first);
+        assert_eq!(slab.insert(0, b"yek", b"nekot", after(1), GRANT), first);
     }
 
     #[test]
     fn chunks_that_empty_give_their_memory_back() {
         let mut slab = Slab::new();
         let ids: Vec<_> = (0..10_000)
-            .map(|i: u32| slab.insert(0, &i.to_le_bytes(), b"t", after(9)))
+            .map(|i: u32| slab.insert(0, &i.to_le_bytes(), b"t", after(9), GRANT))
             .collect();
         let held = |slab: &Slab| {
             slab.classes[0]
@@ -344,7 +413,7 @@ mod tests {
             held(&slab)
         );
         for i in 0..10_000_u32 {
-            slab.insert(0, &i.to_le_bytes(), b"t", after(9));
+            slab.insert(0, &i.to_le_bytes(), b"t", after(9), GRANT);
         }
         assert_eq!(held(&slab), full);
     }
@@ -352,7 +421,7 @@ mod tests {
     #[test]
     fn a_value_is_replaced_in_place_only_when_its_slot_keeps_its_size() {
         let mut slab = Slab::new();
-        let id = slab.insert(3, b"key", b"0123456789", after(5));
+        let id = slab.insert(3, b"key", b"0123", after(5), GRANT);
         assert!(slab.replace_value(id, b"abc"));
         assert_eq!(
             (slab.key(id), slab.value(id), slab.db(id)),
@@ -373,6 +442,7 @@ mod tests {
                 &i.to_le_bytes(),
                 b"t",
                 after(if dies_early { 10 } else { 1_000 }),
+                GRANT,
             );
             if dies_early {
                 dead_ids.push(id.0);
@@ -400,7 +470,7 @@ mod tests {
     fn a_sweep_passes_over_chunks_whose_time_has_not_come() {
         let mut slab = Slab::new();
         for i in 0..100_000_u32 {
-            slab.insert(0, &i.to_le_bytes(), b"t", after(1_000));
+            slab.insert(0, &i.to_le_bytes(), b"t", after(1_000), GRANT);
         }
         let step = slab.sweep(at(999), 64);
         assert!(step.wrapped);

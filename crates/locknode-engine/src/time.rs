@@ -169,6 +169,29 @@ impl Deadline {
         Self(bits)
     }
 
+    /// This deadline, known to a node whose time was `from`, as a node counts it whose time is `to` now, when `passed` went by
+    /// between the two; `None` when it is over. Never earlier than exact: milliseconds are rounded up.
+    pub(crate) fn carried(self, from: Time, to: Time, passed: Duration) -> Option<Self> {
+        if self == Self::NEVER {
+            return Some(self);
+        }
+        let ns = if self.0 < FAR {
+            i128::from(self.0)
+        } else {
+            i128::from(self.0 & !FAR) * i128::from(NANOS_PER_MILLI)
+        };
+        let passed = i128::try_from(passed.as_nanos()).unwrap_or(i128::MAX >> 1);
+        let left = u128::try_from(ns - i128::from(from.0) - passed).ok()?;
+        let ns = left + u128::from(to.0);
+        Some(match u64::try_from(ns) {
+            Ok(ns) if ns < FAR => Self(ns),
+            _ => {
+                let ms = ns.div_ceil(u128::from(NANOS_PER_MILLI));
+                Self(FAR | u64::try_from(ms).unwrap_or(u64::MAX).min(FAR - 2))
+            }
+        })
+    }
+
     /// The deadline as an instant to wake up at; `None` without one or beyond 292 years.
     pub fn as_time(self) -> Option<Time> {
         (self.0 < FAR).then_some(Time(self.0))
@@ -279,5 +302,50 @@ mod tests {
         for ttl in [0, -1, i64::MIN] {
             assert!(Deadline::after_millis(Time::from_nanos(9), ttl).is_past(Time::from_nanos(10)));
         }
+    }
+
+    #[test]
+    fn a_deadline_carried_to_another_time_keeps_what_is_left() {
+        let (from, to) = (Time::from_millis(1_000), Time::from_millis(50));
+        let second = Duration::from_secs(1);
+        let near = Deadline::after_millis(from, 3_000);
+        let carried = near.carried(from, to, second).unwrap();
+        assert_eq!(carried, Deadline::after_millis(to, 2_000));
+        assert_eq!(near.carried(from, to, 3 * second).unwrap().0, to.0);
+        assert_eq!(
+            near.carried(from, to, Duration::from_nanos(3_000_000_001)),
+            None
+        );
+        assert_eq!(Deadline(0).carried(from, to, Duration::ZERO), None);
+        assert_eq!(
+            Deadline::NEVER.carried(from, to, Duration::MAX),
+            Some(Deadline::NEVER)
+        );
+        assert_eq!(Deadline(0).carried(from, to, Duration::MAX), None);
+    }
+
+    #[test]
+    fn a_far_deadline_carried_is_never_early_and_never_none() {
+        let (from, to) = (Time::from_nanos(1_999_999), Time::from_nanos(7));
+        let ttl_ms = i64::MAX - 1_000;
+        let far = Deadline::after_millis(from, ttl_ms);
+        for (passed_ns, want) in [(0, ttl_ms), (1, ttl_ms), (2_000_000, ttl_ms - 2)] {
+            let carried = far
+                .carried(from, to, Duration::from_nanos(passed_ns))
+                .unwrap();
+            assert_eq!(carried.remaining_millis(to), Some(want), "{passed_ns}");
+            assert!(carried < Deadline::NEVER);
+        }
+        // What is far of one origin may be near of another, and the other way round.
+        let edge = Deadline::after_millis(Time::from_nanos(FAR - 1), 1_000);
+        assert!(edge.as_time().is_none());
+        let near = edge
+            .carried(Time::from_nanos(FAR - 1), Time::ZERO, Duration::ZERO)
+            .unwrap();
+        assert!(near.remaining_millis(Time::ZERO).unwrap() >= 999);
+        let back = near
+            .carried(Time::ZERO, Time::from_nanos(FAR - 1), Duration::ZERO)
+            .unwrap();
+        assert!(back.as_time().is_none() && back >= edge);
     }
 }

@@ -20,7 +20,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "redis-cli -p {} set k t nx px 30000",
         listener.local_addr()?.port()
     );
+    // Nobody was ever granted a lock by this node, so it need not wait for the locks of an earlier run to end.
     Node::builder()
+        .first_start(true)
         .build()
         .serve(listener, std::future::pending())
         .await?;

@@ -1,8 +1,15 @@
 //! Where a node's time comes from.
+//!
+//! The machine has two clocks that nobody sets: one counts the time that the machine sleeps but is slowed and hastened
+//! by time synchronisation, by up to a tenth; the other runs evenly but stands still while the machine sleeps. A node
+//! must not let a lock end early, so its time is the sum of steps, each the lesser of what the two show `[G16]`. Comparing
+//! totals would not do: a clock that was slow for an hour may be fast for the next one, unnoticed.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use locknode_engine::durable::{MachineTime, Reading};
 use locknode_engine::{Moment, Time, WallTime};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -11,28 +18,121 @@ use rustix::time::{ClockId, clock_gettime};
 pub trait Clock: Debug + Send + Sync {
     /// The present. The monotonic part never goes back.
     fn now(&self) -> Moment;
+
+    /// The clocks that go on while no node runs, for what a node writes down. By default both are the node's own time.
+    fn machine(&self) -> MachineTime {
+        let time_ns = self.now().time.as_nanos();
+        MachineTime {
+            boottime_ns: time_ns,
+            raw_ns: time_ns,
+        }
+    }
+
+    /// How far the node's time has fallen behind the machine's two clocks: the mean of both, from any origin. Only its growth
+    /// counts: what is written down in terms of the machine's clocks is passed sooner by so much at most, because the
+    /// clock that the node's time has kept up with better is no further ahead than the mean `[G6]`.
+    fn slip_ns(&self) -> u64 {
+        let Reading { moment, machine } = self.reading();
+        let behind = |clock_ns: u64| clock_ns.saturating_sub(moment.time.as_nanos());
+        behind(machine.boottime_ns) / 2 + behind(machine.raw_ns) / 2
+    }
+
+    /// The node's time and then the machine's, in this order: a deadline that is translated from one to the other
+    /// becomes later by what passed in between, never earlier.
+    fn reading(&self) -> Reading {
+        let moment = self.now();
+        Reading {
+            moment,
+            machine: self.machine(),
+        }
+    }
 }
 
-/// The operating system's clocks: the monotonic one decides, the wall clock translates absolute timestamps.
+/// The operating system's clocks: of the two that nobody sets the slower one decides, the wall clock translates
+/// absolute timestamps.
 ///
-/// The wall clock is read at most once per millisecond and carried on by the monotonic one in between: a batch of
-/// commands costs one clock reading, and a jump of the wall clock is noticed a millisecond late.
+/// A reading is one look at one clock, without a lock; the second clock is looked at when 250 us have passed since that
+/// was done last. In between the time may be ahead by what the two clocks differ in one such step, 250 us at most, which
+/// is well inside the 2 ms that clients allow for.
+///
+/// The wall clock is read at most once per millisecond and carried on by the node's time in between: a jump of the
+/// wall clock is noticed a millisecond late.
+///
+/// On systems other than Linux the monotonic clock alone is used.
 #[derive(Debug)]
 pub struct SystemClock {
+    /// What the even clock showed at the start; from there it is counted.
     origin_ns: u64,
+    /// The last step, for whoever takes the next one.
+    steps: Mutex<Steps>,
+    /// The last step, for readers. A step stores `floor`, then `lag`, then `due`, and readers load them the other way
+    /// round: who sees the old `due` shows at most the new floor, who sees the new one sees the new lag and floor
+    /// too. So no reading is less than an earlier one, on whatever threads.
+    due: AtomicU64,
+    lag: AtomicU64,
+    floor: AtomicU64,
+    /// How far the time has fallen behind the two clocks, on average.
+    slip: AtomicU64,
     /// When the wall clock was last read, and what to add to the time to get the wall time; both in nanoseconds.
     wall_read_at: AtomicU64,
     wall_ahead: AtomicU64,
 }
 
+/// The two-clock rule `[G16]` as arithmetic over readings of the two clocks. All in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Steps {
+    /// What the clocks showed at the last step.
+    even: u64,
+    counting: u64,
+    /// How far the time is behind the even clock; only grows.
+    lag: u64,
+    /// No time below this is shown any more.
+    floor: u64,
+    /// What the clocks differed by in each step, added up: by so much the time has fallen behind the two together.
+    apart: u64,
+}
+
 impl SystemClock {
     /// A clock whose monotonic time begins now.
     pub fn start() -> Self {
+        let origin_ns = read(EVEN);
+        let steps = Steps::new(0, counting(0));
         Self {
-            origin_ns: read(ClockId::Monotonic),
-            wall_read_at: AtomicU64::new(u64::MAX),
+            origin_ns,
+            due: AtomicU64::new(steps.due()),
+            lag: AtomicU64::new(steps.lag),
+            floor: AtomicU64::new(steps.floor),
+            slip: AtomicU64::new(0),
+            steps: Mutex::new(steps),
+            wall_read_at: AtomicU64::new(NEVER_READ),
             wall_ahead: AtomicU64::new(0),
         }
+    }
+
+    #[inline]
+    fn time_ns(&self) -> u64 {
+        let even = read(EVEN).saturating_sub(self.origin_ns);
+        if even >= self.due.load(Ordering::Acquire) {
+            return self.step(even);
+        }
+        let lag = self.lag.load(Ordering::Acquire);
+        shown(even, lag, self.floor.load(Ordering::Relaxed))
+    }
+
+    /// Takes a step, or waits while another thread takes it, which is a look at a clock. Going on with the old lag
+    /// instead would show a time that is ahead by more than a step when the node was idle before.
+    #[cold]
+    fn step(&self, even: u64) -> u64 {
+        // Nothing in here panics, and every state in between is a right one.
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if even >= steps.due() {
+            steps.advance(even, counting(even));
+            self.slip.store(steps.apart / 2, Ordering::Relaxed);
+            self.floor.store(steps.floor, Ordering::Relaxed);
+            self.lag.store(steps.lag, Ordering::Release);
+            self.due.store(steps.due(), Ordering::Release);
+        }
+        steps.show(even)
     }
 
     #[cold]
@@ -47,7 +147,7 @@ impl SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Moment {
-        let time_ns = read(ClockId::Monotonic).saturating_sub(self.origin_ns);
+        let time_ns = self.time_ns();
         let since = time_ns.wrapping_sub(self.wall_read_at.load(Ordering::Relaxed));
         let ahead = if since < WALL_PERIOD_NS {
             self.wall_ahead.load(Ordering::Relaxed)
@@ -58,6 +158,69 @@ impl Clock for SystemClock {
             time: Time::from_nanos(time_ns),
             wall: WallTime::from_unix_nanos(time_ns.saturating_add(ahead)),
         }
+    }
+
+    #[inline]
+    fn slip_ns(&self) -> u64 {
+        self.slip.load(Ordering::Relaxed)
+    }
+
+    fn machine(&self) -> MachineTime {
+        let raw_ns = read(EVEN);
+        MachineTime {
+            boottime_ns: counting(raw_ns),
+            raw_ns,
+        }
+    }
+}
+
+impl Steps {
+    const fn new(even: u64, counting: u64) -> Self {
+        Self {
+            even,
+            counting,
+            lag: 0,
+            floor: 0,
+            apart: 0,
+        }
+    }
+
+    /// The even clock's reading from which on the other clock has to be looked at too.
+    const fn due(&self) -> u64 {
+        self.even.saturating_add(STEP_NS)
+    }
+
+    /// Takes the step to these readings of the clocks.
+    fn advance(&mut self, even: u64, counting: u64) {
+        let by_even = even.saturating_sub(self.even);
+        let by_counting = counting.saturating_sub(self.counting);
+        // Readers saw at most this since the last step. It is less than a step ahead of what is right, and added to
+        // nothing.
+        let seen = self.due().min(even).saturating_sub(self.lag);
+        self.floor = self.floor.max(seen);
+        self.lag = self.lag.saturating_add(by_even.saturating_sub(by_counting));
+        self.apart = self.apart.saturating_add(by_even.abs_diff(by_counting));
+        self.even = self.even.max(even);
+        self.counting = self.counting.max(counting);
+    }
+
+    /// The time when the even clock shows this.
+    fn show(&self, even: u64) -> u64 {
+        shown(even, self.lag, self.floor)
+    }
+}
+
+#[inline]
+fn shown(even: u64, lag: u64, floor: u64) -> u64 {
+    even.saturating_sub(lag).max(floor)
+}
+
+/// The clock that counts sleep; `even` is what the other one has just shown.
+fn counting(even: u64) -> u64 {
+    if COUNTING == EVEN {
+        even
+    } else {
+        read(COUNTING)
     }
 }
 
@@ -72,5 +235,168 @@ fn read(clock: ClockId) -> u64 {
         .saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+#[cfg(target_os = "linux")]
+const COUNTING: ClockId = ClockId::Boottime;
+#[cfg(target_os = "linux")]
+const EVEN: ClockId = ClockId::MonotonicRaw;
+#[cfg(not(target_os = "linux"))]
+const COUNTING: ClockId = ClockId::Monotonic;
+#[cfg(not(target_os = "linux"))]
+const EVEN: ClockId = ClockId::Monotonic;
+
+/// An eighth of the 2 ms that clients allow for. The clocks are read one after the other, so each step may lose a few
+/// nanoseconds: not too many steps.
+const STEP_NS: u64 = 250_000;
+
+/// Before the first reading of the wall clock: longer ago than the period at every time.
+const NEVER_READ: u64 = u64::MAX - WALL_PERIOD_NS;
+
 /// Timestamps that clients give and get are milliseconds.
 const WALL_PERIOD_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `[F4]` The first reading decides where fence counters begin.
+    #[test]
+    fn the_wall_clock_is_right_from_the_first_reading_on() {
+        let before = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+        let shown = SystemClock::start().now().wall.as_unix_nanos();
+        let after = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+        // The wall clock may be set at any time, but not by a day.
+        let day = 86_400_000_000_000;
+        assert!(before - day < u128::from(shown) && u128::from(shown) < after + day);
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// Readings of the even clock and of the one that counts sleep, in milliseconds since the last row, and the
+    /// time since the start in milliseconds.
+    type Row = (u64, u64, u64);
+
+    /// `[G16]`
+    #[test]
+    fn every_step_counts_as_the_slower_clock_says() {
+        let rows: &[(&str, &[Row])] = &[
+            ("both run on", &[(1000, 1000, 1000), (1, 1, 1001)]),
+            ("one is hastened", &[(1000, 1100, 1000), (1000, 1000, 2000)]),
+            ("one is slowed", &[(1000, 900, 900), (1000, 1000, 1900)]),
+            // The lesser of the totals would be 2000: the fast second would undo the slow one.
+            (
+                "one is slowed, then hastened",
+                &[(1000, 900, 900), (1000, 1100, 1900)],
+            ),
+            (
+                "one is hastened, then slowed",
+                &[(1000, 1100, 1000), (1000, 900, 1900)],
+            ),
+            ("the machine sleeps", &[(10, 3_600_010, 10), (10, 10, 20)]),
+            (
+                "the even one is too fast",
+                &[(1200, 1000, 1000), (1200, 1000, 2000)],
+            ),
+            (
+                "the even one is too slow",
+                &[(900, 1000, 900), (900, 1000, 1800)],
+            ),
+            ("one stands still", &[(500, 0, 0), (500, 500, 500)]),
+        ];
+        for (name, rows) in rows {
+            let (mut even, mut counting) = (0, 77 * MS);
+            let mut steps = Steps::new(even, counting);
+            for (by_even, by_counting, time) in *rows {
+                even += by_even * MS;
+                counting += by_counting * MS;
+                steps.advance(even, counting);
+                // What was shown before the step stays.
+                let want = (time * MS).max(steps.floor);
+                assert_eq!(steps.show(even), want, "{name}");
+                assert!(want - time * MS <= STEP_NS, "{name}");
+            }
+        }
+    }
+
+    /// `[G16]` A tenth is the most that time synchronisation changes a clock by, and steps are short while a node works.
+    #[test]
+    fn within_a_step_time_is_ahead_by_less_than_a_step() {
+        let mut steps = Steps::new(0, 0);
+        let (mut even, mut counting, mut right, mut last) = (0, 0, 0, 0);
+        for round in 0..100_000 {
+            let by = 1 + (round * 7919) % 400_000;
+            let (by_even, by_counting) = match round % 3 {
+                0 => (by, by - by / 10),
+                1 => (by - by / 10, by),
+                _ => (by, 0),
+            };
+            even += by_even;
+            counting += by_counting;
+            if even >= steps.due() {
+                let before = (steps.even, steps.counting);
+                steps.advance(even, counting);
+                right += (even - before.0).min(counting - before.1);
+            }
+            let time = steps.show(even);
+            assert!(time >= last, "round {round}: it went back");
+            assert!(
+                time >= right && time <= right + 2 * STEP_NS,
+                "round {round}"
+            );
+            last = time;
+        }
+    }
+
+    /// `[G16]`
+    #[test]
+    fn clocks_that_go_back_do_not_turn_time_back() {
+        let mut steps = Steps::new(5 * MS, 5 * MS);
+        steps.advance(9 * MS, 8 * MS);
+        let time = steps.show(9 * MS);
+        for (even, counting) in [(9 * MS, 3 * MS), (10 * MS, 8 * MS), (10 * MS, 9 * MS)] {
+            steps.advance(even, counting);
+            assert!(steps.show(even) >= time);
+        }
+    }
+
+    /// `[G16]`
+    #[test]
+    fn the_system_clock_never_goes_back_on_any_thread() {
+        let clock = SystemClock::start();
+        let shared = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100_000 {
+                        let seen = shared.load(Ordering::SeqCst);
+                        let now = clock.now().time.as_nanos();
+                        assert!(now >= seen);
+                        shared.fetch_max(now, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    /// `[G16]`
+    #[test]
+    fn the_system_clock_runs_as_the_machines_do() {
+        let clock = SystemClock::start();
+        let start = clock.reading();
+        let passed = |now: Reading| {
+            let raw = now.machine.raw_ns - start.machine.raw_ns;
+            let counting = now.machine.boottime_ns - start.machine.boottime_ns;
+            (now.moment.time.since(start.moment.time), raw.min(counting))
+        };
+        loop {
+            let (time, machine) = passed(clock.reading());
+            let time = u64::try_from(time.as_nanos()).unwrap();
+            // The machine's clocks are read last: the time may be ahead by a step only.
+            assert!(time <= machine + STEP_NS, "{time} and {machine}");
+            if machine > 20 * MS {
+                // A thread that has to wait between two looks loses that time for good, which is the safe side.
+                assert!(time > MS, "{time} and {machine}");
+                break;
+            }
+        }
+    }
+}

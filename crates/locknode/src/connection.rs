@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The write follows at once, or, after a short batch, when the task's next turn comes: all connections that are ready are
-//! read first, then all are answered.
+//! read first, then all are answered. Replies that rest on something not durable yet wait in `unsent` for the disk.
 //!
 //! Back-pressure: while `unsent` holds anything, nothing is read and nothing executed, so a client that never reads
 //! costs one batch of replies and no more. A batch ends when its replies reach [`OUTPUT_HIGH_WATER`].
@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use locknode_engine::{Flow, Session};
+use locknode_engine::{Flow, Need, Session};
 use locknode_resp::Decoder;
 use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -42,6 +42,8 @@ pub(crate) struct Connection<S> {
     /// Replies not yet accepted by the stream, from `sent` on.
     unsent: Vec<u8>,
     sent: usize,
+    /// What has to be durable before `unsent` may leave.
+    need: Need,
     state: State,
     /// Whether the batch just executed was short, so that its replies wait for their turn.
     is_short_batch: bool,
@@ -78,6 +80,7 @@ impl<S> Connection<S> {
             unread: Vec::new(),
             unsent: Vec::new(),
             sent: 0,
+            need: Need::NONE,
             state: State::Open,
             is_short_batch: false,
             late_input: 0,
@@ -90,7 +93,10 @@ impl<S> Connection<S> {
     fn execute(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let engine = &self.node.engine;
         let limits = engine.limits();
-        let mut batch = engine.batch(self.node.clock.now());
+        let moment = self.node.clock.now();
+        // After the time: what it has fallen behind by then is in it.
+        engine.guard().note_slip(self.node.clock.slip_ns());
+        let mut batch = engine.batch(moment);
         let (mut done, mut commands) = (0, 0);
         self.state = State::Open;
         let mut short: [&[u8]; 9] = [&[]; 9];
@@ -137,15 +143,23 @@ impl<S> Connection<S> {
             commands += 1;
             if flow != Flow::Continue {
                 self.state = State::Closing;
-                if flow == Flow::Shutdown {
-                    self.node.stop();
+                match flow {
+                    Flow::Shutdown => self.node.stop(true),
+                    Flow::ShutdownNoSave => self.node.stop(false),
+                    Flow::Continue | Flow::Close | Flow::Paused => {}
                 }
                 break;
             }
         }
-        batch.finish(&self.session, commands);
+        let need = batch.finish(&self.session, commands);
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
-        self.node.after_batch();
+        if need.is_none() {
+            self.node.after_batch();
+        } else if !out.is_empty() {
+            // Whoever else is ready now shares the sync: it is asked for at this task's next turn.
+            self.need = need;
+            self.is_short_batch = true;
+        }
         done
     }
 
@@ -162,6 +176,29 @@ impl<S> Connection<S> {
         if self.unread.capacity() > KEPT_MAX && self.unread.len() < KEPT_MAX / 4 {
             self.unread.shrink_to(self.unread.len());
         }
+    }
+
+    /// Waits until what `unsent` rests on is durable; `None` when it never will be. Then the replies must not leave: the
+    /// peer, whose connection is closed, does not know what became of its commands `[G13]`.
+    fn poll_durable(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        if self.need.is_none() {
+            return Poll::Ready(Some(()));
+        }
+        let guard = self.node.engine.guard();
+        for is_waiting in [false, true] {
+            if guard.is_durable(&self.need) {
+                self.need = Need::NONE;
+                return Poll::Ready(Some(()));
+            }
+            if guard.is_hopeless(&self.need) {
+                return Poll::Ready(None);
+            }
+            if !is_waiting {
+                // What becomes durable from here on wakes this task; what did just before is seen by the second look.
+                self.node.wait_for_disk(cx.waker());
+            }
+        }
+        Poll::Pending
     }
 
     /// Whether a paused command may be offered again.
@@ -189,6 +226,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(());
             }
             if !self.unsent.is_empty() {
+                if ready!(self.poll_durable(cx)).is_none() {
+                    return Poll::Ready(());
+                }
                 if ready!(self.poll_send_unsent(cx)).is_none() {
                     return Poll::Ready(());
                 }

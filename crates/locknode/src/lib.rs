@@ -20,7 +20,7 @@
 //!     let listener = TcpListener::bind("127.0.0.1:0").await?;
 //!     println!("redis-cli -p {}", listener.local_addr()?.port());
 //!     let shutdown = async { /* tokio::signal::ctrl_c().await.ok(); */ };
-//!     Node::builder().build().serve(listener, shutdown).await?;
+//!     Node::builder().first_start(true).build().serve(listener, shutdown).await?;
 //!     Ok(())
 //! }
 //! ```
@@ -32,20 +32,35 @@
 //! * A command is executed entirely or not at all, and in the order in which its connection sent it.
 //! * Bad input gets an error and changes nothing; a client that does not read costs bounded memory.
 //!
-//! What it does not guarantee: a node that is restarted has forgotten its locks.
+//! * After a crash the node stays out of every lock until all that it may have granted has ended; a clean stop
+//!   ([`Node::close`]) keeps the locks. See [`NodeBuilder::open`] and `SPEC.md`.
+//!
+//! What it does not guarantee: anything over the restart of a node that was told the untrue
+//! [`first_start`](NodeBuilder::first_start), or runs without its [restart guard](NodeBuilder::restart_guard).
 
 mod clock;
 mod connection;
+mod directory;
 mod error;
+mod keeper;
 mod listener;
+mod machine_identity;
 mod node;
+mod open_error;
 mod process;
 mod scope;
 mod scratch;
 mod sweeper;
 
 pub use clock::{Clock, SystemClock};
+pub use directory::{Directory, DirectoryError};
 pub use error::ServeError;
 pub use listener::{Accepted, Listener};
-pub use locknode_engine::{Moment, Options, Peer, Stats, Time, WallTime};
+pub use locknode_engine::durable::{
+    Durability, Machine, MachineTime, OpenErrorKind, Reading, StartReason, StoreError,
+};
+pub use locknode_engine::{
+    GuardMode, GuardReport, GuardState, Moment, Options, Peer, Stats, Time, WallTime,
+};
 pub use node::{Node, NodeBuilder};
+pub use open_error::OpenNodeError;

@@ -2,19 +2,28 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
-use locknode_engine::{Engine, EngineConfig, Options, Peer, Stats};
+use locknode_engine::durable::{Durability, Machine, Start, Store, StoreError, StoreSettings};
+use locknode_engine::{
+    Engine, EngineConfig, GuardConfig, GuardMode, GuardReport, Options, Peer, Stats,
+};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::clock::{Clock, SystemClock};
 use crate::connection::Connection;
+use crate::directory::Directory;
 use crate::error::ServeError;
+use crate::keeper::{Desk, Keeper};
 use crate::listener::{Accepted, Listener, set_keepalive};
+use crate::machine_identity::machine_identity;
+use crate::open_error::OpenNodeError;
 use crate::process::{Process, Traffic};
 use crate::scope::{Phase, Scope};
 use crate::sweeper;
@@ -34,7 +43,7 @@ use crate::sweeper;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let listener = TcpListener::bind("127.0.0.1:0").await?;
 /// let address = listener.local_addr()?;
-/// let node = locknode::Node::builder().build();
+/// let node = locknode::Node::builder().first_start(true).build();
 /// tokio::spawn(async move { node.serve(listener, std::future::pending()).await });
 ///
 /// let mut client = TcpStream::connect(address).await?;
@@ -58,14 +67,25 @@ pub struct NodeBuilder {
     clock: Arc<dyn Clock>,
     drain: Duration,
     config_file: String,
+    restart_guard: bool,
+    max_ttl: Duration,
+    is_first_start: bool,
+    durability: Durability,
+    machine: Option<Machine>,
 }
 
 /// What all tasks of a node share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) traffic: Arc<Traffic>,
+    /// Of a node with a data directory.
+    keeper: std::sync::Mutex<Option<Keeper<Directory>>>,
+    disk: Option<std::thread::Thread>,
+    desk: Arc<Desk>,
+    /// Whether SHUTDOWN NOSAVE ended the node.
+    leaves_no_snapshot: AtomicBool,
     /// Held by the one sweeper that works.
     pub(crate) sweep_turn: Mutex<()>,
     /// Whether the sweeper waits for a command.
@@ -84,7 +104,62 @@ impl Node {
             clock: Arc::new(SystemClock::start()),
             drain: DRAIN,
             config_file: String::new(),
+            restart_guard: true,
+            max_ttl: MAX_TTL,
+            is_first_start: false,
+            durability: Durability::Long,
+            machine: None,
         }
+    }
+
+    /// What the restart guard does and has done: the quarantine, what is durable, trouble with the disk.
+    pub fn guard(&self) -> GuardReport {
+        let now = self.shared.clock.now().time;
+        self.shared.engine.guard().report(now)
+    }
+
+    /// How long the node stays out of every lock; `None` when it serves.
+    pub fn quarantine_left(&self) -> Option<Duration> {
+        let now = self.shared.clock.now().time;
+        self.shared.engine.guard().quarantine_left(now)
+    }
+
+    /// Ends the node in order: nothing is granted any more, and all locks are written to the data directory, so that the
+    /// next start has them and needs no wait `[G10]`. To be called when [`Node::serve`] has ended; connections that are
+    /// served still get errors. After SHUTDOWN NOSAVE nothing is written. Without a data directory nothing is to be done.
+    ///
+    /// A node that is dropped without this has crashed, as far as its next start is concerned.
+    ///
+    /// It blocks the thread while it writes: about a second for ten million locks.
+    ///
+    /// Returns how many locks were written; `None` when nothing was.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses, or has refused before. The next start then waits as after a crash.
+    pub fn close(&self) -> Result<Option<u64>, StoreError> {
+        let Some(keeper) = self.shared.keeper().take() else {
+            self.shared.engine.close();
+            return Ok(None);
+        };
+        let stopped = keeper.stop();
+        self.shared.engine.close();
+        let Some(mut store) = stopped else {
+            return Ok(None);
+        };
+        let guard = self.shared.engine.guard();
+        // What was asked for while the thread ended; a grant after `close` asks for nothing.
+        while let Some(work) = guard.take_work(self.shared.clock.now().time) {
+            store.perform(&work, self.shared.clock.reading())?;
+            guard.done(&work);
+        }
+        self.shared.desk.wake_all();
+        if self.shared.leaves_no_snapshot.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let reading = self.shared.clock.reading();
+        store.close(&mut self.shared.engine.table(reading.moment.time), reading)?;
+        Ok(Some(self.stats().keys))
     }
 
     /// Accepts and serves connections until `shutdown` completes or a client sends SHUTDOWN. Then it accepts no more,
@@ -303,8 +378,101 @@ impl NodeBuilder {
         self
     }
 
-    /// The node. It starts empty.
+    /// Whether the node guards its restarts; on by default. Off is plain Redis behaviour: no quarantine, no limit on
+    /// TTLs, and a restart forgets all locks `[G15]`.
+    #[must_use]
+    pub const fn restart_guard(mut self, is_on: bool) -> Self {
+        self.restart_guard = is_on;
+        self
+    }
+
+    /// The longest TTL that rides on the restart guard, 1 ms to 24 hours; 60 seconds by default. Longer ones, and locks
+    /// without a TTL, are written to disk, or refused without a data directory. A node that knows nothing of its past
+    /// waits so long after its start.
+    #[must_use]
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl.clamp(Duration::from_millis(1), MAX_TTL_MAX);
+        self
+    }
+
+    /// Says that this node has never granted a lock, so that its first start needs no wait `[G4]`. A node of a test, whose
+    /// clients know no earlier one, is such a node.
+    #[must_use]
+    pub const fn first_start(mut self, is_first_start: bool) -> Self {
+        self.is_first_start = is_first_start;
+        self
+    }
+
+    /// Which locks are written to disk before they are granted, when there is a data directory.
+    #[must_use]
+    pub const fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The machine that the node's clock belongs to; the real one by default.
+    #[must_use]
+    pub const fn machine(mut self, machine: Machine) -> Self {
+        self.machine = Some(machine);
+        self
+    }
+
+    /// The node, without a data directory: a restart forgets its locks. Unless its restart guard is off or this is its
+    /// [first start](NodeBuilder::first_start), it begins with a quarantine.
     pub fn build(self) -> Node {
+        let reading = self.clock.reading();
+        let (mode, start) = if self.restart_guard {
+            let start = Start::without_directory(self.max_ttl, self.is_first_start, reading);
+            (GuardMode::Memory, start)
+        } else {
+            (GuardMode::Off, Start::without_guard(reading))
+        };
+        let guard = GuardConfig::new(mode, self.max_ttl, &start);
+        self.assemble(guard, Arc::default(), PathBuf::new()).0
+    }
+
+    /// The node, with a data directory: what is left there decides how long it stays out of every lock. The directory is
+    /// created when it is missing, and is this node's alone until the node is [closed](Node::close) or dropped.
+    ///
+    /// A thread of the node's own writes to it.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be used or is another's, or its files are damaged, newer than this version, or not what
+    /// `first_start` says. Nothing is overwritten then, and the error says which file it is and what to do.
+    pub fn open(self, directory: impl Into<PathBuf>) -> Result<Node, OpenNodeError> {
+        let directory = Directory::open(directory)?;
+        let path = directory.path().to_owned();
+        let settings = StoreSettings {
+            max_ttl: self.max_ttl,
+            durability: self.durability,
+            is_first_start: self.is_first_start,
+        };
+        let machine = self.machine.unwrap_or_else(machine_identity);
+        let reading = self.clock.reading();
+        let (store, start) = Store::open(directory, &settings, machine, reading, rand::random())?;
+        let mode = GuardMode::Store(self.durability);
+        let guard = GuardConfig::new(mode, self.max_ttl, &start);
+        let desk = Arc::<Desk>::default();
+        let (mut node, clock) = self.assemble(guard, Arc::clone(&desk), path);
+        for lock in start.locks() {
+            node.shared.engine.restore(&lock, reading.moment.time);
+        }
+        let engine = Arc::clone(&node.shared.engine);
+        let keeper = Keeper::start(store, engine, clock, desk).map_err(OpenNodeError::thread)?;
+        if let Some(shared) = Arc::get_mut(&mut node.shared) {
+            shared.disk = Some(keeper.thread());
+            shared.keeper = std::sync::Mutex::new(Some(keeper));
+        }
+        Ok(node)
+    }
+
+    fn assemble(
+        self,
+        guard: GuardConfig,
+        desk: Arc<Desk>,
+        directory: PathBuf,
+    ) -> (Node, Arc<dyn Clock>) {
         let traffic = Arc::<Traffic>::default();
         let run_id: String = (0..5)
             .map(|_| format!("{:08x}", rand::random::<u32>()))
@@ -312,32 +480,73 @@ impl NodeBuilder {
         let mut config = EngineConfig::new(rand::random(), run_id);
         config.options = self.options;
         config.shards = self.shards;
-        config.host = Box::new(Process::new(Arc::clone(&traffic), self.config_file));
-        let engine = Engine::new(config, self.clock.now());
-        Node {
+        config.guard = guard;
+        config.host = Box::new(Process::new(
+            Arc::clone(&traffic),
+            Arc::clone(&desk),
+            self.config_file,
+            directory,
+        ));
+        let clock = Arc::clone(&self.clock);
+        let engine = Engine::new(config, clock.now());
+        let node = Node {
             shared: Arc::new(Shared {
-                engine,
+                engine: Arc::new(engine),
                 clock: self.clock,
                 traffic,
+                keeper: std::sync::Mutex::new(None),
+                disk: None,
+                desk,
+                leaves_no_snapshot: AtomicBool::new(false),
                 sweep_turn: Mutex::new(()),
                 is_sweeper_parked: AtomicBool::new(false),
                 commands_came: Notify::new(),
                 stopped: watch::Sender::new(false),
                 drain: self.drain,
             }),
+        };
+        (node, clock)
+    }
+}
+
+impl Drop for Shared {
+    /// Without [`Node::close`] this is a crash: what was written stays, nothing is added.
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper().take() {
+            keeper.stop();
         }
     }
 }
 
 impl Shared {
     /// Ends every `serve` call of the node.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&self, saves: bool) {
+        self.leaves_no_snapshot.store(!saves, Ordering::Release);
         self.stopped.send_replace(true);
     }
 
-    /// Wakes the sweeper if it waits for work; once per batch.
+    /// Wakes `waker` when more has become durable, and sees to it that there is work on that.
+    pub(crate) fn wait_for_disk(&self, waker: &Waker) {
+        self.desk.wait(waker);
+        self.wake_disk();
+    }
+
+    fn wake_disk(&self) {
+        if self.engine.guard().has_work()
+            && let Some(disk) = &self.disk
+        {
+            disk.unpark();
+        }
+    }
+
+    fn keeper(&self) -> std::sync::MutexGuard<'_, Option<Keeper<Directory>>> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the sweeper if it waits for work, and the disk's thread if there is some; once per batch.
     #[inline]
     pub(crate) fn after_batch(&self) {
+        self.wake_disk();
         if self.is_sweeper_parked.load(Ordering::Relaxed) {
             self.is_sweeper_parked.store(false, Ordering::Relaxed);
             self.commands_came.notify_one();
@@ -353,6 +562,13 @@ impl Shared {
         }
     }
 }
+
+/// A node that knows nothing of its past stays away so long. Most locks are held for seconds, and a minute away is what
+/// rolling restarts allow for.
+const MAX_TTL: Duration = Duration::from_secs(60);
+
+/// Nobody wants a node that stays away for longer than a day; locks for longer are on the log anyway.
+const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long clients have to take their replies at the end.
 const DRAIN: Duration = Duration::from_secs(5);

@@ -1,16 +1,21 @@
 //! What INFO tells about the process, read from the operating system when a client asks.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use locknode_engine::{Host, HostFacts};
 
+use crate::keeper::Desk;
+
 /// This process, as seen by one node.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     traffic: Arc<Traffic>,
+    desk: Arc<Desk>,
     config_file: String,
+    directory: PathBuf,
 }
 
 /// Bytes that passed, and the port they passed through.
@@ -23,10 +28,17 @@ pub(crate) struct Traffic {
 }
 
 impl Process {
-    pub(crate) const fn new(traffic: Arc<Traffic>, config_file: String) -> Self {
+    pub(crate) const fn new(
+        traffic: Arc<Traffic>,
+        desk: Arc<Desk>,
+        config_file: String,
+        directory: PathBuf,
+    ) -> Self {
         Self {
             traffic,
+            desk,
             config_file,
+            directory,
         }
     }
 }
@@ -43,6 +55,8 @@ impl Host for Process {
         facts.config_file.clone_from(&self.config_file);
         facts.net_input_bytes = self.traffic.input_bytes.load(Ordering::Relaxed);
         facts.net_output_bytes = self.traffic.output_bytes.load(Ordering::Relaxed);
+        facts.dir = self.directory.display().to_string();
+        (facts.disk_syncs, facts.disk_bytes) = self.desk.figures();
         facts.os = operating_system();
         facts.resident_bytes = resident_bytes().unwrap_or(0);
         if let Some((user, system)) = cpu_seconds() {

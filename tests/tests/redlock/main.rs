@@ -5,6 +5,7 @@
 //! * `misbehaviour` - one node, and a majority, answering wrongly: acquire, extend, release
 //! * `late` - replies and requests that come when nobody waits for them
 //! * `down` - nodes that are down cost nothing, and come back
+//! * `fencing` - fencing tokens: round trips, counters that differ, mixed clusters, order
 //! * `identity` - one server by two addresses, passwords
 //! * `configuration` - bad input is refused before a byte is sent
 //! * `dropping` - futures dropped at every await point leave no key behind
@@ -18,6 +19,7 @@ mod configuration;
 mod down;
 mod dropping;
 mod fake_node;
+mod fencing;
 mod identity;
 mod kill_and_restart;
 mod late;

@@ -27,7 +27,7 @@ $-1\r\n\
 #[tokio::test]
 async fn a_conversation_is_answered_the_same_at_every_split() {
     for split in 0..REQUESTS.len() {
-        let node = Node::builder().build();
+        let node = Node::builder().restart_guard(false).build();
         let mut wire = Wire::connect(&node);
         wire.send(&REQUESTS[..split]).await;
         wire.send(&REQUESTS[split..]).await;
@@ -37,7 +37,7 @@ async fn a_conversation_is_answered_the_same_at_every_split() {
 
 #[tokio::test]
 async fn a_conversation_is_answered_one_byte_at_a_time() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let mut wire = Wire::connect(&node);
     for byte in REQUESTS {
         wire.send(&[*byte]).await;
@@ -58,7 +58,7 @@ async fn a_protocol_error_is_answered_after_what_came_before_and_closes() {
         (b"set 'k'x\r\n", "unbalanced quotes in request"),
     ];
     for (bad, text) in rows {
-        let node = Node::builder().build();
+        let node = Node::builder().restart_guard(false).build();
         let mut wire = Wire::connect(&node);
         let mut requests = b"SET k t NX PX 30000\r\n".to_vec();
         requests.extend_from_slice(bad);
@@ -74,7 +74,7 @@ async fn a_protocol_error_is_answered_after_what_came_before_and_closes() {
 #[tokio::test]
 async fn a_browser_is_disconnected_without_an_answer() {
     for line in ["POST / HTTP/1.1\r\n", "Host: localhost\r\n"] {
-        let node = Node::builder().build();
+        let node = Node::builder().restart_guard(false).build();
         let mut wire = Wire::connect(&node);
         wire.send(line.as_bytes()).await;
         assert_eq!(wire.drain().await, b"", "{line:?}");
@@ -83,7 +83,7 @@ async fn a_browser_is_disconnected_without_an_answer() {
 
 #[tokio::test]
 async fn quit_answers_what_came_before_and_closes() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let mut wire = Wire::connect(&node);
     wire.send(b"SET k t\r\nQUIT\r\nDEL k\r\n").await;
     assert_eq!(wire.drain().await, b"+OK\r\n+OK\r\n");
@@ -94,7 +94,7 @@ async fn quit_answers_what_came_before_and_closes() {
 
 #[tokio::test]
 async fn requests_sent_before_the_end_of_the_stream_are_answered() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let mut wire = Wire::connect(&node);
     wire.send(b"SET k t NX\r\nGET k\r\n").await;
     wire.finish_sending().await;

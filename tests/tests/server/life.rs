@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 #[tokio::test]
 async fn shutdown_answers_what_was_received_and_closes() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let (stop, stopped) = oneshot::channel::<()>();
     let (address, task) = serve_tcp(&node, async { drop(stopped.await) }).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -31,7 +31,7 @@ async fn shutdown_answers_what_was_received_and_closes() {
 /// Every INCR that was executed has been answered: the counter ends at the number of replies received.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_under_pipelined_load_loses_no_reply() {
-    let node = Node::builder().shards(8).build();
+    let node = Node::builder().restart_guard(false).shards(8).build();
     for round in 0..10 {
         let (stop, stopped) = oneshot::channel::<()>();
         let (address, task) = serve_tcp(&node, async { drop(stopped.await) }).await;
@@ -85,7 +85,7 @@ async fn shutdown_under_pipelined_load_loses_no_reply() {
 
 #[tokio::test]
 async fn a_client_can_shut_the_node_down() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let (address, task) = serve_tcp(&node, std::future::pending()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream
@@ -100,7 +100,9 @@ async fn a_client_can_shut_the_node_down() {
 
 #[tokio::test]
 async fn nodes_in_one_process_know_nothing_of_each_other() {
-    let nodes: Vec<Node> = (0..5).map(|_| Node::builder().build()).collect();
+    let nodes: Vec<Node> = (0..5)
+        .map(|_| Node::builder().restart_guard(false).build())
+        .collect();
     for (i, node) in nodes.iter().enumerate() {
         Wire::connect(node)
             .check(format!("SET k t{i} NX\r\n").as_bytes(), b"+OK\r\n")
@@ -120,7 +122,7 @@ async fn a_unix_socket_serves_like_tcp() {
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("node.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let serving = node.clone();
     let task = tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
     let mut stream = UnixStream::connect(&path).await.unwrap();
@@ -136,7 +138,10 @@ async fn a_unix_socket_serves_like_tcp() {
 async fn the_client_beyond_maxclients_is_told_and_closed() {
     let mut options = Options::default();
     options.maxclients = 2;
-    let node = Node::builder().options(options).build();
+    let node = Node::builder()
+        .restart_guard(false)
+        .options(options)
+        .build();
     let mut first = Wire::connect(&node);
     first.check(b"PING\r\n", b"+PONG\r\n").await;
     let mut second = Wire::connect(&node);
@@ -154,7 +159,7 @@ async fn the_client_beyond_maxclients_is_told_and_closed() {
 
 #[tokio::test]
 async fn a_killed_client_is_closed_while_it_sleeps() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let mut victim = Wire::connect(&node);
     victim.check(b"CLIENT ID\r\n", b":1\r\n").await;
     let mut other = Wire::connect(&node);
@@ -192,7 +197,10 @@ async fn protected_mode_refuses_strangers_until_there_is_a_password() {
         let mut options = Options::default();
         options.requirepass = password.into();
         options.protected_mode = protected;
-        let node = Node::builder().options(options).build();
+        let node = Node::builder()
+            .restart_guard(false)
+            .options(options)
+            .build();
         let (connect, connections) = mpsc::channel(1);
         tokio::spawn(async move {
             node.serve(Remote(Mutex::new(connections)), std::future::pending())

@@ -8,12 +8,15 @@ use tokio::net::TcpStream;
 fn node_with(change: impl FnOnce(&mut Options)) -> Node {
     let mut options = Options::default();
     change(&mut options);
-    Node::builder().options(options).build()
+    Node::builder()
+        .restart_guard(false)
+        .options(options)
+        .build()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_reads_stops_being_read() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let value = vec![b'v'; 100_000];
     let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n".to_vec();
     request.extend_from_slice(&value);
@@ -72,7 +75,7 @@ async fn a_request_beyond_the_query_limit_closes_its_connection_only() {
 
 #[tokio::test]
 async fn announced_sizes_cost_nothing_until_bytes_come() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let mut wires: Vec<Wire> = (0..200)
         .map(|_| Wire::connect_with_capacity(&node, 256))
         .collect();
@@ -84,7 +87,7 @@ async fn announced_sizes_cost_nothing_until_bytes_come() {
 
 #[tokio::test]
 async fn nested_arrays_are_refused_flat() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let mut wire = Wire::connect(&node);
     wire.send(&b"*1\r\n".repeat(10_000)).await;
     assert_eq!(
@@ -95,7 +98,7 @@ async fn nested_arrays_are_refused_flat() {
 
 #[tokio::test]
 async fn ten_thousand_connections_come_and_go() {
-    let node = Node::builder().build();
+    let node = Node::builder().restart_guard(false).build();
     let (address, _task) = serve_tcp(&node, std::future::pending()).await;
     for _ in 0..100 {
         let mut streams = Vec::new();

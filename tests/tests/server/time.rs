@@ -8,7 +8,10 @@ const NOON: u64 = 1_800_000_000_000;
 #[tokio::test]
 async fn a_lock_ends_one_tick_after_its_ttl_and_not_before() {
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder().clock(clock.clone()).build();
+    let node = Node::builder()
+        .restart_guard(false)
+        .clock(clock.clone())
+        .build();
     let mut wire = Wire::connect(&node);
     wire.check(b"SET k a NX PX 1000\r\n", b"+OK\r\n").await;
     clock.advance(Duration::from_millis(1000));
@@ -23,7 +26,10 @@ async fn a_lock_ends_one_tick_after_its_ttl_and_not_before() {
 #[tokio::test]
 async fn a_jump_of_the_wall_clock_expires_nothing_and_prolongs_nothing() {
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder().clock(clock.clone()).build();
+    let node = Node::builder()
+        .restart_guard(false)
+        .clock(clock.clone())
+        .build();
     let mut wire = Wire::connect(&node);
     wire.check(b"SET k a NX PX 1000\r\n", b"+OK\r\n").await;
     let timestamp = format!("SET at b NX PXAT {}\r\n", NOON + 2000);
@@ -42,7 +48,10 @@ async fn a_jump_of_the_wall_clock_expires_nothing_and_prolongs_nothing() {
 #[tokio::test]
 async fn ended_locks_are_reclaimed_without_anyone_asking() {
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder().clock(clock.clone()).build();
+    let node = Node::builder()
+        .restart_guard(false)
+        .clock(clock.clone())
+        .build();
     let serving = node.clone();
     let (address, _task) = locknode_tests::serve_tcp(&serving, std::future::pending()).await;
     let _ = address;
@@ -69,7 +78,10 @@ async fn ended_locks_are_reclaimed_without_anyone_asking() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_holds_commands_back_until_it_ends() {
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder().clock(clock.clone()).build();
+    let node = Node::builder()
+        .restart_guard(false)
+        .clock(clock.clone())
+        .build();
     let mut admin = Wire::connect(&node);
     let mut wire = Wire::connect(&node);
     admin
@@ -87,7 +99,10 @@ async fn a_pause_holds_commands_back_until_it_ends() {
 #[tokio::test(start_paused = true)]
 async fn unpause_lets_waiting_clients_go_on_at_once() {
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder().clock(clock.clone()).build();
+    let node = Node::builder()
+        .restart_guard(false)
+        .clock(clock.clone())
+        .build();
     let mut admin = Wire::connect(&node);
     let mut wire = Wire::connect(&node);
     admin.check(b"CLIENT PAUSE 3600000\r\n", b"+OK\r\n").await;
@@ -104,6 +119,7 @@ async fn an_idle_client_is_closed_after_timeout_and_a_busy_one_is_not() {
     let mut options = Options::default();
     options.timeout = 10;
     let node = Node::builder()
+        .restart_guard(false)
         .clock(clock.clone())
         .options(options)
         .build();

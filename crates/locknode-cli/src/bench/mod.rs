@@ -118,7 +118,7 @@ pub(crate) fn run(flags: &BenchFlags) -> Result<Exit, Failure> {
     check(flags)?;
     let address = match &flags.addr {
         Some(address) => ServerAddress::read(address, "--addr")?,
-        None => start_node(flags.connections)?,
+        None => start_node(flags.connections, flags.ttl)?,
     };
     let prepared = prepare(flags, &address)?;
     let load = Load {
@@ -203,7 +203,7 @@ fn check(flags: &BenchFlags) -> Result<(), Failure> {
 }
 
 /// Starts a node on a thread of its own; it ends with the process.
-fn start_node(connections: u64) -> Result<ServerAddress, Failure> {
+fn start_node(connections: u64, ttl: Duration) -> Result<ServerAddress, Failure> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let opened = listening::listen(any, BACKLOG, 1).and_then(|sockets| {
         let socket = sockets
@@ -217,7 +217,12 @@ fn start_node(connections: u64) -> Result<ServerAddress, Failure> {
     let mut options = Options::default();
     // One more asks for the version.
     options.maxclients = options.maxclients.max(connections + 1);
-    let node = Node::builder().options(options).build();
+    // Nobody can know of locks of a node that begins and ends with this process.
+    let node = Node::builder()
+        .options(options)
+        .first_start(true)
+        .max_ttl(ttl)
+        .build();
     let body = move || {
         runtime.block_on(async {
             if let Ok(listener) = tokio::net::TcpListener::from_std(socket) {
@@ -250,6 +255,12 @@ fn prepare(flags: &BenchFlags, address: &ServerAddress) -> Result<Prepared, Fail
     let deadline = Instant::now() + PREPARATION_MAX;
     let mut connection = ServerConnection::open(address, deadline).map_err(unreachable)?;
     let info = ServerInfo::ask(&mut connection).map_err(unreachable)?;
+    if let Some(seconds) = info.quarantine_seconds() {
+        return Err(unreachable(format!(
+            "it is in its restart quarantine, {seconds} s left: wait, or, if it has never granted a lock, start it \
+             with --first-start"
+        )));
+    }
     let (server, version) = info.server();
     let mut release_sha = String::new();
     if flags.workload == Workload::CycleEvalsha {

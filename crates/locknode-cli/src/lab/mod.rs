@@ -59,6 +59,7 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     for (index, (addr, socket)) in sockets.into_iter().enumerate() {
         let node = Node::builder()
             .options(options.clone())
+            .first_start(true)
             .drain(DRAIN)
             .build();
         node.listens_on(addr);
@@ -108,7 +109,7 @@ fn introduction(addrs: &[SocketAddr]) -> String {
     let ports: Vec<String> = addrs.iter().map(|addr| addr.port().to_string()).collect();
     let plural = if addrs.len() == 1 { "node" } else { "nodes" };
     let mut text = format!(
-        "locknode {}: {} {plural} in memory\n\n",
+        "locknode {}: {} {plural} in memory, which serve at once: nobody holds a lock of theirs yet\n\n",
         env!("CARGO_PKG_VERSION"),
         addrs.len()
     );
@@ -148,9 +149,12 @@ const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
 pub(crate) const LONG_ABOUT: &str = "\
 Run a cluster of lock nodes in this process, to try things out.
 
-The nodes listen on 127.0.0.1 only, hold locks in memory, start empty and serve at once. On a
-terminal a table shows each node's state, keys, commands per second and connections; elsewhere a
-line is printed when something changes, at most every 5 seconds.";
+The nodes listen on 127.0.0.1 only, hold locks in memory, start empty and serve at once, because
+nobody can hold a lock of theirs yet. Like other nodes without a data directory they refuse TTLs
+above a minute and locks without one; what they granted ends with this process.
+
+On a terminal a table shows each node's state, keys, commands per second and connections;
+elsewhere a line is printed when something changes, at most every 5 seconds.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -95,6 +95,11 @@ impl Entry {
     fn new(key: &str, value: &DeValue<'_>, line: usize, flags: &Command) -> Result<Self, String> {
         let mut known = flags.get_arguments().filter_map(clap::Arg::get_long);
         let is_known = known.any(|name| name == key) && !NOT_IN_FILE.contains(&key);
+        if key == FIRST_START {
+            return Err(
+                "first-start is true of one start only: give it as a flag, once".to_owned(),
+            );
+        }
         if !is_known {
             return Err(unknown_key(key, flags));
         }
@@ -203,8 +208,11 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Flags about the file itself.
-const NOT_IN_FILE: &[&str] = &["config", "print-config"];
+/// Flags about the file itself, and about one start alone.
+const NOT_IN_FILE: &[&str] = &["config", "print-config", FIRST_START];
+
+/// In a file it would be believed after every crash.
+const FIRST_START: &str = "first-start";
 
 /// The option that takes a list.
 const LIST_KEY: &str = "bind";
@@ -242,6 +250,9 @@ mod tests {
             ("bind = []", &["--bind="]),
             ("bind = \"127.0.0.1 ::1\"", &["--bind=127.0.0.1 ::1"]),
             ("requirepass = \"--help\"", &["--requirepass=--help"]),
+            ("restart-guard = false", &["--restart-guard=no"]),
+            ("max-ttl = \"5m\"", &["--max-ttl=5m"]),
+            ("dir = \"/var/lib/locknode\"", &["--dir=/var/lib/locknode"]),
             ("# nothing\n", &[]),
         ] {
             let file = ConfigFile::parse(text, &flags()).expect(text);
@@ -256,6 +267,10 @@ mod tests {
             ("port = 1\nmaxclient = 5", 2, "\"maxclients\""),
             ("\n\ntcp_keepalive = 5", 3, "\"tcp-keepalive\""),
             ("config = \"x\"", 1, "unknown key"),
+            ("first-start = true", 1, "give it as a flag"),
+            ("max-ttl = 0", 1, "at least 1ms"),
+            ("max-ttl = 60", 1, "with its unit"),
+            ("durability = \"never\"", 1, "'--durability <long|always>'"),
             ("port = 70000", 1, "70000 is not in 0..=65535"),
             ("\nmaxmemory = \"lots\"", 2, "100mb"),
             ("[server]\nport = 1", 1, "unknown key \"server\""),

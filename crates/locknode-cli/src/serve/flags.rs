@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use crate::duration;
 use crate::listening::Bind;
 use crate::log::LogLevel;
+use crate::serve::restart::RestartFlags;
 use crate::size;
 
 /// The flags of `locknode serve`.
@@ -208,6 +209,9 @@ pub(crate) struct ServeFlags {
         received, and closes; at a second one it ends at once."
     )]
     pub(super) drain: u64,
+
+    #[command(flatten)]
+    pub(super) restart: RestartFlags,
 }
 
 /// One value of `--bind`.

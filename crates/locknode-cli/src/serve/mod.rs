@@ -7,6 +7,8 @@
 mod config_file;
 mod flags;
 mod print_config;
+mod quarantine;
+mod restart;
 mod unix_socket;
 
 use std::ffi::OsString;
@@ -19,6 +21,7 @@ use locknode::{Node, Options};
 pub(crate) use self::flags::ServeFlags;
 
 use self::config_file::ConfigFile;
+use self::restart::Quarantine;
 use self::unix_socket::SocketFile;
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
@@ -56,27 +59,53 @@ pub(crate) fn run(flags: Command, given: &ArgMatches, args: &[OsString]) -> Resu
 }
 
 fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
+    setup.restart.check()?;
     let log = Log::new(setup.log_level);
     let maxclients = descriptors::make_room(setup.maxclients, setup.threads);
-    let sockets = open_sockets(setup)?;
-    let node = build(setup, maxclients);
+    // Before the node, because a node that has opened its directory has begun a run, which a taken port would waste.
+    let sockets = match setup.restart.quarantine {
+        Quarantine::Answer => Some(open_sockets(setup)?),
+        Quarantine::Refuse => None,
+    };
     let serving = Serving::prepare()?;
-    sockets
-        .tcp
-        .iter()
-        .for_each(|address| node.listens_on(*address));
-
+    let node = open(setup, maxclients)?;
     log.info(format_args!(
         "locknode {}, process {}",
         env!("CARGO_PKG_VERSION"),
         std::process::id()
     ));
-    for address in &sockets.tcp {
-        log.info(format_args!("listening on {address}"));
-    }
-    if let Some(path) = &setup.unixsocket {
-        log.info(format_args!("listening on unix:{}", path.display()));
-    }
+    let served = serve_node(setup, maxclients, &node, sockets, serving, log);
+    let closed = quarantine::close(&node, setup.restart.dir.as_deref(), log);
+    served.and(closed)?;
+    log.info("ended");
+    Ok(Exit::Success)
+}
+
+/// Serves an open node to its end.
+fn serve_node(
+    setup: &ServeFlags,
+    maxclients: u64,
+    node: &Node,
+    sockets: Option<Sockets>,
+    mut serving: Serving,
+    log: Log,
+) -> Result<(), Failure> {
+    let sockets = match sockets {
+        Some(sockets) => {
+            sockets.tell(node, setup, log);
+            quarantine::announce(node, &setup.restart, log);
+            sockets
+        }
+        None => {
+            quarantine::announce(node, &setup.restart, log);
+            if !quarantine::sit_out(node, &setup.restart, &mut serving, log) {
+                return Ok(());
+            }
+            let sockets = open_sockets(setup)?;
+            sockets.tell(node, setup, log);
+            sockets
+        }
+    };
     warn_of_risks(setup, maxclients, &sockets, log);
     log.debug(format_args!(
         "threads {}, maxmemory {} bytes",
@@ -93,9 +122,8 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         };
         sockets.into_iter().map(service).collect()
     });
-    serving.run(threads.collect(), log, std::future::pending())?;
-    log.info("ended");
-    Ok(Exit::Success)
+    let beside = quarantine::tell_changes(node.clone(), setup.restart.dir.is_some(), log);
+    serving.run(threads.collect(), log, beside)
 }
 
 /// The open sockets of a node.
@@ -105,6 +133,19 @@ struct Sockets {
     threads: Vec<Vec<Socket>>,
     /// Removes the Unix socket's file at the end.
     file: Option<SocketFile>,
+}
+
+impl Sockets {
+    /// Tells INFO and people where the node listens.
+    fn tell(&self, node: &Node, setup: &ServeFlags, log: Log) {
+        for address in &self.tcp {
+            node.listens_on(*address);
+            log.info(format_args!("listening on {address}"));
+        }
+        if let Some(path) = &setup.unixsocket {
+            log.info(format_args!("listening on unix:{}", path.display()));
+        }
+    }
 }
 
 fn open_sockets(setup: &ServeFlags) -> Result<Sockets, Failure> {
@@ -164,7 +205,7 @@ fn is_absent(error: &std::io::Error) -> bool {
     ) || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
 }
 
-fn build(setup: &ServeFlags, maxclients: u64) -> Node {
+fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
     let mut options = Options::default();
     options.requirepass = setup.requirepass.clone().unwrap_or_default();
     options.maxclients = maxclients;
@@ -177,19 +218,15 @@ fn build(setup: &ServeFlags, maxclients: u64) -> Node {
     options.protected_mode = setup.protected_mode.is_on();
     options.enable_debug_command = setup.enable_debug_command.is_on();
     let config_file = setup.config.as_ref().map(|path| path.display().to_string());
-    Node::builder()
+    let builder = Node::builder()
         .options(options)
         .shards(if setup.threads == 1 { 1 } else { SHARDS })
         .drain(Duration::from_secs(setup.drain))
-        .config_file(config_file.unwrap_or_default())
-        .build()
+        .config_file(config_file.unwrap_or_default());
+    setup.restart.open(builder)
 }
 
 fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Log) {
-    log.warn(
-        "locks live in memory only: after a restart the node is empty and grants locks that others may still hold, \
-         as Redis without persistence does",
-    );
     if maxclients < setup.maxclients {
         log.warn(format_args!(
             "maxclients is {maxclients} instead of {}: the system allows no more descriptors (raise it with \
@@ -222,11 +259,14 @@ Every option can be a flag, an environment variable or a key of the file given w
 flag wins over the environment, that over the file. Options that Redis has bear Redis' names.
 Sizes are bytes or written as 100mb (1mb = 1024 * 1024), times are seconds or written as 5m.
 
-Locks live in memory only. Logs go to standard error.";
+A node that starts and cannot know that no lock is out there waits for --max-ttl before it grants
+the first one. A clean stop with --dir needs no wait, and the very first start says so with
+--first-start. Logs go to standard error.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  locknode serve                                   on 127.0.0.1:6379, for this machine
+  locknode serve --first-start                     on 127.0.0.1:6379, for this machine
+  locknode serve --dir /var/lib/locknode           keeps what a restart needs
   locknode serve --port 0                          on any free port, which is printed
   LOCKNODE_REQUIREPASS=secret locknode serve --bind '*' --maxmemory 100mb
   locknode serve --unixsocket /run/locknode.sock --unixsocketperm 770 --bind ''
@@ -235,5 +275,10 @@ Examples:
 A file for --config:
   bind = [\"10.0.0.5\", \"127.0.0.1\"]
   maxmemory = \"100mb\"
+  dir = \"/var/lib/locknode\"
 
-Signals: SIGTERM and SIGINT end the node within --drain, the second one at once.";
+Signals: SIGTERM and SIGINT end the node within --drain, the second one at once; with
+--dir every lock is then written to it.
+
+Exit codes: 0 ended in order, 64 wrong usage, 69 an address or the directory cannot be used, 70 the
+operating system failed.";

@@ -98,7 +98,7 @@ fn printable(text: &str) -> String {
 }
 
 /// Flags that are no options of the node.
-const LEFT_OUT: &[&str] = &["config", "print-config", "help"];
+const LEFT_OUT: &[&str] = &["config", "print-config", "first-start", "help"];
 
 /// The option whose value is not shown.
 const SECRET: &str = "requirepass";

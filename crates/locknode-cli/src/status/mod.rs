@@ -3,6 +3,7 @@
 #[cfg(feature = "lock")]
 mod key;
 mod report;
+mod restart;
 
 #[cfg(feature = "lock")]
 use std::ffi::{OsStr, OsString};
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::report::{NodeStatus, Report, State};
+use self::restart::Restart;
 use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -143,14 +145,20 @@ fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
 fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
     let mut connection = ServerConnection::open(node, deadline)?;
     let info = ServerInfo::ask(&mut connection)?;
-    let mut condition = condition(&info);
+    let restart = Restart::read(&info);
+    let guarded = restart.as_ref().and_then(Restart::condition);
+    let mut condition = guarded.unwrap_or_else(|| condition(&info));
     let mut round_trip = Duration::MAX;
     for _ in 0..PINGS {
         let start = Instant::now();
         match connection.call(&[b"PING"])? {
             Reply::Text(_) => {}
-            // A node in its restart quarantine says so here, and `loading:0` in INFO.
-            Reply::Error(error) if error.starts_with("LOADING") => condition = "loading",
+            // A lock node in its restart quarantine says more in INFO.
+            Reply::Error(error) if error.starts_with("LOADING") => {
+                if guarded.is_none() {
+                    condition = "loading";
+                }
+            }
             Reply::Error(error) => return Err(format!("it does not answer PING: {error}")),
             Reply::Null | Reply::Integer(_) => return Err("it does not answer PING".to_owned()),
         }
@@ -167,6 +175,7 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
         commands_per_second: info.number("instantaneous_ops_per_sec").unwrap_or(0),
         memory_bytes: info.number("used_memory").unwrap_or(0),
         round_trip,
+        restart: restart.map(Box::new),
     })
 }
 
@@ -203,8 +212,11 @@ pub(crate) const LONG_ABOUT: &str = "\
 Show how the nodes of a cluster are: locknode, Redis or Valkey.
 
 Asks all of them at the same time (INFO and PING) and changes nothing. The round trip is the
-fastest of three. With the name of a lock it shows what each node says of that instead: the token
-and how long it stays, and whether a majority of the nodes agrees.";
+fastest of three. Of a lock node it shows which locks its disk keeps, which run of it this is, and
+how long and why it is in quarantine after a restart.
+
+With the name of a lock it shows what each node says of that instead: the token and how long it
+stays, and whether a majority of the nodes agrees.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::restart::Restart;
 use crate::duration;
 use crate::failure::Exit;
 use crate::json::Object;
@@ -36,6 +37,8 @@ pub(super) enum State {
         commands_per_second: u64,
         memory_bytes: u64,
         round_trip: Duration,
+        /// What a lock node says about restarts.
+        restart: Option<Box<Restart>>,
     },
     /// It does not, for that reason.
     Away { reason: String },
@@ -86,6 +89,11 @@ impl Report {
             text.push_str(line.trim_end());
             text.push('\n');
         }
+        for node in &self.nodes {
+            if let Some(note) = node.note() {
+                let _ = writeln!(text, "\n{}: {note}", node.address);
+            }
+        }
         let verdict = match self.exit() {
             Exit::Success => "all nodes serve",
             Exit::Degraded => "locks can be taken, but look after the others",
@@ -129,6 +137,14 @@ impl NodeStatus {
         )
     }
 
+    /// What a person has to know of a node that answers and does not serve.
+    fn note(&self) -> Option<String> {
+        match &self.state {
+            State::Answers { restart, .. } => restart.as_ref()?.note(),
+            State::Away { .. } => None,
+        }
+    }
+
     fn cells(&self) -> Vec<String> {
         let address = self.address.clone();
         match &self.state {
@@ -143,17 +159,26 @@ impl NodeStatus {
                 commands_per_second,
                 memory_bytes,
                 round_trip,
-            } => vec![
-                address,
-                (*condition).to_owned(),
-                format!("{server} {version}"),
-                duration::display_seconds(*uptime_seconds),
-                keys.to_string(),
-                clients.to_string(),
-                commands_per_second.to_string(),
-                size::display(*memory_bytes),
-                format!("{:.3} ms", round_trip.as_secs_f64() * 1e3),
-            ],
+                restart,
+            } => {
+                let nothing = || ["-".to_owned(), "-".to_owned()];
+                let [durability, run] = restart
+                    .as_ref()
+                    .map_or_else(nothing, |restart| restart.cells());
+                vec![
+                    address,
+                    (*condition).to_owned(),
+                    format!("{server} {version}"),
+                    durability,
+                    run,
+                    duration::display_seconds(*uptime_seconds),
+                    keys.to_string(),
+                    clients.to_string(),
+                    commands_per_second.to_string(),
+                    size::display(*memory_bytes),
+                    format!("{:.3} ms", round_trip.as_secs_f64() * 1e3),
+                ]
+            }
         }
     }
 
@@ -171,19 +196,26 @@ impl NodeStatus {
                 commands_per_second,
                 memory_bytes,
                 round_trip,
-            } => object
-                .text("state", condition)
-                .text("server", server)
-                .text("version", version)
-                .number("uptime_seconds", *uptime_seconds)
-                .number("keys", *keys)
-                .number("clients", *clients)
-                .number("commands_per_second", *commands_per_second)
-                .number("memory_bytes", *memory_bytes)
-                .number(
-                    "round_trip_us",
-                    u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
-                ),
+                restart,
+            } => {
+                let object = object
+                    .text("state", condition)
+                    .text("server", server)
+                    .text("version", version)
+                    .number("uptime_seconds", *uptime_seconds)
+                    .number("keys", *keys)
+                    .number("clients", *clients)
+                    .number("commands_per_second", *commands_per_second)
+                    .number("memory_bytes", *memory_bytes)
+                    .number(
+                        "round_trip_us",
+                        u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
+                    );
+                match restart {
+                    Some(restart) => object.object("restart", restart.json()),
+                    None => object,
+                }
+            }
         }
     }
 }
@@ -191,10 +223,12 @@ impl NodeStatus {
 /// The condition of a node that grants locks.
 pub(super) const SERVING: &str = "serving";
 
-const HEADER: [&str; 9] = [
+const HEADER: [&str; 11] = [
     "address",
     "state",
     "server",
+    "durability",
+    "run",
     "uptime",
     "keys",
     "clients",
@@ -204,13 +238,18 @@ const HEADER: [&str; 9] = [
 ];
 
 /// The first column that is right-aligned.
-const NUMBERS_FROM: usize = 3;
+const NUMBERS_FROM: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server_info::ServerInfo;
 
     fn node(index: usize, condition: Option<&'static str>) -> NodeStatus {
+        node_with(index, condition, None)
+    }
+
+    fn node_with(index: usize, condition: Option<&'static str>, info: Option<&str>) -> NodeStatus {
         let state = match condition {
             None => State::Away {
                 reason: "connection refused".to_owned(),
@@ -225,6 +264,9 @@ mod tests {
                 commands_per_second: 4567,
                 memory_bytes: 1 << 20,
                 round_trip: Duration::from_micros(87),
+                restart: info
+                    .and_then(|info| Restart::read(&ServerInfo::parse(info.as_bytes())))
+                    .map(Box::new),
             },
         };
         NodeStatus {
@@ -255,33 +297,60 @@ mod tests {
         }
     }
 
+    /// `[G2]`
     #[test]
-    fn the_table_lines_up_and_reasons_do_not_widen_it() {
+    fn the_table_lines_up_and_sentences_do_not_widen_it() {
         let report = Report {
-            nodes: vec![node(1, Some(SERVING)), node(2, None)],
+            nodes: vec![
+                node_with(1, Some(SERVING), Some(SERVES)),
+                node(2, None),
+                node_with(3, Some("quarantine"), Some(WAITS)),
+                node(4, Some(SERVING)),
+            ],
         };
         assert_eq!(
             report.table(),
-            "address         state    server          uptime  keys  clients  ops/s  memory  round trip\n\
-             127.0.0.1:7101  serving  locknode 0.1.0   1m 1s    12        3   4567  1.0 MB    0.087 ms\n\
+            "address         state       server          durability  run  uptime  keys  clients  ops/s  memory  round trip\n\
+             127.0.0.1:7101  serving     locknode 0.1.0  long         12   1m 1s    12        3   4567  1.0 MB    0.087 ms\n\
              127.0.0.1:7102  away: connection refused\n\
+             127.0.0.1:7103  quarantine  locknode 0.1.0  none          -   1m 1s    12        3   4567  1.0 MB    0.087 ms\n\
+             127.0.0.1:7104  serving     locknode 0.1.0  -             -   1m 1s    12        3   4567  1.0 MB    0.087 ms\n\
              \n\
-             1 of 2 serve, a majority is 2: no lock can be taken\n"
+             127.0.0.1:7103: in quarantine, 23 s left (no directory): do x\n\
+             \n\
+             2 of 4 serve, a majority is 3: no lock can be taken\n"
         );
     }
 
+    /// `[G2]`
     #[test]
     fn json_has_everything() {
         let report = Report {
-            nodes: vec![node(1, Some(SERVING)), node(2, None)],
+            nodes: vec![
+                node(1, Some(SERVING)),
+                node(2, None),
+                node_with(3, Some("quarantine"), Some(WAITS)),
+            ],
         };
         assert_eq!(
             report.json(),
             "{\"nodes\":[{\"address\":\"127.0.0.1:7101\",\"state\":\"serving\",\"server\":\"locknode\",\
              \"version\":\"0.1.0\",\"uptime_seconds\":61,\"keys\":12,\"clients\":3,\
              \"commands_per_second\":4567,\"memory_bytes\":1048576,\"round_trip_us\":87},\
-             {\"address\":\"127.0.0.1:7102\",\"state\":\"away\",\"reason\":\"connection refused\"}],\
+             {\"address\":\"127.0.0.1:7102\",\"state\":\"away\",\"reason\":\"connection refused\"},\
+             {\"address\":\"127.0.0.1:7103\",\"state\":\"quarantine\",\"server\":\"locknode\",\
+             \"version\":\"0.1.0\",\"uptime_seconds\":61,\"keys\":12,\"clients\":3,\
+             \"commands_per_second\":4567,\"memory_bytes\":1048576,\"round_trip_us\":87,\
+             \"restart\":{\"guard\":\"on\",\"state\":\"quarantine\",\"reason\":\"no_directory\",\
+             \"wait_ms\":60602,\"left_ms\":22001,\"advice\":\"do x\",\"incarnation\":0,\
+             \"durability\":\"none\",\"disk_error\":\"\"}}],\
              \"serving\":1,\"majority\":2}\n"
         );
     }
+
+    const SERVES: &str = "restart_guard:on\nrestart_state:serving\nrestart_reason:clean_stop\nincarnation:12\n\
+        durability:long\n";
+
+    const WAITS: &str = "restart_guard:on\nrestart_state:quarantine\nrestart_reason:no_directory\n\
+        restart_wait_ms:60602\nrestart_left_ms:22001\nrestart_advice:do x\nincarnation:0\ndurability:none\n";
 }

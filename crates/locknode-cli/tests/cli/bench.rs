@@ -45,7 +45,7 @@ fn every_workload_counts_its_replies_on_a_node_in_the_process() {
 
 #[test]
 fn a_timed_run_on_another_process_leaves_no_lock_behind() {
-    let mut node = Program::start(command(&["serve", "--port", "0"]));
+    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
     let address = node.address();
     let (code, out, err) = outcome(&run(&[
         "bench",

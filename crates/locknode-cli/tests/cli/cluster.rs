@@ -62,7 +62,7 @@ impl Cluster {
     /// Five nodes in five processes.
     #[cfg(feature = "run")]
     pub(crate) fn start_apart() -> Self {
-        let start = |_| Program::start(command(&["serve", "--port", "0"]));
+        let start = |_| Program::start(command(&["serve", "--first-start", "--port", "0"]));
         let mut programs: Vec<Program> = (0..5).map(start).collect();
         let addresses = programs.iter_mut().map(Program::address).collect();
         Self {

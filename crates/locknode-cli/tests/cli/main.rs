@@ -2,6 +2,7 @@
 //!
 //! * `program`: starting the program and talking to it.
 //! * `serve`: a node, its addresses, its signals.
+//! * `restart`: a stop, a crash, a first start, and directories that are refused.
 //! * `configuration`: flags, environment, file, and `--print-config`.
 //! * `lab`: several nodes in one process.
 //! * `status`: looking at nodes that are there and nodes that are not.
@@ -45,6 +46,7 @@ mod manual;
 #[cfg(all(feature = "lab", feature = "run"))]
 mod processes;
 mod program;
+mod restart;
 #[cfg(all(feature = "lab", feature = "run"))]
 mod run;
 #[cfg(all(feature = "lab", feature = "run"))]

@@ -12,10 +12,20 @@ use crate::program::{Directory, PATIENCE, Program, ask, command, connect, outcom
 #[test]
 fn a_node_on_a_free_port_prints_its_address_and_answers() {
     for threads in ["1", "3"] {
-        let mut node = Program::start(command(&["serve", "--port", "0", "--threads", threads]));
+        let flags = [
+            "serve",
+            "--first-start",
+            "--port",
+            "0",
+            "--threads",
+            threads,
+        ];
+        let mut node = Program::start(command(&flags));
         let address = node.address();
         assert!(address.ip().is_loopback());
         node.line_with("in memory only");
+        node.line_with("leave it out from the next one on");
+        node.line_with("serving, 0 locks");
         for index in 0..6 {
             let mut client = connect(address);
             assert_eq!(ask(&mut client, "PING"), "+PONG");
@@ -38,7 +48,8 @@ fn a_node_on_a_free_port_prints_its_address_and_answers() {
 #[test]
 fn a_signal_ends_the_node_and_its_connections() {
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
-        let mut node = Program::start(command(&["serve", "--port", "0", "--threads", "2"]));
+        let flags = ["serve", "--first-start", "--port", "0", "--threads", "2"];
+        let mut node = Program::start(command(&flags));
         let mut client = connect(node.address());
         assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
         node.signal(signal);
@@ -59,6 +70,8 @@ fn a_second_signal_does_not_wait_for_a_client_that_reads_nothing() {
     for threads in ["1", "2"] {
         let flags = [
             "serve",
+            "--restart-guard",
+            "off",
             "--port",
             "0",
             "--drain",
@@ -127,6 +140,7 @@ fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
     let path = directory.path.join("node.sock");
     let flags = [
         "serve",
+        "--first-start",
         "--bind",
         "",
         "--unixsocket",
@@ -163,7 +177,7 @@ fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
 
 #[test]
 fn options_reach_the_node() {
-    let mut serve = command(&["serve", "--port", "0", "--maxclients", "1"]);
+    let mut serve = command(&["serve", "--first-start", "--port", "0", "--maxclients", "1"]);
     serve.env("LOCKNODE_REQUIREPASS", "secret");
     let mut node = Program::start(serve);
     let address = node.address();

@@ -43,7 +43,7 @@ fn the_exit_code_tells_whether_a_majority_serves() {
 
 #[test]
 fn a_password_comes_from_the_address_and_is_not_shown() {
-    let mut serve = command(&["serve", "--port", "0"]);
+    let mut serve = command(&["serve", "--first-start", "--port", "0"]);
     serve.env("LOCKNODE_REQUIREPASS", "p@ss");
     let mut node = Program::start(serve);
     let address = node.address();

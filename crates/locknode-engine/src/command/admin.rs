@@ -62,8 +62,9 @@ fn wait_for_file(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Enco
     reply.integer(0);
 }
 
-/// There is no reply to a shutdown that begins. The node has nothing to save; a client that insists on saving is
-/// told so, unless it says FORCE, as Redis does when it cannot save.
+/// There is no reply to a shutdown that begins. Without a data directory there is nothing to save to; a client that
+/// insists on saving is told so, unless it says FORCE, as Redis does when it cannot save. NOSAVE leaves no snapshot: the
+/// next start of the node is one after a crash.
 fn shutdown(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let (mut saves, mut never_saves, mut is_forced, mut is_now, mut aborts) =
         (false, false, false, false, false);
@@ -84,10 +85,15 @@ fn shutdown(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'
     if aborts {
         return reply.error("ERR No shutdown in progress.");
     }
-    if saves && !is_forced {
-        return reply.error("ERR the node does not write its locks to disk, use SHUTDOWN NOSAVE");
+    if saves && !is_forced && !context.engine.guard.has_log() {
+        return reply
+            .error("ERR the node has no data directory to save its locks to, use SHUTDOWN NOSAVE");
     }
-    context.flow = Flow::Shutdown;
+    context.flow = if never_saves {
+        Flow::ShutdownNoSave
+    } else {
+        Flow::Shutdown
+    };
 }
 
 const NANOS_PER_MICRO: u64 = 1000;

@@ -29,10 +29,7 @@ fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
             .any(|pattern| glob::matches(pattern, option.name.as_bytes()))
     };
     let asked: Vec<_> = OPTIONS.iter().filter(is_asked).collect();
-    let (options, facts) = (
-        context.engine.settings.options(),
-        context.engine.host.facts(),
-    );
+    let (options, facts) = (context.engine.settings.options(), context.engine.facts());
     reply.map(asked.len());
     for option in asked {
         reply.bulk(option.name.as_bytes());
@@ -80,7 +77,7 @@ fn is_fixed(context: &Context<'_, '_>, option: &ConfigOption, value: &[u8]) -> b
         Change::Never => true,
         Change::OnlyAsIs => {
             let engine = context.engine;
-            let facts = engine.host.facts();
+            let facts = engine.facts();
             engine
                 .settings
                 .read(|options| (option.show)(options, &facts))
@@ -112,14 +109,14 @@ fn refuse(reply: &mut Encoder<'_>, option: &ConfigOption, reason: &str) {
 fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
     // CONFIG itself concerns no key, so nothing is locked yet.
     context.space.lock_all();
-    let totals = totals(context, &context.engine.host.facts());
+    let totals = totals(context, &context.engine.facts());
     context.engine.counters.reset(totals, context.moment.time);
     reply.ok();
 }
 
 /// The node never writes its configuration: what CONFIG SET changed holds until the end of the process.
 fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
-    let text = if context.engine.host.facts().config_file.is_empty() {
+    let text = if context.engine.facts().config_file.is_empty() {
         "ERR The server is running without a config file"
     } else {
         "ERR the node does not write its configuration file"

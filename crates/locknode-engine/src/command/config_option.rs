@@ -2,6 +2,8 @@
 
 use super::byte_size;
 use super::integer;
+use crate::durable::Durability;
+use crate::guard::GuardMode;
 use crate::host::HostFacts;
 use crate::settings::Options;
 use crate::shard::DATABASES;
@@ -65,6 +67,19 @@ fn switch(is_on: bool) -> String {
     if is_on { "yes" } else { "no" }.to_owned()
 }
 
+pub(crate) const fn on_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+/// Which locks are on the log, as `--durability` names it.
+pub(crate) const fn durability(mode: GuardMode) -> &'static str {
+    match mode {
+        GuardMode::Off | GuardMode::Memory => "none",
+        GuardMode::Store(Durability::Long) => "long",
+        GuardMode::Store(Durability::Always) => "always",
+    }
+}
+
 fn set_password(options: &mut Options, text: &[u8]) -> Result<(), String> {
     options.requirepass = str::from_utf8(text)
         .map_err(|_| "argument must be valid UTF-8")?
@@ -124,12 +139,12 @@ fn set_save(_: &mut Options, text: &[u8]) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
     }
-    Err("Invalid save parameters: the node does not write its locks to disk, give \"\"".to_owned())
+    Err("Invalid save parameters: the node takes no snapshots while it runs, give \"\"".to_owned())
 }
 
 fn set_append_only(_: &mut Options, text: &[u8]) -> Result<(), String> {
     if parse_switch(text)? {
-        return Err("the node does not write its locks to disk, give no".to_owned());
+        return Err("the node has no append-only file, give no; locks are written to disk with --durability".to_owned());
     }
     Ok(())
 }
@@ -165,8 +180,26 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         change: Change::Never,
     },
     ConfigOption {
+        name: "dir",
+        show: |_, facts| facts.dir.clone(),
+        change: Change::OnlyAsIs,
+    },
+    ConfigOption {
+        name: "durability",
+        show: |_, facts| durability(facts.guard).to_owned(),
+        change: Change::Never,
+    },
+    ConfigOption {
         name: "enable-debug-command",
         show: |options, _| switch(options.enable_debug_command),
+        change: Change::Never,
+    },
+    ConfigOption {
+        name: "max-ttl",
+        show: |_, facts| match facts.guard {
+            GuardMode::Off => "none".to_owned(),
+            GuardMode::Memory | GuardMode::Store(_) => format!("{}ms", facts.max_ttl.as_millis()),
+        },
         change: Change::Never,
     },
     ConfigOption {
@@ -215,6 +248,11 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "requirepass",
         show: |options, _| options.requirepass.clone(),
         change: Change::By(set_password),
+    },
+    ConfigOption {
+        name: "restart-guard",
+        show: |_, facts| on_off(facts.guard != GuardMode::Off).to_owned(),
+        change: Change::Never,
     },
     ConfigOption {
         name: "save",

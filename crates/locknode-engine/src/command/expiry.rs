@@ -166,9 +166,12 @@ fn move_deadline(
         return reply.integer(0);
     }
     if target.unix_ms <= context.moment.wall.as_unix_millis() {
-        context.remove(probe);
+        context.remove(probe, key);
     } else {
-        context.set_deadline(&probe, target.deadline);
+        let Some(permit) = context.permit(target.deadline, reply) else {
+            return;
+        };
+        context.set_deadline(&probe, key, permit);
     }
     reply.integer(1);
 }
@@ -179,7 +182,10 @@ fn persist(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
     let deadline = context.deadline(&probe);
     let has_deadline = deadline.is_some_and(|deadline| deadline != Deadline::NEVER);
     if has_deadline {
-        context.set_deadline(&probe, Deadline::NEVER);
+        let Some(permit) = context.permit(Deadline::NEVER, reply) else {
+            return;
+        };
+        context.set_deadline(&probe, key, permit);
     }
     reply.integer(i64::from(has_deadline));
 }

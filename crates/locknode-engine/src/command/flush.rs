@@ -22,9 +22,7 @@ fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>,
         [_, word] if word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async") => {}
         _ => return refusal::syntax(reply),
     }
-    for shard in context.space.shards() {
-        shard.clear(db);
-    }
+    context.clear(db);
     reply.ok();
 }
 

@@ -26,7 +26,7 @@ fn getdel(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
         Some(value) => reply.bulk(value),
         None => return reply.null(),
     }
-    context.remove(probe);
+    context.remove(probe, key);
 }
 
 fn getex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -47,12 +47,21 @@ fn getex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
             Err(invalid) => return invalid.refuse(reply, "getex"),
         },
     };
+    let moves = !matches!(lifetime, Lifetime::Unsaid | Lifetime::Keep);
+    let permit = match deadline {
+        Some(deadline) if moves => match context.permit(deadline, reply) {
+            Some(permit) => Some(permit),
+            None => return,
+        },
+        _ => None,
+    };
     if let Some(value) = context.value(&probe) {
         reply.bulk(value);
     }
-    match deadline {
-        Some(deadline) => context.set_deadline(&probe, deadline),
-        None => context.remove(probe),
+    match permit {
+        Some(permit) => context.set_deadline(&probe, key, permit),
+        None if moves => context.remove(probe, key),
+        None => false,
     };
 }
 

@@ -6,14 +6,17 @@
 
 use std::fmt::Display;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use locknode_resp::Encoder;
 
 use super::byte_size::human;
+use super::config_option::{durability, on_off};
 use super::spec::{Flags, Keys, Spec};
 use super::version::{NODE_VERSION, REDIS_VERSION};
 use crate::context::Context;
 use crate::counters::Totals;
+use crate::guard::GuardMode;
 use crate::host::HostFacts;
 use crate::shard::DATABASES;
 
@@ -42,7 +45,7 @@ fn info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     };
     let has_all = names("all") || names("everything");
     let has_default = wanted.is_empty() || names("default");
-    let facts = context.engine.host.facts();
+    let facts = context.engine.facts();
     let mut report = Report {
         context,
         facts,
@@ -171,6 +174,40 @@ fn persistence(report: &mut Report<'_, '_, '_>) {
     report.field("aof_enabled", 0);
 }
 
+/// What a restart of the node has done to its locks, and what the next one would.
+fn restart(report: &mut Report<'_, '_, '_>) {
+    let guard = report
+        .context
+        .engine
+        .guard
+        .report(report.context.moment.time);
+    report.field("restart_guard", on_off(guard.mode != GuardMode::Off));
+    report.field("restart_state", guard.state.name());
+    report.field("restart_reason", guard.reason.name());
+    report.field("restart_wait_ms", millis_up(guard.quarantine));
+    report.field("restart_left_ms", millis_up(guard.quarantine_left));
+    report.field("restart_advice", guard.reason.advice());
+    report.field("incarnation", guard.incarnation);
+    if guard.mode != GuardMode::Off {
+        report.field("max_ttl_ms", guard.max_ttl.as_millis());
+    }
+    report.field("durability", durability(guard.mode));
+    if let GuardMode::Store(_) = guard.mode {
+        report.field("ttl_in_use_ms", guard.ttl_in_use.as_millis());
+        report.field("horizon_ahead_ms", guard.horizon_ahead.as_millis());
+        report.field("fence_ceiling", guard.ceiling);
+        report.field("log_records", guard.records);
+        report.field("disk_syncs", report.facts.disk_syncs);
+        report.field("disk_bytes", report.facts.disk_bytes);
+        report.field("disk_error", guard.error.replace(['\r', '\n'], " "));
+    }
+}
+
+/// Milliseconds, rounded up: nothing is over before it shows zero.
+const fn millis_up(time: Duration) -> u128 {
+    time.as_nanos().div_ceil(1_000_000)
+}
+
 fn stats(report: &mut Report<'_, '_, '_>) {
     let now = report.context.moment.time;
     let counters = &report.context.engine.counters;
@@ -273,6 +310,7 @@ const SECTIONS: &[Section] = &[
     section("Clients", true, clients),
     section("Memory", true, memory),
     section("Persistence", true, persistence),
+    section("Restart", true, restart),
     section("Stats", true, stats),
     section("Replication", true, replication),
     section("CPU", true, cpu),

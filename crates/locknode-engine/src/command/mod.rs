@@ -27,6 +27,7 @@ mod integer;
 mod introspection;
 mod latency;
 mod lifetime;
+mod lock;
 mod multi;
 mod number;
 mod option_word;
@@ -167,6 +168,7 @@ const FAMILIES: &[&[Spec]] = &[
     number::SPECS,
     multi::SPECS,
     release::SPECS,
+    lock::SPECS,
     expiry::SPECS,
     scan::SPECS,
     flush::SPECS,

@@ -3,10 +3,11 @@
 //! Everything that can be wrong is found before the first key is written.
 
 use locknode_resp::Encoder;
+use smallvec::SmallVec;
 
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
-use super::set::write;
+use super::set::Outcome;
 use super::spec::{Flags, Keys, Spec};
 use super::{integer, refusal};
 use crate::context::Context;
@@ -16,8 +17,9 @@ fn mset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     let Some(pairs) = all_pairs(args, reply, "mset") else {
         return;
     };
-    put_all(context, pairs, Some(Deadline::NEVER), false);
-    reply.ok();
+    if put_all(context, pairs, Some(Deadline::NEVER), false, reply) {
+        reply.ok();
+    }
 }
 
 fn msetnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -25,10 +27,12 @@ fn msetnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
         return;
     };
     let are_missing = pairs.iter().all(|[key, _]| !context.probe(key).is_live());
-    if are_missing {
-        put_all(context, pairs, Some(Deadline::NEVER), false);
+    if !are_missing {
+        return reply.integer(0);
     }
-    reply.integer(i64::from(are_missing));
+    if put_all(context, pairs, Some(Deadline::NEVER), false, reply) {
+        reply.integer(1);
+    }
 }
 
 fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -63,10 +67,12 @@ fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
         Wanted::Missing => pairs.iter().all(|[key, _]| !context.probe(key).is_live()),
         Wanted::Present => pairs.iter().all(|[key, _]| context.probe(key).is_live()),
     };
-    if is_allowed {
-        put_all(context, pairs, deadline, lifetime == Lifetime::Keep);
+    if !is_allowed {
+        return reply.integer(0);
     }
-    reply.integer(i64::from(is_allowed));
+    if put_all(context, pairs, deadline, lifetime == Lifetime::Keep, reply) {
+        reply.integer(1);
+    }
 }
 
 /// What MSETEX asks of all its keys.
@@ -115,21 +121,35 @@ fn all_pairs<'p, 'a>(
     (!is_too_long).then_some(pairs)
 }
 
+/// Writes all pairs, or replies why one of them is refused and writes none; `true` if it wrote.
 fn put_all(
     context: &mut Context<'_, '_>,
     pairs: &[[&[u8]; 2]],
     deadline: Option<Deadline>,
     keeps_deadlines: bool,
-) {
-    for [key, value] in pairs {
-        let probe = context.probe(key);
+    reply: &mut Encoder<'_>,
+) -> bool {
+    let mut outcomes = SmallVec::<[Outcome; PAIRS_INLINE]>::new();
+    for [key, _] in pairs {
         let mut deadline = deadline;
         if keeps_deadlines {
+            let probe = context.probe(key);
             deadline = context.deadline(&probe).or(deadline);
         }
-        write(context, probe, key, value, deadline);
+        match Outcome::of(context, deadline, reply) {
+            Some(outcome) => outcomes.push(outcome),
+            None => return false,
+        }
     }
+    for ([key, value], outcome) in pairs.iter().zip(outcomes) {
+        let probe = context.probe(key);
+        outcome.write(context, probe, key, value);
+    }
+    true
 }
+
+/// Pairs without allocation: two or three keys at once are what is common.
+const PAIRS_INLINE: usize = 4;
 
 /// Redis' limit on MSETEX's count: what an `int` holds.
 const PAIRS_MAX: i64 = i32::MAX as i64;

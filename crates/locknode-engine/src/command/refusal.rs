@@ -1,5 +1,7 @@
 //! Error texts that several commands share, byte for byte as Redis words them.
 
+use std::time::Duration;
+
 use locknode_resp::Encoder;
 
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
@@ -41,6 +43,15 @@ fn say_too_long(reply: &mut Encoder<'_>) {
 pub(crate) fn reply_too_long(reply: &mut Encoder<'_>, mark: usize) {
     reply.truncate(mark);
     reply.error("ERR the reply is longer than client-output-buffer-limit");
+}
+
+/// `LOADING locknode is in its restart quarantine, <ms> ms left` `[G2]`.
+#[cold]
+pub(crate) fn quarantined(reply: &mut Encoder<'_>, left: Duration) {
+    let left_ms = left.as_nanos().div_ceil(1_000_000);
+    reply.error(&format!(
+        "LOADING locknode is in its restart quarantine, {left_ms} ms left"
+    ));
 }
 
 /// `ERR wrong number of arguments for 'name' command`.

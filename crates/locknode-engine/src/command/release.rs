@@ -12,7 +12,7 @@ fn del(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let mut removed = 0;
     for key in args.iter().skip(1) {
         let probe = context.probe(key);
-        removed += i64::from(context.remove(probe));
+        removed += i64::from(context.remove(probe, key));
     }
     reply.integer(removed);
 }
@@ -51,7 +51,7 @@ fn delete_if(
     };
     match condition.holds(value) {
         Ok(true) => {
-            context.remove(probe);
+            context.remove(probe, key);
             reply.integer(1);
         }
         Ok(false) => reply.integer(0),

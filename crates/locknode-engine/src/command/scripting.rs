@@ -126,7 +126,7 @@ fn run_shape(
             let probe = context.probe(key);
             let outcome = match context.lock(&probe) {
                 Some(lock) if lock.value == *token => {
-                    context.remove(probe);
+                    context.remove(probe, key);
                     held
                 }
                 Some(_) => mismatch,
@@ -148,7 +148,10 @@ fn run_shape(
             let outcome = match context.lock(&probe) {
                 Some(lock) if lock.value == *token => {
                     let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
-                    context.set_deadline(&probe, deadline);
+                    let Some(permit) = context.permit(deadline, reply) else {
+                        return true;
+                    };
+                    context.set_deadline(&probe, key, permit);
                     held
                 }
                 Some(_) => mismatch,

@@ -8,6 +8,7 @@ use super::option_word::OptionWord;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec};
 use crate::context::Context;
+use crate::guard::Permit;
 use crate::shard::Probe;
 use crate::time::Deadline;
 
@@ -116,30 +117,60 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
         Ok(false) => return reply.null(),
         Err(invalid) => return invalid.refuse(reply),
     }
+    if options.lifetime == Lifetime::Keep {
+        deadline = context.deadline(&probe).or(deadline);
+    }
+    let Some(outcome) = Outcome::of(context, deadline, reply) else {
+        return;
+    };
     if options.wants_old {
         reply_old(context, &probe, reply);
     } else {
         reply.ok();
     }
-    if options.lifetime == Lifetime::Keep {
-        deadline = context.deadline(&probe).or(deadline);
-    }
-    write(context, probe, key, value, deadline);
+    outcome.write(context, probe, key, value);
 }
 
-/// Writes the key. A deadline that has passed already (`None`) leaves the key missing, as it would be found.
-#[inline]
-pub(super) fn write(
-    context: &mut Context<'_, '_>,
-    probe: Probe,
-    key: &[u8],
-    value: &[u8],
-    deadline: Option<Deadline>,
-) {
-    match deadline {
-        Some(deadline) => context.put(probe, key, value, deadline),
-        None => {
-            context.remove(probe);
+/// What a write makes of a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    /// It is held.
+    Held(Permit),
+    /// Its deadline has passed already: it is missing, as it would be found.
+    Missing,
+}
+
+impl Outcome {
+    /// What a write with this deadline (`None`: it has passed already) makes of a key; replies the refusal when it may
+    /// not be held so long.
+    #[inline]
+    pub(super) fn of(
+        context: &mut Context<'_, '_>,
+        deadline: Option<Deadline>,
+        reply: &mut Encoder<'_>,
+    ) -> Option<Self> {
+        match deadline {
+            Some(deadline) => context.permit(deadline, reply).map(Self::Held),
+            None => Some(Self::Missing),
+        }
+    }
+
+    /// Writes the key.
+    #[inline]
+    pub(super) fn write(
+        self,
+        context: &mut Context<'_, '_>,
+        probe: Probe,
+        key: &[u8],
+        value: &[u8],
+    ) {
+        match self {
+            Self::Held(permit) => {
+                context.put(probe, key, value, permit);
+            }
+            Self::Missing => {
+                context.remove(probe, key);
+            }
         }
     }
 }
@@ -150,11 +181,13 @@ fn setnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
         return;
     }
     let probe = context.probe(key);
-    let is_missing = !probe.is_live();
-    if is_missing {
-        context.put(probe, key, value, Deadline::NEVER);
+    if probe.is_live() {
+        return reply.integer(0);
     }
-    reply.integer(i64::from(is_missing));
+    if let Some(permit) = context.permit(Deadline::NEVER, reply) {
+        context.put(probe, key, value, permit);
+        reply.integer(1);
+    }
 }
 
 fn setex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -181,8 +214,10 @@ fn set_with_ttl(
         return;
     }
     let probe = context.probe(key);
-    write(context, probe, key, value, deadline);
-    reply.ok();
+    if let Some(outcome) = Outcome::of(context, deadline, reply) {
+        outcome.write(context, probe, key, value);
+        reply.ok();
+    }
 }
 
 fn getset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -191,8 +226,10 @@ fn getset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
         return;
     }
     let probe = context.probe_read(key);
-    reply_old(context, &probe, reply);
-    context.put(probe, key, value, Deadline::NEVER);
+    if let Some(permit) = context.permit(Deadline::NEVER, reply) {
+        reply_old(context, &probe, reply);
+        context.put(probe, key, value, permit);
+    }
 }
 
 fn reply_old(context: &mut Context<'_, '_>, probe: &Probe, reply: &mut Encoder<'_>) {

@@ -1,10 +1,12 @@
 //! The bytes of a slot: a header, then key and value; see the picture in [`super`].
 
+use crate::fence::Grant;
 use crate::time::Deadline;
 
 pub(super) fn write_header(
     slot: &mut [u8],
     deadline: Deadline,
+    grant: Grant,
     db: u8,
     key_len: usize,
     value_len: usize,
@@ -12,6 +14,19 @@ pub(super) fn write_header(
     slot[..8].copy_from_slice(&deadline.to_bits().to_le_bytes());
     slot[8..12].copy_from_slice(&header_word(db, key_len).to_le_bytes());
     slot[12..16].copy_from_slice(&len_u32(value_len).to_le_bytes());
+    write_grant(slot, grant);
+}
+
+pub(super) fn write_grant(slot: &mut [u8], grant: Grant) {
+    slot[16..HEADER_LEN].copy_from_slice(&grant.to_bits().to_le_bytes());
+}
+
+#[inline]
+pub(super) fn grant(slot: &[u8]) -> Grant {
+    let bytes = slot
+        .get(16..HEADER_LEN)
+        .and_then(|bytes| bytes.first_chunk());
+    Grant::from_bits(u64::from_le_bytes(bytes.copied().unwrap_or_default()))
 }
 
 pub(super) fn header_word(db: u8, key_len: usize) -> u32 {
@@ -59,6 +74,6 @@ pub(crate) const KEY_LEN_MAX: usize = (1 << 24) - 1;
 /// Longest value: 2^32 - 2 bytes, one less than the mark of a free slot. Far above `proto-max-bulk-len`.
 pub(crate) const VALUE_LEN_MAX: usize = (u32::MAX - 1) as usize;
 
-pub(super) const HEADER_LEN: usize = 16;
+pub(super) const HEADER_LEN: usize = 24;
 
 pub(super) const FREE: u32 = u32::MAX;

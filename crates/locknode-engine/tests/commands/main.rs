@@ -9,6 +9,7 @@
 mod expiry;
 mod get;
 mod limits;
+mod lock;
 mod model;
 mod multi;
 mod node;

@@ -38,7 +38,7 @@ impl Node {
         let mut out = Vec::new();
         let mut batch = self.engine.batch(self.moment);
         batch.execute(&mut self.session, args, &mut out);
-        batch.finish(&self.session, 1);
+        assert!(batch.finish(&self.session, 1).is_none());
         out
     }
 

@@ -46,14 +46,14 @@ fn nobody_acknowledges_so_nobody_waits() {
 
 #[test]
 fn a_shutdown_ends_the_node_without_a_reply() {
-    for words in [
-        "SHUTDOWN",
-        "shutdown nosave",
-        "SHUTDOWN NOW",
-        "SHUTDOWN NOSAVE NOW FORCE",
-        "SHUTDOWN SAVE FORCE",
+    for (words, want) in [
+        ("SHUTDOWN", "Shutdown"),
+        ("shutdown nosave", "ShutdownNoSave"),
+        ("SHUTDOWN NOW", "Shutdown"),
+        ("SHUTDOWN NOSAVE NOW FORCE", "ShutdownNoSave"),
+        ("SHUTDOWN SAVE FORCE", "Shutdown"),
     ] {
-        assert_eq!(Node::new().run(words), "Shutdown", "{words}");
+        assert_eq!(Node::new().run(words), want, "{words}");
     }
     let mut node = Node::new();
     node.check("CLIENT PAUSE 1000 => +OK\n b> SHUTDOWN => Shutdown");
@@ -67,7 +67,7 @@ fn a_bad_shutdown_ends_nothing() {
          SHUTDOWN ABORT NOW => -ERR syntax error
          SHUTDOWN NOSAVE ABORT => -ERR syntax error
          SHUTDOWN ABORT => -ERR No shutdown in progress.
-         SHUTDOWN SAVE => -ERR the node does not write its locks to disk, use SHUTDOWN NOSAVE",
+         SHUTDOWN SAVE => -ERR the node has no data directory to save its locks to, use SHUTDOWN NOSAVE",
     );
 }
 

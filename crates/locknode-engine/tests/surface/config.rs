@@ -10,13 +10,14 @@ fn options_are_found_by_patterns() {
          CONFIG GET nosuch => *0
          CONFIG GET save appendonly => *4 $10 appendonly $2 no $4 save $0
          CONFIG GET databases => *2 $9 databases $2 16
+         CONFIG GET dir durability max-ttl restart-guard => *8 $3 dir $0  $10 durability $4 none $7 max-ttl $4 none $13 restart-guard $3 off
          CONFIG GET *buffer-limit => *4 $26 client-output-buffer-limit $19 normal 67108864 0 0 $25 client-query-buffer-limit $8 67108864
          CONFIG GET => -ERR wrong number of arguments for 'config|get' command",
     );
     let mut node = Node::new();
     node.run("HELLO 3");
     node.check("CONFIG GET maxclients timeout => %2 $10 maxclients $5 10000 $7 timeout $1 0\n CONFIG GET nosuch => %0");
-    assert!(node.run("CONFIG GET *").starts_with("%16 "));
+    assert!(node.run("CONFIG GET *").starts_with("%20 "));
 }
 
 #[test]
@@ -136,12 +137,12 @@ fn bad_values_are_refused_in_the_words_of_redis() {
         (
             "appendonly",
             "yes",
-            "the node does not write its locks to disk, give no",
+            "the node has no append-only file, give no; locks are written to disk with --durability",
         ),
         (
             "save",
             "60%201",
-            "Invalid save parameters: the node does not write its locks to disk, give \"\"",
+            "Invalid save parameters: the node takes no snapshots while it runs, give \"\"",
         ),
         ("databases", "3", immutable),
         ("port", "7000", immutable),

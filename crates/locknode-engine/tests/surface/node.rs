@@ -57,7 +57,7 @@ impl Node {
         let session = &mut self.clients[client];
         let mut batch = self.engine.batch(self.moment);
         self.flow = batch.execute(session, args, &mut out);
-        batch.finish(session, 1);
+        assert!(batch.finish(session, 1).is_none());
         out
     }
 

@@ -23,8 +23,8 @@
 //!   kept on the nodes; `several` shows that a waiter who gave up leaves nothing.
 //! * redis/redisson#4645, #3474, #5586, #6716: WAIT that is unknown, refused or never satisfied. The client sends no WAIT,
 //!   no WATCH and no transaction.
-//! * bsm/redislock#93, swarthy/redis-semaphore#127: fencing tokens. The client gives none yet; nothing in its
-//!   interface pretends to.
+//! * bsm/redislock#93, swarthy/redis-semaphore#127: fencing tokens. The client gives them where nodes count grants, and says
+//!   `None` elsewhere; see `fencing`.
 //! * leandromoreira/redlock-rb, deprecated options that are accepted and have no effect: there are none.
 //! * nodes that differ between clients' lists, and a list changed in one step: a client cannot see another's list.
 

@@ -1,0 +1,213 @@
+//! What a node says about its restart and its disk, and waiting for the end of its quarantine.
+
+use std::path::Path;
+use std::time::Duration;
+
+use locknode::{GuardState, Node, StartReason};
+use tokio::time::sleep;
+
+use super::restart::{Durability, Quarantine, RestartFlags};
+use crate::failure::Failure;
+use crate::log::Log;
+use crate::serving::Serving;
+
+/// Says what the node begins with, why, and what would have made a wait shorter.
+pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
+    let report = node.guard();
+    if !flags.is_guarded() {
+        log.warn(
+            "no restart guard: after a restart the node is empty and grants locks that others may still hold, as Redis \
+             without persistence does",
+        );
+        return;
+    }
+    match &flags.dir {
+        Some(dir) => log.info(format_args!(
+            "data directory {}, run {}, durability {}",
+            dir.display(),
+            report.incarnation,
+            flags.durability.name(),
+        )),
+        None => log.info(format_args!(
+            "locks live in memory only, and a TTL above {}, or none, is refused: that needs a data directory (--dir)",
+            seconds(flags.max_ttl)
+        )),
+    }
+    if flags.first_start && flags.dir.is_none() {
+        log.warn(
+            "--first-start is believed at every start: leave it out from the next one on, or locks are granted that \
+             others may still hold",
+        );
+    }
+    if report.state != GuardState::Quarantine {
+        let locks = node.stats().keys;
+        log.info(format_args!(
+            "serving, {locks} {}: {}",
+            if locks == 1 { "lock" } else { "locks" },
+            because(report.reason)
+        ));
+        return;
+    }
+    log.warn(format_args!(
+        "in quarantine for {}, until every lock has ended that this node may have granted before: {}",
+        seconds(report.quarantine_left),
+        because(report.reason)
+    ));
+    let advice = report.reason.advice();
+    if !advice.is_empty() {
+        log.info(format_args!("about the wait: {advice}"));
+    }
+}
+
+/// With `--quarantine refuse`: waits for the end of the quarantine, and says how long it still is. Returns whether
+/// the node is to serve; a signal ends the wait.
+pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, log: Log) -> bool {
+    if flags.quarantine == Quarantine::Answer || left(node).is_none() {
+        return true;
+    }
+    log.info("not listening until the quarantine is over (--quarantine refuse)");
+    let wait = async {
+        while let Some(left) = left(node) {
+            sleep(left.min(PROGRESS)).await;
+            if let Some(left) = self::left(node) {
+                log.info(format_args!("in quarantine, {} left", seconds(left)));
+            }
+        }
+    };
+    match serving.wait(wait) {
+        None => {
+            log.info(OVER);
+            true
+        }
+        Some(signal) => {
+            log.info(format_args!("{signal}: ending in quarantine"));
+            false
+        }
+    }
+}
+
+/// Says when the quarantine of a serving node is over, and when its disk fails.
+pub(super) async fn tell_changes(node: Node, has_disk: bool, log: Log) -> Result<(), Failure> {
+    let is_waiting = left(&node).is_some();
+    while let Some(left) = left(&node) {
+        sleep(left.min(PROGRESS)).await;
+    }
+    let mut told = GuardState::Serving;
+    if is_waiting && node.guard().state == told {
+        log.info(OVER);
+    }
+    if !has_disk {
+        return Ok(());
+    }
+    loop {
+        let guard = node.guard();
+        if guard.state != told {
+            told = guard.state;
+            match told {
+                GuardState::Serving => log.info("the disk works again: locks are granted"),
+                GuardState::Full => log.warn(format_args!(
+                    "the disk is full ({}): what needs it is refused until there is room",
+                    guard.error
+                )),
+                GuardState::Failed => log.warn(format_args!(
+                    "the disk failed ({}): nothing is granted until the node is started again",
+                    guard.error
+                )),
+                GuardState::Quarantine | GuardState::Closed => {}
+            }
+        }
+        sleep(PROGRESS).await;
+    }
+}
+
+/// What is left of the quarantine. The node's time decides; the runtime's timers, which stand still while the machine
+/// sleeps, only say when to look again.
+fn left(node: &Node) -> Option<Duration> {
+    let guard = node.guard();
+    (guard.state == GuardState::Quarantine).then_some(guard.quarantine_left)
+}
+
+/// Ends the node in order: what it holds is written for the next start.
+///
+/// # Errors
+///
+/// When it cannot be written. The next start then waits, as after a crash.
+pub(super) fn close(node: &Node, dir: Option<&Path>, log: Log) -> Result<(), Failure> {
+    let Some(dir) = dir else {
+        return Ok(());
+    };
+    let dir = dir.display();
+    match node.close() {
+        Ok(Some(locks)) => {
+            log.info(format_args!("locks written to {dir}: {locks}"));
+            Ok(())
+        }
+        Ok(None) => {
+            log.info(format_args!(
+                "no locks written to {dir}: the next start is one after a crash"
+            ));
+            Ok(())
+        }
+        Err(error) => Err(Failure::internal(format!(
+            "cannot write the locks to {dir}: {error}; the next start is one after a crash"
+        ))),
+    }
+}
+
+/// Why a node waits, or does not.
+fn because(reason: StartReason) -> &'static str {
+    match reason {
+        StartReason::FirstStart => "it has never granted one (--first-start)",
+        StartReason::CleanStop => "the last run ended in order",
+        StartReason::Crash => "the last run crashed",
+        StartReason::Reboot => "the machine was started anew since the last run",
+        StartReason::ClockMismatch => "the machine's clocks are not those of the last run",
+        StartReason::Empty => "the data directory was empty, as after the loss of a disk",
+        StartReason::DamagedState => "part of the state file is damaged",
+        StartReason::NoDirectory => "without a data directory nothing is known of an earlier run",
+        StartReason::GuardOff => "there is no restart guard",
+        StartReason::Logged => "the last run crashed, and all its locks are on the log",
+        other => other.name(),
+    }
+}
+
+/// A time in seconds, rounded up to milliseconds.
+fn seconds(time: Duration) -> String {
+    let ms = time.as_nanos().div_ceil(1_000_000);
+    match ms % 1000 {
+        0 => format!("{} s", ms / 1000),
+        rest => format!("{}.{rest:03} s", ms / 1000),
+    }
+}
+
+impl Durability {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Long => "long",
+            Self::Always => "always",
+        }
+    }
+}
+
+const OVER: &str = "the quarantine is over: locks are granted";
+
+/// How often the wait and the disk are looked at, and told.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_rounded_up_to_milliseconds() {
+        for (nanos, expected) in [
+            (0, "0 s"),
+            (1, "0.001 s"),
+            (60_602_000_000, "60.602 s"),
+            (60_602_000_001, "60.603 s"),
+            (3_000_000_000, "3 s"),
+        ] {
+            assert_eq!(seconds(Duration::from_nanos(nanos)), expected);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What a restart means: the options of the restart guard and of the data directory.
+//!
+//! The guard itself is the node's. Here its options are read, and combinations that promise what they cannot keep are
+//! refused.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use locknode::{Node, NodeBuilder, OpenErrorKind};
+
+use crate::duration;
+use crate::failure::{Exit, Failure};
+
+/// The flags about restarts.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Restart")]
+pub(super) struct RestartFlags {
+    /// Directory for what has to survive a restart; created if it is missing
+    #[arg(long, value_name = "DIR", env = "LOCKNODE_DIR")]
+    #[arg(
+        long_help = "Directory for what has to survive a restart; created if it is missing.\n\n\
+        With it a clean stop needs no wait, a crash only until the last lock has ended, and locks\n\
+        without a TTL or with a long one are possible. One directory per node, on a local disk."
+    )]
+    pub(super) dir: Option<PathBuf>,
+
+    /// Longest TTL that is granted without the disk; also the longest wait after a crash
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOCKNODE_MAX_TTL",
+        default_value = "60s"
+    )]
+    #[arg(value_parser = parse_max_ttl)]
+    #[arg(
+        long_help = "Longest TTL that is granted without the disk; also the longest wait after a crash.\n\n\
+        Locks that live no longer cost no disk access: after a crash the node waits until all of\n\
+        them must have ended. Longer ones are written to the log in --dir before they are granted,\n\
+        and refused without one. 1ms to 24h."
+    )]
+    pub(super) max_ttl: Duration,
+
+    /// Grant nothing after a crash until every lock granted before it has ended
+    #[arg(
+        long,
+        value_name = "on|off",
+        env = "LOCKNODE_RESTART_GUARD",
+        default_value = "on"
+    )]
+    #[arg(
+        long_help = "Grant nothing after a crash until every lock granted before it has ended.\n\n\
+        Without it a node that crashed and came back grants locks that somebody still holds. off is\n\
+        for nodes whose locks may break: no wait, no limit on TTLs, nothing kept, as in Redis\n\
+        without persistence."
+    )]
+    pub(super) restart_guard: Guard,
+
+    /// Locks that are on disk before they are granted: long ones, or all (needs --dir)
+    #[arg(
+        long,
+        value_name = "long|always",
+        env = "LOCKNODE_DURABILITY",
+        default_value = "long"
+    )]
+    #[arg(
+        long_help = "Locks that are on disk before they are granted: long ones, or all (needs --dir).\n\n\
+        long: those that live longer than --max-ttl, or without a TTL; the others cost no disk\n\
+        access and a crash costs a wait. always: every grant waits for the disk, and a crash costs\n\
+        no wait."
+    )]
+    pub(super) durability: Durability,
+
+    /// What clients see while the node waits: an error, or no listener at all
+    #[arg(
+        long,
+        value_name = "answer|refuse",
+        env = "LOCKNODE_QUARANTINE",
+        default_value = "answer"
+    )]
+    #[arg(
+        long_help = "What clients see while the node waits: an error, or no listener at all.\n\n\
+        answer: commands on locks get -LOADING with the time that is left, INFO works. refuse: the\n\
+        node does not listen until the wait is over, for clients and load balancers that take a\n\
+        node that listens for one that serves."
+    )]
+    pub(super) quarantine: Quarantine,
+
+    /// This node has never granted a lock: do not wait
+    #[arg(long)]
+    #[arg(long_help = "This node has never granted a lock: do not wait.\n\n\
+        A node that finds no state cannot tell a first start from a lost disk, and waits. Refused\n\
+        where there is state. Not for unit files and images, which start the node again after a\n\
+        crash: it is neither a variable nor a key of the file.")]
+    pub(super) first_start: bool,
+}
+
+/// Whether restarts are guarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Guard {
+    #[value(alias = "yes", alias = "true")]
+    On,
+    #[value(alias = "no", alias = "false")]
+    Off,
+}
+
+/// Which locks wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Durability {
+    Long,
+    Always,
+}
+
+/// What a node does in its quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Quarantine {
+    Answer,
+    Refuse,
+}
+
+impl RestartFlags {
+    /// Refuses options that promise what the others take away.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let is_off = self.restart_guard == Guard::Off;
+        let is_always = self.durability == Durability::Always;
+        let problem = match () {
+            () if is_off && self.dir.is_some() => {
+                "--restart-guard off keeps nothing, so --dir would hold nothing: leave one of them out"
+            }
+            () if is_off && is_always => {
+                "--restart-guard off keeps nothing, --durability always keeps everything: leave one of them out"
+            }
+            () if is_off && self.first_start => {
+                "--restart-guard off never waits, so --first-start has no use: leave one of them out"
+            }
+            () if is_always && self.dir.is_none() => {
+                "--durability always needs a place for the log: give a directory with --dir"
+            }
+            () => return Ok(()),
+        };
+        Err(Failure::usage(problem))
+    }
+
+    /// Whether a restart is guarded at all.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.restart_guard == Guard::On
+    }
+
+    /// The node, with what it finds in its directory.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be used. Nothing in it is overwritten.
+    pub(super) fn open(&self, builder: NodeBuilder) -> Result<Node, Failure> {
+        let builder = builder
+            .restart_guard(self.is_guarded())
+            .max_ttl(self.max_ttl)
+            .first_start(self.first_start)
+            .durability(match self.durability {
+                Durability::Long => locknode::Durability::Long,
+                Durability::Always => locknode::Durability::Always,
+            });
+        let Some(dir) = &self.dir else {
+            return Ok(builder.build());
+        };
+        builder.open(dir).map_err(|error| {
+            let (exit, place) = match error.kind() {
+                Some(OpenErrorKind::StateExists) => (Exit::Usage, format!("{}/", dir.display())),
+                // The message begins with the name of the file.
+                Some(_) => (Exit::Unavailable, format!("{}/", dir.display())),
+                None => (Exit::Unavailable, String::new()),
+            };
+            Failure::new(exit, format!("{place}{error} (--dir)"))
+        })
+    }
+}
+
+fn parse_max_ttl(text: &str) -> Result<Duration, String> {
+    if text.trim_start_matches('0').is_empty() && !text.is_empty() {
+        return Err(NO_TTL.to_owned());
+    }
+    let ttl = duration::parse(text)?;
+    if ttl.is_zero() {
+        return Err(NO_TTL.to_owned());
+    }
+    if ttl > MAX_TTL_MAX {
+        return Err(
+            "must be at most 24h, because the node may have to wait that long after a crash; longer locks are what \
+             --dir is for"
+                .to_owned(),
+        );
+    }
+    Ok(ttl)
+}
+
+const NO_TTL: &str = "must be at least 1ms: no lock could be granted without the disk (for no limit and no wait, and \
+    locks that a crash breaks, there is --restart-guard off)";
+
+/// Nobody waits longer than a day for a node.
+const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    use super::*;
+
+    fn flags(args: &[&str]) -> RestartFlags {
+        let command = RestartFlags::augment_args(Command::new("serve").no_binary_name(true));
+        let matches = command.try_get_matches_from(args).expect("valid flags");
+        RestartFlags::from_arg_matches(&matches).expect("valid flags")
+    }
+
+    #[test]
+    fn the_longest_ttl_is_within_reason() {
+        for (text, expected) in [
+            ("60s", Ok(60_000)),
+            ("1ms", Ok(1)),
+            ("24h", Ok(86_400_000)),
+            ("0", Err("at least 1ms")),
+            ("0s", Err("at least 1ms")),
+            ("25h", Err("--dir")),
+            ("60", Err("with its unit")),
+            ("", Err("with its unit")),
+        ] {
+            match (parse_max_ttl(text), expected) {
+                (Ok(ttl), Ok(ms)) => assert_eq!(ttl, Duration::from_millis(ms), "{text:?}"),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{text:?}: {error}"),
+                (found, _) => panic!("{text:?}: {found:?}"),
+            }
+        }
+    }
+
+    /// `[G15]`
+    #[test]
+    fn contradictions_say_what_to_do() {
+        for (args, part) in [
+            (&[][..], None),
+            (&["--restart-guard", "off"], None),
+            (&["--restart-guard", "off", "--durability", "long"], None),
+            (&["--dir", "d", "--durability", "always"], None),
+            (
+                &["--restart-guard", "off", "--dir", "d"],
+                Some("leave one of them out"),
+            ),
+            (
+                &["--restart-guard", "off", "--durability", "always"],
+                Some("leave one of them out"),
+            ),
+            (
+                &["--restart-guard", "off", "--first-start"],
+                Some("leave one of them out"),
+            ),
+            (&["--durability", "always"], Some("with --dir")),
+        ] {
+            let found = flags(args).check().map_err(|failure| failure.to_string());
+            match (&found, part) {
+                (Ok(()), None) => {}
+                (Err(message), Some(part)) => assert!(message.contains(part), "{message}"),
+                _ => panic!("{args:?}: {found:?}"),
+            }
+        }
+    }
+}

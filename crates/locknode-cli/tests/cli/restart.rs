@@ -1,0 +1,499 @@
+//! What a node does after a stop, a crash and a first start, and directories that it refuses.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
+
+/// A node on a free port with these flags.
+fn serve(flags: &[&str]) -> Program {
+    let all: Vec<&str> = ["serve", "--port", "0"]
+        .iter()
+        .chain(flags)
+        .copied()
+        .collect();
+    Program::start(command(&all))
+}
+
+/// Runs `serve` with these flags, which it refuses.
+fn refused(flags: &[&str]) -> (Option<i32>, String) {
+    let all: Vec<&str> = ["serve", "--port", "0"]
+        .iter()
+        .chain(flags)
+        .copied()
+        .collect();
+    let (code, out, err) = outcome(&run(&all));
+    assert_eq!(out, "", "{flags:?}");
+    (code, err)
+}
+
+/// The files of a directory, without the one that is locked.
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(path).expect("a directory").map(|entry| {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, fs::read(entry.path()).unwrap_or_default())
+    });
+    entries.filter(|(name, _)| name != "lock").collect()
+}
+
+/// [G1] [G2] [G3]
+#[test]
+fn a_node_that_knows_nothing_waits_and_says_so() {
+    let mut node = serve(&[]);
+    let address = node.address();
+    let line = node.line_with("in quarantine for 60.");
+    assert!(line.contains("without a data directory"), "{line}");
+    node.line_with("--first-start");
+    let mut client = connect(address);
+    for request in ["PING", "SET k token NX PX 1000", "GET k"] {
+        let reply = ask(&mut client, request);
+        assert!(
+            reply.starts_with("-LOADING locknode is in its restart quarantine, "),
+            "{request}: {reply}"
+        );
+    }
+    assert!(ask(&mut client, "INFO").starts_with('$'));
+    node.signal(Signal::TERM);
+    drop(client);
+    assert_eq!(node.wait().code(), Some(0));
+}
+
+/// [G3]
+#[test]
+fn the_end_of_the_quarantine_is_told_and_locks_are_granted() {
+    let mut node = serve(&["--max-ttl", "100ms"]);
+    let address = node.address();
+    node.line_with("in quarantine for 0.");
+    node.line_with("the quarantine is over");
+    let mut client = connect(address);
+    assert_eq!(ask(&mut client, "SET k token NX PX 50"), "+OK");
+    let reply = ask(&mut client, "SET j token NX PX 101");
+    assert!(reply.starts_with('-'), "{reply}");
+}
+
+/// [G3]
+#[test]
+fn a_node_that_refuses_listens_when_its_quarantine_is_over() {
+    let mut node = serve(&["--quarantine", "refuse", "--max-ttl", "100ms"]);
+    node.line_with("in quarantine for 0.");
+    node.line_with("not listening");
+    node.line_with("the quarantine is over");
+    assert_eq!(ask(&mut connect(node.address()), "PING"), "+PONG");
+
+    let directory = Directory::new("refuse");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--quarantine", "refuse", "--dir", &path]);
+    node.line_with("not listening");
+    node.signal(Signal::TERM);
+    node.line_with("SIGTERM: ending in quarantine");
+    assert_eq!(node.wait().code(), Some(0));
+    let mut node = serve(&["--dir", &path]);
+    node.line_with("in quarantine for");
+}
+
+/// [G4] [G10] [S5]
+#[test]
+fn a_clean_stop_keeps_every_lock() {
+    let directory = Directory::new("clean-stop");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let address = node.address();
+    node.line_with("run 1, durability long");
+    node.line_with("serving, 0 locks");
+    let mut client = connect(address);
+    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
+    assert_eq!(ask(&mut client, "SET long token NX PX 3600000"), "+OK");
+    assert_eq!(ask(&mut client, "SET eternal token NX"), "+OK");
+    drop(client);
+    node.signal(Signal::TERM);
+    node.line_with("locks written to ");
+    assert_eq!(node.wait().code(), Some(0));
+
+    let mut node = serve(&["--dir", &path]);
+    let address = node.address();
+    node.line_with("run 2, durability long");
+    node.line_with("serving, 3 locks: the last run ended in order");
+    let mut client = connect(address);
+    for key in ["short", "long", "eternal"] {
+        assert_eq!(
+            ask(&mut client, &format!("SET {key} other NX PX 1000")),
+            "$-1"
+        );
+    }
+}
+
+/// [G6] [L1] [L2]
+#[test]
+fn after_a_crash_long_locks_are_there_and_short_ones_are_waited_for() {
+    let directory = Directory::new("crash");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let mut client = connect(node.address());
+    assert_eq!(ask(&mut client, "SET long token NX PX 3600000"), "+OK");
+    assert_eq!(ask(&mut client, "SET short token NX PX 100"), "+OK");
+    node.signal(Signal::KILL);
+    node.wait();
+
+    // A tenth of a second, a second of slack and what is added for drift.
+    let mut node = serve(&["--dir", &path]);
+    let address = node.address();
+    node.line_with("in quarantine for ");
+    node.line_with("the quarantine is over");
+    let mut client = connect(address);
+    assert_eq!(ask(&mut client, "SET short other NX PX 100"), "+OK");
+    assert_eq!(ask(&mut client, "SET long other NX PX 100"), "$-1");
+}
+
+/// [G10]
+#[test]
+fn shutdown_nosave_leaves_no_snapshot() {
+    let directory = Directory::new("nosave");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let mut client = connect(node.address());
+    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
+    std::io::Write::write_all(&mut client, b"SHUTDOWN NOSAVE\r\n").expect("sent");
+    node.line_with("no locks written to ");
+    assert_eq!(node.wait().code(), Some(0));
+    serve(&["--dir", &path]).line_with("in quarantine for ");
+}
+
+/// [G15]
+#[test]
+fn without_the_guard_nothing_is_waited_for_and_nothing_limited() {
+    let mut node = serve(&["--restart-guard", "off"]);
+    let address = node.address();
+    node.line_with("no restart guard");
+    let mut client = connect(address);
+    assert_eq!(ask(&mut client, "SET eternal token NX"), "+OK");
+}
+
+/// [L1]
+#[test]
+fn with_durability_always_a_crash_costs_no_wait() {
+    let directory = Directory::new("always");
+    let path = text_of(&directory.path.join("node"));
+    let flags = ["--dir", path.as_str(), "--durability", "always"];
+    let mut node = serve(&[&flags[..], &["--first-start"]].concat());
+    let mut client = connect(node.address());
+    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
+    node.signal(Signal::KILL);
+    node.wait();
+    let mut node = serve(&flags);
+    let address = node.address();
+    node.line_with("serving, 1 lock: the last run crashed, and all its locks");
+    assert_eq!(
+        ask(&mut connect(address), "SET short other NX PX 1000"),
+        "$-1"
+    );
+}
+
+/// [S1]
+#[test]
+fn a_directory_in_use_names_its_user() {
+    let directory = Directory::new("in-use");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let address = node.address();
+    node.line_with("serving");
+    let before = files(Path::new(&path));
+    let (code, err) = refused(&["--dir", &path]);
+    assert_eq!(code, Some(69), "{err}");
+    for part in [
+        path.as_str(),
+        "in use by process",
+        "a directory of its own",
+        "--dir",
+    ] {
+        assert!(err.contains(part), "{part} in {err}");
+    }
+    assert_eq!(files(Path::new(&path)), before);
+    assert_eq!(ask(&mut connect(address), "PING"), "+PONG");
+}
+
+/// [G4] [S3] [S4]
+#[test]
+fn directories_that_are_not_right_are_refused_and_left_as_they_were() {
+    type Prepare = fn(&Path);
+    let rows: &[(&str, Prepare, &[&str])] = &[
+        (
+            "somebody's files",
+            |path| fs::write(path.join("holiday.jpg"), "x").expect("written"),
+            &["holiday.jpg", "an empty directory"],
+        ),
+        (
+            "random bytes",
+            |path| {
+                let mut number = 1_u32;
+                let bytes: Vec<u8> = std::iter::repeat_with(|| {
+                    number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    number.to_be_bytes()[0]
+                })
+                .take(8192)
+                .collect();
+                fs::write(path.join("state"), bytes).expect("written");
+            },
+            &["state", "empty directory"],
+        ),
+        (
+            "a log without a state",
+            |path| fs::write(path.join("log-0000000000000001"), "x").expect("written"),
+            &["directory"],
+        ),
+        (
+            "a state that is a directory",
+            |path| fs::create_dir(path.join("state")).expect("made"),
+            &["state", "no regular file"],
+        ),
+    ];
+    for (name, prepare, parts) in rows {
+        let directory = Directory::new(&format!("refused-{}", name.replace(' ', "-")));
+        prepare(&directory.path);
+        let before = files(&directory.path);
+        let path = text_of(&directory.path);
+        for flags in [&["--dir", &path][..], &["--dir", &path, "--first-start"]] {
+            let (code, err) = refused(flags);
+            assert!(
+                code == Some(69) || code == Some(64),
+                "{name}: {code:?}: {err}"
+            );
+            // That it is no first start may be all there is to say.
+            let parts = if code == Some(64) { &["state"] } else { *parts };
+            for part in parts.iter().chain([&path.as_str(), &"--dir"]) {
+                assert!(err.contains(part), "{name}: {part:?} in {err}");
+            }
+            assert_eq!(files(&directory.path), before, "{name}");
+        }
+    }
+}
+
+/// A directory that a node has left in order, with a lock in it.
+fn left_directory(name: &str) -> (Directory, String) {
+    let directory = Directory::new(name);
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let mut client = connect(node.address());
+    assert_eq!(ask(&mut client, "SET k token NX PX 3600000"), "+OK");
+    drop(client);
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait().code(), Some(0));
+    (directory, path)
+}
+
+/// [L6] [S3] [S4]
+#[test]
+fn files_of_a_node_that_are_not_right_are_refused_and_left_as_they_were() {
+    type Change = fn(&Path);
+    let rows: &[(&str, Change, &[&str])] = &[
+        (
+            "newer",
+            |path| change(&path.join("state"), |bytes| as_newer_format(bytes)),
+            &["/state: ", "newer"],
+        ),
+        (
+            "both-damaged",
+            |path| {
+                change(&path.join("state"), |bytes| {
+                    bytes[100] ^= 1;
+                    bytes[4096 + 100] ^= 1;
+                });
+            },
+            &["/state: ", "put the file back"],
+        ),
+        (
+            "snapshot-missing",
+            |path| fs::remove_file(path.join("snapshot-0000000000000001")).expect("removed"),
+            &["/snapshot-0000000000000001: ", "put the file back"],
+        ),
+        (
+            "snapshot-damaged",
+            |path| {
+                change(&path.join("snapshot-0000000000000001"), |bytes| {
+                    bytes[140] ^= 1
+                })
+            },
+            &["/snapshot-0000000000000001: ", "put the file back"],
+        ),
+        (
+            "state-missing",
+            |path| fs::remove_file(path.join("state")).expect("removed"),
+            &["/state: "],
+        ),
+    ];
+    for (name, change, parts) in rows {
+        let (_directory, path) = left_directory(name);
+        change(Path::new(&path));
+        let before = files(Path::new(&path));
+        let (code, err) = refused(&["--dir", &path]);
+        assert_eq!(code, Some(69), "{name}: {err}");
+        for part in parts.iter().chain([&path.as_str()]) {
+            assert!(err.contains(part), "{name}: {part:?} in {err}");
+        }
+        assert_eq!(files(Path::new(&path)), before, "{name}");
+    }
+}
+
+/// [F4] [S3]
+#[test]
+fn with_half_of_the_state_damaged_a_node_waits_as_long_as_it_may_have_to() {
+    let (_directory, path) = left_directory("half-damaged");
+    change(&Path::new(&path).join("state"), |bytes| bytes[100] ^= 1);
+    let mut node = serve(&["--dir", &path]);
+    let line = node.line_with("in quarantine for 60.");
+    assert!(line.contains("part of the state file is damaged"), "{line}");
+}
+
+fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(file).expect("readable");
+    change(&mut bytes);
+    fs::write(file, bytes).expect("writable");
+}
+
+/// Both slots as a newer version would write them: another format, and a checksum that is right.
+fn as_newer_format(bytes: &mut [u8]) {
+    for slot in [0, 4096] {
+        bytes[slot + 8] += 1;
+        let checksum = crc32(&bytes[slot..slot + 508]);
+        bytes[slot + 508..slot + 512].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+/// The checksum of IEEE 802.3.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1));
+        }
+    }
+    !crc
+}
+
+/// [G4]
+#[test]
+fn a_first_start_where_there_is_state_is_refused() {
+    let directory = Directory::new("first-start");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    node.line_with("serving");
+    node.signal(Signal::TERM);
+    node.wait();
+    let before = files(Path::new(&path));
+    let (code, err) = refused(&["--dir", &path, "--first-start"]);
+    assert_eq!(code, Some(64), "{err}");
+    for part in [path.as_str(), "first start"] {
+        assert!(err.contains(part), "{part} in {err}");
+    }
+    assert_eq!(files(Path::new(&path)), before);
+    serve(&["--dir", &path]).line_with("the last run ended in order");
+}
+
+/// [S1]
+#[test]
+fn paths_that_cannot_be_a_directory_are_refused() {
+    let directory = Directory::new("no-directory");
+    let file = directory.file("file", "text");
+    for (path, part) in [
+        (file.as_str(), "is not a directory"),
+        ("/nonexistent/node", "create the directory above it first"),
+        ("/proc/node", "/proc/node"),
+        ("/sys/node", "/sys/node"),
+    ] {
+        let (code, err) = refused(&["--dir", path]);
+        assert_eq!(code, Some(69), "{path}: {err}");
+        assert!(err.contains(part) && err.contains(path), "{path}: {err}");
+    }
+}
+
+/// [G10] A port that is taken does not use up the marker of the clean stop.
+#[test]
+fn a_taken_port_costs_no_clean_stop() {
+    let directory = Directory::new("taken-port");
+    let path = text_of(&directory.path.join("node"));
+    let mut node = serve(&["--dir", &path, "--first-start"]);
+    node.line_with("serving");
+    node.signal(Signal::TERM);
+    node.wait();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    for flags in [&[][..], &["--quarantine", "refuse"]] {
+        let all: Vec<&str> = ["serve", "--dir", &path, "--port", &port]
+            .iter()
+            .chain(flags)
+            .copied()
+            .collect();
+        let (code, _, err) = outcome(&run(&all));
+        assert_eq!(code, Some(69), "{err}");
+    }
+    serve(&["--dir", &path]).line_with("the last run ended in order");
+}
+
+/// [G15]
+#[test]
+fn options_that_contradict_each_other_are_wrong_usage() {
+    for (flags, part) in [
+        (&["--max-ttl", "0"][..], "at least 1ms"),
+        (&["--max-ttl", "0s"], "at least 1ms"),
+        (&["--max-ttl", "48h"], "at most 24h"),
+        (&["--max-ttl", "60"], "30s"),
+        (&["--durability", "always"], "--dir"),
+        (&["--durability", "never"], "long"),
+        (
+            &["--restart-guard", "off", "--first-start"],
+            "leave one of them out",
+        ),
+        (
+            &["--restart-guard", "off", "--dir", "/nonexistent"],
+            "leave one of them out",
+        ),
+    ] {
+        let (code, err) = refused(flags);
+        assert_eq!(code, Some(64), "{flags:?}: {err}");
+        assert!(err.contains(part), "{flags:?}: {err}");
+    }
+}
+
+/// [G2]
+#[cfg(feature = "status")]
+#[test]
+fn status_tells_a_quarantine_from_a_failure() {
+    let mut node = serve(&[]);
+    let address = node.address().to_string();
+    let ask = ["status", "--timeout", "10s", "--nodes", &address];
+    let (code, out, err) = outcome(&run(&ask));
+    assert_eq!(code, Some(69), "{out}{err}");
+    assert!(
+        out.contains(&format!("{address}: in quarantine, ")),
+        "{out}"
+    );
+    assert!(out.contains(" s left (no directory): "), "{out}");
+    let (code, out, _) = outcome(&run(&[&ask[..], &["--json"]].concat()));
+    assert_eq!(code, Some(69));
+    for part in [
+        "\"state\":\"quarantine\"",
+        "\"reason\":\"no_directory\"",
+        "\"wait_ms\":60602",
+        "\"durability\":\"none\"",
+    ] {
+        assert!(out.contains(part), "{part} in {out}");
+    }
+}
+
+/// [G2]
+#[cfg(feature = "bench")]
+#[test]
+fn bench_says_that_a_node_is_in_quarantine() {
+    let mut node = serve(&[]);
+    let address = node.address().to_string();
+    let (code, _, err) = outcome(&run(&["bench", "--addr", &address, "--duration", "1s"]));
+    assert_eq!(code, Some(69), "{err}");
+    assert!(
+        err.contains("quarantine") && err.contains("--first-start"),
+        "{err}"
+    );
+}

@@ -1,0 +1,197 @@
+//! Locks with fencing tokens: LOCK.ACQUIRE, LOCK.EXTEND, LOCK.RELEASE, LOCK.FENCE and LOCK.GET; see `SPEC.md`.
+//!
+//! What they do to a key is what `SET key token NX PX ttl` and the scripts of lock libraries do, and both see each
+//! other's locks; these commands tell the key's fence counter besides `[C1]`.
+
+use locknode_resp::Encoder;
+
+use super::lifetime::Unit;
+use super::spec::{Flags, Keys, Spec};
+use super::{integer, refusal};
+use crate::context::Context;
+use crate::fence::FENCE_IMPORT_MAX;
+use crate::time::Deadline;
+
+/// Replies `[1, fence, ttl]`, or `[0, fence, what the holder has left]`.
+fn acquire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, token, ttl, words @ ..] = args else {
+        return;
+    };
+    let floor = match words {
+        [] => Some(0),
+        [word, floor] if word.eq_ignore_ascii_case(b"floor") => fence(floor, reply),
+        _ => return refusal::syntax(reply),
+    };
+    let Some(floor) = floor else { return };
+    let Some(deadline) = deadline(context, ttl, reply, "lock.acquire") else {
+        return;
+    };
+    if refusal::too_long(reply, key, token) {
+        return;
+    }
+    let now = context.moment.time;
+    let probe = context.probe(key);
+    if let Some(held_until) = context.deadline(&probe) {
+        let fence = context.counter(&probe, key);
+        return outcome(reply, 0, fence, held_until.remaining_millis(now));
+    }
+    let Some(permit) = context.permit(deadline, reply) else {
+        return;
+    };
+    let fence = context.put(probe, key, token, permit.above(floor));
+    outcome(reply, 1, fence, deadline.remaining_millis(now));
+}
+
+fn outcome(reply: &mut Encoder<'_>, granted: i64, fence: u64, remaining_ms: Option<i64>) {
+    reply.array(3);
+    reply.integer(granted);
+    reply.integer(fence.cast_signed());
+    reply.integer(remaining_ms.unwrap_or(NO_DEADLINE));
+}
+
+fn extend(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, token, ttl] = args else { return };
+    let Some(deadline) = deadline(context, ttl, reply, "lock.extend") else {
+        return;
+    };
+    let probe = context.probe(key);
+    if context.value(&probe) != Some(token) {
+        return reply.integer(0);
+    }
+    if let Some(permit) = context.permit(deadline, reply) {
+        context.set_deadline(&probe, key, permit);
+        reply.integer(1);
+    }
+}
+
+fn release(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, token] = args else { return };
+    let probe = context.probe(key);
+    let is_holder = context.value(&probe) == Some(token);
+    if is_holder {
+        context.remove(probe, key);
+    }
+    reply.integer(i64::from(is_holder));
+}
+
+/// The write-back: raises the counter while that very grant is in force `[F5]`.
+fn write_back(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key, token, grant, wanted] = args else {
+        return;
+    };
+    let Some(grant) = integer::parse(grant) else {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    };
+    let Some(wanted) = fence(wanted, reply) else {
+        return;
+    };
+    let probe = context.probe(key);
+    let is_holder =
+        context.value(&probe) == Some(token) && context.grant(&probe) == u64::try_from(grant).ok();
+    if is_holder {
+        context.import(&probe, key, wanted);
+    }
+    reply.integer(i64::from(is_holder));
+}
+
+fn get(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, key] = args else { return };
+    let now = context.moment.time;
+    let probe = context.probe_read(key);
+    let (Some(grant), fence) = (context.grant(&probe), context.counter(&probe, key)) else {
+        return reply.null();
+    };
+    let Some(lock) = context.lock(&probe) else {
+        return reply.null();
+    };
+    reply.array(4);
+    reply.bulk(lock.value);
+    reply.integer(lock.deadline.remaining_millis(now).unwrap_or(NO_DEADLINE));
+    reply.integer(grant.cast_signed());
+    reply.integer(fence.cast_signed());
+}
+
+/// A deadline from a TTL in milliseconds; replies the refusal of one that is not positive.
+#[inline]
+fn deadline(
+    context: &Context<'_, '_>,
+    ttl: &[u8],
+    reply: &mut Encoder<'_>,
+    name: &str,
+) -> Option<Deadline> {
+    match Unit::Millis.deadline(ttl, context.moment) {
+        Ok(deadline) => deadline,
+        Err(invalid) => {
+            invalid.refuse(reply, name);
+            None
+        }
+    }
+}
+
+/// A fence that a client gives; replies the refusal of one that no node would tell `[F6]`.
+fn fence(number: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
+    let Some(number) = integer::parse(number) else {
+        reply.error(refusal::NOT_AN_INTEGER);
+        return None;
+    };
+    let fence = u64::try_from(number)
+        .ok()
+        .filter(|&fence| fence <= FENCE_IMPORT_MAX);
+    if fence.is_none() {
+        reply.error("ERR fence is out of range");
+    }
+    fence
+}
+
+/// What is replied for the time left of a lock without a deadline.
+const NO_DEADLINE: i64 = -1;
+
+const LOCK: Spec = Spec {
+    name: "",
+    arity: 3,
+    flags: Flags::WRITE.and(Flags::FAST),
+    keys: Keys::One,
+    run: release,
+    summary: "",
+    group: "string",
+    since: "",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "lock.acquire",
+        arity: -4,
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
+        run: acquire,
+        summary: "Holds a token under a key that is not held, for milliseconds, and tells the key's fence counter.",
+        ..LOCK
+    },
+    Spec {
+        name: "lock.extend",
+        arity: 4,
+        run: extend,
+        summary: "Moves the deadline of a key if its token is the one given.",
+        ..LOCK
+    },
+    Spec {
+        name: "lock.release",
+        summary: "Releases a key if its token is the one given.",
+        ..LOCK
+    },
+    Spec {
+        name: "lock.fence",
+        arity: 5,
+        run: write_back,
+        summary: "Raises the fence counter of a key while it is held by the token and grant given.",
+        ..LOCK
+    },
+    Spec {
+        name: "lock.get",
+        arity: 2,
+        flags: Flags::READONLY.and(Flags::FAST),
+        run: get,
+        summary: "Tells the token, the time left, the grant and the fence counter of a key.",
+        ..LOCK
+    },
+];

@@ -1,0 +1,275 @@
+//! The frame around records in log segments and snapshots: a file header, then batches, each with a checksum.
+//!
+//! Every batch begins with the salt of its file, eight random bytes that no client ever sees: bytes that a client
+//! chose never look like the beginning of a batch, and those of a file that was there before do not either.
+
+use crate::durable::machine::{Machine, MachineTime, Reading};
+use crate::time::Time;
+
+/// The header of a log segment or a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) magic: [u8; 8],
+    pub(super) number: u64,
+    pub(super) salt: u64,
+    pub(super) node_id: [u8; 16],
+    pub(super) incarnation: u64,
+    /// Whose clocks the batches tell.
+    pub(super) machine: Machine,
+}
+
+/// A batch as read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batch<'a> {
+    pub(super) number: u64,
+    /// The node's time when it was written.
+    pub(super) time: Time,
+    pub(super) machine: MachineTime,
+    pub(super) records: &'a [u8],
+    /// How many bytes of the file it takes.
+    pub(super) len: usize,
+}
+
+/// Why bytes are not what they should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Damaged,
+    Newer,
+}
+
+/// Reads numbers off the front of a slice; zeros past its end, so the caller sees to the length.
+#[derive(Debug)]
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl Header {
+    pub(super) const LEN: usize = 128;
+
+    pub(super) fn encode(&self) -> [u8; Self::LEN] {
+        let mut bytes = Vec::with_capacity(Self::LEN);
+        bytes.extend_from_slice(&self.magic);
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        bytes.extend_from_slice(&self.salt.to_le_bytes());
+        bytes.extend_from_slice(&self.node_id);
+        bytes.extend_from_slice(&self.incarnation.to_le_bytes());
+        bytes.extend_from_slice(&self.machine.boot_id);
+        bytes.extend_from_slice(&self.machine.machine_id);
+        bytes.extend_from_slice(&self.machine.time_namespace.to_le_bytes());
+        sealed(&bytes)
+    }
+
+    /// `[S4]` A checksum that is right and a format that is unknown: a newer version wrote it.
+    pub(super) fn decode(magic: [u8; 8], bytes: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(unsealed::<{ Self::LEN }>(magic, bytes)?);
+        Ok(Self {
+            magic,
+            number: fields.u64(),
+            salt: fields.u64(),
+            node_id: fields.array(),
+            incarnation: fields.u64(),
+            machine: Machine {
+                boot_id: fields.array(),
+                machine_id: fields.array(),
+                time_namespace: fields.u64(),
+            },
+        })
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// The length of a batch's header; records follow it.
+    pub(super) const HEADER_LEN: usize = 56;
+
+    /// Batches begin at multiples of this.
+    pub(super) const ALIGN: usize = 8;
+
+    /// The length in the file of a batch with so many bytes of records.
+    pub(super) fn framed_len(records_len: usize) -> usize {
+        (Self::HEADER_LEN + records_len).next_multiple_of(Self::ALIGN)
+    }
+
+    /// Empties a buffer and leaves room for the header that [`Batch::seal`] fills in.
+    pub(super) fn begin(buffer: &mut Vec<u8>) {
+        buffer.clear();
+        // One large batch must not keep its memory for as long as the node runs.
+        buffer.shrink_to(BUFFER_KEPT);
+        buffer.resize(Self::HEADER_LEN, 0);
+    }
+
+    /// Makes a whole batch of a buffer to which records were appended since [`Batch::begin`].
+    pub(super) fn seal(buffer: &mut Vec<u8>, salt: u64, number: u64, reading: Reading) {
+        let records_len = buffer.len().saturating_sub(Self::HEADER_LEN);
+        let mut header = Vec::with_capacity(Self::HEADER_LEN);
+        header.extend_from_slice(&salt.to_le_bytes());
+        header.extend_from_slice(&number.to_le_bytes());
+        header.extend_from_slice(&reading.moment.time.as_nanos().to_le_bytes());
+        header.extend_from_slice(&reading.machine.boottime_ns.to_le_bytes());
+        header.extend_from_slice(&reading.machine.raw_ns.to_le_bytes());
+        // usize is at most 64 bits wide on every target.
+        let len = u64::try_from(records_len).unwrap_or(u64::MAX);
+        header.extend_from_slice(&len.to_le_bytes());
+        let (_, records) = buffer.split_at(Self::HEADER_LEN);
+        let checksum = batch_checksum(&header, records);
+        header.extend_from_slice(&checksum.to_le_bytes());
+        header.extend_from_slice(&[0; 4]);
+        for (to, from) in buffer.iter_mut().zip(header) {
+            *to = from;
+        }
+        buffer.resize(Self::framed_len(records_len), 0);
+    }
+
+    /// The whole batch that `bytes` begin with, if they begin with one.
+    pub(super) fn decode(bytes: &'a [u8], salt: u64) -> Option<Self> {
+        let (header, rest) = bytes.split_at_checked(Self::HEADER_LEN)?;
+        let mut fields = Fields(header);
+        if fields.u64() != salt {
+            return None;
+        }
+        let number = fields.u64();
+        let time = Time::from_nanos(fields.u64());
+        let machine = MachineTime {
+            boottime_ns: fields.u64(),
+            raw_ns: fields.u64(),
+        };
+        let records_len = usize::try_from(fields.u64()).ok()?;
+        let records = rest.get(..records_len)?;
+        let checksum = fields.u32();
+        let (checked, _) = header.split_at(CHECKED_LEN);
+        (checksum == batch_checksum(checked, records)).then_some(Self {
+            number,
+            time,
+            machine,
+            records,
+            len: Self::framed_len(records_len),
+        })
+    }
+}
+
+impl Fields<'_> {
+    pub(super) fn array<const N: usize>(&mut self) -> [u8; N] {
+        let (field, rest) = self.0.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));
+        self.0 = rest;
+        *field
+    }
+
+    pub(super) fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+
+    pub(super) fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.array())
+    }
+}
+
+/// Fills up to `N` bytes with zeros and puts the checksum of all before it into the last four.
+pub(super) fn sealed<const N: usize>(content: &[u8]) -> [u8; N] {
+    let mut bytes = [0; N];
+    for (to, from) in bytes.iter_mut().zip(content) {
+        *to = *from;
+    }
+    let checksum = crc32fast::hash(bytes.split_at(N - 4).0);
+    if let Some(end) = bytes.last_chunk_mut::<4>() {
+        *end = checksum.to_le_bytes();
+    }
+    bytes
+}
+
+/// The inverse of [`sealed`]: what follows magic, format and four bytes that are zero. Magic, format and checksum are
+/// at these places in every format that there will be.
+pub(super) fn unsealed<const N: usize>(magic: [u8; 8], bytes: &[u8]) -> Result<&[u8], Fault> {
+    let bytes: &[u8; N] = bytes.first_chunk().ok_or(Fault::Damaged)?;
+    let (content, checksum) = bytes.split_at(N - 4);
+    let mut fields = Fields(content);
+    if fields.array::<8>() != magic || checksum != crc32fast::hash(content).to_le_bytes() {
+        return Err(Fault::Damaged);
+    }
+    if fields.u32() != FORMAT {
+        return Err(Fault::Newer);
+    }
+    fields.u32();
+    Ok(fields.0)
+}
+
+fn batch_checksum(header: &[u8], records: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(header);
+    hasher.update(records);
+    hasher.finalize()
+}
+
+/// The format of all files.
+pub(super) const FORMAT: u32 = 1;
+
+/// What of a batch's header comes before the checksum.
+const CHECKED_LEN: usize = 48;
+
+/// More than what thousands of waiting grants take.
+const BUFFER_KEPT: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAGIC: [u8; 8] = *b"MAGICNUM";
+
+    fn header() -> Header {
+        Header {
+            magic: MAGIC,
+            number: 7,
+            salt: 0x1122_3344_5566_7788,
+            node_id: [3; 16],
+            incarnation: 9,
+            machine: Machine {
+                boot_id: [4; 16],
+                machine_id: [5; 16],
+                time_namespace: 6,
+            },
+        }
+    }
+
+    fn batch(records: &[u8]) -> Vec<u8> {
+        let mut buffer = vec![1, 2, 3];
+        Batch::begin(&mut buffer);
+        buffer.extend_from_slice(records);
+        Batch::seal(&mut buffer, 5, 6, Reading::default());
+        buffer
+    }
+
+    /// `[S4]`
+    #[test]
+    fn a_header_reads_back_and_every_flipped_byte_is_seen() {
+        let bytes = header().encode();
+        assert_eq!(Header::decode(MAGIC, &bytes), Ok(header()));
+        assert_eq!(Header::decode(*b"OTHERNUM", &bytes), Err(Fault::Damaged));
+        for at in 0..bytes.len() {
+            let mut bytes = bytes;
+            bytes[at] ^= 0x10;
+            assert_eq!(Header::decode(MAGIC, &bytes), Err(Fault::Damaged), "{at}");
+            assert_eq!(Header::decode(MAGIC, &bytes[..at]), Err(Fault::Damaged));
+        }
+        let newer: [u8; Header::LEN] = sealed(&[&MAGIC[..], &2_u32.to_le_bytes()].concat());
+        assert_eq!(Header::decode(MAGIC, &newer), Err(Fault::Newer));
+    }
+
+    /// `[L5]`
+    #[test]
+    fn a_batch_reads_back_and_every_flipped_or_missing_byte_is_seen() {
+        for records in [&b""[..], b"x", b"12345678", b"123456789"] {
+            let bytes = batch(records);
+            assert_eq!(bytes.len() % Batch::ALIGN, 0);
+            let read = Batch::decode(&bytes, 5).unwrap();
+            assert_eq!((read.records, read.number), (records, 6));
+            assert_eq!(read.len, bytes.len());
+            assert_eq!(Batch::decode(&bytes, 4), None);
+            for at in (0..Batch::HEADER_LEN - 4)
+                .chain(Batch::HEADER_LEN..Batch::HEADER_LEN + records.len())
+            {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 0x80;
+                assert_eq!(Batch::decode(&bytes, 5), None, "{at}");
+                assert_eq!(Batch::decode(&bytes[..at], 5), None, "{at}");
+            }
+        }
+    }
+}

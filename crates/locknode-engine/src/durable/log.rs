@@ -1,0 +1,129 @@
+//! The log: segments `log-<16 hex digits>`, each a header and batches, one batch for each sync `[L4]`.
+//!
+//! Segments are filled with zeros ahead, so that a sync has no length and no blocks to write down. Batches are numbered
+//! through, over all segments and incarnations: a number that is missing is a batch that was lost. A segment is
+//! named in the state before the first record is written to it.
+
+use crate::durable::disk::Disk;
+use crate::durable::frame::{Batch, Header};
+use crate::durable::store_error::StoreError;
+use crate::durable::volume::Volume;
+
+/// A segment that batches are written to.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) name: String,
+    pub(super) number: u64,
+    pub(super) len: u64,
+    /// Where the next batch goes.
+    pub(super) end: u64,
+}
+
+/// The segments, as far as this incarnation writes them.
+#[derive(Debug)]
+pub(super) struct Log {
+    /// The one that is written.
+    pub(super) current: Option<Segment>,
+    /// The next one, made ahead of need.
+    pub(super) spare: Option<Segment>,
+    /// The number of the next batch.
+    pub(super) next_batch: u64,
+    /// Number and length of all segments that the state names.
+    pub(super) segments: Vec<(u64, u64)>,
+}
+
+impl Segment {
+    /// Makes a segment that holds zeros and its header, durably. No state names it yet.
+    pub(super) fn create<D: Disk>(
+        volume: &mut Volume<D>,
+        header: &Header,
+        len: u64,
+    ) -> Result<Self, StoreError> {
+        let name = name(header.number);
+        let filled = volume
+            .create(&name, len)
+            .and_then(|()| volume.write(&name, 0, &header.encode()));
+        if let Err(error) = filled {
+            // What a full disk took of it is given back.
+            volume.discard(&name);
+            return Err(error);
+        }
+        volume.sync(&name)?;
+        volume.sync_dir()?;
+        Ok(Self {
+            name,
+            number: header.number,
+            len,
+            end: HEADER_LEN,
+        })
+    }
+
+    /// Whether so many bytes fit.
+    pub(super) fn has_room(&self, len: u64) -> bool {
+        self.len.saturating_sub(self.end) >= len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.end == HEADER_LEN
+    }
+
+    /// Writes a sealed batch. Its place is taken only once the sync has returned: a write that is tried again
+    /// overwrites what the first try left.
+    pub(super) fn append<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        batch: &[u8],
+    ) -> Result<(), StoreError> {
+        volume.write(&self.name, self.end, batch)?;
+        volume.sync(&self.name)?;
+        self.end += u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+}
+
+impl Log {
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|(_, len)| len).sum()
+    }
+
+    /// The bytes of segments that hold, or held, batches.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.bytes() - self.spare.as_ref().map_or(0, |spare| spare.len)
+    }
+
+    /// Whether the next segment should be made now: the current one is more than half full.
+    pub(super) fn wants_spare(&self) -> bool {
+        self.spare.is_none()
+            && self
+                .current
+                .as_ref()
+                .is_some_and(|current| current.end > current.len / 2)
+    }
+}
+
+/// The name of the segment with this number.
+pub(super) fn name(number: u64) -> String {
+    format!("{PREFIX}{number:016x}")
+}
+
+/// Whether a whole batch begins anywhere in `bytes`: then what is before it is not the torn end of the log `[L5]`.
+pub(super) fn has_batch(bytes: &[u8], salt: u64) -> bool {
+    let salt_bytes = salt.to_le_bytes();
+    let mut rest = bytes;
+    while rest.len() >= Batch::HEADER_LEN {
+        if rest.starts_with(&salt_bytes) && Batch::decode(rest, salt).is_some() {
+            return true;
+        }
+        rest = rest.get(Batch::ALIGN..).unwrap_or_default();
+    }
+    false
+}
+
+/// What the names of segments begin with.
+pub(super) const PREFIX: &str = "log-";
+
+/// What a header begins with.
+pub(super) const MAGIC: [u8; 8] = *b"LOCKNODL";
+
+/// Where the first batch begins.
+pub(super) const HEADER_LEN: u64 = Header::LEN as u64;

@@ -1,0 +1,381 @@
+//! Opening a store: look, judge, read; only then write, and the new incarnation is durable before a lock is granted.
+
+use std::time::Duration;
+
+use crate::durable::disk::Disk;
+use crate::durable::frame::{Batch, Fields, Header};
+use crate::durable::log::{self, Log};
+use crate::durable::machine::{Machine, Reading};
+use crate::durable::open_error::{OpenError, OpenErrorKind};
+use crate::durable::record::Record;
+use crate::durable::recovery::{Recovery, bad};
+use crate::durable::replay::Translation;
+use crate::durable::snapshot::{self, SnapshotWriter};
+use crate::durable::start::{FENCE_END, FENCE_STEP, Locks, Start, StartReason, wall_floor};
+use crate::durable::state_file::{self, Found, State, StateFile};
+use crate::durable::store::{Store, StoreFigures, StoreSettings, StoreSizes};
+use crate::durable::store_error::StoreError;
+use crate::durable::verdict::{Verdict, judge, on_machine};
+use crate::durable::volume::Volume;
+use crate::durable::work::{Durability, Durable};
+use crate::time::{Deadline, Time};
+
+/// What is in the directory.
+struct Survey {
+    found: Found,
+    /// The log segments and snapshots.
+    files: Vec<String>,
+}
+
+/// The state with which the incarnation begins, and what the engine is told of it.
+struct Beginning {
+    state: State,
+    durable: Durable,
+    fence_base: u64,
+}
+
+impl<D: Disk> Store<D> {
+    /// Reads what is there, decides how long to wait, and makes the new incarnation durable before it returns: the clean
+    /// marker is gone `[G11]`, the incarnation has its number `[S5]`, the ceiling is a step above the base of the counters.
+    /// `entropy` is sixteen bytes for the node's id, used at its first start, and sixteen that are secret.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] says what is wrong with the directory, and what to do. But for [`OpenErrorKind::Io`] nothing in it was
+    /// changed.
+    pub fn open(
+        disk: D,
+        settings: &StoreSettings,
+        machine: Machine,
+        reading: Reading,
+        entropy: [u8; 32],
+    ) -> Result<(Self, Start), OpenError> {
+        Self::open_sized(
+            disk,
+            settings,
+            StoreSizes::default(),
+            machine,
+            reading,
+            entropy,
+        )
+    }
+
+    /// [`Store::open`] with files of other sizes.
+    ///
+    /// # Errors
+    ///
+    /// See [`Store::open`].
+    pub fn open_sized(
+        disk: D,
+        settings: &StoreSettings,
+        sizes: StoreSizes,
+        machine: Machine,
+        reading: Reading,
+        entropy: [u8; 32],
+    ) -> Result<(Self, Start), OpenError> {
+        let mut volume = Volume::new(disk);
+        let survey = survey(&mut volume, settings.is_first_start)?;
+        let mut entropy = Fields(&entropy);
+        let (node_id, salt, seed) = (entropy.array(), entropy.u64(), entropy.u64());
+        let mut verdict = judge(&survey.found, settings.max_ttl, &machine, reading);
+        if settings.is_first_start {
+            verdict = verdict.first_start(reading.moment.time);
+        }
+        let clock = Translation {
+            machine,
+            reading,
+            is_same_boot: verdict.is_same_boot,
+        };
+        let is_clean = verdict.reason == StartReason::CleanStop;
+        let mut recovery = match &survey.found {
+            Found::Nothing => Recovery::nothing(),
+            Found::Whole(state) | Found::Half(state) => {
+                Recovery::read(&mut volume, state, clock, is_clean, seed)?
+            }
+        };
+        let old = survey.found.state_or_new(node_id);
+        let unlogged = recovery.locks.unlogged;
+        let mut beginning = begin(&old, &verdict, unlogged, settings, machine, reading);
+
+        // From here on it writes.
+        let found = &survey.found;
+        let state = beginning.write(&mut volume, found, &mut recovery, sizes, salt, reading)?;
+        let start = Start {
+            reason: verdict.reason,
+            quarantine_end: verdict.quarantine_end,
+            incarnation: beginning.state.incarnation,
+            fence_base: beginning.fence_base,
+            durable: beginning.durable,
+            records: recovery.locks.records,
+        };
+        let mut store = Self {
+            volume,
+            sizes,
+            machine,
+            salt,
+            state,
+            durable: beginning.durable,
+            quarantine_end: Some(verdict.quarantine_end).filter(|&end| end > reading.moment.time),
+            log: Log {
+                current: None,
+                spare: None,
+                next_batch: recovery.next_batch,
+                segments: recovery.segments,
+            },
+            snapshot_len: recovery.snapshot_len,
+            compaction: None,
+            compact_from: 0,
+            has_no_spare: false,
+            leftovers: survey.files,
+            buffer: Vec::new(),
+            figures: StoreFigures::default(),
+        };
+        if settings.durability == Durability::Always {
+            store.roll(0, reading)?;
+        }
+        let named = store.state.state().file_names();
+        store.leftovers.retain(|name| !named.contains(name));
+        store.discard_leftovers();
+        Ok((store, start))
+    }
+}
+
+impl Recovery {
+    /// Drops a log without batches; writes a snapshot in place of one that is long. Otherwise a node that crashes again
+    /// and again would leave a segment each time `[L7]`.
+    fn shorten<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        state: &mut State,
+        header: Header,
+        sizes: StoreSizes,
+        reading: Reading,
+    ) -> Result<(), StoreError> {
+        let bytes: u64 = self.segments.iter().map(|(_, len)| len).sum();
+        if !self.is_log_empty {
+            if bytes < sizes.log.max(self.snapshot_len) {
+                return Ok(());
+            }
+            match write_snapshot(volume, &header, &self.locks.records, reading) {
+                Ok(writer) => {
+                    state.snapshot = writer.number();
+                    self.snapshot_len = writer.len();
+                }
+                // There is no room now; the log is as good.
+                Err(error) if error.is_full() => {
+                    volume.discard(&snapshot::name(header.number));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        state.log_first = state.log_last + 1;
+        state.log_batch = self.next_batch;
+        self.segments.clear();
+        Ok(())
+    }
+}
+
+impl Beginning {
+    /// Makes the new incarnation durable.
+    fn write<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        found: &Found,
+        recovery: &mut Recovery,
+        sizes: StoreSizes,
+        salt: u64,
+        reading: Reading,
+    ) -> Result<StateFile, StoreError> {
+        let (Found::Whole(old) | Found::Half(old)) = found else {
+            return StateFile::create(volume, self.state);
+        };
+        let mut file = StateFile::adopt(volume, *old)?;
+        recovery.settle(volume)?;
+        let header = self.header(salt);
+        recovery.shorten(volume, &mut self.state, header, sizes, reading)?;
+        file.write(volume, self.state)?;
+        Ok(file)
+    }
+
+    /// The header of the snapshot that comes next.
+    fn header(&self, salt: u64) -> Header {
+        Header {
+            magic: snapshot::MAGIC,
+            number: self.state.snapshot + 1,
+            salt,
+            node_id: self.state.node_id,
+            incarnation: self.state.incarnation,
+            machine: self.state.machine,
+        }
+    }
+}
+
+impl Verdict {
+    /// `[G4]`
+    fn first_start(self, now: Time) -> Self {
+        Self {
+            reason: StartReason::FirstStart,
+            quarantine_end: now,
+            ttl_in_use: Duration::ZERO,
+            ..self
+        }
+    }
+}
+
+impl Found {
+    fn state_or_new(&self, node_id: [u8; 16]) -> State {
+        match *self {
+            Self::Whole(state) | Self::Half(state) => state,
+            Self::Nothing => State {
+                node_id,
+                log_first: 1,
+                log_batch: 1,
+                ..State::default()
+            },
+        }
+    }
+}
+
+impl State {
+    /// The names of all other files that there should be.
+    fn file_names(&self) -> Vec<String> {
+        let snapshot = (self.snapshot != 0).then(|| snapshot::name(self.snapshot));
+        (self.log_first..=self.log_last)
+            .map(log::name)
+            .chain(snapshot)
+            .collect()
+    }
+}
+
+/// Looks into the directory.
+fn survey<D: Disk>(volume: &mut Volume<D>, is_first_start: bool) -> Result<Survey, OpenError> {
+    let io = |cause| OpenError::io(state_file::NAME, cause);
+    let names = volume.list().map_err(io)?;
+    let content = volume.read(state_file::NAME).map_err(io)?;
+    let (files, others): (Vec<_>, Vec<_>) = names
+        .into_iter()
+        .filter(|name| name != state_file::NAME && !NEUTRAL.contains(&&name[..]))
+        .partition(|name| is_ours(name));
+    if content.is_none()
+        && let Some(name) = others.first()
+    {
+        let detail = "no lock node made this file, and there is no state beside it";
+        return Err(OpenError::new(OpenErrorKind::NotOurs, name, detail));
+    }
+    if is_first_start
+        && let Some(name) = content
+            .as_ref()
+            .map(|_| state_file::NAME)
+            .or(files.first().map(|name| &name[..]))
+    {
+        let detail = "the node has been started before";
+        return Err(OpenError::new(OpenErrorKind::StateExists, name, detail));
+    }
+    if content.is_none() && !files.is_empty() {
+        let detail = "the file is missing, and there are others of the node";
+        return Err(OpenError::new(
+            OpenErrorKind::Missing,
+            state_file::NAME,
+            detail,
+        ));
+    }
+    let found = state_file::read(content.as_deref(), files.is_empty())
+        .map_err(|fault| bad(fault, state_file::NAME, "both slots are damaged"))?;
+    Ok(Survey { found, files })
+}
+
+/// The state that the incarnation begins with, and what the engine is told.
+fn begin(
+    old: &State,
+    verdict: &Verdict,
+    unlogged: Option<Deadline>,
+    settings: &StoreSettings,
+    machine: Machine,
+    reading: Reading,
+) -> Beginning {
+    let now = reading.moment.time;
+    // Locks restored from a clean stop that ride on the guard are an obligation from the start.
+    let restored = unlogged.map_or(now, |deadline| {
+        deadline.as_time().unwrap_or(Time::from_nanos(u64::MAX))
+    });
+    let horizon = verdict.quarantine_end.max(restored).max(now);
+    let ttl_in_use = verdict.ttl_in_use.max(restored.since(now));
+    let jump = match verdict.reason {
+        StartReason::DamagedState => CEILING_JUMP,
+        _ => 0,
+    };
+    // [F2] [F4]
+    let fence_base = old
+        .ceiling
+        .saturating_add(jump)
+        .max(wall_floor(reading.moment.wall))
+        .min(FENCE_END);
+    let ceiling = (fence_base + FENCE_STEP).min(FENCE_END);
+    let state = State {
+        incarnation: old.incarnation + 1,
+        machine,
+        written: reading.machine,
+        wall: reading.moment.wall,
+        // [G9] What was to be waited for is written down in terms of this boot.
+        horizon: on_machine(horizon, reading),
+        ttl_in_use,
+        ceiling,
+        is_clean: false,
+        durability: settings.durability,
+        ..*old
+    };
+    Beginning {
+        state,
+        durable: Durable {
+            horizon,
+            ttl_in_use,
+            ceiling,
+            records: 0,
+        },
+        fence_base,
+    }
+}
+
+fn write_snapshot<D: Disk>(
+    volume: &mut Volume<D>,
+    header: &Header,
+    locks: &[u8],
+    reading: Reading,
+) -> Result<SnapshotWriter, StoreError> {
+    let buffer = &mut Vec::new();
+    let mut writer = SnapshotWriter::create(volume, header)?;
+    let mut rest = Locks::of(locks).peekable();
+    while rest.peek().is_some() {
+        Batch::begin(buffer);
+        while buffer.len() < SLICE
+            && let Some(lock) = rest.next()
+        {
+            Record::Put(lock).encode(buffer);
+        }
+        writer.append(volume, buffer, reading)?;
+    }
+    writer.finish(volume, buffer, reading)?;
+    Ok(writer)
+}
+
+/// Whether a file is a log segment or a snapshot by its name.
+fn is_ours(name: &str) -> bool {
+    name.strip_prefix(log::PREFIX)
+        .or_else(|| name.strip_prefix(snapshot::PREFIX))
+        .is_some_and(|number| {
+            number.len() == 16
+                && number
+                    .bytes()
+                    .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+        })
+}
+
+/// What may be in a directory that is empty otherwise: the lock file `[S1]`, and what file systems put there.
+const NEUTRAL: [&str; 2] = ["lock", "lost+found"];
+
+/// `[F4]` What a damaged slot may have said of the ceiling, and more.
+const CEILING_JUMP: u64 = 8 * FENCE_STEP;
+
+/// Bytes of a batch, about.
+const SLICE: usize = 1 << 20;

@@ -1,0 +1,189 @@
+//! Records: one change of the lock table each, as the log and the snapshot hold them.
+//!
+//! ```text
+//!  0      1     2         5           9        17         25
+//!  +------+-----+---------+-----------+--------+----------+-----------+-------------+
+//!  | kind | db  | key_len | value_len | grant  | deadline | key bytes | value bytes |
+//!  | u8   | u8  | u24     | u32       | u64    | u64      |           |             |
+//!  +------+-----+---------+-----------+--------+----------+-----------+-------------+
+//! ```
+//!
+//! All numbers are little-endian. A record says what is so after the change, not how it came about: reading records
+//! twice, or over a snapshot that holds some of them already, ends in the same table. Deadlines are in the time of
+//! the node that wrote them; the batch or snapshot around them says what the machine's clocks showed `[L2]`.
+
+use crate::time::Deadline;
+
+/// One change of the lock table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// The key is held so.
+    Put(LockRecord<'a>),
+    /// The key is not held.
+    Remove {
+        /// The database.
+        db: u8,
+        /// The key.
+        key: &'a [u8],
+    },
+    /// Nothing is held in this database, or in any.
+    Clear {
+        /// The database; `None` for all.
+        db: Option<u8>,
+    },
+}
+
+/// A lock as a record tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockRecord<'a> {
+    /// The database.
+    pub db: u8,
+    /// The key.
+    pub key: &'a [u8],
+    /// The token.
+    pub token: &'a [u8],
+    /// The fence counter's value at the grant.
+    pub grant: u64,
+    /// In the time of the node that wrote the record.
+    pub deadline: Deadline,
+    /// Whether the lock is on the log, and so survives a crash; a snapshot of a clean stop holds others too.
+    pub is_logged: bool,
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Put(lock) => {
+                let kind = if lock.is_logged { PUT } else { PUT_UNLOGGED };
+                header(out, kind, lock.db, lock.key.len(), lock.token.len());
+                out.extend_from_slice(&lock.grant.to_le_bytes());
+                out.extend_from_slice(&lock.deadline.to_bits().to_le_bytes());
+                out.extend_from_slice(lock.key);
+                out.extend_from_slice(lock.token);
+            }
+            Self::Remove { db, key } => {
+                header(out, REMOVE, db, key.len(), 0);
+                out.extend_from_slice(&[0; 16]);
+                out.extend_from_slice(key);
+            }
+            Self::Clear { db } => {
+                header(out, CLEAR, db.unwrap_or(EVERY_DB), 0, 0);
+                out.extend_from_slice(&[0; 16]);
+            }
+        }
+    }
+
+    /// The first record of `bytes` and the bytes after it; `None` when they do not begin with a whole record.
+    pub fn decode(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
+        let [
+            kind,
+            db,
+            k0,
+            k1,
+            k2,
+            v0,
+            v1,
+            v2,
+            v3,
+            grant_and_deadline @ ..,
+        ] = *header;
+        let key_len = usize::try_from(u32::from_le_bytes([k0, k1, k2, 0])).ok()?;
+        let value_len = usize::try_from(u32::from_le_bytes([v0, v1, v2, v3])).ok()?;
+        let (key, rest) = rest.split_at_checked(key_len)?;
+        let (token, rest) = rest.split_at_checked(value_len)?;
+        let (grant, deadline) = grant_and_deadline.split_first_chunk::<8>()?;
+        let deadline = deadline.first_chunk::<8>()?;
+        let record = match kind {
+            PUT | PUT_UNLOGGED => Self::Put(LockRecord {
+                db,
+                key,
+                token,
+                grant: u64::from_le_bytes(*grant),
+                deadline: Deadline::from_bits(u64::from_le_bytes(*deadline)),
+                is_logged: kind == PUT,
+            }),
+            REMOVE if token.is_empty() => Self::Remove { db, key },
+            CLEAR if key.is_empty() && token.is_empty() => Self::Clear {
+                db: (db != EVERY_DB).then_some(db),
+            },
+            _ => return None,
+        };
+        Some((record, rest))
+    }
+}
+
+fn header(out: &mut Vec<u8>, kind: u8, db: u8, key_len: usize, value_len: usize) {
+    // The table holds no key from 2^24 bytes on and no token from 2^32 on.
+    let key_len = u32::try_from(key_len).unwrap_or(u32::MAX);
+    let value_len = u32::try_from(value_len).unwrap_or(u32::MAX);
+    let [k0, k1, k2, _] = key_len.to_le_bytes();
+    out.extend_from_slice(&[kind, db, k0, k1, k2]);
+    out.extend_from_slice(&value_len.to_le_bytes());
+}
+
+const HEADER_LEN: usize = 25;
+
+const PUT: u8 = 1;
+const PUT_UNLOGGED: u8 = 2;
+const REMOVE: u8 = 3;
+const CLEAR: u8 = 4;
+
+/// Written for all databases; there are sixteen.
+const EVERY_DB: u8 = u8::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    #[test]
+    fn records_read_back_one_after_the_other() {
+        let lock = LockRecord {
+            db: 3,
+            key: b"invoice:7",
+            token: b"token-a",
+            grant: (1 << 53) - 1,
+            deadline: Deadline::after_millis(Time::ZERO, 30_000),
+            is_logged: true,
+        };
+        let records = [
+            Record::Put(lock),
+            Record::Put(LockRecord {
+                is_logged: false,
+                deadline: Deadline::NEVER,
+                token: b"",
+                ..lock
+            }),
+            Record::Remove {
+                db: 15,
+                key: b"invoice:8",
+            },
+            Record::Clear { db: Some(0) },
+            Record::Clear { db: None },
+        ];
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut bytes));
+        let mut rest = &bytes[..];
+        for want in records {
+            let (record, after) = Record::decode(rest).unwrap();
+            assert_eq!(record, want);
+            rest = after;
+        }
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn a_cut_record_and_an_unknown_one_are_no_records() {
+        let mut bytes = Vec::new();
+        Record::Remove { db: 0, key: b"key" }.encode(&mut bytes);
+        for len in 0..bytes.len() {
+            assert_eq!(Record::decode(&bytes[..len]), None, "{len}");
+        }
+        for kind in [0, 5, 255] {
+            bytes[0] = kind;
+            assert_eq!(Record::decode(&bytes), None);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Snapshots: files `snapshot-<16 hex digits>` with a header, batches of locks, and an empty batch as the end.
+//!
+//! The end is what tells a whole snapshot from one that was cut. A snapshot is never changed once the state names it.
+
+use crate::durable::disk::Disk;
+use crate::durable::frame::{Batch, Fault, Header};
+use crate::durable::machine::Reading;
+use crate::durable::store_error::StoreError;
+use crate::durable::volume::Volume;
+
+/// A snapshot that is being written.
+#[derive(Debug)]
+pub(super) struct SnapshotWriter {
+    name: String,
+    number: u64,
+    salt: u64,
+    len: u64,
+    batches: u64,
+    unsynced: u64,
+}
+
+impl SnapshotWriter {
+    pub(super) fn create<D: Disk>(
+        volume: &mut Volume<D>,
+        header: &Header,
+    ) -> Result<Self, StoreError> {
+        let name = name(header.number);
+        let bytes = header.encode();
+        volume.create(&name, 0)?;
+        volume.write(&name, 0, &bytes)?;
+        Ok(Self {
+            name,
+            number: header.number,
+            salt: header.salt,
+            len: len_of(&bytes),
+            batches: 0,
+            unsynced: 0,
+        })
+    }
+
+    /// Appends what was put into `buffer` since [`Batch::begin`].
+    pub(super) fn append<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        buffer: &mut Vec<u8>,
+        reading: Reading,
+    ) -> Result<(), StoreError> {
+        Batch::seal(buffer, self.salt, self.batches, reading);
+        volume.write(&self.name, self.len, buffer)?;
+        self.len += len_of(buffer);
+        self.batches += 1;
+        self.unsynced += len_of(buffer);
+        if self.unsynced >= SYNC_EVERY {
+            volume.sync(&self.name)?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends the file and makes it durable.
+    pub(super) fn finish<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        buffer: &mut Vec<u8>,
+        reading: Reading,
+    ) -> Result<(), StoreError> {
+        Batch::begin(buffer);
+        self.append(volume, buffer, reading)?;
+        volume.sync(&self.name)?;
+        volume.sync_dir()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+/// `[L6]` Gives all batches of a snapshot to `each`, and sees to it that none is missing.
+pub(super) fn read<'a>(
+    bytes: &'a [u8],
+    mut each: impl FnMut(&Header, &Batch<'a>) -> Option<()>,
+) -> Result<Header, Fault> {
+    let header = Header::decode(MAGIC, bytes)?;
+    let mut rest = bytes.get(Header::LEN..).unwrap_or_default();
+    let mut number = 0;
+    while let Some(batch) = Batch::decode(rest, header.salt).filter(|it| it.number == number) {
+        rest = rest.get(batch.len..).ok_or(Fault::Damaged)?;
+        if batch.records.is_empty() {
+            return if rest.is_empty() {
+                Ok(header)
+            } else {
+                Err(Fault::Damaged)
+            };
+        }
+        each(&header, &batch).ok_or(Fault::Damaged)?;
+        number += 1;
+    }
+    Err(Fault::Damaged)
+}
+
+/// The name of the snapshot with this number.
+pub(super) fn name(number: u64) -> String {
+    format!("{PREFIX}{number:016x}")
+}
+
+fn len_of(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// What the names of snapshots begin with.
+pub(super) const PREFIX: &str = "snapshot-";
+
+/// What a header begins with.
+pub(super) const MAGIC: [u8; 8] = *b"LOCKNODP";
+
+/// So that the sync at the end, for which grants wait, has little to do.
+const SYNC_EVERY: u64 = 4 << 20;

@@ -1,0 +1,201 @@
+//! What a node begins with: the wait, the number of its incarnation, the base of its fence counters, its locks.
+
+use std::fmt::{self, Debug, Formatter};
+use std::time::Duration;
+
+use crate::durable::machine::Reading;
+use crate::durable::record::{LockRecord, Record};
+use crate::durable::verdict::full_wait;
+use crate::durable::work::Durable;
+use crate::time::{Time, WallTime};
+
+/// What a node begins with.
+#[derive(Clone)]
+pub struct Start {
+    /// Why it waits, or does not.
+    pub reason: StartReason,
+    /// When its quarantine ends, in its own time; no later than its start when there is none `[G1]`.
+    pub quarantine_end: Time,
+    /// One above the last; zero when nothing is kept `[S5]`.
+    pub incarnation: u64,
+    /// All fence counters begin here `[F2]`.
+    pub fence_base: u64,
+    /// What is durable already. The restored locks that ride on the guard are covered by it.
+    pub durable: Durable,
+    /// Records of locks, all of them alive, in the new node's time.
+    pub(super) records: Vec<u8>,
+}
+
+/// Why a node waits at its start, or does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StartReason {
+    /// It was said to have never granted a lock `[G4]`.
+    FirstStart,
+    /// The clean marker was found `[G10]`.
+    CleanStop,
+    /// It crashed in the same boot of the machine: the horizon counts `[G6]`.
+    Crash,
+    /// It crashed in another boot, or on another machine: the TTL in use counts `[G5]`.
+    Reboot,
+    /// The machine claims to be in the same boot, and its clocks are behind what they were `[G7]`.
+    ClockMismatch,
+    /// The directory holds no state `[G3]`.
+    Empty,
+    /// One slot of the state is damaged `[S3]`.
+    DamagedState,
+    /// There is no data directory `[G3]`.
+    NoDirectory,
+    /// The restart guard is off `[G15]`.
+    GuardOff,
+    /// It crashed, and every lock that it granted is on the log `[L1]`.
+    Logged,
+}
+
+/// The locks of a [`Start`].
+#[derive(Clone, Debug)]
+pub struct Locks<'a> {
+    rest: &'a [u8],
+}
+
+impl Start {
+    /// The start of a node without a data directory: the full wait, unless it is said to be the first start `[G3]` `[G4]`.
+    /// Nothing can be made durable, so nothing has to be.
+    pub fn without_directory(max_ttl: Duration, is_first_start: bool, reading: Reading) -> Self {
+        let time = reading.moment.time;
+        let (reason, quarantine_end) = if is_first_start {
+            (StartReason::FirstStart, time)
+        } else {
+            (
+                StartReason::NoDirectory,
+                time.saturating_add(full_wait(max_ttl)),
+            )
+        };
+        Self::unkept(reason, quarantine_end, reading)
+    }
+
+    /// The start of a node whose restart guard is off: no wait, nothing kept `[G15]`.
+    pub fn without_guard(reading: Reading) -> Self {
+        Self::unkept(StartReason::GuardOff, reading.moment.time, reading)
+    }
+
+    /// The locks that the node begins with, each key once, with deadlines in its own time.
+    pub fn locks(&self) -> Locks<'_> {
+        Locks::of(&self.records)
+    }
+
+    fn unkept(reason: StartReason, quarantine_end: Time, reading: Reading) -> Self {
+        Self {
+            reason,
+            quarantine_end,
+            incarnation: 0,
+            fence_base: wall_floor(reading.moment.wall),
+            durable: Durable {
+                horizon: Time::from_nanos(u64::MAX),
+                ttl_in_use: Duration::MAX,
+                ceiling: FENCE_END,
+                records: u64::MAX,
+            },
+            records: Vec::new(),
+        }
+    }
+}
+
+impl Debug for Start {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start")
+            .field("reason", &self.reason)
+            .field("quarantine_end", &self.quarantine_end)
+            .field("incarnation", &self.incarnation)
+            .field("fence_base", &self.fence_base)
+            .field("durable", &self.durable)
+            .field("record_bytes", &self.records.len())
+            .finish()
+    }
+}
+
+impl<'a> Locks<'a> {
+    /// Reads encoded locks.
+    pub(super) fn of(records: &'a [u8]) -> Self {
+        Self { rest: records }
+    }
+}
+
+impl<'a> Iterator for Locks<'a> {
+    type Item = LockRecord<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (Record::Put(lock), rest) = Record::decode(self.rest)? else {
+            return None;
+        };
+        self.rest = rest;
+        Some(lock)
+    }
+}
+
+/// `[F4]` Where counters begin at the least: a value that they grow towards more slowly than time does. A wall clock beyond
+/// the year 2106 is no clock to believe, and would leave no room below the largest fencing token.
+pub(super) fn wall_floor(wall: WallTime) -> u64 {
+    let seconds = wall.as_unix_nanos() / 1_000_000_000;
+    if seconds < 1 << 32 {
+        seconds * FENCE_STEP
+    } else {
+        0
+    }
+}
+
+/// `[F3]` By how much the ceiling is raised above the base at the start.
+pub(super) const FENCE_STEP: u64 = 1 << 20;
+
+/// `[F6]` Fencing tokens are below.
+pub(super) const FENCE_END: u64 = 1 << 53;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Moment;
+
+    /// `[F4]`
+    #[test]
+    fn counters_begin_at_the_wall_clock_when_it_is_plausible() {
+        for (seconds, want) in [
+            (0, 0),
+            (1_800_000_000, 1_800_000_000 << 20),
+            ((1 << 32) - 1, ((1 << 32) - 1) << 20),
+            (1 << 32, 0),
+            (18_446_744_073, 0),
+        ] {
+            let wall = WallTime::from_unix_nanos(seconds * 1_000_000_000);
+            assert_eq!(wall_floor(wall), want, "{seconds}");
+            assert!(want < FENCE_END);
+        }
+    }
+
+    /// `[G3]` `[G4]` `[G15]`
+    #[test]
+    fn a_node_without_a_directory_waits_unless_told_otherwise() {
+        let time = Time::from_millis(5);
+        let reading = Reading {
+            moment: Moment {
+                time,
+                ..Moment::default()
+            },
+            ..Reading::default()
+        };
+        let minute = Duration::from_secs(60);
+        let waits = Start::without_directory(minute, false, reading);
+        assert_eq!(waits.reason, StartReason::NoDirectory);
+        assert_eq!(waits.quarantine_end, Time::from_millis(60_607));
+        let first = Start::without_directory(minute, true, reading);
+        assert_eq!(
+            (first.reason, first.quarantine_end),
+            (StartReason::FirstStart, time)
+        );
+        let off = Start::without_guard(reading);
+        assert_eq!(
+            (off.reason, off.quarantine_end),
+            (StartReason::GuardOff, time)
+        );
+        assert_eq!(off.locks().count(), 0);
+    }
+}

@@ -1,0 +1,357 @@
+//! The file `state`: two slots, each a whole state with a sequence number and a checksum `[S2]`.
+//!
+//! What a slot holds is 512 bytes long and begins at a multiple of 4,096: a disk that writes whole sectors does not
+//! tear it, and the write of one slot never touches the other.
+
+use std::time::Duration;
+
+use crate::durable::disk::Disk;
+use crate::durable::frame::{FORMAT, Fault, Fields, sealed, unsealed};
+use crate::durable::machine::{Machine, MachineTime};
+use crate::durable::store_error::StoreError;
+use crate::durable::volume::Volume;
+use crate::durable::work::Durability;
+use crate::time::WallTime;
+
+/// All that a node knows of its earlier incarnations, apart from locks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Its lowest bit names the slot.
+    pub(super) seq: u64,
+    pub(super) node_id: [u8; 16],
+    /// One above the last `[S5]`.
+    pub(super) incarnation: u64,
+    pub(super) machine: Machine,
+    /// The machine's clocks when it was written `[G7]`.
+    pub(super) written: MachineTime,
+    /// For people who read a dump; decides nothing `[G12]`.
+    pub(super) wall: WallTime,
+    /// No lock that rides on the guard ends later `[G6]`.
+    pub(super) horizon: MachineTime,
+    /// No lock that rides on the guard has a longer TTL; zero when there is none `[G5]`.
+    pub(super) ttl_in_use: Duration,
+    /// No counter was told or acknowledged above this `[F2]`.
+    pub(super) ceiling: u64,
+    /// The incarnation ended in a clean stop, and the snapshot holds all its locks `[G10]`.
+    pub(super) is_clean: bool,
+    pub(super) durability: Durability,
+    /// The snapshot's number; zero when there is none.
+    pub(super) snapshot: u64,
+    /// The first segment; above `log_last` when there is none.
+    pub(super) log_first: u64,
+    /// The last segment that ever was.
+    pub(super) log_last: u64,
+    /// The number of the first batch in `log_first`.
+    pub(super) log_batch: u64,
+}
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing was ever acted on: there is no file, or its making was never finished.
+    Nothing,
+    /// Both slots are whole.
+    Whole(State),
+    /// The other slot is not whole `[S3]`.
+    Half(State),
+}
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    state: State,
+    /// The slots differ in more than the horizon: a write of both was cut short.
+    is_uneven: bool,
+}
+
+impl State {
+    pub(super) fn encode(&self) -> [u8; CONTENT_LEN] {
+        let mut bytes = Vec::with_capacity(CONTENT_LEN);
+        let durability = match self.durability {
+            Durability::Long => LONG,
+            Durability::Always => ALWAYS,
+        };
+        let ttl_ns = u64::try_from(self.ttl_in_use.as_nanos()).unwrap_or(u64::MAX);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&self.seq.to_le_bytes());
+        bytes.extend_from_slice(&self.node_id);
+        bytes.extend_from_slice(&self.incarnation.to_le_bytes());
+        bytes.extend_from_slice(&self.machine.boot_id);
+        bytes.extend_from_slice(&self.machine.machine_id);
+        for number in [
+            self.machine.time_namespace,
+            self.written.boottime_ns,
+            self.written.raw_ns,
+            self.wall.as_unix_nanos(),
+            self.horizon.boottime_ns,
+            self.horizon.raw_ns,
+            ttl_ns,
+            self.ceiling,
+            self.snapshot,
+            self.log_first,
+            self.log_last,
+            self.log_batch,
+        ] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&[u8::from(self.is_clean), durability]);
+        sealed(&bytes)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(unsealed::<CONTENT_LEN>(MAGIC, bytes)?);
+        Ok(Self {
+            seq: fields.u64(),
+            node_id: fields.array(),
+            incarnation: fields.u64(),
+            machine: Machine {
+                boot_id: fields.array(),
+                machine_id: fields.array(),
+                time_namespace: fields.u64(),
+            },
+            written: MachineTime {
+                boottime_ns: fields.u64(),
+                raw_ns: fields.u64(),
+            },
+            wall: WallTime::from_unix_nanos(fields.u64()),
+            horizon: MachineTime {
+                boottime_ns: fields.u64(),
+                raw_ns: fields.u64(),
+            },
+            ttl_in_use: Duration::from_nanos(fields.u64()),
+            ceiling: fields.u64(),
+            snapshot: fields.u64(),
+            log_first: fields.u64(),
+            log_last: fields.u64(),
+            log_batch: fields.u64(),
+            is_clean: match fields.array() {
+                [0] => false,
+                [1] => true,
+                _ => return Err(Fault::Damaged),
+            },
+            durability: match fields.array() {
+                [LONG] => Durability::Long,
+                [ALWAYS] => Durability::Always,
+                _ => return Err(Fault::Damaged),
+            },
+        })
+    }
+}
+
+/// What the file's content says; `is_alone` when there is no other file of the node.
+pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Fault> {
+    let mut bytes = content.unwrap_or_default().to_vec();
+    bytes.resize(FILE_LEN, 0);
+    let (first, second) = bytes.split_at(SLOT_LEN);
+    let slots = [slot(first, 0), slot(second, 1)];
+    if slots.contains(&Err(Fault::Newer)) {
+        return Err(Fault::Newer);
+    }
+    match slots {
+        [Ok(a), Ok(b)] if a.node_id != b.node_id => Err(Fault::Damaged),
+        [Ok(a), Ok(b)] => Ok(Found::Whole(if a.seq > b.seq { a } else { b })),
+        [Ok(state), _] | [_, Ok(state)] => Ok(Found::Half(state)),
+        // Both slots are written before anything is acted on, so a slot that was never written means that nothing was.
+        [Err(_), Err(_)] if is_alone && (is_zero(first) || is_zero(second)) => Ok(Found::Nothing),
+        [Err(_), Err(_)] => Err(Fault::Damaged),
+    }
+}
+
+impl StateFile {
+    /// Makes the file, with the same state in both slots.
+    pub(super) fn create<D: Disk>(
+        volume: &mut Volume<D>,
+        state: State,
+    ) -> Result<Self, StoreError> {
+        let len = u64::try_from(FILE_LEN).unwrap_or(u64::MAX);
+        volume.create(NAME, len)?;
+        let mut file = Self {
+            state,
+            is_uneven: true,
+        };
+        file.write(volume, state)?;
+        volume.sync_dir()?;
+        Ok(file)
+    }
+
+    /// Takes over the file as it was read, and makes durable what was read: a process that died, or whose sync failed, may
+    /// have left what can be read but is not on the disk.
+    pub(super) fn adopt<D: Disk>(volume: &mut Volume<D>, state: State) -> Result<Self, StoreError> {
+        volume.write(NAME, offset(state.seq), &state.encode())?;
+        volume.sync(NAME)?;
+        Ok(Self {
+            state,
+            is_uneven: true,
+        })
+    }
+
+    /// `[S2]` Writes to the older slot and syncs; then to the other as well, unless the horizon and the clocks are all that
+    /// changed.
+    pub(super) fn write<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        state: State,
+    ) -> Result<(), StoreError> {
+        let is_horizon_only = self.is_like(&state) && !self.is_uneven;
+        self.write_slot(volume, state)?;
+        if is_horizon_only {
+            return Ok(());
+        }
+        self.is_uneven = true;
+        self.write_slot(volume, state)?;
+        self.is_uneven = false;
+        Ok(())
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn write_slot<D: Disk>(
+        &mut self,
+        volume: &mut Volume<D>,
+        mut state: State,
+    ) -> Result<(), StoreError> {
+        state.seq = self.state.seq + 1;
+        volume.write(NAME, offset(state.seq), &state.encode())?;
+        volume.sync(NAME)?;
+        self.state = state;
+        Ok(())
+    }
+
+    fn is_like(&self, state: &State) -> bool {
+        let State {
+            seq,
+            written,
+            wall,
+            horizon,
+            ..
+        } = self.state;
+        self.state
+            == State {
+                seq,
+                written,
+                wall,
+                horizon,
+                ..*state
+            }
+    }
+}
+
+fn slot(bytes: &[u8], parity: u64) -> Result<State, Fault> {
+    let state = State::decode(bytes)?;
+    if state.seq % 2 == parity {
+        Ok(state)
+    } else {
+        Err(Fault::Damaged)
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+fn offset(seq: u64) -> u64 {
+    if seq.is_multiple_of(2) {
+        0
+    } else {
+        SLOT_LEN as u64
+    }
+}
+
+/// The file's name.
+pub(super) const NAME: &str = "state";
+
+/// Two slots.
+pub(super) const FILE_LEN: usize = 2 * SLOT_LEN;
+
+/// A page of every usual file system, so that no write of one slot reads or writes the other.
+const SLOT_LEN: usize = 4096;
+
+/// The smallest sector of a disk.
+const CONTENT_LEN: usize = 512;
+
+const MAGIC: [u8; 8] = *b"LOCKNODS";
+
+const LONG: u8 = 0;
+const ALWAYS: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(seq: u64) -> State {
+        State {
+            seq,
+            node_id: [1; 16],
+            incarnation: 2,
+            machine: Machine {
+                boot_id: [3; 16],
+                machine_id: [4; 16],
+                time_namespace: 5,
+            },
+            written: MachineTime {
+                boottime_ns: 6,
+                raw_ns: 7,
+            },
+            wall: WallTime::from_unix_nanos(8),
+            horizon: MachineTime {
+                boottime_ns: 9,
+                raw_ns: 10,
+            },
+            ttl_in_use: Duration::from_nanos(11),
+            ceiling: 12,
+            is_clean: true,
+            durability: Durability::Always,
+            snapshot: 13,
+            log_first: 14,
+            log_last: 15,
+            log_batch: 16,
+        }
+    }
+
+    fn file(first: &[u8], second: &[u8]) -> Vec<u8> {
+        let mut bytes = first.to_vec();
+        bytes.resize(SLOT_LEN, 0);
+        bytes.extend_from_slice(second);
+        bytes
+    }
+
+    /// `[S2]` `[S3]`
+    #[test]
+    fn the_slot_with_the_higher_number_counts_and_a_bad_one_is_told() {
+        let (a, b) = (state(4).encode(), state(5).encode());
+        let read = |first: &[u8], second: &[u8]| read(Some(&file(first, second)), false);
+        assert_eq!(read(&a, &b), Ok(Found::Whole(state(5))));
+        let newer = state(6).encode();
+        assert_eq!(read(&newer, &b), Ok(Found::Whole(state(6))));
+        for at in 0..CONTENT_LEN {
+            let mut bad = b;
+            bad[at] ^= 1;
+            assert_eq!(read(&a, &bad), Ok(Found::Half(state(4))), "{at}");
+        }
+        assert_eq!(read(&a, &[]), Ok(Found::Half(state(4))));
+        // A slot in the other's place is none.
+        assert_eq!(read(&b, &a), Err(Fault::Damaged));
+        let mut other_node = state(5);
+        other_node.node_id = [9; 16];
+        assert_eq!(read(&a, &other_node.encode()), Err(Fault::Damaged));
+    }
+
+    /// `[S3]` `[S4]`
+    #[test]
+    fn two_bad_slots_are_damage_unless_the_file_was_never_finished() {
+        let torn = &state(5).encode()[..100];
+        let torn_file = file(&[], torn);
+        assert_eq!(read(None, true), Ok(Found::Nothing));
+        assert_eq!(read(Some(&[]), true), Ok(Found::Nothing));
+        assert_eq!(read(Some(&torn_file), true), Ok(Found::Nothing));
+        assert_eq!(read(Some(&torn_file), false), Err(Fault::Damaged));
+        assert_eq!(read(Some(&file(torn, torn)), true), Err(Fault::Damaged));
+        let newer: [u8; CONTENT_LEN] = sealed(&[&MAGIC[..], &2_u32.to_le_bytes()].concat());
+        let mixed = file(&newer, &state(5).encode());
+        assert_eq!(read(Some(&mixed), true), Err(Fault::Newer));
+    }
+}

@@ -1,0 +1,87 @@
+//! The disk with its failures sorted: refused before anything was synced, or lost for good.
+
+use std::io;
+
+use super::disk::Disk;
+use super::store_error::{Action, StoreError};
+
+/// A disk that does nothing any more once a sync has failed `[G13]`.
+#[derive(Debug)]
+pub(super) struct Volume<D> {
+    disk: D,
+    failure: Option<StoreError>,
+    syncs: u64,
+}
+
+impl<D: Disk> Volume<D> {
+    pub(super) fn new(disk: D) -> Self {
+        Self {
+            disk,
+            failure: None,
+            syncs: 0,
+        }
+    }
+
+    /// The failure after which nothing is written any more.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn syncs(&self) -> u64 {
+        self.syncs
+    }
+
+    pub(super) fn list(&mut self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    pub(super) fn read(&mut self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.disk.read(name)
+    }
+
+    pub(super) fn create(&mut self, name: &str, len: u64) -> Result<(), StoreError> {
+        self.check()?;
+        self.disk
+            .create(name, len)
+            .map_err(|cause| StoreError::new(Action::Create, name, cause))
+    }
+
+    pub(super) fn write(
+        &mut self,
+        name: &str,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        self.check()?;
+        self.disk
+            .write(name, offset, bytes)
+            .map_err(|cause| StoreError::new(Action::Write, name, cause))
+    }
+
+    pub(super) fn sync(&mut self, name: &str) -> Result<(), StoreError> {
+        self.check()?;
+        self.syncs += 1;
+        let result = self.disk.sync(name);
+        self.poisoned(name, result)
+    }
+
+    pub(super) fn sync_dir(&mut self) -> Result<(), StoreError> {
+        self.check()?;
+        self.syncs += 1;
+        let result = self.disk.sync_dir();
+        self.poisoned("the directory", result)
+    }
+
+    /// Removes a file that nothing names any more. One that stays costs room and is removed at the next start.
+    pub(super) fn discard(&mut self, name: &str) -> bool {
+        self.check().is_ok() && self.disk.remove(name).is_ok()
+    }
+
+    fn poisoned(&mut self, name: &str, result: io::Result<()>) -> Result<(), StoreError> {
+        result.map_err(|cause| {
+            let error = StoreError::new(Action::Sync, name, cause);
+            self.failure = Some(error.clone());
+            error
+        })
+    }
+}

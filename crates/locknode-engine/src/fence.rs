@@ -1,0 +1,141 @@
+//! Fence counters: what makes the tokens of one key an order.
+//!
+//! A key's counter rises with every grant and never goes back. Keys share 65,536 counters by a fixed hash, so that the
+//! table needs no eviction: keys that share one only rise faster, which order does not mind. The hash is the same on
+//! every node and at every start; nodes whose clients send them the same grants therefore agree on the counters, and a
+//! fenced acquisition takes one round trip.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The counters of one shard.
+#[derive(Debug)]
+pub(crate) struct Fences {
+    /// Where all counters began at the start of the node `[F2]`. The slots count from here, so that those never used
+    /// cost no memory that is resident.
+    base: u64,
+    slots: Vec<u64>,
+}
+
+/// A lock's grant, as its slot keeps it: its key's counter when it was granted `[F5]`, and whether it is on the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant(u64);
+
+impl Fences {
+    /// The counters of one of `shards` shards (a power of two).
+    pub(crate) fn new(shards: usize, base: u64) -> Self {
+        Self {
+            base,
+            slots: vec![0; SLOTS / shards.clamp(1, SLOTS)],
+        }
+    }
+
+    /// A key's counter.
+    #[inline]
+    pub(crate) fn counter(&self, db: u8, key: &[u8]) -> u64 {
+        self.base + self.slots.get(self.slot(db, key)).copied().unwrap_or(0)
+    }
+
+    /// Raises a key's counter for a grant: by one, or to one above `floor` `[F1]`. Returns the new value.
+    #[inline]
+    pub(crate) fn raise(&mut self, db: u8, key: &[u8], floor: u64) -> u64 {
+        let slot = self.slot(db, key);
+        let Some(above) = self.slots.get_mut(slot) else {
+            unreachable!("a slot number is below the number of slots");
+        };
+        *above = (*above + 1).max((floor + 1).saturating_sub(self.base));
+        self.base + *above
+    }
+
+    /// Raises a key's counter to `fence` if it is lower `[F5]`. Returns its value.
+    pub(crate) fn import(&mut self, db: u8, key: &[u8], fence: u64) -> u64 {
+        let counter = self.counter(db, key);
+        if counter < fence {
+            self.raise(db, key, fence - 1);
+        }
+        counter.max(fence)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low bits are what is wanted"
+    )]
+    #[inline]
+    fn slot(&self, db: u8, key: &[u8]) -> usize {
+        let hash = xxh3_64(key) ^ u64::from(db);
+        hash as usize & (self.slots.len() - 1)
+    }
+}
+
+impl Grant {
+    /// `counter` is below [`FENCE_END`].
+    pub(crate) const fn new(counter: u64, is_logged: bool) -> Self {
+        debug_assert!(counter < FENCE_END);
+        Self(counter | if is_logged { LOGGED } else { 0 })
+    }
+
+    /// The key's counter when the lock was granted.
+    pub(crate) const fn counter(self) -> u64 {
+        self.0 & !LOGGED
+    }
+
+    /// Whether the lock is on the log.
+    pub(crate) const fn is_logged(self) -> bool {
+        self.0 & LOGGED != 0
+    }
+
+    /// For storage.
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The inverse of [`Grant::to_bits`].
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+/// Counters per node: 512 KiB, of which only the pages in use are resident.
+const SLOTS: usize = 1 << 16;
+
+/// Fencing tokens are below this: a double, which is what numbers are in JavaScript and Lua, holds them exactly `[F6]`.
+pub(crate) const FENCE_END: u64 = 1 << 53;
+
+/// What a client may raise a counter to at most `[F6]`. Above it the node has room for a trillion grants of its own, or a
+/// million restarts.
+pub(crate) const FENCE_IMPORT_MAX: u64 = FENCE_END - (1 << 40);
+
+const LOGGED: u64 = 1 << 63;
+
+const _: () = assert!(SLOTS.is_power_of_two());
+const _: () = assert!(LOGGED > FENCE_END);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `[F1]` `[F5]`
+    #[test]
+    fn a_counter_only_rises() {
+        let mut fences = Fences::new(1, 1000);
+        assert_eq!(fences.counter(0, b"key"), 1000);
+        assert_eq!(fences.raise(0, b"key", 0), 1001);
+        assert_eq!(fences.raise(0, b"key", 0), 1002);
+        assert_eq!(fences.raise(0, b"key", 2000), 2001, "a floor counts");
+        assert_eq!(fences.raise(0, b"key", 5), 2002, "a low floor does not");
+        assert_eq!(fences.import(0, b"key", 7), 2002);
+        assert_eq!(fences.import(0, b"key", 3000), 3000);
+        assert_eq!(fences.counter(0, b"key"), 3000);
+        assert_eq!(fences.counter(0, b"another"), 1000);
+        assert_eq!(fences.counter(1, b"key"), 1000, "databases are apart");
+    }
+
+    #[test]
+    fn a_grant_keeps_its_counter_beside_the_mark() {
+        for counter in [0, 1, FENCE_END - 1] {
+            for is_logged in [false, true] {
+                let grant = Grant::from_bits(Grant::new(counter, is_logged).to_bits());
+                assert_eq!((grant.counter(), grant.is_logged()), (counter, is_logged));
+            }
+        }
+    }
+}

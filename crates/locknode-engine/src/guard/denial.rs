@@ -1,0 +1,53 @@
+//! Why a grant is refused although the key is free.
+
+use std::time::Duration;
+
+use locknode_resp::Encoder;
+
+/// A reason, with what a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denial {
+    /// The TTL is above `max-ttl`, or there is none, and there is no log to write the lock to `[L1]`.
+    NeedsLog { max_ttl: Duration },
+    /// A sync failed `[G13]`.
+    Failed { error: String },
+    /// The disk is full and the grant lies beyond what is durable `[G14]`.
+    Full { error: String },
+    /// The fencing tokens are used up `[F6]`.
+    Exhausted,
+    /// The node is ending: its snapshot is written or being written.
+    Closed,
+}
+
+impl Denial {
+    /// Replies why.
+    #[cold]
+    pub(crate) fn refuse(&self, reply: &mut Encoder<'_>) {
+        let text = match self {
+            Self::NeedsLog { max_ttl } => {
+                let ms = max_ttl.as_millis();
+                format!(
+                    "ERR a lock with a TTL above max-ttl ({ms} ms) or without one has to be written to disk, and this \
+                     node has no data directory: give a TTL of {ms} ms at most (SET key token NX PX {ms}), or start \
+                     the node with --dir, or with --restart-guard off if a restart may forget locks"
+                )
+            }
+            Self::Failed { error } => format!(
+                "MISCONF nothing is granted since writing to the data directory failed ({error}); releases are \
+                 served: see to the disk, then restart the node"
+            ),
+            Self::Full { error } => format!(
+                "MISCONF this lock cannot be made durable, the disk of the data directory is full ({error}): make room; \
+                 locks that need none, and releases, are served"
+            ),
+            Self::Exhausted => {
+                "MISCONF the fencing tokens of this node are used up: somebody raised them by \
+                 LOCK.FENCE or FLOOR; nothing is granted"
+                    .to_owned()
+            }
+            Self::Closed => "LOADING locknode is ending".to_owned(),
+        };
+        // An error is one line.
+        reply.error(&text.replace(['\r', '\n'], " "));
+    }
+}

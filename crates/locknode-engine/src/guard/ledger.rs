@@ -1,0 +1,257 @@
+//! What the guard wants durable and what is: the part of it that changes seldom, behind a mutex.
+
+use std::time::Duration;
+
+use super::{GuardConfig, Need};
+use crate::durable::{Durable, Record, StartReason, Work};
+use crate::time::{Deadline, Time};
+
+/// See the module text.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// What the store has confirmed; the TTL in use is lowered here when its lowering is decided.
+    durable: Durable,
+    /// What the next work is to make durable.
+    wanted: Durable,
+    /// Grows whenever `wanted` does.
+    version: u64,
+    /// The version that the work in flight carries.
+    version_in_flight: Option<u64>,
+    version_durable: u64,
+    /// How far the node's time has fallen behind the machine's clocks: as of now, when `wanted.horizon` was raised, and when
+    /// `durable.horizon` was. A horizon is durable in terms of the machine's clocks: by what was added since, it lies
+    /// earlier in the node's time.
+    slip_ns: u64,
+    slip_wanted_ns: u64,
+    slip_in_flight_ns: u64,
+    slip_durable_ns: u64,
+    /// Records that no work has taken yet.
+    log: Vec<u8>,
+    /// By how much the horizon is raised before it is needed.
+    lead_ns: u64,
+    /// Grants before this instant had TTLs up to `durable.ttl_in_use`, those since up to `epoch_ttl_ns`.
+    epoch_start: Time,
+    epoch_ttl_ns: u64,
+    max_ttl: Duration,
+    pub(super) is_exhausted: bool,
+    pub(super) error: String,
+    pub(super) reason: StartReason,
+    pub(super) incarnation: u64,
+    pub(super) quarantine: Duration,
+}
+
+impl Ledger {
+    pub(super) fn new(config: &GuardConfig, now: Time) -> Self {
+        Self {
+            durable: config.durable,
+            wanted: config.durable,
+            version: 0,
+            version_in_flight: None,
+            version_durable: 0,
+            slip_ns: 0,
+            slip_wanted_ns: 0,
+            slip_in_flight_ns: 0,
+            slip_durable_ns: 0,
+            log: Vec::new(),
+            lead_ns: LEAD_MIN_NS,
+            epoch_start: now,
+            epoch_ttl_ns: 0,
+            max_ttl: config.max_ttl,
+            is_exhausted: false,
+            error: String::new(),
+            reason: config.reason,
+            incarnation: config.incarnation,
+            quarantine: config.quarantine_end.since(now),
+        }
+    }
+
+    /// Takes a grant that rides on the guard into account `[G5]` `[G6]`.
+    pub(super) fn note_grant(&mut self, deadline: Deadline, ttl_ns: u64, need: &mut Need) {
+        let end_ns = deadline.to_bits();
+        self.epoch_ttl_ns = self.epoch_ttl_ns.max(ttl_ns);
+        let ttl = Duration::from_nanos(ttl_ns);
+        if ttl > self.wanted.ttl_in_use {
+            self.wanted.ttl_in_use = bucket(ttl_ns).min(self.max_ttl);
+            self.version += 1;
+        }
+        if end_ns > self.horizon_wanted().saturating_sub(self.lead_ns) {
+            let slack_ns = (ttl_ns / SLACK_PART).max(SLACK_MIN_NS);
+            self.lead_ns = slack_ns / LEAD_PART;
+            let horizon = Time::from_nanos(end_ns + slack_ns + self.lead_ns);
+            // Where time has slipped by more than the slack, the same horizon has to be written down anew, a little later.
+            self.wanted.horizon = horizon.max(self.wanted.horizon.saturating_add(TICK));
+            self.slip_wanted_ns = self.slip_ns;
+            self.version += 1;
+        }
+        debug_assert!(end_ns <= self.horizon_wanted());
+        debug_assert!(ttl <= self.wanted.ttl_in_use);
+        if self.is_beyond(deadline, ttl_ns) {
+            need.state = self.version;
+        }
+    }
+
+    /// Takes a raised fence counter into account `[F2]` `[F3]`.
+    pub(super) fn note_counter(&mut self, counter: u64, need: &mut Need) {
+        if counter > self.wanted.ceiling.saturating_sub(CEILING_LEAD) {
+            self.wanted.ceiling = counter + CEILING_STEP;
+            self.version += 1;
+        }
+        if counter > self.durable.ceiling {
+            need.state = self.version;
+        }
+    }
+
+    /// Whether a grant lies beyond what is durable.
+    pub(super) fn is_beyond(&self, deadline: Deadline, ttl_ns: u64) -> bool {
+        deadline.to_bits() > self.horizon_durable()
+            || Duration::from_nanos(ttl_ns) > self.durable.ttl_in_use
+    }
+
+    /// Deadlines up to here need nothing.
+    pub(super) fn horizon_soft(&self) -> u64 {
+        self.horizon_durable().saturating_sub(self.lead_ns)
+    }
+
+    /// Notes how far the node's time has fallen behind the machine's clocks.
+    pub(super) fn note_slip(&mut self, slip_ns: u64) {
+        self.slip_ns = self.slip_ns.max(slip_ns);
+    }
+
+    /// TTLs up to here need nothing: they are within what is durable and raise nothing in this epoch.
+    pub(super) fn ttl_soft(&self) -> u64 {
+        let durable = u64::try_from(self.durable.ttl_in_use.as_nanos()).unwrap_or(u64::MAX);
+        self.epoch_ttl_ns.min(durable)
+    }
+
+    /// Fence counters up to here need nothing.
+    pub(super) const fn ceiling_soft(&self) -> u64 {
+        self.durable.ceiling.saturating_sub(CEILING_LEAD)
+    }
+
+    /// Appends a record to the log; returns its number.
+    pub(super) fn append(&mut self, record: &Record<'_>) -> u64 {
+        record.encode(&mut self.log);
+        self.wanted.records += 1;
+        self.wanted.records
+    }
+
+    pub(super) const fn wants_work(&self) -> bool {
+        self.version_in_flight.is_none()
+            && (self.version > self.version_durable || !self.log.is_empty())
+    }
+
+    pub(super) fn take_work(&mut self, now: Time) -> Option<Work> {
+        if !self.wants_work() {
+            return None;
+        }
+        // What rides on the guard is written anyway, or has ended without a successor.
+        if self.wanted.horizon > self.durable.horizon || self.durable.horizon < now {
+            self.begin_epoch(now);
+        }
+        self.version_in_flight = Some(self.version);
+        self.slip_in_flight_ns = self.slip_wanted_ns;
+        Some(Work {
+            log: std::mem::take(&mut self.log),
+            goal: self.wanted,
+        })
+    }
+
+    pub(super) fn done(&mut self, goal: &Durable) {
+        debug_assert!(goal.horizon >= self.durable.horizon);
+        debug_assert!(goal.ceiling >= self.durable.ceiling);
+        if goal.horizon > self.durable.horizon {
+            self.slip_durable_ns = self.slip_in_flight_ns;
+        }
+        self.durable = *goal;
+        if let Some(version) = self.version_in_flight.take() {
+            self.version_durable = version;
+        }
+    }
+
+    /// Takes back work that could not be done, but for what `durable` tells. Its records come before those that were
+    /// appended since. Returns whether all that the work wanted of the state was done.
+    pub(super) fn give_back(&mut self, mut work: Work, durable: &Durable) -> bool {
+        work.log.append(&mut self.log);
+        self.log = work.log;
+        let is_state_durable = durable.horizon >= work.goal.horizon
+            && durable.ceiling >= work.goal.ceiling
+            && durable.ttl_in_use == work.goal.ttl_in_use;
+        if is_state_durable {
+            if work.goal.horizon > self.durable.horizon {
+                self.slip_durable_ns = self.slip_in_flight_ns;
+            }
+            self.durable = Durable {
+                records: self.durable.records,
+                ..work.goal
+            };
+            self.version_durable = self.version_in_flight.unwrap_or(self.version_durable);
+        }
+        self.version_in_flight = None;
+        is_state_durable
+    }
+
+    pub(super) const fn version_durable(&self) -> u64 {
+        self.version_durable
+    }
+
+    pub(super) const fn durable(&self) -> Durable {
+        self.durable
+    }
+
+    /// The deadlines that the durable horizon still covers.
+    const fn horizon_durable(&self) -> u64 {
+        let slipped = self.slip_ns.saturating_sub(self.slip_durable_ns);
+        self.durable.horizon.as_nanos().saturating_sub(slipped)
+    }
+
+    /// The deadlines that the wanted horizon will cover.
+    const fn horizon_wanted(&self) -> u64 {
+        let slipped = self.slip_ns.saturating_sub(self.slip_wanted_ns);
+        self.wanted.horizon.as_nanos().saturating_sub(slipped)
+    }
+
+    /// Lowers the TTL in use to that of the epoch, once all that was granted before the epoch has ended `[G5]`, and
+    /// begins another. It rides on other work and costs a write of its own only when nothing that rides on the guard is
+    /// left: once, until there is something again.
+    fn begin_epoch(&mut self, now: Time) {
+        let has_raised = self.wanted.ttl_in_use > self.durable.ttl_in_use;
+        if has_raised || now.since(self.epoch_start) <= self.durable.ttl_in_use {
+            return;
+        }
+        let lowered = match self.epoch_ttl_ns {
+            0 => Duration::ZERO,
+            ttl_ns => bucket(ttl_ns).min(self.durable.ttl_in_use),
+        };
+        self.wanted.ttl_in_use = lowered;
+        self.durable.ttl_in_use = lowered;
+        self.epoch_start = now;
+        self.epoch_ttl_ns = 0;
+    }
+}
+
+/// The next power of two in milliseconds, so that TTLs that differ a little raise nothing.
+fn bucket(ttl_ns: u64) -> Duration {
+    Duration::from_millis(ttl_ns.div_ceil(NANOS_PER_MILLI).next_power_of_two())
+}
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// A horizon that is later by this is another one, and is written.
+const TICK: Duration = Duration::from_nanos(1);
+
+/// The horizon is raised by a sixteenth of the TTL `[G8]`: that much longer than necessary is the wait after a crash.
+const SLACK_PART: u64 = 16;
+
+/// At least a second, so that short TTLs cost no more than one sync per second.
+const SLACK_MIN_NS: u64 = 1_000_000_000;
+
+/// The next horizon is asked for when a quarter of the slack is left, on top of the slack: 250 ms at least, many times
+/// what a sync takes.
+const LEAD_PART: u64 = 4;
+const LEAD_MIN_NS: u64 = SLACK_MIN_NS / LEAD_PART;
+
+/// One sync per million grants of the busiest counter `[F3]`.
+pub(super) const CEILING_STEP: u64 = 1 << 20;
+
+/// The next ceiling is asked for when half of the step is used up: a second at half a million grants a second.
+const CEILING_LEAD: u64 = CEILING_STEP / 2;

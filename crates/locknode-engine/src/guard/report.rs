@@ -1,0 +1,144 @@
+//! What the guard tells people.
+
+use std::time::Duration;
+
+use super::{Guard, GuardMode};
+use crate::durable::StartReason;
+use crate::time::Time;
+
+/// What a node can do at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuardState {
+    /// Grants locks.
+    Serving,
+    /// Stays out of every lock until what it may have granted before its restart has ended.
+    Quarantine,
+    /// Grants only what needs no disk: the disk is full.
+    Full,
+    /// Grants nothing: a sync has failed.
+    Failed,
+    /// Grants nothing: it was closed.
+    Closed,
+}
+
+/// A look at a guard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GuardReport {
+    /// How restarts are guarded.
+    pub mode: GuardMode,
+    /// What the node can do.
+    pub state: GuardState,
+    /// Why the node began with a quarantine, or without.
+    pub reason: StartReason,
+    /// The length of the quarantine that the node began with.
+    pub quarantine: Duration,
+    /// What is left of it.
+    pub quarantine_left: Duration,
+    /// The number of this run of the node; 0 without a store.
+    pub incarnation: u64,
+    /// Locks with a longer TTL are written to the log.
+    pub max_ttl: Duration,
+    /// No grant that rides on the guard and has not ended had a longer TTL; zero without a store.
+    pub ttl_in_use: Duration,
+    /// How far the durable horizon is ahead.
+    pub horizon_ahead: Duration,
+    /// No fencing token was told above this; zero without a store.
+    pub ceiling: u64,
+    /// Records written to the log since the start.
+    pub records: u64,
+    /// The error that the store reported last, while it matters; empty otherwise.
+    pub error: String,
+}
+
+impl Guard {
+    /// A look at the guard.
+    pub fn report(&self, now: Time) -> GuardReport {
+        let left = self.quarantine_left(now).unwrap_or_default();
+        let is_full = self.is_full();
+        let state = match left {
+            _ if self.is_closed() => GuardState::Closed,
+            _ if self.has_failed() => GuardState::Failed,
+            Duration::ZERO if is_full => GuardState::Full,
+            Duration::ZERO => GuardState::Serving,
+            _ => GuardState::Quarantine,
+        };
+        let ledger = self.ledger.lock();
+        let durable = ledger.durable();
+        let is_in_trouble = matches!(state, GuardState::Failed) || is_full;
+        GuardReport {
+            mode: self.mode,
+            state,
+            reason: ledger.reason,
+            quarantine: ledger.quarantine,
+            quarantine_left: left,
+            incarnation: ledger.incarnation,
+            max_ttl: Duration::from_nanos(self.max_ttl_ns),
+            ttl_in_use: durable.ttl_in_use,
+            horizon_ahead: durable.horizon.since(now),
+            ceiling: durable.ceiling,
+            records: durable.records,
+            error: if is_in_trouble {
+                ledger.error.clone()
+            } else {
+                String::new()
+            },
+        }
+    }
+}
+
+impl GuardState {
+    /// In one word, as INFO tells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Serving => "serving",
+            Self::Quarantine => "quarantine",
+            Self::Full => "full",
+            Self::Failed => "failed",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl StartReason {
+    /// In one word, as INFO tells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FirstStart => "first_start",
+            Self::CleanStop => "clean_stop",
+            Self::Crash => "crash",
+            Self::Reboot => "reboot",
+            Self::ClockMismatch => "clock_mismatch",
+            Self::Empty => "empty",
+            Self::DamagedState => "damaged_state",
+            Self::NoDirectory => "no_directory",
+            Self::GuardOff => "guard_off",
+            Self::Logged => "logged",
+        }
+    }
+
+    /// What would have made the wait shorter; empty when there was none to shorten.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::FirstStart | Self::CleanStop | Self::Logged | Self::GuardOff => "",
+            Self::Crash => "a clean stop (SIGTERM) needs no wait",
+            Self::Reboot => {
+                "a clean stop (SIGTERM) before the machine is started anew needs no wait"
+            }
+            Self::ClockMismatch => {
+                "the clocks of the last run are not comparable: another machine, container or snapshot of one; a clean \
+                 stop (SIGTERM) needs no wait"
+            }
+            Self::Empty => {
+                "the data directory was empty: if this node has never granted a lock, --first-start needs no wait"
+            }
+            Self::DamagedState => {
+                "part of the state file was damaged, so the longest wait was taken: see to the disk"
+            }
+            Self::NoDirectory => {
+                "with a data directory (--dir) a clean stop needs no wait and a crash only until the last lock has \
+                 ended; if this node has never granted a lock, --first-start needs none"
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Why a data directory cannot be used, and what to do about it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A data directory that cannot be used. The message names the directory or file and says what to do.
+#[derive(Debug)]
+pub struct DirectoryError {
+    path: PathBuf,
+    problem: Problem,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// Another process has it; its number, if it could be read.
+    Locked(Option<u32>),
+    NotADirectory,
+    /// It holds this, which no node made.
+    Foreign(String),
+    /// What failed, and how.
+    Io(&'static str, io::Error),
+}
+
+impl DirectoryError {
+    pub(super) const fn new(path: PathBuf, problem: Problem) -> Self {
+        Self { path, problem }
+    }
+
+    /// Whether another process uses the directory. It may be worth trying again when that has ended.
+    pub const fn is_locked(&self) -> bool {
+        matches!(self.problem, Problem::Locked(_))
+    }
+}
+
+impl Problem {
+    pub(super) const fn io(attempt: &'static str, error: io::Error) -> Self {
+        Self::Io(attempt, error)
+    }
+}
+
+impl fmt::Display for DirectoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.problem {
+            Problem::Locked(process) => {
+                write!(f, "the directory {path} is in use by ")?;
+                match process {
+                    Some(process) => write!(f, "process {process}")?,
+                    None => f.write_str("another process")?,
+                }
+                write!(
+                    f,
+                    ", which has locked {path}/lock: every node needs a directory of its own"
+                )
+            }
+            Problem::NotADirectory => {
+                write!(
+                    f,
+                    "{path} is not a directory: name one, or a path where there is nothing yet"
+                )
+            }
+            Problem::Foreign(name) => write!(
+                f,
+                "the directory {path} is not a lock node's: {path}/{name} is none of its files. Nothing was changed; \
+                 name an empty directory, or a path where there is nothing yet"
+            ),
+            Problem::Io(attempt, error) => {
+                write!(f, "cannot {attempt} {path}: {error}")?;
+                match advice(error.kind()) {
+                    Some(advice) => write!(f, "; {advice}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl Error for DirectoryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.problem {
+            Problem::Io(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+fn advice(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::PermissionDenied => Some(
+            "let the user that runs the node read, write and enter the directory (and create it, if it is not there)",
+        ),
+        io::ErrorKind::NotFound => Some("create the directory above it first"),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("the file system is mounted read-only: choose another one")
+        }
+        io::ErrorKind::StorageFull => Some("the disk is full: make room, or choose another one"),
+        io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => {
+            Some("choose a directory on a local file system, which can lock and sync files")
+        }
+        _ => None,
+    }
+}

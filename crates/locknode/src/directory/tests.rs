@@ -1,0 +1,260 @@
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+
+fn open(path: &Path) -> Directory {
+    Directory::open(path).unwrap()
+}
+
+fn refused(path: &Path) -> String {
+    Directory::open(path).unwrap_err().to_string()
+}
+
+/// `[S1]`
+#[test]
+fn a_missing_directory_is_created_for_its_user_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("node-1");
+    let directory = open(&path);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path) & !DIRECTORY_MODE, 0);
+    assert_eq!(mode(&path.join("lock")) & !FILE_MODE, 0);
+    drop(directory);
+    open(&path);
+}
+
+/// `[S1]`
+#[test]
+fn a_directory_has_one_user_at_a_time_and_says_who() {
+    let root = tempfile::tempdir().unwrap();
+    let first = open(root.path());
+    let error = Directory::open(root.path()).unwrap_err();
+    assert!(error.is_locked());
+    let process = format!("in use by process {}", std::process::id());
+    assert!(error.to_string().contains(&process), "{error}");
+    drop(first);
+    open(root.path());
+}
+
+/// `[S1]` The lock of a process that is gone is none, whatever its file says.
+#[test]
+fn a_lock_file_that_was_left_behind_locks_nothing() {
+    for left in ["", "1\n", "4294967295\n"] {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("lock"), left).unwrap();
+        open(root.path());
+        let holder = fs::read_to_string(root.path().join("lock")).unwrap();
+        assert_eq!(holder, format!("{}\n", std::process::id()));
+    }
+}
+
+/// `[S4]`
+#[test]
+fn what_is_not_a_nodes_directory_is_refused_and_left_as_it_was() {
+    type Prepare = fn(&Path);
+    let rows: &[(&str, Prepare, &str)] = &[
+        (
+            "a file",
+            |path| fs::write(path, "text").unwrap(),
+            "not a directory",
+        ),
+        (
+            "somebody's files",
+            |path| {
+                fs::create_dir(path).unwrap();
+                fs::write(path.join("notes.txt"), "text").unwrap();
+            },
+            "notes.txt is none of its files",
+        ),
+        (
+            "somebody's lock",
+            |path| {
+                fs::create_dir(path).unwrap();
+                fs::write(path.join("lock"), "pid=17 host=a").unwrap();
+            },
+            "/lock is none of its files",
+        ),
+        (
+            "binary lock",
+            |path| {
+                fs::create_dir(path).unwrap();
+                fs::write(path.join("lock"), [0xff; 100]).unwrap();
+            },
+            "/lock is none of its files",
+        ),
+        (
+            "a lock that leads elsewhere",
+            |path| {
+                fs::create_dir(path).unwrap();
+                symlink("/etc/passwd", path.join("lock")).unwrap();
+            },
+            "no regular file",
+        ),
+    ];
+    for (name, prepare, want) in rows {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("given");
+        prepare(&path);
+        let before = content(&path);
+        let error = refused(&path);
+        assert!(error.contains(want), "{name}: {error}");
+        assert!(
+            error.contains(&path.display().to_string()),
+            "{name}: {error}"
+        );
+        assert_eq!(content(&path), before, "{name}");
+    }
+    let root = tempfile::tempdir().unwrap();
+    let error = refused(&root.path().join("missing/given"));
+    assert!(
+        error.contains("create the directory above it first"),
+        "{error}"
+    );
+}
+
+/// Everything below a path, to compare.
+fn content(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    if path.is_file() {
+        return vec![(path.to_owned(), fs::read(path).unwrap())];
+    }
+    let entries = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = entries
+        .map(|path| (path.clone(), fs::read(&path).unwrap_or_default()))
+        .collect();
+    found.sort();
+    found
+}
+
+/// `[S1]`
+#[test]
+fn a_directory_that_may_not_be_written_is_refused_with_what_to_do() {
+    let root = tempfile::tempdir().unwrap();
+    let set_mode = |mode| fs::set_permissions(root.path(), fs::Permissions::from_mode(mode));
+    set_mode(0o500).unwrap();
+    if File::create(root.path().join("probe")).is_ok() {
+        // The superuser may write everywhere.
+        fs::remove_file(root.path().join("probe")).unwrap();
+    } else {
+        let error = refused(root.path());
+        assert!(error.contains("let the user that runs the node"), "{error}");
+    }
+    set_mode(0o700).unwrap();
+    open(root.path());
+}
+
+#[test]
+fn files_hold_what_was_written() {
+    let root = tempfile::tempdir().unwrap();
+    let mut disk = open(root.path());
+    assert_eq!(disk.read("state").unwrap(), None);
+
+    // More than a chunk, and not a multiple of one.
+    let len = CHUNK_LEN + 4097;
+    disk.create("state", len as u64).unwrap();
+    disk.sync("state").unwrap();
+    disk.sync_dir().unwrap();
+    assert_eq!(disk.read("state").unwrap(), Some(vec![0; len]));
+
+    disk.write("state", 3, b"abc").unwrap();
+    disk.write("state", len as u64, b"tail").unwrap();
+    disk.sync("state").unwrap();
+    let mut want = vec![0; len];
+    want[3..6].copy_from_slice(b"abc");
+    want.extend_from_slice(b"tail");
+    assert_eq!(disk.read("state").unwrap(), Some(want));
+
+    disk.create("state", 2).unwrap();
+    assert_eq!(disk.read("state").unwrap(), Some(vec![0; 2]));
+
+    let mut names = disk.list().unwrap();
+    names.sort();
+    assert_eq!(names, ["lock", "state"]);
+    for _ in 0..2 {
+        disk.remove("state").unwrap();
+    }
+    assert_eq!(disk.read("state").unwrap(), None);
+}
+
+/// Blocks are there before they are needed.
+#[test]
+fn files_that_are_created_have_no_holes() {
+    use std::os::unix::fs::MetadataExt as _;
+    let root = tempfile::tempdir().unwrap();
+    let mut disk = open(root.path());
+    disk.create("log-0000000000000001", 1 << 20).unwrap();
+    disk.sync("log-0000000000000001").unwrap();
+    let metadata = fs::metadata(root.path().join("log-0000000000000001")).unwrap();
+    assert!(metadata.blocks() * 512 >= 1 << 20, "{}", metadata.blocks());
+}
+
+#[test]
+fn only_files_that_are_there_are_written_and_synced() {
+    let root = tempfile::tempdir().unwrap();
+    let mut disk = open(root.path());
+    for result in [disk.write("state", 0, b"x"), disk.sync("state")] {
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+    assert_eq!(disk.list().unwrap(), ["lock"]);
+}
+
+#[test]
+fn more_files_than_are_kept_open_can_be_written() {
+    let root = tempfile::tempdir().unwrap();
+    let mut disk = open(root.path());
+    let names: Vec<String> = (0..3 * OPEN_MAX)
+        .map(|number| format!("log-{number:016x}"))
+        .collect();
+    for name in &names {
+        disk.create(name, 8).unwrap();
+    }
+    // None of them may be closed before it is synced.
+    assert_eq!(disk.open.len(), names.len());
+    for name in &names {
+        disk.write(name, 0, name.as_bytes()).unwrap();
+        disk.sync(name).unwrap();
+    }
+    for name in &names {
+        assert_eq!(disk.read(name).unwrap().unwrap(), name.as_bytes());
+        disk.write(name, 0, b"again").unwrap();
+        disk.sync(name).unwrap();
+    }
+    disk.create("log-last", 0).unwrap();
+    assert!(disk.open.len() <= names.len());
+}
+
+#[test]
+fn names_and_files_that_are_none_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let mut disk = open(root.path());
+    for name in ["", ".", "..", "../state", "a/b", "/etc/passwd", "a\0b"] {
+        for result in [
+            disk.create(name, 1),
+            disk.write(name, 0, b"x"),
+            disk.remove(name),
+        ] {
+            assert_eq!(
+                result.unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{name:?}"
+            );
+        }
+    }
+    fs::create_dir(root.path().join("state")).unwrap();
+    symlink("/etc/passwd", root.path().join("log-1")).unwrap();
+    for name in ["state", "log-1"] {
+        let results = [
+            disk.read(name).map(|_| ()),
+            disk.create(name, 1),
+            disk.write(name, 0, b"x"),
+        ];
+        for result in results {
+            assert_eq!(
+                result.unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{name}"
+            );
+        }
+    }
+}

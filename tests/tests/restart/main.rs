@@ -1,0 +1,71 @@
+//! Nodes that crash, stop and start again: the restart guard, the log for long locks, the fence counters.
+//!
+//! * [`served`]: a served node with a real data directory and a stepped clock.
+//! * [`amnesia`]: what a node forgot in a crash it grants to nobody; clean stops, lost disks, crash loops.
+//! * [`clocks`]: clocks that jump, stop, run differently or belong to another machine.
+//! * [`disk`]: writes that are torn, syncs that fail, disks that are full, at every point of a script.
+//! * [`long_locks`]: what is on the log survives, what was taken off it stays off.
+//! * [`commands`]: late and foreign extensions and releases.
+//! * [`fencing`]: counters that never go back, and the write-back.
+//! * [`majority`]: five nodes and the windows in which clients believe in their locks.
+//! * [`promises`]: what clients were told by a script, and whether a node keeps it.
+//! * [`clients`]: the same for any requests, of several clients.
+//! * [`random`]: scripts of everything, by chance, against [`clients`].
+//!
+//! All but `served` run on [`StoredNode`]: no threads, no tokio, the same every time. S01 and the like name scenarios by
+//! which lock services are known to fail.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "what fails here fails the test"
+)]
+
+mod amnesia;
+mod clients;
+mod clocks;
+mod commands;
+mod disk;
+mod fencing;
+mod long_locks;
+mod majority;
+mod promises;
+mod random;
+mod served;
+
+use std::time::Duration;
+
+use locknode_tests::{Answer, NodeSettings, StoredNode};
+
+const NANO: Duration = Duration::from_nanos(1);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn settings() -> NodeSettings {
+    NodeSettings::default()
+}
+
+/// The reply to a request that is answered at once.
+#[track_caller]
+fn told(node: &mut StoredNode, request: &str) -> String {
+    match node.send(request) {
+        Answer::Told(reply) => reply,
+        answer => panic!("{request}: {answer:?}"),
+    }
+}
+
+/// Whether a request is refused because of the quarantine.
+#[track_caller]
+fn loading(node: &mut StoredNode, request: &str) -> bool {
+    told(node, request).starts_with("-LOADING locknode is in its restart quarantine, ")
+}
+
+/// The counter in a reply to LOCK.ACQUIRE.
+#[track_caller]
+fn fence(reply: &str) -> u64 {
+    let number = reply.split(' ').nth(2).and_then(|it| it.strip_prefix(':'));
+    number
+        .and_then(|it| it.parse().ok())
+        .unwrap_or_else(|| panic!("{reply}"))
+}

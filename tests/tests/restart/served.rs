@@ -1,0 +1,166 @@
+//! A served node with a real data directory and a stepped clock: what its clients see over a restart.
+
+use std::path::Path;
+use std::time::Duration;
+
+use locknode::{Machine, Node, NodeBuilder, StartReason};
+use locknode_tests::{ManualClock, Wire};
+
+const NOON: u64 = 1_800_000_000_000;
+
+const MACHINE: Machine = Machine {
+    boot_id: [7; 16],
+    machine_id: [9; 16],
+    time_namespace: 1,
+};
+
+fn builder(clock: &ManualClock) -> NodeBuilder {
+    Node::builder().clock(clock.clone()).machine(MACHINE)
+}
+
+/// The next run of the node, when the tasks of the last one, whose client has gone, have let go of its directory.
+async fn start(directory: &Path, clock: &ManualClock) -> Node {
+    for _ in 0..1000 {
+        match builder(clock).open(directory) {
+            Ok(node) => return node,
+            Err(error) if error.is_in_use() => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the last run does not end");
+}
+
+/// [G1] [G2] [G6]
+#[tokio::test]
+async fn after_a_crash_a_key_is_refused_until_the_lock_on_it_has_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = ManualClock::starting_at_unix_millis(NOON);
+    let node = builder(&clock)
+        .first_start(true)
+        .open(directory.path())
+        .unwrap();
+    let mut wire = Wire::connect(&node);
+    wire.check(b"SET k a NX PX 30000\r\n", b"+OK\r\n").await;
+    drop((wire, node));
+
+    clock.advance(Duration::from_secs(10));
+    let clock = clock.restarted();
+    let node = start(directory.path(), &clock).await;
+    assert_eq!(node.guard().reason, StartReason::Crash);
+    let left = node.quarantine_left().unwrap();
+    assert!(left >= Duration::from_secs(20), "{left:?}");
+    assert!(left <= Duration::from_secs(23), "{left:?}");
+    let mut wire = Wire::connect(&node);
+    let refusal = format!(
+        "-LOADING locknode is in its restart quarantine, {} ms left\r\n",
+        left.as_nanos().div_ceil(1_000_000)
+    );
+    for command in [
+        "SET k b NX PX 30000",
+        "PING",
+        "GET k",
+        "LOCK.ACQUIRE k b 1000",
+    ] {
+        let command = format!("{command}\r\n");
+        wire.check(command.as_bytes(), refusal.as_bytes()).await;
+    }
+    wire.check(b"ECHO x\r\n", b"$1\r\nx\r\n").await;
+    clock.advance(left - Duration::from_nanos(1));
+    let refusal = "-LOADING locknode is in its restart quarantine, 1 ms left\r\n";
+    wire.check(b"SET k b NX PX 30000\r\n", refusal.as_bytes())
+        .await;
+    clock.advance(Duration::from_nanos(1));
+    wire.check(b"SET k b NX PX 30000\r\n", b"+OK\r\n").await;
+}
+
+/// [G10]
+#[tokio::test]
+async fn after_a_clean_stop_the_lock_is_there_with_the_time_it_had_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = ManualClock::starting_at_unix_millis(NOON);
+    let node = builder(&clock)
+        .first_start(true)
+        .open(directory.path())
+        .unwrap();
+    let mut wire = Wire::connect(&node);
+    wire.check(b"SET k a NX PX 30000\r\n", b"+OK\r\n").await;
+    assert_eq!(node.close().unwrap(), Some(1));
+    wire.check(
+        b"SET j a NX PX 30000\r\n",
+        b"-LOADING locknode is ending\r\n",
+    )
+    .await;
+    drop((wire, node));
+
+    clock.advance(Duration::from_secs(10));
+    let clock = clock.restarted();
+    let node = start(directory.path(), &clock).await;
+    assert_eq!(node.guard().reason, StartReason::CleanStop);
+    let mut wire = Wire::connect(&node);
+    wire.check(b"SET k b NX PX 30000\r\n", b"$-1\r\n").await;
+    wire.check(b"PTTL k\r\n", b":20000\r\n").await;
+    wire.check(b"GET k\r\n", b"$1\r\na\r\n").await;
+    clock.advance(Duration::from_millis(20_001));
+    wire.check(b"SET k b NX PX 30000\r\n", b"+OK\r\n").await;
+}
+
+/// [L1] [L2] [L3]
+#[tokio::test]
+async fn a_lock_without_a_ttl_survives_a_crash_and_its_release_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = ManualClock::starting_at_unix_millis(NOON);
+    let node = builder(&clock)
+        .first_start(true)
+        .open(directory.path())
+        .unwrap();
+    let mut wire = Wire::connect(&node);
+    wire.check(b"SET kept a NX\r\n", b"+OK\r\n").await;
+    wire.check(b"SET long a NX PX 3600000\r\n", b"+OK\r\n")
+        .await;
+    wire.check(b"SET released a NX\r\n", b"+OK\r\n").await;
+    wire.check(b"LOCK.RELEASE released a\r\n", b":1\r\n").await;
+    drop((wire, node));
+
+    clock.advance(Duration::from_secs(60));
+    let clock = clock.restarted();
+    let node = start(directory.path(), &clock).await;
+    // No lock that rides on the guard was ever granted.
+    assert_eq!(node.quarantine_left(), None);
+    let mut wire = Wire::connect(&node);
+    wire.check(b"SET kept b NX\r\n", b"$-1\r\n").await;
+    wire.check(b"PTTL kept\r\n", b":-1\r\n").await;
+    wire.check(b"PTTL long\r\n", b":3540000\r\n").await;
+    wire.check(b"SET released b NX\r\n", b"+OK\r\n").await;
+}
+
+/// [F2] [F4]
+#[tokio::test]
+async fn fence_counters_never_go_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut clock = ManualClock::starting_at_unix_millis(NOON);
+    let mut last = 0;
+    for incarnation in 1..=4 {
+        let node = if incarnation == 1 {
+            builder(&clock)
+                .first_start(true)
+                .open(directory.path())
+                .unwrap()
+        } else {
+            start(directory.path(), &clock).await
+        };
+        assert_eq!(node.guard().incarnation, incarnation);
+        clock.advance(node.quarantine_left().unwrap_or_default());
+        let mut wire = Wire::connect(&node);
+        wire.send(b"LOCK.ACQUIRE k a 10\r\n").await;
+        let reply = String::from_utf8(wire.read_some(64).await).unwrap();
+        let fence: u64 = reply.split("\r\n:").nth(2).unwrap().parse().unwrap();
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+        if incarnation % 2 == 0 {
+            node.close().unwrap();
+        }
+        // A wall clock that is set back does not matter.
+        clock.set_wall_unix_millis(1_000_000);
+        clock = clock.restarted();
+    }
+}

@@ -1,0 +1,25 @@
+//! The store over a disk that loses, tears and refuses.
+//!
+//! * `rig` - a node with its machine's clocks, and what of it was acknowledged
+//! * `waits` - how long a node waits after a start, and why
+//! * `stop` - the clean stop and its marker
+//! * `refusals` - directories that a node does not start with, and does not touch
+//! * `tearing` - writes cut at every byte, sectors lost, damage
+//! * `faults` - failed syncs, full disks
+//! * `replay` - the table that a log amounts to
+//! * `compaction` - snapshots of a table that changes, bytes on disk
+//! * `steps` - a crash after every single operation
+//! * `random` - random lives of a node
+
+#![cfg(test)]
+
+mod compaction;
+mod faults;
+mod random;
+mod refusals;
+mod replay;
+mod rig;
+mod steps;
+mod stop;
+mod tearing;
+mod waits;
