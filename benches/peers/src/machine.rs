@@ -1,6 +1,9 @@
 //! The machine: what it is, and who else is using it.
 
 use std::fs;
+use std::io::{self, Seek as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Busy time of all processors in seconds since boot.
 #[must_use]
@@ -95,5 +98,50 @@ pub fn describe() -> String {
         kernel.trim()
     )
 }
+
+/// The type of the file system that holds `path`, and its device; empty when the system does not tell.
+#[must_use]
+pub fn file_system(path: &Path) -> (String, String) {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // Of mounts on the same place the last one is seen.
+    let holder = mounts
+        .lines()
+        .filter_map(|line| {
+            let (before, after) = line.split_once(" - ")?;
+            let place = before.split(' ').nth(4)?;
+            path.starts_with(place).then_some((place.len(), after))
+        })
+        .max_by_key(|(len, _)| *len);
+    let mut words = holder.map_or("", |(_, after)| after).split(' ');
+    let mut word = || words.next().unwrap_or_default().to_owned();
+    (word(), word())
+}
+
+/// How often a second a page of a file that has its full length can be written and synced, one after the other.
+///
+/// # Errors
+///
+/// When there can be no file in `directory`.
+pub fn syncs_per_second(directory: &Path) -> io::Result<f64> {
+    let path = directory.join("probe");
+    let mut file = fs::File::create(&path)?;
+    file.write_all(&[0; 4096])?;
+    file.sync_all()?;
+    let started = Instant::now();
+    let mut syncs = 0_u32;
+    while started.elapsed() < SYNC_PROBE {
+        file.rewind()?;
+        file.write_all(&[1; 4096])?;
+        file.sync_data()?;
+        syncs += 1;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    fs::remove_file(&path)?;
+    Ok(f64::from(syncs) / seconds)
+}
+
+/// Long enough for hundreds of syncs of a slow disk.
+const SYNC_PROBE: Duration = Duration::from_millis(500);
 
 const TICKS_PER_SECOND: f64 = 100.0;

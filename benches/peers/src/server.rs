@@ -1,9 +1,10 @@
 //! The servers: finding, starting, stopping.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::wire::Wire;
 
 /// A server program.
 #[derive(Debug)]
@@ -81,52 +82,72 @@ impl Server {
         self.kind == Kind::Locknode
     }
 
-    /// Starts the server, empty, on a free loopback port, pinned to the first core.
+    /// Which command line it takes.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Starts the server, empty, on a free loopback port, pinned to the first core. It keeps nothing: no restart
+    /// guard, no snapshots, no append-only file.
     ///
     /// # Errors
     ///
     /// No free port, no `taskset`, or no answer within ten seconds.
     pub fn start(&self) -> Result<Running, String> {
+        let keeps_nothing: &[&str] = match self.kind {
+            Kind::Locknode => &["--restart-guard", "off"],
+            Kind::Redis => &["--appendonly", "no"],
+        };
+        let keeps_nothing: Vec<String> = keeps_nothing.iter().map(ToString::to_string).collect();
+        self.start_with(&keeps_nothing)
+    }
+
+    /// The same with these arguments for what it keeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub fn start_with(&self, keeping: &[String]) -> Result<Running, String> {
+        let mut running = self.spawn(keeping)?;
+        running
+            .wait_for_pong(START_MAX)
+            .map_err(|error| format!("{} {}: {error}", self.path, keeping.join(" ")))?;
+        Ok(running)
+    }
+
+    /// The same without waiting for an answer.
+    ///
+    /// # Errors
+    ///
+    /// No free port, or no `taskset`.
+    pub fn spawn(&self, keeping: &[String]) -> Result<Running, String> {
         let port = free_port().map_err(|error| format!("no free port: {error}"))?;
         let mut command = Command::new("taskset");
         command.args(["-c", "0", &self.path]);
         match self.kind {
             Kind::Locknode => {
-                command.args([
-                    "serve",
-                    "--bind",
-                    "127.0.0.1",
-                    "--port",
-                    &port.to_string(),
-                    "--threads",
-                    "1",
-                ]);
+                command.args(["serve", "--threads", "1"]);
             }
             Kind::Redis => {
-                command.args([
-                    "--bind",
-                    "127.0.0.1",
-                    "--port",
-                    &port.to_string(),
-                    "--save",
-                    "",
-                    "--appendonly",
-                    "no",
-                ]);
+                command.args(["--save", ""]);
             }
         }
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+        let complaints = if std::env::var_os("BENCH_PEERS_VERBOSE").is_some() {
+            Stdio::inherit()
+        } else {
+            Stdio::null()
+        };
         let child = command
+            .args(keeping)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(complaints)
             .spawn();
         let child =
             child.map_err(|error| format!("cannot start taskset and {}: {error}", self.path))?;
-        let running = Running { child, port };
-        running
-            .wait_for_pong()
-            .map_err(|error| format!("{} does not answer: {error}", self.path))?;
-        Ok(running)
+        Ok(Running { child, port })
     }
 }
 
@@ -137,19 +158,89 @@ impl Running {
         self.child.id()
     }
 
-    fn wait_for_pong(&self) -> std::io::Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(10);
+    /// A connection for questions.
+    ///
+    /// # Errors
+    ///
+    /// A reason for a person.
+    pub fn wire(&self) -> Result<Wire, String> {
+        Wire::open(self.port, ANSWER_MAX).map_err(|error| format!("no connection: {error}"))
+    }
+
+    /// A number that INFO tells, if it tells it.
+    #[must_use]
+    pub fn info(&self, section: &str, field: &str) -> Option<f64> {
+        let text = self.wire().ok()?.ask(&format!("INFO {section}")).ok()?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        value?.trim().parse().ok()
+    }
+
+    /// Waits until PING is answered with PONG, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// What came instead for the whole time, or that the server ended.
+    pub fn wait_for_pong(&mut self, patience: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + patience;
         loop {
-            let pong = TcpStream::connect(("127.0.0.1", self.port)).and_then(|mut stream| {
-                stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-                stream.write_all(b"PING\r\n")?;
-                let mut reply = [0; 7];
-                stream.read_exact(&mut reply)
-            });
-            match pong {
-                Ok(()) => return Ok(()),
-                Err(error) if Instant::now() > deadline => return Err(error),
-                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            let answer = Wire::open(self.port, ANSWER_MAX).and_then(|mut wire| wire.ask("PING"));
+            let problem = match answer {
+                Ok(answer) if answer == "+PONG" => return Ok(()),
+                Ok(answer) => format!("answers {answer}"),
+                Err(error) => format!("does not answer: {error}"),
+            };
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("ended with {status}"));
+            }
+            if Instant::now() > deadline {
+                return Err(problem);
+            }
+            // Short, because starts are timed with it.
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+
+    /// Ends the server with SIGTERM and waits until it is gone; how long that took.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end in time or not with success.
+    pub fn terminate(self, patience: Duration) -> Result<Duration, String> {
+        let started = Instant::now();
+        let status = Command::new("kill")
+            .args(["-TERM", &self.pid().to_string()])
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err("cannot send SIGTERM".to_owned());
+        }
+        self.wait_for_end(started, patience)
+    }
+
+    /// Ends the server with SHUTDOWN SAVE, which makes a Redis write its snapshot; how long that took.
+    ///
+    /// # Errors
+    ///
+    /// As [`Running::terminate`].
+    pub fn shut_down_saving(self, patience: Duration) -> Result<Duration, String> {
+        let started = Instant::now();
+        self.wire()?
+            .tell("SHUTDOWN SAVE")
+            .map_err(|error| format!("cannot send SHUTDOWN: {error}"))?;
+        self.wait_for_end(started, patience)
+    }
+
+    fn wait_for_end(mut self, started: Instant, patience: Duration) -> Result<Duration, String> {
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(started.elapsed()),
+                Ok(Some(status)) => return Err(format!("a server ended with {status}")),
+                Ok(None) if started.elapsed() < patience => {
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+                Ok(None) => return Err(format!("a server did not end within {patience:?}")),
+                Err(error) => return Err(format!("cannot wait for a server: {error}")),
             }
         }
     }
@@ -166,3 +257,9 @@ impl Drop for Running {
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
+
+/// Longer than an empty server takes to start on any machine.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// Longer than any pause of a server that works.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
