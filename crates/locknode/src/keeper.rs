@@ -107,6 +107,9 @@ impl<D: Disk + 'static> Keeper<D> {
 
 fn keep<D: Disk>(mut store: Store<D>, engine: &Engine, clock: &dyn Clock, desk: &Desk) -> Store<D> {
     loop {
+        // Where this thread shares a core with those that serve, they go first: what they are about to ask for then has a
+        // part in the same sync.
+        thread::yield_now();
         let trouble = work(&mut store, engine, clock).err();
         desk.note(&store);
         desk.wake_all();
