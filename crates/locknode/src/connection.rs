@@ -156,9 +156,7 @@ impl<S> Connection<S> {
         if need.is_none() {
             self.node.after_batch();
         } else if !out.is_empty() {
-            // Whoever else is ready now shares the sync: it is asked for at this task's next turn.
             self.need = need;
-            self.is_short_batch = true;
         }
         done
     }
@@ -195,7 +193,9 @@ impl<S> Connection<S> {
             }
             if !is_waiting {
                 // What becomes durable from here on wakes this task; what did just before is seen by the second look.
-                self.node.wait_for_disk(cx.waker());
+                if self.scope.lobby().wait(cx.waker()) {
+                    self.node.wake_disk();
+                }
             }
         }
         Poll::Pending
@@ -260,6 +260,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     Poll::Pending => return Poll::Pending,
                 },
+            }
+            if !self.need.is_none() {
+                self.unsent.extend_from_slice(&scratch.output);
+                scratch.output.clear();
+                continue;
             }
             if self.is_short_batch {
                 self.is_short_batch = false;

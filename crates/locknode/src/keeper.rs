@@ -1,30 +1,33 @@
 //! The thread that makes things durable, and the connections that wait for it.
 //!
 //! ```text
-//!  connection --need--> waits ............................ wakes --> sends
-//!       |                                                   ^
-//!       +-- has_work --> unpark --> take_work, write, sync, done
+//!  connection --need--> Lobby ............................ woken --> sends
+//!                         |                                 ^
+//!                         +--> unpark --> take_work, write, sync, done
 //! ```
 //!
 //! All connections share one sync: what they ask for while one is under way is done by the next. The thread sleeps
 //! while there is nothing to do; only nodes with a data directory have one.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
-use std::{io, mem};
 
 use locknode_engine::Engine;
 use locknode_engine::durable::{Disk, Store, StoreError};
 
 use crate::clock::Clock;
+use crate::lobby::Lobby;
 
 /// What the thread and the connections share.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
-    waiters: Mutex<Vec<Waker>>,
+    /// Where connections wait, one for each `serve` call.
+    lobbies: Mutex<Vec<Weak<Lobby>>>,
+    /// How often something became durable, or turned out not to.
+    rounds: AtomicU64,
     is_stopping: AtomicBool,
     syncs: AtomicU64,
     bytes: AtomicU64,
@@ -39,9 +42,18 @@ pub(crate) struct Keeper<D: Disk> {
 }
 
 impl Desk {
-    /// Wakes `waker` when more has become durable, or nothing more will.
-    pub(crate) fn wait(&self, waker: &Waker) {
-        self.waiters().push(waker.clone());
+    /// A place for connections to wait in.
+    pub(crate) fn open_lobby(&self) -> Arc<Lobby> {
+        let lobby = Arc::<Lobby>::default();
+        let mut lobbies = self.lobbies();
+        lobbies.retain(|known| known.strong_count() > 0);
+        lobbies.push(Arc::downgrade(&lobby));
+        lobby
+    }
+
+    /// How often something became durable, or turned out not to.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Acquire)
     }
 
     /// Syncs since the start, and bytes on disk.
@@ -52,13 +64,16 @@ impl Desk {
         )
     }
 
-    pub(crate) fn wake_all(&self) {
-        let waiters = mem::take(&mut *self.waiters());
-        waiters.into_iter().for_each(Waker::wake);
+    /// Tells all who wait that more has become durable, or that nothing more will.
+    pub(crate) fn finish_round(&self) {
+        self.rounds.fetch_add(1, Ordering::AcqRel);
+        for lobby in self.lobbies().iter().filter_map(Weak::upgrade) {
+            lobby.round_is_done();
+        }
     }
 
-    fn waiters(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lobbies(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Lobby>>> {
+        self.lobbies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note<D: Disk>(&self, store: &Store<D>) {
@@ -110,34 +125,35 @@ fn keep<D: Disk>(mut store: Store<D>, engine: &Engine, clock: &dyn Clock, desk: 
         // Where this thread shares a core with those that serve, they go first: what they are about to ask for then has a
         // part in the same sync.
         thread::yield_now();
-        let trouble = work(&mut store, engine, clock).err();
-        desk.note(&store);
-        desk.wake_all();
-        let is_stopping = desk.is_stopping.load(Ordering::Acquire);
-        match trouble {
-            _ if is_stopping => return store,
-            Some(error) if error.is_full() => thread::park_timeout(FULL_PAUSE),
-            Some(_) => thread::park(),
-            None if engine.guard().has_work() => {}
-            None if tidy(&mut store, engine, clock) => {}
-            None => thread::park(),
+        let done = work(&mut store, engine, clock);
+        if !matches!(done, Ok(false)) {
+            desk.note(&store);
+            desk.finish_round();
+        }
+        match done {
+            _ if desk.is_stopping.load(Ordering::Acquire) => return store,
+            Err(error) if error.is_full() => thread::park_timeout(FULL_PAUSE),
+            Err(_) => thread::park(),
+            Ok(_) if engine.guard().has_work() => {}
+            Ok(_) if tidy(&mut store, engine, clock) => {}
+            Ok(_) => thread::park(),
         }
     }
 }
 
-/// Does what is wanted, once.
+/// Does what is wanted, once; tells whether anything was.
 fn work<D: Disk>(
     store: &mut Store<D>,
     engine: &Engine,
     clock: &dyn Clock,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let Some(work) = engine.guard().take_work(clock.now().time) else {
-        return Ok(());
+        return Ok(false);
     };
     match store.perform(&work, clock.reading()) {
         Ok(()) => {
             engine.guard().done(&work);
-            Ok(())
+            Ok(true)
         }
         Err(error) => {
             engine.guard().failed(work, &error, &store.durable());

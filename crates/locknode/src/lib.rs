@@ -44,6 +44,7 @@ mod directory;
 mod error;
 mod keeper;
 mod listener;
+mod lobby;
 mod machine_identity;
 mod node;
 mod open_error;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::task::Waker;
 use std::time::Duration;
 
 use locknode_engine::durable::{Durability, Machine, Start, Store, StoreError, StoreSettings};
@@ -153,7 +152,7 @@ impl Node {
             store.perform(&work, self.shared.clock.reading())?;
             guard.done(&work);
         }
-        self.shared.desk.wake_all();
+        self.shared.desk.finish_round();
         if self.shared.leaves_no_snapshot.load(Ordering::Acquire) {
             return Ok(None);
         }
@@ -182,7 +181,7 @@ impl Node {
         listener: L,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let scope = Arc::new(Scope::default());
+        let scope = Arc::new(Scope::new(self.shared.desk.open_lobby()));
         let mut stopped = self.shared.stopped.subscribe();
         let result = {
             let mut shutdown = pin!(shutdown);
@@ -193,6 +192,10 @@ impl Node {
             // Polled by hand, in order, because `select!` would add a proc-macro dependency for one place.
             std::future::poll_fn(|cx| {
                 use std::task::Poll;
+                let desk = &self.shared.desk;
+                if scope.lobby().turn(cx.waker(), desk.rounds()) {
+                    self.shared.wake_disk();
+                }
                 if shutdown.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Ok(()));
                 }
@@ -209,6 +212,7 @@ impl Node {
             .await
         };
         drop(listener);
+        scope.lobby().leave();
         self.end(&scope).await;
         result
     }
@@ -223,7 +227,7 @@ impl Node {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let scope = Arc::new(Scope::default());
+        let scope = Arc::new(Scope::new(self.shared.desk.open_lobby()));
         if let Some(connection) = self
             .admit(
                 Accepted {
@@ -525,13 +529,8 @@ impl Shared {
         self.stopped.send_replace(true);
     }
 
-    /// Wakes `waker` when more has become durable, and sees to it that there is work on that.
-    pub(crate) fn wait_for_disk(&self, waker: &Waker) {
-        self.desk.wait(waker);
-        self.wake_disk();
-    }
-
-    fn wake_disk(&self) {
+    /// Tells the disk's thread that there is work, if there is.
+    pub(crate) fn wake_disk(&self) {
         if self.engine.guard().has_work()
             && let Some(disk) = &self.disk
         {

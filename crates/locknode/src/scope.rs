@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
+use crate::lobby::Lobby;
+
 /// How far the end of a `serve` call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -17,11 +19,12 @@ pub(crate) enum Phase {
 }
 
 /// All connections of one `serve` call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scope {
     phase: AtomicU8,
     members: AtomicUsize,
     emptied: Notify,
+    lobby: Arc<Lobby>,
 }
 
 /// One connection's membership; leaving is dropping it.
@@ -33,6 +36,21 @@ pub(crate) struct ScopeMember {
 }
 
 impl Scope {
+    /// A scope whose connections wait for the disk in `lobby`.
+    pub(crate) fn new(lobby: Arc<Lobby>) -> Self {
+        Self {
+            phase: AtomicU8::new(Phase::Serving as u8),
+            members: AtomicUsize::new(0),
+            emptied: Notify::new(),
+            lobby,
+        }
+    }
+
+    /// Where the connections wait for the disk.
+    pub(crate) fn lobby(&self) -> &Lobby {
+        &self.lobby
+    }
+
     /// Enters a connection.
     pub(crate) fn enter(self: &Arc<Self>) -> ScopeMember {
         self.members.fetch_add(1, Ordering::AcqRel);
@@ -72,6 +90,11 @@ impl Scope {
 }
 
 impl ScopeMember {
+    /// Where the connection waits for the disk.
+    pub(crate) fn lobby(&self) -> &Lobby {
+        &self.scope.lobby
+    }
+
     /// The phase at this moment.
     pub(crate) fn phase(&mut self) -> Phase {
         self.seen = self.scope.phase();
