@@ -26,6 +26,12 @@ pub(crate) struct Lobby {
     seen: AtomicU64,
 }
 
+/// A `serve` call's promise to take turns; see [`Lobby::attend`].
+#[derive(Debug)]
+pub(crate) struct Attendance<'a> {
+    lobby: &'a Lobby,
+}
+
 impl Lobby {
     /// Wakes `waker` after the disk's next round. Returns whether the caller has to ask the disk's thread for it, because
     /// no `serve` does.
@@ -69,16 +75,23 @@ impl Lobby {
         }
     }
 
-    /// `serve` takes no turn any more: those who wait look for themselves.
-    pub(crate) fn leave(&self) {
-        *lock(&self.server) = None;
-        self.has_come.store(false, Ordering::Release);
-        self.wake_waiters();
+    /// Until the guard is dropped, and `serve` with it, there are turns.
+    pub(crate) fn attend(&self) -> Attendance<'_> {
+        Attendance { lobby: self }
     }
 
     fn wake_waiters(&self) {
         let waiters = mem::take(&mut *lock(&self.waiters));
         waiters.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Attendance<'_> {
+    /// Those who wait look for themselves from here on.
+    fn drop(&mut self) {
+        *lock(&self.lobby.server) = None;
+        self.lobby.has_come.store(false, Ordering::Release);
+        self.lobby.wake_waiters();
     }
 }
 

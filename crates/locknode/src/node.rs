@@ -184,6 +184,7 @@ impl Node {
         let scope = Arc::new(Scope::new(self.shared.desk.open_lobby()));
         let mut stopped = self.shared.stopped.subscribe();
         let result = {
+            let _attendance = scope.lobby().attend();
             let mut shutdown = pin!(shutdown);
             let mut stopped = pin!(stopped.wait_for(|&stopped| stopped));
             let mut sweep = pin!(sweeper::sweep(Arc::clone(&self.shared)));
@@ -212,7 +213,6 @@ impl Node {
             .await
         };
         drop(listener);
-        scope.lobby().leave();
         self.end(&scope).await;
         result
     }

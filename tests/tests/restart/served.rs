@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use locknode::{Machine, Node, NodeBuilder, StartReason};
 use locknode_tests::{ManualClock, Wire};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 const NOON: u64 = 1_800_000_000_000;
 
@@ -162,5 +164,36 @@ async fn fence_counters_never_go_back() {
         // A wall clock that is set back does not matter.
         clock.set_wall_unix_millis(1_000_000);
         clock = clock.restarted();
+    }
+}
+
+/// [L1] A reply that waits for the disk comes, whoever serves: a `serve` call, one that was dropped, none at all.
+#[tokio::test]
+async fn replies_that_wait_for_the_disk_come_also_when_serve_was_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = ManualClock::starting_at_unix_millis(NOON);
+    let node = builder(&clock)
+        .first_start(true)
+        .open(directory.path())
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = node.clone();
+    let task = tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
+    let mut client = TcpStream::connect(address).await.unwrap();
+    for (key, is_dropped) in [("early", false), ("late", true), ("later", true)] {
+        if is_dropped && !task.is_finished() {
+            task.abort();
+            while !task.is_finished() {
+                tokio::task::yield_now().await;
+            }
+        }
+        let request = format!("SET {key} a NX\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = [0; 5];
+        let read = client.read_exact(&mut reply);
+        let read = tokio::time::timeout(Duration::from_secs(30), read).await;
+        assert!(read.is_ok(), "{key}: no reply");
+        assert_eq!(&reply, b"+OK\r\n", "{key}");
     }
 }
