@@ -20,6 +20,11 @@ fn builder(clock: &ManualClock) -> NodeBuilder {
     Node::builder().clock(clock.clone()).machine(MACHINE)
 }
 
+/// The first run of a node.
+fn first_start(directory: &Path, clock: &ManualClock) -> Node {
+    builder(clock).first_start(true).open(directory).unwrap()
+}
+
 /// The next run of the node, when the tasks of the last one, whose client has gone, have let go of its directory.
 async fn start(directory: &Path, clock: &ManualClock) -> Node {
     for _ in 0..1000 {
@@ -37,10 +42,7 @@ async fn start(directory: &Path, clock: &ManualClock) -> Node {
 async fn after_a_crash_a_key_is_refused_until_the_lock_on_it_has_ended() {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = builder(&clock)
-        .first_start(true)
-        .open(directory.path())
-        .unwrap();
+    let node = first_start(directory.path(), &clock);
     let mut wire = Wire::connect(&node);
     wire.check(b"SET k a NX PX 30000\r\n", b"+OK\r\n").await;
     drop((wire, node));
@@ -80,10 +82,7 @@ async fn after_a_crash_a_key_is_refused_until_the_lock_on_it_has_ended() {
 async fn after_a_clean_stop_the_lock_is_there_with_the_time_it_had_left() {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = builder(&clock)
-        .first_start(true)
-        .open(directory.path())
-        .unwrap();
+    let node = first_start(directory.path(), &clock);
     let mut wire = Wire::connect(&node);
     wire.check(b"SET k a NX PX 30000\r\n", b"+OK\r\n").await;
     assert_eq!(node.close().unwrap(), Some(1));
@@ -111,10 +110,7 @@ async fn after_a_clean_stop_the_lock_is_there_with_the_time_it_had_left() {
 async fn a_lock_without_a_ttl_survives_a_crash_and_its_release_too() {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = builder(&clock)
-        .first_start(true)
-        .open(directory.path())
-        .unwrap();
+    let node = first_start(directory.path(), &clock);
     let mut wire = Wire::connect(&node);
     wire.check(b"SET kept a NX\r\n", b"+OK\r\n").await;
     wire.check(b"SET long a NX PX 3600000\r\n", b"+OK\r\n")
@@ -172,10 +168,7 @@ async fn fence_counters_never_go_back() {
 async fn replies_that_wait_for_the_disk_come_also_when_serve_was_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = builder(&clock)
-        .first_start(true)
-        .open(directory.path())
-        .unwrap();
+    let node = first_start(directory.path(), &clock);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let served = node.clone();
