@@ -100,6 +100,9 @@ const SLOTS: usize = 1 << 16;
 /// Fencing tokens are below this: a double, which is what numbers are in JavaScript and Lua, holds them exactly `[F6]`.
 pub(crate) const FENCE_END: u64 = 1 << 53;
 
+/// The ceiling is raised by this `[F3]`: one sync per million grants of the busiest counter.
+pub(crate) const FENCE_STEP: u64 = 1 << 20;
+
 /// What a client may raise a counter to at most `[F6]`. Above it the node has room for a trillion grants of its own, or a
 /// million restarts.
 pub(crate) const FENCE_IMPORT_MAX: u64 = FENCE_END - (1 << 40);

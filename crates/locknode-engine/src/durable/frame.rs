@@ -68,11 +68,7 @@ impl Header {
             salt: fields.u64(),
             node_id: fields.array(),
             incarnation: fields.u64(),
-            machine: Machine {
-                boot_id: fields.array(),
-                machine_id: fields.array(),
-                time_namespace: fields.u64(),
-            },
+            machine: fields.machine(),
         })
     }
 }
@@ -151,6 +147,14 @@ impl Fields<'_> {
         let (field, rest) = self.0.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));
         self.0 = rest;
         *field
+    }
+
+    pub(super) fn machine(&mut self) -> Machine {
+        Machine {
+            boot_id: self.array(),
+            machine_id: self.array(),
+            time_namespace: self.u64(),
+        }
     }
 
     pub(super) fn u64(&mut self) -> u64 {

@@ -11,13 +11,14 @@ use crate::durable::record::Record;
 use crate::durable::recovery::{Recovery, bad};
 use crate::durable::replay::Translation;
 use crate::durable::snapshot::{self, SnapshotWriter};
-use crate::durable::start::{FENCE_END, FENCE_STEP, Locks, Start, StartReason, wall_floor};
+use crate::durable::start::{Locks, Start, StartReason, wall_floor};
 use crate::durable::state_file::{self, Found, State, StateFile};
 use crate::durable::store::{Store, StoreFigures, StoreSettings, StoreSizes};
 use crate::durable::store_error::StoreError;
 use crate::durable::verdict::{Verdict, judge, on_machine};
 use crate::durable::volume::Volume;
 use crate::durable::work::{Durability, Durable};
+use crate::fence::{FENCE_END, FENCE_STEP};
 use crate::time::{Deadline, Time};
 
 /// What is in the directory.

@@ -7,6 +7,7 @@ use crate::durable::machine::Reading;
 use crate::durable::record::{LockRecord, Record};
 use crate::durable::verdict::full_wait;
 use crate::durable::work::Durable;
+use crate::fence::{FENCE_END, FENCE_STEP};
 use crate::time::{Time, WallTime};
 
 /// What a node begins with.
@@ -143,12 +144,6 @@ pub(super) fn wall_floor(wall: WallTime) -> u64 {
         0
     }
 }
-
-/// `[F3]` By how much the ceiling is raised above the base at the start.
-pub(super) const FENCE_STEP: u64 = 1 << 20;
-
-/// `[F6]` Fencing tokens are below.
-pub(super) const FENCE_END: u64 = 1 << 53;
 
 #[cfg(test)]
 mod tests {

@@ -106,11 +106,7 @@ impl State {
             seq: fields.u64(),
             node_id: fields.array(),
             incarnation: fields.u64(),
-            machine: Machine {
-                boot_id: fields.array(),
-                machine_id: fields.array(),
-                time_namespace: fields.u64(),
-            },
+            machine: fields.machine(),
             written: MachineTime {
                 boottime_ns: fields.u64(),
                 raw_ns: fields.u64(),

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{GuardConfig, Need};
+use super::{COUNTERS_END, GuardConfig, Need};
 use crate::durable::{Durable, Record, StartReason, Work};
+use crate::fence::FENCE_STEP;
 use crate::time::{Deadline, Time};
 
 /// See the module text.
@@ -57,7 +58,7 @@ impl Ledger {
             epoch_start: now,
             epoch_ttl_ns: 0,
             max_ttl: config.max_ttl,
-            is_exhausted: false,
+            is_exhausted: config.fence_base >= COUNTERS_END,
             error: String::new(),
             reason: config.reason,
             incarnation: config.incarnation,
@@ -93,7 +94,7 @@ impl Ledger {
     /// Takes a raised fence counter into account `[F2]` `[F3]`.
     pub(super) fn note_counter(&mut self, counter: u64, need: &mut Need) {
         if counter > self.wanted.ceiling.saturating_sub(CEILING_LEAD) {
-            self.wanted.ceiling = counter + CEILING_STEP;
+            self.wanted.ceiling = counter + FENCE_STEP;
             self.version += 1;
         }
         if counter > self.durable.ceiling {
@@ -250,8 +251,5 @@ const SLACK_MIN_NS: u64 = 1_000_000_000;
 const LEAD_PART: u64 = 4;
 const LEAD_MIN_NS: u64 = SLACK_MIN_NS / LEAD_PART;
 
-/// One sync per million grants of the busiest counter `[F3]`.
-pub(super) const CEILING_STEP: u64 = 1 << 20;
-
 /// The next ceiling is asked for when half of the step is used up: a second at half a million grants a second.
-const CEILING_LEAD: u64 = CEILING_STEP / 2;
+const CEILING_LEAD: u64 = FENCE_STEP / 2;

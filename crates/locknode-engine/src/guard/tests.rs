@@ -253,6 +253,32 @@ fn tokens_that_are_used_up_end_all_granting() {
     }
 }
 
+/// [F6]
+#[test]
+fn a_node_whose_tokens_were_used_up_before_it_started_grants_nothing() {
+    let deadline = Deadline::after_millis(Time::ZERO, 1000);
+    for (fence_base, is_refused) in [
+        (COUNTERS_END - 1, false),
+        (COUNTERS_END, true),
+        (FENCE_END, true),
+    ] {
+        for mode in [GuardMode::Off, GuardMode::Memory, long()] {
+            let config = GuardConfig {
+                mode,
+                fence_base,
+                ..GuardConfig::off()
+            };
+            let guard = Guard::new(&config, Time::ZERO);
+            let permit = guard.permit(Time::ZERO, deadline, &mut Need::default());
+            assert_eq!(
+                permit == Err(Denial::Exhausted),
+                is_refused,
+                "{fence_base} {mode:?}"
+            );
+        }
+    }
+}
+
 /// `[L4]`
 #[test]
 fn work_takes_what_all_asked_for_since_the_last() {
