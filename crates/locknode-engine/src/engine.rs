@@ -99,6 +99,14 @@ pub struct Batch<'e> {
 pub struct LockTable<'e> {
     engine: &'e Engine,
     now: Time,
+    given: u64,
+}
+
+impl LockTable<'_> {
+    /// How many records it has given, those included that were given twice because they changed meanwhile.
+    pub const fn given(&self) -> u64 {
+        self.given
+    }
 }
 
 impl Engine {
@@ -172,7 +180,11 @@ impl Engine {
 
     /// The locks that are alive at `now`, for a store.
     pub const fn table(&self, now: Time) -> LockTable<'_> {
-        LockTable { engine: self, now }
+        LockTable {
+            engine: self,
+            now,
+            given: 0,
+        }
     }
 
     /// Reclaims ended locks in one shard, looking at up to about `budget` slots (64 or more), and goes on to the
@@ -443,6 +455,10 @@ impl Table for LockTable<'_> {
         let mut within = *cursor & ((1 << CURSOR_SHARD_SHIFT) - 1);
         let more = self.engine.keyspace.with_shard(shard, |shard| {
             shard.records(self.now, which, &mut within, RECORD_SLOTS, out)
+        });
+        let more = more.map(|(is_more, given)| {
+            self.given += given;
+            is_more
         });
         *cursor = match more {
             None => return false,

@@ -147,7 +147,11 @@ impl Guard {
             ttl_soft: AtomicU64::new(0),
             ceiling_soft: AtomicU64::new(0),
             serves_from: AtomicU64::new(serves_from),
-            slip: AtomicU64::new(0),
+            // Only a horizon that is written down can be passed sooner.
+            slip: AtomicU64::new(match config.mode {
+                GuardMode::Store(_) => 0,
+                GuardMode::Off | GuardMode::Memory => u64::MAX,
+            }),
             trouble: AtomicU8::new(HEALTHY),
             has_work: AtomicBool::new(false),
             version_durable: AtomicU64::new(0),

@@ -222,7 +222,7 @@ impl Shard {
     }
 
     /// Appends the records of the locks in up to about `budget` slots from slot `cursor` on, and moves `cursor` behind
-    /// them; `false` at the end.
+    /// them; whether there are more slots, and how many records it appended.
     pub(crate) fn records(
         &self,
         now: Time,
@@ -230,8 +230,9 @@ impl Shard {
         cursor: &mut u64,
         budget: usize,
         out: &mut Vec<u8>,
-    ) -> bool {
-        self.slab.scan(cursor, budget, |id| {
+    ) -> (bool, u64) {
+        let mut given = 0;
+        let is_more = self.slab.scan(cursor, budget, |id| {
             let (token, deadline) = self.slab.entry(id);
             let grant = self.slab.grant(id);
             if deadline.is_past(now) || (which == Which::Logged && !grant.is_logged()) {
@@ -246,7 +247,9 @@ impl Shard {
                 is_logged: grant.is_logged(),
             })
             .encode(out);
-        })
+            given += 1;
+        });
+        (is_more, given)
     }
 
     /// Removes a live lock; its grant and deadline, or `None` when there is none.

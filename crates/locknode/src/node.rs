@@ -157,8 +157,9 @@ impl Node {
             return Ok(None);
         }
         let reading = self.shared.clock.reading();
-        store.close(&mut self.shared.engine.table(reading.moment.time), reading)?;
-        Ok(Some(self.stats().keys))
+        let mut table = self.shared.engine.table(reading.moment.time);
+        store.close(&mut table, reading)?;
+        Ok(Some(table.given()))
     }
 
     /// Accepts and serves connections until `shutdown` completes or a client sends SHUTDOWN. Then it accepts no more,
@@ -346,6 +347,10 @@ impl Node {
 }
 
 impl NodeBuilder {
+    /// The most that [`max_ttl`](Self::max_ttl) takes. Nobody wants a node that stays away for longer than a day; locks for
+    /// longer are on the log anyway.
+    pub const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
     /// The options under their Redis names.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
@@ -395,7 +400,7 @@ impl NodeBuilder {
     /// waits so long after its start.
     #[must_use]
     pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
-        self.max_ttl = max_ttl.clamp(Duration::from_millis(1), MAX_TTL_MAX);
+        self.max_ttl = max_ttl.clamp(Duration::from_millis(1), Self::MAX_TTL_MAX);
         self
     }
 
@@ -531,8 +536,8 @@ impl Shared {
 
     /// Tells the disk's thread that there is work, if there is.
     pub(crate) fn wake_disk(&self) {
-        if self.engine.guard().has_work()
-            && let Some(disk) = &self.disk
+        if let Some(disk) = &self.disk
+            && self.engine.guard().has_work()
         {
             disk.unpark();
         }
@@ -565,9 +570,6 @@ impl Shared {
 /// A node that knows nothing of its past stays away so long. Most locks are held for seconds, and a minute away is what
 /// rolling restarts allow for.
 const MAX_TTL: Duration = Duration::from_secs(60);
-
-/// Nobody wants a node that stays away for longer than a day; locks for longer are on the log anyway.
-const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long clients have to take their replies at the end.
 const DRAIN: Duration = Duration::from_secs(5);

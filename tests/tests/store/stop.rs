@@ -37,6 +37,31 @@ fn after_a_clean_stop_every_lock_is_there_and_nothing_is_waited_for() {
     assert_eq!(rig.figures().segments, 0);
 }
 
+/// [G10] [G14]
+#[test]
+fn a_stop_on_a_full_disk_leaves_no_part_of_a_snapshot() {
+    let mut rig = Rig::started();
+    rig.put(b"ever", None);
+    rig.perform().unwrap();
+    let bytes = rig.disk.bytes();
+    for room in (0..2048).step_by(32) {
+        let mut full = Rig::started();
+        full.put(b"ever", None);
+        full.perform().unwrap();
+        full.disk.limit(Some(bytes + room));
+        if full.stop().is_ok() {
+            assert!(room > 0, "nothing was written");
+            return;
+        }
+        assert_eq!(full.disk.bytes(), bytes, "with room for {room} bytes");
+        full.disk.limit(None);
+        let start = full.start();
+        assert_ne!(start.reason, StartReason::CleanStop);
+        assert!(full.holds(b"ever"));
+    }
+    panic!("a lock needs less room than that");
+}
+
 /// [G10] The time that passed counts by the slower clock.
 #[test]
 fn in_the_same_boot_the_slower_clock_counts() {

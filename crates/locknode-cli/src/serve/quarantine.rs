@@ -106,7 +106,7 @@ pub(super) async fn tell_changes(node: Node, has_disk: bool, log: Log) -> Result
             match told {
                 GuardState::Serving => log.info("the disk works again: locks are granted"),
                 GuardState::Full => log.warn(format_args!(
-                    "the disk is full ({}): what needs it is refused until there is room",
+                    "the disk takes nothing ({}), is it full? What needs it is refused until it can be written",
                     guard.error
                 )),
                 GuardState::Failed => log.warn(format_args!(

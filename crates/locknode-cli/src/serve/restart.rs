@@ -183,7 +183,7 @@ fn parse_max_ttl(text: &str) -> Result<Duration, String> {
     if ttl.is_zero() {
         return Err(NO_TTL.to_owned());
     }
-    if ttl > MAX_TTL_MAX {
+    if ttl > NodeBuilder::MAX_TTL_MAX {
         return Err(
             "must be at most 24h, because the node may have to wait that long after a crash; longer locks are what \
              --dir is for"
@@ -195,9 +195,6 @@ fn parse_max_ttl(text: &str) -> Result<Duration, String> {
 
 const NO_TTL: &str = "must be at least 1ms: no lock could be granted without the disk (for no limit and no wait, and \
     locks that a crash breaks, there is --restart-guard off)";
-
-/// Nobody waits longer than a day for a node.
-const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[cfg(test)]
 mod tests {

@@ -91,7 +91,7 @@ impl Display for OpenError {
                  a lock that this node granted, then start it with an empty directory"
             }
             OpenErrorKind::StateExists => "; this is no first start: leave the flag out",
-            OpenErrorKind::Io => "",
+            OpenErrorKind::Io => "; see to the disk and its permissions, then start the node again",
         })
     }
 }

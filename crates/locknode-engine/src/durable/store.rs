@@ -105,6 +105,20 @@ impl<D: Disk> Store<D> {
         self.volume.check()?;
         self.abandon();
         let number = self.state.state().snapshot + 1;
+        let result = self.write_last_snapshot(number, table, reading);
+        if result.is_err() && self.state.state().snapshot != number {
+            // No state names it, and the room that it takes may be what the disk is short of.
+            self.volume.discard(&snapshot::name(number));
+        }
+        result
+    }
+
+    fn write_last_snapshot(
+        &mut self,
+        number: u64,
+        table: &mut dyn Table,
+        reading: Reading,
+    ) -> Result<(), StoreError> {
         let header = self.header(snapshot::MAGIC, number);
         let mut writer = SnapshotWriter::create(&mut self.volume, &header)?;
         let mut cursor = 0;

@@ -61,12 +61,7 @@ impl Display for StoreError {
             Action::Sync => "sync",
         };
         let file = &self.file;
-        write!(f, "cannot {action} {file}: {}", self.cause)?;
-        if self.is_retryable {
-            f.write_str("; it is tried again")
-        } else {
-            f.write_str("; start the node again when the disk is in order")
-        }
+        write!(f, "cannot {action} {file}: {}", self.cause)
     }
 }
 

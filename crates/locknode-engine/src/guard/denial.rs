@@ -11,7 +11,7 @@ pub(crate) enum Denial {
     NeedsLog { max_ttl: Duration },
     /// A sync failed `[G13]`.
     Failed { error: String },
-    /// The disk is full and the grant lies beyond what is durable `[G14]`.
+    /// The disk takes nothing, being full as a rule, and the grant lies beyond what is durable `[G14]`.
     Full { error: String },
     /// The fencing tokens are used up `[F6]`.
     Exhausted,
@@ -37,15 +37,16 @@ impl Denial {
                  served: see to the disk, then restart the node"
             ),
             Self::Full { error } => format!(
-                "MISCONF this lock cannot be made durable, the disk of the data directory is full ({error}): make room; \
-                 locks that need none, and releases, are served"
+                "MISCONF this lock cannot be made durable ({error}): see to the disk of the data directory, is it full? \
+                 The node goes on by itself when it can write; locks that need no room on the disk, and releases, are served"
             ),
             Self::Exhausted => {
                 "MISCONF the fencing tokens of this node are used up: somebody raised them by \
-                 LOCK.FENCE or FLOOR; nothing is granted"
+                 LOCK.FENCE or FLOOR; nothing is granted: when no lock is held any more, start all nodes with \
+                 empty data directories"
                     .to_owned()
             }
-            Self::Closed => "LOADING locknode is ending".to_owned(),
+            Self::Closed => "LOADING locknode is ending: use the other nodes until it is back".to_owned(),
         };
         // An error is one line.
         reply.error(&text.replace(['\r', '\n'], " "));
