@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::address::NodeAddress;
 use crate::clock::{Clock, SystemClock};
+use crate::connector::Connector;
 use crate::drift::Drift;
 use crate::error::Error;
 use crate::handle::{Config, Handle};
@@ -43,6 +44,7 @@ pub struct Builder {
     connect_timeout: Duration,
     retry: RetryPolicy,
     clock: Option<Arc<dyn Clock>>,
+    connector: Option<Arc<dyn Connector>>,
     observer: Option<Arc<dyn Observer>>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
@@ -59,6 +61,7 @@ impl Builder {
             connect_timeout: CONNECT_TIMEOUT,
             retry: RetryPolicy::default(),
             clock: None,
+            connector: None,
             observer: None,
             #[cfg(feature = "tls")]
             tls: None,
@@ -122,6 +125,13 @@ impl Builder {
         self
     }
 
+    /// Another way to the nodes than the network, such as streams inside of a test. The nodes' addresses then only name
+    /// them, and bring credentials and database.
+    pub fn connector(mut self, connector: Arc<dyn Connector>) -> Self {
+        self.connector = Some(connector);
+        self
+    }
+
     /// Is told what the client does.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -159,6 +169,7 @@ impl Builder {
             quorum,
             tls,
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::start())),
+            connector: self.connector,
             drift: self.drift,
             connect_timeout: self.connect_timeout,
             node_timeout: self.node_timeout,

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::address::NodeAddress;
 use crate::clock::Clock;
+use crate::connector::Connector;
 use crate::core::{LockTerms, Look, ServerInfo};
 use crate::drift::Drift;
 use crate::driver::Driver;
@@ -32,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) quorum: Quorum,
     pub(crate) tls: Option<Tls>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// `None` for the network.
+    pub(crate) connector: Option<Arc<dyn Connector>>,
     pub(crate) drift: Drift,
     pub(crate) connect_timeout: Duration,
     pub(crate) node_timeout: Option<Duration>,

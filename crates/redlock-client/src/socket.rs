@@ -1,4 +1,4 @@
-//! A byte stream to one node over TCP, TLS or a Unix socket.
+//! A byte stream to one node over TCP, TLS, a Unix socket, or what the user's connector opens.
 //!
 //! One enum instead of a boxed trait object, so that reads and writes of the common case are direct
 //! calls. It knows nothing of the protocol spoken on it, and has no timeouts: the caller bounds
@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use tokio::net::{TcpStream, lookup_host};
 
 use crate::address::{Endpoint, NodeAddress};
+use crate::connector::Connection;
 #[cfg(feature = "tls")]
 pub(crate) use crate::tls::Tls;
 
@@ -31,6 +32,8 @@ pub(crate) enum Socket {
     /// Boxed: a TLS session is some hundred bytes, and the others should not carry them.
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    /// Opened by the user's connector.
+    Own(Box<dyn Connection>),
 }
 
 /// Connects, with the TLS handshake where the address asks for TLS.
@@ -106,6 +109,7 @@ macro_rules! forward {
             Self::Unix(stream) => Pin::new(stream).$method($($argument),+),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).$method($($argument),+),
+            Self::Own(stream) => Pin::new(stream).$method($($argument),+),
         }
     };
 }
@@ -144,6 +148,7 @@ impl AsyncWrite for Socket {
             Self::Unix(stream) => stream.is_write_vectored(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Own(stream) => stream.is_write_vectored(),
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::cause::Cause;
 use crate::handle::Config;
+use crate::quorum::NodeId;
 use crate::socket::{Socket, connect};
 
 /// Where the bytes of one node come from and go to.
@@ -35,12 +36,16 @@ pub(crate) enum PortEvent {
 
 impl Port {
     /// Begins to connect to a node.
-    pub(crate) fn open(config: &Arc<Config>, index: usize) -> Self {
+    pub(crate) fn open(config: &Arc<Config>, node: NodeId) -> Self {
         let config = Arc::clone(config);
+        let index = node.index();
         Self::Opening(Box::pin(async move {
-            match config.addresses.get(index) {
-                Some(address) => connect(address, config.tls.as_ref()).await,
-                None => Err(io::ErrorKind::NotFound.into()),
+            match (config.addresses.get(index), &config.connector) {
+                (Some(address), None) => connect(address, config.tls.as_ref()).await,
+                (Some(address), Some(connector)) => {
+                    connector.connect(node, address).await.map(Socket::Own)
+                }
+                (None, _) => Err(io::ErrorKind::NotFound.into()),
             }
         }))
     }

@@ -28,7 +28,7 @@ impl Driver {
 
     fn tell_one(&mut self, notice: Notice) {
         match notice {
-            Notice::Connect(node) => self.set_port(node, Port::open(&self.config, node.index())),
+            Notice::Connect(node) => self.set_port(node, Port::open(&self.config, node)),
             Notice::Disconnect(node) => self.set_port(node, Port::Closed),
             Notice::NodeUp(node, server) => self.config.observe(&Event::NodeUp {
                 address: self.name(node),
