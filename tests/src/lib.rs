@@ -11,7 +11,6 @@
 pub mod cluster;
 mod conversation;
 pub mod fake_node;
-pub mod faulty_disk;
 mod loopback;
 mod manual_clock;
 pub mod patience;
@@ -20,7 +19,8 @@ mod stored_node;
 mod wire;
 
 pub use conversation::Conversation;
-pub use faulty_disk::FaultyDisk;
+pub use locknode_testkit::faulty_disk;
+pub use locknode_testkit::faulty_disk::FaultyDisk;
 pub use loopback::LoopbackPort;
 pub use manual_clock::ManualClock;
 pub use redis_server::RedisServer;

@@ -168,9 +168,10 @@ impl FaultyDisk {
     pub fn flip(&self, name: &str, offset: usize) {
         let mut inner = self.lock();
         let id = inner.names[name];
-        let file = inner.files.get_mut(&id).expect("a file for every name");
-        file.content[offset] ^= 0x40;
-        file.durable[offset] ^= 0x40;
+        if let Some(file) = inner.files.get_mut(&id) {
+            file.content[offset] ^= 0x40;
+            file.durable[offset] ^= 0x40;
+        }
     }
 
     /// Operations so far that changed something or made a change durable.
@@ -260,7 +261,10 @@ impl Disk for FaultyDisk {
         if inner.room() < len {
             return Err(ErrorKind::StorageFull.into());
         }
-        inner.change(id, Change::Zeros(usize::try_from(len).expect("fits")));
+        inner.change(
+            id,
+            Change::Zeros(usize::try_from(len).unwrap_or(usize::MAX)),
+        );
         Ok(())
     }
 
@@ -268,7 +272,7 @@ impl Disk for FaultyDisk {
         let mut inner = self.lock();
         inner.operate()?;
         let id = *inner.names.get(name).ok_or(ErrorKind::NotFound)?;
-        let offset = usize::try_from(offset).expect("fits");
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let len = inner.files[&id].content.len();
         assert!(offset <= len, "a hole in {name}");
         let mut written = bytes.len();
@@ -297,7 +301,7 @@ impl Disk for FaultyDisk {
         *inner.syncs.entry(name.to_owned()).or_default() += 1;
         let result = inner.sync_fault();
         let id = *inner.names.get(name).ok_or(ErrorKind::NotFound)?;
-        let file = inner.files.get_mut(&id).expect("a file for every name");
+        let file = inner.files.get_mut(&id).ok_or(ErrorKind::NotFound)?;
         for change in std::mem::take(&mut file.pending) {
             if result.is_ok() {
                 change.apply(&mut file.durable);
@@ -367,9 +371,10 @@ impl Inner {
     }
 
     fn change(&mut self, id: u64, change: Change) {
-        let file = self.files.get_mut(&id).expect("a file for every name");
-        change.apply(&mut file.content);
-        file.pending.push(change);
+        if let Some(file) = self.files.get_mut(&id) {
+            change.apply(&mut file.content);
+            file.pending.push(change);
+        }
     }
 
     fn change_durable_name(&mut self, change: NameChange) {

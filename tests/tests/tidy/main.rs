@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates, and parts of one, that take time, randomness and storage as arguments.
-const PURE: [&str; 12] = [
+const PURE: [&str; 24] = [
     "crates/locknode-resp/src",
     "crates/locknode-engine/src",
     "crates/redlock-client/src/core",
@@ -21,6 +21,18 @@ const PURE: [&str; 12] = [
     "crates/redlock-client/src/quorum.rs",
     "crates/redlock-client/src/time.rs",
     "crates/redlock-client/src/token.rs",
+    "crates/locknode-testkit/src/check",
+    "crates/locknode-testkit/src/determinism.rs",
+    "crates/locknode-testkit/src/fault",
+    "crates/locknode-testkit/src/history.rs",
+    "crates/locknode-testkit/src/random.rs",
+    "crates/locknode-testkit/src/report.rs",
+    "crates/locknode-testkit/src/scenario",
+    "crates/locknode-testkit/src/shrink.rs",
+    "crates/locknode-testkit/src/sim",
+    "crates/locknode-testkit/src/span.rs",
+    "crates/locknode-testkit/src/swarm",
+    "crates/locknode-testkit/src/timeline",
 ];
 
 /// What a pure crate never names outside of comments.
@@ -45,7 +57,7 @@ const DISK: &str = "crates/locknode-engine/src/durable";
 const CLOCKS: [&str; 3] = ["clock_gettime(", "Instant::now", "SystemTime::now"];
 
 /// The files and directories that read clocks, and what for.
-const CLOCK_READERS: [(&str, &str); 11] = [
+const CLOCK_READERS: [(&str, &str); 12] = [
     ("crates/locknode/src/clock.rs", "the node's time"),
     ("crates/redlock-client/src/clock.rs", "the client's time"),
     (
@@ -62,6 +74,10 @@ const CLOCK_READERS: [(&str, &str); 11] = [
     ),
     ("crates/locknode-cli/src/bench", "measures"),
     ("crates/locknode-cli/src/lab/view.rs", "shows rates"),
+    (
+        "crates/locknode-testkit/src/cluster",
+        "the runtime's clock, paused or real, from which nodes' clocks are made",
+    ),
     (
         "crates/locknode-cli/src/run/supervision.rs",
         "translates the client's validity into timers",

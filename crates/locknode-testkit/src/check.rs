@@ -1,0 +1,72 @@
+//! Checkers: whether what happened in a world is what was promised.
+//!
+//! Pure functions over a [`History`], in true time. [`check`] looks for what a scenario has to keep, [`check_all`] for
+//! everything, promised or not: a scenario that breaks clocks on purpose wants to see the overlap that fencing is for.
+//!
+//! ```text
+//!   exclusion    windows of belief do not overlap           fencing    tokens are apart and in order
+//!   continuity   no extension over a later holder           resource   late writes
+//!   expired      no lock that is over
+//!   majority     a majority behind each moment of belief    liveness   nobody waits for nothing
+//!   node         grants, counters, quarantine of each node by itself
+//! ```
+
+mod absence;
+mod continuity;
+mod evidence;
+mod exclusion;
+mod expectation;
+mod expired;
+mod facts;
+mod fencing;
+mod liveness;
+mod majority;
+mod node;
+mod resource;
+#[cfg(test)]
+mod story;
+#[cfg(test)]
+mod tests;
+mod tolerance;
+mod violation;
+mod wall_floor;
+
+use crate::history::History;
+use crate::scenario::Scenario;
+
+pub use expectation::Promise;
+pub use liveness::Bounds;
+pub use tolerance::Tolerance;
+pub use violation::{Violation, ViolationKind};
+
+use facts::Facts;
+
+/// The violations of what the scenario has to keep, in the order of time.
+///
+/// Of one kind there are at most a hundred: the first ones.
+pub fn check(history: &History, scenario: &Scenario) -> Vec<Violation> {
+    let promise = Promise::of(scenario).in_world(scenario, history);
+    let mut violations = check_all(history, scenario);
+    violations.retain(|violation| promise.has(violation.kind));
+    violations
+}
+
+/// All violations, promised or not, in the order of time; those of liveness when the scenario says from when on.
+pub fn check_all(history: &History, scenario: &Scenario) -> Vec<Violation> {
+    let facts = &Facts::of(history);
+    let mut violations = exclusion::exclusion(facts);
+    violations.extend(fencing::fencing(facts));
+    violations.extend(resource::resource(facts));
+    violations.extend(continuity::continuity(facts));
+    violations.extend(expired::expired(facts));
+    violations.extend(majority::majority(facts));
+    violations.extend(node::nodes(facts, Tolerance::of(scenario)));
+    if let Some(bounds) = Bounds::of(scenario) {
+        violations.extend(liveness::liveness(facts, &bounds));
+    }
+    violations.sort_by(|a, b| {
+        let key = |it: &Violation| (it.from, it.kind, it.until, it.key);
+        key(a).cmp(&key(b)).then_with(|| a.text.cmp(&b.text))
+    });
+    violations
+}

@@ -1,0 +1,357 @@
+//! What each node does by itself: it grants a key once at a time, counts its grants, and keeps out in its quarantine.
+//!
+//! A node is bound by what it has *told*: a grant of which the reply left before the node went down next. What it granted
+//! and never told may be forgotten in a crash; before it tells, it has to make durable what the grant rests on. A grant, and a
+//! quarantine, ends when the node's clock says so; [`Tolerance`] allows for clocks that change their pace after the history
+//! has noted in true time when that would be.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::check::evidence::Evidence;
+use crate::check::facts::Facts;
+use crate::check::tolerance::Tolerance;
+use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
+use crate::history::{AttemptNo, Event, KeyNo};
+use crate::span::SimTime;
+
+/// Grants against grants that were told, counters that did not rise, grants in quarantine, and what was told too soon.
+pub(crate) fn nodes(facts: &Facts<'_>, tolerance: Tolerance) -> Vec<Violation> {
+    let mut ledger = Ledger {
+        tolerance,
+        promises: BTreeMap::new(),
+        counters: BTreeMap::new(),
+        untold: BTreeMap::new(),
+        quarantined: BTreeMap::new(),
+        counts: BTreeMap::new(),
+        found: Vec::new(),
+    };
+    for entry in &facts.history.entries {
+        ledger.note(entry.at, &entry.event);
+    }
+    for node in 0..facts.history.nodes {
+        ledger.serves(facts.history.end, node);
+    }
+    if ledger.found.is_empty() {
+        return Vec::new();
+    }
+    let evidence = Evidence::of(facts, &BTreeSet::new());
+    let violation = |found: Found| {
+        let key = facts.history.key(found.key);
+        Violation {
+            kind: found.kind,
+            from: found.at,
+            until: found.at,
+            clients: found.clients,
+            nodes: vec![found.node],
+            key: Some(found.key),
+            text: format!("node {} {} (`{key}`)", found.node, found.text)
+                + &evidence.meanwhile(found.since, found.at),
+        }
+    };
+    ledger.found.into_iter().map(violation).collect()
+}
+
+/// What a node has told of a key.
+#[derive(Clone, Copy)]
+struct Promised {
+    attempt: AttemptNo,
+    client: u8,
+    at: SimTime,
+    is_told: bool,
+    /// When it ends by what was told, or sooner.
+    ends: Deadline,
+}
+
+#[derive(Clone, Copy)]
+struct Deadline {
+    set: SimTime,
+    ends: SimTime,
+}
+
+/// A key's fence counter on a node.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    last: u64,
+    last_at: SimTime,
+    /// The highest that was told.
+    told: u64,
+    told_at: SimTime,
+}
+
+struct Ledger {
+    tolerance: Tolerance,
+    promises: BTreeMap<(u8, KeyNo), Promised>,
+    counters: BTreeMap<(u8, KeyNo), Counted>,
+    /// By node and attempt: what is still to be told, in the order of the replies.
+    untold: BTreeMap<(u8, AttemptNo), VecDeque<Untold>>,
+    /// By node: since when it is in quarantine, and what it granted or extended in it.
+    quarantined: BTreeMap<u8, (SimTime, Vec<Found>)>,
+    counts: BTreeMap<ViolationKind, usize>,
+    found: Vec<Found>,
+}
+
+/// A grant or an extension of which the reply is still to leave.
+#[derive(Clone, Copy)]
+struct Untold {
+    key: KeyNo,
+    /// Zero when it is an extension.
+    counter: u64,
+    deadline: Deadline,
+}
+
+struct Found {
+    kind: ViolationKind,
+    since: SimTime,
+    at: SimTime,
+    node: u8,
+    clients: Vec<u8>,
+    key: KeyNo,
+    text: String,
+}
+
+impl Ledger {
+    fn note(&mut self, at: SimTime, event: &Event) {
+        match *event {
+            Event::Granted {
+                node,
+                key,
+                attempt,
+                client,
+                counter,
+                ends,
+            } => {
+                self.quarantine(at, node, key, "granted");
+                self.grant(at, (node, key), attempt, client, ends);
+                self.count(at, (node, key), counter);
+                let deadline = Deadline { set: at, ends };
+                let untold = self.untold.entry((node, attempt)).or_default();
+                untold.push_back(Untold {
+                    key,
+                    counter,
+                    deadline,
+                });
+            }
+            Event::Extended {
+                node,
+                key,
+                attempt,
+                ends,
+            } => {
+                self.quarantine(at, node, key, "extended");
+                self.extend(at, (node, key), attempt, ends);
+            }
+            Event::Freed { node, key, attempt } => {
+                let promises = &mut self.promises;
+                if promises
+                    .get(&(node, key))
+                    .is_some_and(|it| it.attempt == attempt)
+                {
+                    promises.remove(&(node, key));
+                }
+            }
+            Event::Answered { node, attempt, .. } => self.tell(node, attempt),
+            Event::NotDurable {
+                node,
+                client,
+                attempt,
+            } => self.not_durable(at, node, client, attempt),
+            Event::Started {
+                node,
+                is_quarantined: true,
+                ..
+            } => {
+                self.quarantined.insert(node, (at, Vec::new()));
+            }
+            Event::Serving { node } => self.serves(at, node),
+            Event::Down { node, .. } => self.forget(at, node),
+            _ => {}
+        }
+    }
+
+    fn quarantine(&mut self, at: SimTime, node: u8, key: KeyNo, what: &str) {
+        if let Some((since, grants)) = self.quarantined.get_mut(&node) {
+            grants.push(Found {
+                kind: ViolationKind::NodeQuarantine,
+                since: *since,
+                at,
+                node,
+                clients: Vec::new(),
+                key,
+                text: format!("{what} a lock in its quarantine"),
+            });
+        }
+    }
+
+    /// The quarantine is over: it may have been a little sooner.
+    fn serves(&mut self, at: SimTime, node: u8) {
+        if let Some((since, grants)) = self.quarantined.remove(&node) {
+            let sooner = at - self.tolerance.of_span(at.since(since));
+            for grant in grants.into_iter().filter(|grant| grant.at < sooner) {
+                self.report(grant);
+            }
+        }
+    }
+
+    fn report(&mut self, found: Found) {
+        let count = self.counts.entry(found.kind).or_default();
+        *count += 1;
+        if *count <= FINDINGS_MAX {
+            self.found.push(found);
+        }
+    }
+
+    fn not_durable(&mut self, at: SimTime, node: u8, client: u8, attempt: AttemptNo) {
+        let is_it = |((of, _), promised): &(&(u8, KeyNo), &Promised)| {
+            *of == node && promised.attempt == attempt
+        };
+        let key = self
+            .promises
+            .iter()
+            .find(is_it)
+            .map_or(KeyNo::MAX, |((_, key), _)| *key);
+        self.report(Found {
+            kind: ViolationKind::NodeDurability,
+            since: at,
+            at,
+            node,
+            clients: vec![client],
+            key,
+            text: format!(
+                "told client {client} of attempt {attempt} although a crash would make it forget that"
+            ),
+        });
+    }
+
+    fn grant(
+        &mut self,
+        at: SimTime,
+        place: (u8, KeyNo),
+        attempt: AttemptNo,
+        client: u8,
+        ends: SimTime,
+    ) {
+        let deadline = Deadline { set: at, ends };
+        let new = Promised {
+            attempt,
+            client,
+            at,
+            is_told: false,
+            ends: deadline,
+        };
+        let Some(old) = self.promises.insert(place, new) else {
+            return;
+        };
+        let Deadline { set, ends } = old.ends;
+        let sooner = ends - self.tolerance.of_span(ends.since(set));
+        if old.is_told && old.attempt != attempt && at < sooner {
+            self.report(Found {
+                kind: ViolationKind::NodeGrant,
+                since: old.at,
+                at,
+                node: place.0,
+                clients: BTreeSet::from([old.client, client]).into_iter().collect(),
+                key: place.1,
+                text: format!(
+                    "granted a lock to client {client} (attempt {attempt}), although it had told client {} \
+                     (attempt {}) that it holds it: granted at {}, until {ends}",
+                    old.client, old.attempt, old.at
+                ),
+            });
+        }
+    }
+
+    /// A deadline that is sooner counts at once, one that is later when it is told.
+    fn extend(&mut self, at: SimTime, place: (u8, KeyNo), attempt: AttemptNo, ends: SimTime) {
+        let promised = self
+            .promises
+            .get_mut(&place)
+            .filter(|it| it.attempt == attempt);
+        let Some(promised) = promised else { return };
+        let deadline = Deadline { set: at, ends };
+        if ends < promised.ends.ends {
+            promised.ends = deadline;
+        }
+        self.untold
+            .entry((place.0, attempt))
+            .or_default()
+            .push_back(Untold {
+                key: place.1,
+                counter: 0,
+                deadline,
+            });
+    }
+
+    fn count(&mut self, at: SimTime, place: (u8, KeyNo), counter: u64) {
+        if counter == 0 {
+            return;
+        }
+        let counted = self.counters.entry(place).or_default();
+        let (last, since) = match counted.last > 0 {
+            true => (counted.last, counted.last_at),
+            false => (counted.told, counted.told_at),
+        };
+        (counted.last, counted.last_at) = (counter, at);
+        if counter <= last {
+            self.report(Found {
+                kind: ViolationKind::NodeCounter,
+                since,
+                at,
+                node: place.0,
+                clients: Vec::new(),
+                key: place.1,
+                text: format!("counted a grant as {counter}, after one at {since} as {last}"),
+            });
+        }
+    }
+
+    /// A reply has left: the first of those that tell of this attempt.
+    fn tell(&mut self, node: u8, attempt: AttemptNo) {
+        let Some(untold) = self.untold.get_mut(&(node, attempt)) else {
+            return;
+        };
+        let told = untold.pop_front();
+        let is_last = untold.back().copied();
+        if is_last.is_none() {
+            self.untold.remove(&(node, attempt));
+        }
+        let Some(told) = told else { return };
+        let place = (node, told.key);
+        let promised = self
+            .promises
+            .get_mut(&place)
+            .filter(|it| it.attempt == attempt);
+        if let Some(promised) = promised {
+            promised.is_told = true;
+            // A later extension that makes it sooner has been heeded already.
+            if is_last.is_none() {
+                promised.ends = told.deadline;
+            }
+        }
+        if let Some(counted) = self
+            .counters
+            .get_mut(&place)
+            .filter(|it| told.counter > it.told)
+        {
+            (counted.told, counted.told_at) = (told.counter, told.deadline.set);
+        }
+    }
+
+    /// The node went down: what it had not told binds it no more.
+    fn forget(&mut self, at: SimTime, node: u8) {
+        self.serves(at, node);
+        let all = (node, KeyNo::MIN)..=(node, KeyNo::MAX);
+        let untold: Vec<KeyNo> = self
+            .promises
+            .range(all.clone())
+            .filter(|(_, promised)| !promised.is_told)
+            .map(|((_, key), _)| *key)
+            .collect();
+        for key in untold {
+            self.promises.remove(&(node, key));
+        }
+        for (_, counted) in self.counters.range_mut(all) {
+            counted.last = 0;
+        }
+        self.untold.retain(|(of, _), _| *of != node);
+    }
+}

@@ -1,0 +1,164 @@
+//! What a checker found: a rule that was broken, by whom, when, and what led to it.
+
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
+use crate::history::KeyNo;
+use crate::span::SimTime;
+
+/// A broken rule.
+///
+/// Its text is for people: who and what first, then a line per lock with the nodes that granted it, then what went wrong
+/// in between. Lines after the first are indented by two spaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub kind: ViolationKind,
+    /// Since when it was broken.
+    pub from: SimTime,
+    /// Until when, the same as `from` when it was in a moment.
+    pub until: SimTime,
+    /// The clients that were in it, in order.
+    pub clients: Vec<u8>,
+    /// The nodes that were in it, in order.
+    pub nodes: Vec<u8>,
+    /// The key it was about.
+    pub key: Option<KeyNo>,
+    /// What happened, for people.
+    pub text: String,
+}
+
+/// The rules, in the order of their weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ViolationKind {
+    /// Two clients believed at one time that they held one key.
+    Exclusion,
+    /// A resource that does not check fencing tokens took a write of a lock after one of a later lock. Nothing but fencing
+    /// prevents that; it is never promised.
+    Resource,
+    /// A resource that checks fencing tokens took such a write.
+    FencedResource,
+    /// Two locks of one key had the same fencing token.
+    FencingDuplicate,
+    /// A lock had a lower fencing token than one that was held before it was called for.
+    FencingOrder,
+    /// A lock was extended although another one of the key had been acquired since, or although its own time was over.
+    Continuity,
+    /// A lock was handed out when its validity was over.
+    Expired,
+    /// A client believed that it held a lock while no majority of the nodes stood behind it.
+    Majority,
+    /// Somebody waited although nothing was in the way.
+    Liveness,
+    /// A node granted a key although a grant that it had told had not ended.
+    NodeGrant,
+    /// The fence counter of a key on a node did not rise from one grant to the next.
+    NodeCounter,
+    /// A node granted or extended a lock in its quarantine.
+    NodeQuarantine,
+    /// A node told of a grant that it would forget in a crash, without a wait that makes up for it.
+    NodeDurability,
+}
+
+impl ViolationKind {
+    /// Every kind, in order.
+    pub const ALL: [Self; 13] = [
+        Self::Exclusion,
+        Self::Resource,
+        Self::FencedResource,
+        Self::FencingDuplicate,
+        Self::FencingOrder,
+        Self::Continuity,
+        Self::Expired,
+        Self::Majority,
+        Self::Liveness,
+        Self::NodeGrant,
+        Self::NodeCounter,
+        Self::NodeQuarantine,
+        Self::NodeDurability,
+    ];
+
+    /// Its name, in one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exclusion => "exclusion",
+            Self::Resource => "resource",
+            Self::FencedResource => "fenced-resource",
+            Self::FencingDuplicate => "fencing-duplicate",
+            Self::FencingOrder => "fencing-order",
+            Self::Continuity => "continuity",
+            Self::Expired => "expired",
+            Self::Majority => "majority",
+            Self::Liveness => "liveness",
+            Self::NodeGrant => "node-grant",
+            Self::NodeCounter => "node-counter",
+            Self::NodeQuarantine => "node-quarantine",
+            Self::NodeDurability => "node-durability",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// A bit of its own.
+    pub const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+impl Display for ViolationKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.pad(self.name())
+    }
+}
+
+impl Display for Violation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        match self.from == self.until {
+            true => write!(f, "{}", self.from)?,
+            false => write!(f, "{}..{}", self.from, self.until)?,
+        }
+        write!(f, " {}: {}", self.kind, self.text)
+    }
+}
+
+/// A checker that has found so much stops looking: the first ones tell what is wrong, and a broken world has thousands.
+pub(super) const FINDINGS_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_and_a_bit_of_its_own_and_they_are_in_order() {
+        let mut bits = 0;
+        for kind in ViolationKind::ALL {
+            assert_eq!(ViolationKind::named(kind.name()), Some(kind));
+            assert_eq!(bits & kind.bit(), 0);
+            assert!(kind.bit() > bits, "{kind}");
+            bits |= kind.bit();
+        }
+        assert!(ViolationKind::ALL.is_sorted());
+        assert_eq!(ViolationKind::named("none"), None);
+    }
+
+    #[test]
+    fn a_violation_says_when_what_and_who() {
+        let mut violation = Violation {
+            kind: ViolationKind::Exclusion,
+            from: SimTime::from_nanos(1_500_000_000),
+            until: SimTime::from_nanos(2_000_000_000),
+            clients: vec![0, 1],
+            nodes: vec![2],
+            key: Some(0),
+            text: "clients 0 and 1 held `k`".into(),
+        };
+        let text = "1.5s..2s exclusion: clients 0 and 1 held `k`";
+        assert_eq!(violation.to_string(), text);
+        violation.until = violation.from;
+        let text = "1.5s exclusion: clients 0 and 1 held `k`";
+        assert_eq!(violation.to_string(), text);
+    }
+}

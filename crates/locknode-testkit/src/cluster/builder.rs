@@ -1,0 +1,263 @@
+//! Building a cluster.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use locknode::NodeBuilder;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::clock::MachineClock;
+use super::desk::{Desk, DeskRequest};
+use super::error::ClusterError;
+use super::folder::Folder;
+use super::gate::Gate;
+use super::member::Member;
+use super::net::{LinkId, Net};
+use super::recorder::Recorder;
+use super::{ClientMachine, Cluster, Inner};
+use crate::random::Random;
+use crate::scenario::{Guarding, Setup};
+use crate::span::nanos;
+
+/// Builds a [`Cluster`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ClusterBuilder {
+    nodes: u8,
+    clients: u8,
+    guard: Guarding,
+    max_ttl: Duration,
+    data_dir: Option<PathBuf>,
+    delay: (Duration, Duration),
+    seed: u64,
+    first_port: u16,
+    is_in_memory: bool,
+    desk: Option<Desk>,
+    recorder: Option<Arc<Recorder>>,
+}
+
+impl ClusterBuilder {
+    pub(crate) const fn new() -> Self {
+        Self {
+            nodes: 5,
+            clients: 3,
+            guard: Guarding::Memory,
+            max_ttl: Duration::from_secs(60),
+            data_dir: None,
+            delay: (Duration::ZERO, Duration::ZERO),
+            seed: 1,
+            first_port: 0,
+            is_in_memory: false,
+            desk: None,
+            recorder: None,
+        }
+    }
+
+    /// How many nodes, 1 to 16. Default 5.
+    pub const fn nodes(mut self, nodes: u8) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// How many clients have links of their own to break, 1 to 16. Default 3. On loopback each has one port per node; any
+    /// number of programs may use the ports of one.
+    pub const fn clients(mut self, clients: u8) -> Self {
+        self.clients = clients;
+        self
+    }
+
+    /// How nodes guard their restarts. Default [`Guarding::Memory`]. [`Guarding::Long`] and [`Guarding::Always`] come with
+    /// data directories, in a temporary directory unless [`data_dir`](Self::data_dir) names another.
+    pub const fn guard(mut self, guard: Guarding) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// The longest TTL that rides on the restart guard, and so how long a node that knows nothing of its past stays out of
+    /// every lock; 1 ms to 24 hours. Default 60 s.
+    pub const fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl;
+        self
+    }
+
+    /// Where the nodes' data directories are, `node-0` and so on. It stays when the cluster ends, and a cluster that is
+    /// built on it later has the locks that were on disk.
+    pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(path.into());
+        self
+    }
+
+    /// How long a message travels, at least and at most; drawn for each from the seed. Default nothing.
+    pub const fn delay(mut self, at_least: Duration, at_most: Duration) -> Self {
+        self.delay = (at_least, at_most);
+        self
+    }
+
+    /// Determines what is drawn: delays and the noise of clocks. Default 1.
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The port of node 0 for client 0; the other nodes' ports follow, then those of client 1, and so on. Default 0: any free
+    /// ports.
+    pub const fn first_port(mut self, port: u16) -> Self {
+        self.first_port = port;
+        self
+    }
+
+    /// Requests whose first word is this one, in upper or lower case, reach no node: they go to this channel, whatever is wrong
+    /// with the link, and are [answered](DeskRequest::answer) from there. For commands of a test set-up's own.
+    pub fn desk(mut self, word: &'static str, requests: UnboundedSender<DeskRequest>) -> Self {
+        self.desk = Some(Desk::new(word, requests));
+        self
+    }
+
+    /// What nodes do is written down there.
+    pub fn record(mut self, recorder: Arc<Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Opens no ports: the nodes are reached by [`Cluster::connect`] and [`Cluster::redlock`] only, and the wall clocks
+    /// begin at 2026-01-01. With paused time such a cluster waits for nothing.
+    pub const fn in_memory(mut self) -> Self {
+        self.is_in_memory = true;
+        self
+    }
+
+    /// Nodes, clients, guard, longest TTL, delay and seed of a scenario.
+    pub const fn setup(mut self, setup: &Setup) -> Self {
+        self.nodes = setup.nodes;
+        self.clients = setup.clients;
+        self.guard = setup.guard;
+        self.max_ttl = setup.max_ttl;
+        self.delay = setup.delay;
+        self.seed = setup.seed;
+        self
+    }
+
+    /// Starts the nodes. They serve at once: nobody holds a lock of theirs yet, unless [`data_dir`](Self::data_dir) says
+    /// otherwise.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::Config`] for numbers out of range, a longest TTL out of range, or a data directory without a guard
+    /// that uses one; else whatever ports and directories bring.
+    ///
+    /// # Cancel safety
+    ///
+    /// What was started ends.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with time enabled, and I/O unless [`in_memory`](Self::in_memory).
+    pub async fn build(self) -> Result<Cluster, ClusterError> {
+        self.check()?;
+        let runtime = Handle::current();
+        let folder = self.folder()?;
+        let mut net = Net::new(
+            self.clients,
+            self.nodes,
+            self.delay,
+            Random::stream(self.seed, "cluster delay", 0),
+        );
+        (net.desk, net.recorder) = (self.desk.clone(), self.recorder.clone());
+        let net = Arc::new(net);
+        let mut members = Vec::new();
+        for node in 0..self.nodes {
+            members.push(Arc::new(Member::new(
+                node,
+                self.guard,
+                self.max_ttl,
+                self.clock(&runtime, u64::from(node)),
+                folder.clone(),
+                self.gates(node)?,
+                Arc::clone(&net),
+            )));
+        }
+        let machine = |client: u8| ClientMachine {
+            clock: Arc::new(self.clock(&runtime, 16 + u64::from(client))),
+            is_used: false.into(),
+        };
+        let inner = Inner {
+            machines: (0..self.clients).map(machine).collect(),
+            runtime,
+            net,
+            members,
+        };
+        let cluster = Cluster {
+            inner: Arc::new(inner),
+        };
+        for member in &cluster.inner.members {
+            member.start().await?;
+        }
+        Ok(cluster)
+    }
+
+    fn check(&self) -> Result<(), ClusterError> {
+        let has_disk = matches!(self.guard, Guarding::Long | Guarding::Always);
+        let problem = match () {
+            () if !(1..=16).contains(&self.nodes) => {
+                format!("{} nodes: 1 to 16 are possible", self.nodes)
+            }
+            () if !(1..=16).contains(&self.clients) => {
+                format!("{} clients: 1 to 16 are possible", self.clients)
+            }
+            () if !(Duration::from_millis(1)..=NodeBuilder::MAX_TTL_MAX).contains(&self.max_ttl) => {
+                "the longest TTL is 1 ms to 24 hours".to_owned()
+            }
+            () if self.last_port().is_none() => {
+                format!("ports from {} on would go beyond 65535", self.first_port)
+            }
+            () if self.data_dir.is_some() && !has_disk => {
+                "this restart guard uses no data directory: choose `Guarding::Long` or `Guarding::Always`".to_owned()
+            }
+            () => return Ok(()),
+        };
+        Err(ClusterError::Config(problem))
+    }
+
+    fn folder(&self) -> Result<Option<Arc<Folder>>, ClusterError> {
+        let folder = match (self.guard, &self.data_dir) {
+            (Guarding::Off | Guarding::Memory, _) => return Ok(None),
+            (_, Some(path)) => Folder::given(path.clone()),
+            (_, None) => Folder::temporary(),
+        };
+        let folder = folder.map_err(|error| ClusterError::io("create a data directory", error))?;
+        Ok(Some(Arc::new(folder)))
+    }
+
+    fn gates(&self, node: u8) -> Result<Vec<Gate>, ClusterError> {
+        let clients = if self.is_in_memory { 0 } else { self.clients };
+        let reserve = |client| {
+            let port = match self.first_port {
+                0 => 0,
+                first => first + u16::from(client) * u16::from(self.nodes) + u16::from(node),
+            };
+            Gate::reserve(LinkId { client, node }, port)
+                .map_err(|error| ClusterError::port(port, error))
+        };
+        (0..clients).map(reserve).collect()
+    }
+
+    /// Whether there are so many ports.
+    fn last_port(&self) -> Option<u16> {
+        let ports = u16::from(self.clients) * u16::from(self.nodes);
+        self.first_port.checked_add(ports)
+    }
+
+    fn clock(&self, runtime: &Handle, stream: u64) -> MachineClock {
+        let wall_ns = match self.is_in_memory {
+            true => WALL_NS,
+            false => SystemTime::UNIX_EPOCH.elapsed().map_or(WALL_NS, nanos),
+        };
+        let noise = Random::stream(self.seed, "cluster noise", stream);
+        MachineClock::start(runtime.clone(), wall_ns, noise)
+    }
+}
+
+/// The beginning of 2026: what a cluster in memory does is not to depend on the day.
+const WALL_NS: u64 = 1_767_225_600_000_000_000;

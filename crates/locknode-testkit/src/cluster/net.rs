@@ -1,0 +1,345 @@
+//! The links between clients and nodes, and what is wrong with them right now.
+//!
+//! ```text
+//!  faults --> Net --> verdict when a message enters a link: lost, skipped, or due at a moment
+//!                 \-> condition while it waits there: cut, held back, or the node stands still
+//! ```
+//!
+//! Connections ask; they are woken when anything changes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::desk::Desk;
+use super::recorder::Recorder;
+use crate::fault::{Links, Way};
+use crate::random::Random;
+use crate::span::nanos;
+
+/// All links of a cluster.
+#[derive(Debug)]
+pub(crate) struct Net {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+    clients: u8,
+    nodes: u8,
+    /// Who answers what is not for the nodes.
+    pub(crate) desk: Option<Desk>,
+    /// Who writes down what happens.
+    pub(crate) recorder: Option<Arc<Recorder>>,
+}
+
+/// The link between one client and one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkId {
+    pub(crate) client: u8,
+    pub(crate) node: u8,
+}
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Requests,
+    Replies,
+}
+
+/// What becomes of a message that enters a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is lost, and its connection with it.
+    Lost,
+    /// It alone is missing.
+    Skipped,
+    /// It arrives at this moment, if nothing holds it up.
+    Due {
+        at: Instant,
+        /// And again, through another connection.
+        is_doubled: bool,
+    },
+}
+
+/// What a connection has to heed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Condition {
+    /// Whether what is on its way has to wait.
+    pub(crate) is_stalled: bool,
+    /// Until when the node stands still.
+    pub(crate) still_until: Option<Instant>,
+    /// How often the link's connections were broken.
+    pub(crate) resets: u64,
+    pub(crate) is_closed: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Row by row: the links of client 0, of client 1, and so on.
+    links: Vec<Link>,
+    still_until: Vec<Option<Instant>>,
+    connections: Vec<usize>,
+    delay: (Duration, Duration),
+    random: Random,
+    is_closed: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Link {
+    requests: Lane,
+    replies: Lane,
+    delay: Duration,
+    doubles: u8,
+    resets: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    is_cut: bool,
+    is_held: bool,
+    losses: u8,
+    skips: u8,
+    late: (u8, Duration),
+}
+
+impl Net {
+    pub(crate) fn new(clients: u8, nodes: u8, delay: (Duration, Duration), random: Random) -> Self {
+        let state = State {
+            links: vec![Link::default(); usize::from(clients) * usize::from(nodes)],
+            still_until: vec![None; usize::from(nodes)],
+            connections: vec![0; usize::from(nodes)],
+            delay,
+            random,
+            is_closed: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: watch::Sender::new(()),
+            clients,
+            nodes,
+            desk: None,
+            recorder: None,
+        }
+    }
+
+    /// Tells of every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Whether any of these links exists.
+    pub(crate) fn has_any(&self, links: Links) -> bool {
+        (0..self.clients).any(|client| links.clients.has(client))
+            && (0..self.nodes).any(|node| links.nodes.has(node))
+    }
+
+    pub(crate) fn verdict(&self, link: LinkId, direction: Direction, now: Instant) -> Verdict {
+        let mut state = self.state();
+        let (low, high) = state.delay;
+        let drawn = match high > low {
+            true => Duration::from_nanos(state.random.between(nanos(low), nanos(high))),
+            false => low,
+        };
+        let Some(link) = self.link(&mut state, link) else {
+            return Verdict::Lost;
+        };
+        let lane = link.lane(direction);
+        if take_one(&mut lane.losses) {
+            return Verdict::Lost;
+        }
+        if take_one(&mut lane.skips) {
+            return Verdict::Skipped;
+        }
+        let late = match take_one(&mut lane.late.0) {
+            true => lane.late.1,
+            false => Duration::ZERO,
+        };
+        Verdict::Due {
+            at: after(now, drawn.saturating_add(link.delay).saturating_add(late)),
+            is_doubled: direction == Direction::Requests && take_one(&mut link.doubles),
+        }
+    }
+
+    pub(crate) fn condition(&self, link: LinkId, direction: Direction) -> Condition {
+        let mut state = self.state();
+        let is_closed = state.is_closed;
+        let still_until = state.still_until.get(usize::from(link.node)).copied();
+        let link = self.link(&mut state, link).cloned().unwrap_or_default();
+        let lane = match direction {
+            Direction::Requests => &link.requests,
+            Direction::Replies => &link.replies,
+        };
+        Condition {
+            is_stalled: lane.is_cut || lane.is_held,
+            still_until: still_until.flatten(),
+            resets: link.resets,
+            is_closed,
+        }
+    }
+
+    /// How long it takes to open a connection; `None` while that is not possible.
+    pub(crate) fn opening(&self, link: LinkId) -> Option<Duration> {
+        let mut state = self.state();
+        let low = state.delay.0;
+        let link = self.link(&mut state, link)?;
+        let is_cut = link.requests.is_cut || link.replies.is_cut;
+        (!is_cut).then_some(low.saturating_add(link.delay).saturating_mul(2))
+    }
+
+    /// Counts a connection in; false when the node has too many.
+    pub(crate) fn enter(&self, node: u8) -> bool {
+        let mut state = self.state();
+        match state.connections.get_mut(usize::from(node)) {
+            Some(count) if *count < CONNECTIONS_MAX => {
+                *count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn leave(&self, node: u8) {
+        if let Some(count) = self.state().connections.get_mut(usize::from(node)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Connections to the node right now.
+    pub(crate) fn connections(&self, node: u8) -> usize {
+        let state = self.state();
+        let count = state.connections.get(usize::from(node)).copied();
+        count.unwrap_or_default()
+    }
+
+    pub(crate) fn cut(&self, links: Links, way: Way) {
+        self.each_lane(links, way, |lane| lane.is_cut = true);
+    }
+
+    pub(crate) fn heal(&self, links: Links) {
+        self.each_lane(links, Way::Both, |lane| lane.is_cut = false);
+    }
+
+    pub(crate) fn hold(&self, links: Links, way: Way, is_held: bool) {
+        self.each_lane(links, way, |lane| lane.is_held = is_held);
+    }
+
+    pub(crate) fn lose(&self, links: Links, way: Way, count: u8) {
+        self.each_lane(links, way, |lane| {
+            lane.losses = count;
+        });
+    }
+
+    pub(crate) fn skip(&self, links: Links, way: Way, count: u8) {
+        self.each_lane(links, way, |lane| {
+            lane.skips = count;
+        });
+    }
+
+    pub(crate) fn late(&self, links: Links, way: Way, count: u8, span: Duration) {
+        self.each_lane(links, way, |lane| lane.late = (count, span));
+    }
+
+    pub(crate) fn delay(&self, links: Links, span: Duration) {
+        self.each(links, |link| link.delay = span);
+    }
+
+    pub(crate) fn double(&self, links: Links, count: u8) {
+        self.each(links, |link| {
+            link.doubles = count;
+        });
+    }
+
+    pub(crate) fn reset(&self, links: Links) {
+        self.each(links, |link| link.resets += 1);
+    }
+
+    /// The node's process stands still.
+    pub(crate) fn still(&self, node: u8, span: Duration) {
+        let until = after(Instant::now(), span);
+        if let Some(still) = self.state().still_until.get_mut(usize::from(node)) {
+            *still = (*still).max(Some(until));
+        }
+        self.changed.send_replace(());
+    }
+
+    /// Nothing is wrong any more.
+    pub(crate) fn calm(&self) {
+        self.each(Links::ALL, |link| {
+            *link = Link {
+                resets: link.resets,
+                ..Link::default()
+            }
+        });
+    }
+
+    /// Ends all connections, for good.
+    pub(crate) fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.send_replace(());
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
+    fn each_lane(&self, links: Links, way: Way, change: impl Fn(&mut Lane)) {
+        self.each(links, |link| {
+            if way.has_requests() {
+                change(&mut link.requests);
+            }
+            if way.has_replies() {
+                change(&mut link.replies);
+            }
+        });
+    }
+
+    fn each(&self, links: Links, change: impl Fn(&mut Link)) {
+        let mut state = self.state();
+        for client in 0..self.clients {
+            for node in (0..self.nodes).filter(|node| links.has(client, *node)) {
+                if let Some(link) = self.link(&mut state, LinkId { client, node }) {
+                    change(link);
+                }
+            }
+        }
+        drop(state);
+        self.changed.send_replace(());
+    }
+
+    fn link<'s>(&self, state: &'s mut State, id: LinkId) -> Option<&'s mut Link> {
+        let row = usize::from(id.client) * usize::from(self.nodes);
+        state.links.get_mut(row + usize::from(id.node))
+    }
+
+    /// What is behind the lock is whole after every statement.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link {
+    fn lane(&mut self, direction: Direction) -> &mut Lane {
+        match direction {
+            Direction::Requests => &mut self.requests,
+            Direction::Replies => &mut self.replies,
+        }
+    }
+}
+
+/// A moment so much later; for spans that nobody waits for, one that does not come.
+fn after(now: Instant, span: Duration) -> Instant {
+    now.checked_add(span.min(NEVER)).unwrap_or(now)
+}
+
+fn take_one(count: &mut u8) -> bool {
+    let is_left = *count > 0;
+    *count = count.saturating_sub(1);
+    is_left
+}
+
+/// A century. Times of a few of them can be added.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Each takes one descriptor on loopback, of the 1024 that a process has by default, and at most some megabytes when all
+/// that it has sent is held back.
+pub(crate) const CONNECTIONS_MAX: usize = 512;

@@ -1,0 +1,408 @@
+//! What happened in a world, in true time: what checkers judge and the timeline draws.
+
+use std::sync::Arc;
+
+use crate::fault::Crash;
+use crate::fault::Who;
+use crate::span::SimTime;
+
+/// Everything that happened, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// How many nodes there were.
+    pub nodes: u8,
+    /// How many clients there were.
+    pub clients: u8,
+    /// When the world ended.
+    pub end: SimTime,
+    /// The names of the keys; events have their places in this list.
+    pub keys: Vec<Arc<str>>,
+    /// What happened, in order of time.
+    pub entries: Vec<Entry>,
+    /// Messages, in the order in which they were sent; only when they were recorded.
+    pub messages: Vec<Message>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: SimTime,
+    /// What.
+    pub event: Event,
+}
+
+/// The place of a key in [`History::keys`].
+pub type KeyNo = u16;
+
+/// One attempt of a client: what a node knows by its token. Counted from 0 over the whole world.
+pub type AttemptNo = u32;
+
+/// One lock act of a client, from its call to its end. Counted from 0 over the whole world.
+pub type LockNo = u32;
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A fault came.
+    Fault(Box<str>),
+    /// A node's process started.
+    Started {
+        /// The node.
+        node: u8,
+        /// Whether it stays out of every lock at first.
+        is_quarantined: bool,
+        /// Why; the store's word.
+        reason: &'static str,
+    },
+    /// A node serves: its quarantine is over, or there was none.
+    Serving {
+        /// The node.
+        node: u8,
+    },
+    /// A node's process ended. All that it had granted in memory is gone.
+    Down {
+        /// The node.
+        node: u8,
+        /// How.
+        how: Crash,
+    },
+    /// A node could not start and stays down.
+    StaysDown {
+        /// The node.
+        node: u8,
+        /// What its store said.
+        why: Box<str>,
+    },
+    /// A process or machine stood still, and goes on at `until`.
+    Stopped {
+        /// Whose.
+        who: Who,
+        /// `pause`, `suspend` or `freeze`.
+        how: &'static str,
+        /// When it goes on.
+        until: SimTime,
+    },
+    /// A node granted a lock.
+    Granted {
+        /// The node.
+        node: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose attempt.
+        attempt: AttemptNo,
+        /// The client of the attempt.
+        client: u8,
+        /// The key's fence counter after it; 0 when the reply does not tell.
+        counter: u64,
+        /// When it ends in true time, if the node's clock goes on as it does.
+        ends: SimTime,
+    },
+    /// A node holds a lock again that an earlier run of it granted.
+    Restored {
+        /// The node.
+        node: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose attempt.
+        attempt: AttemptNo,
+        /// When it ends in true time, if the node's clock goes on as it does.
+        ends: SimTime,
+    },
+    /// A node gave a lock a new deadline.
+    Extended {
+        /// The node.
+        node: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose attempt.
+        attempt: AttemptNo,
+        /// When it ends in true time now.
+        ends: SimTime,
+    },
+    /// A node deleted a lock because it was told to.
+    Freed {
+        /// The node.
+        node: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose attempt it was.
+        attempt: AttemptNo,
+    },
+    /// A node refused a request, without a look at the key.
+    Refused {
+        /// The node.
+        node: u8,
+        /// The client.
+        client: u8,
+        /// The first word of the error: `LOADING`, `MISCONF`, `OOM`, ...
+        why: &'static str,
+    },
+    /// The reply to a grant or an extension left the node, `is_late` when it had waited for the disk.
+    Answered {
+        /// The node.
+        node: u8,
+        /// The client.
+        client: u8,
+        /// Whose grant or extension it tells of.
+        attempt: AttemptNo,
+        /// Whether it had waited for the disk.
+        is_late: bool,
+    },
+    /// The reply left the node although the horizon, TTL in use or fence ceiling that it rests on is not durable.
+    NotDurable {
+        /// The node.
+        node: u8,
+        /// The client.
+        client: u8,
+        /// Whose grant or extension it tells of.
+        attempt: AttemptNo,
+    },
+    /// A client's process started.
+    ClientStarted {
+        /// The client.
+        client: u8,
+    },
+    /// A client's process ended; it believes nothing any more.
+    ClientDown {
+        /// The client.
+        client: u8,
+    },
+    /// A client began to acquire a lock.
+    Calls {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// The key.
+        key: KeyNo,
+    },
+    /// A client holds a lock from now on.
+    Acquired {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// The key.
+        key: KeyNo,
+        /// The attempt that succeeded.
+        attempt: AttemptNo,
+        /// The fencing token, if it has one.
+        fencing: Option<u64>,
+        /// When its clock reaches the end of the validity, in true time.
+        valid_until: SimTime,
+    },
+    /// The validity of a lock that is held is another now.
+    Validity {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// When its clock reaches the end, in true time.
+        valid_until: SimTime,
+        /// Whether an extension succeeded; otherwise a clock changed its pace or the validity was cut.
+        is_extension: bool,
+    },
+    /// A client did not get a lock.
+    Failed {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// Why, in a word.
+        why: &'static str,
+    },
+    /// An extension that was asked for did not succeed; the lock is as it was.
+    NotExtended {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// Why, in a word.
+        why: &'static str,
+    },
+    /// A client was told that it does not hold its lock any more; it stops believing in it now.
+    Lost {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// Why, in a word.
+        why: &'static str,
+    },
+    /// A client began to release its lock, or left it to its TTL; it stops believing in it now.
+    Releases {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// It was left to its TTL.
+        is_left: bool,
+    },
+    /// A client knows how its release went.
+    Released {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// How many nodes had it and deleted it.
+        confirmed: u8,
+    },
+    /// A client saw that it holds its lock, and is about to write.
+    Checked {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+    },
+    /// A write came to the resource, which knows the lock's key and fencing token.
+    Wrote {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// The key.
+        key: KeyNo,
+        /// The fencing token, if the lock has one.
+        fencing: Option<u64>,
+        /// Whether a resource that checks fencing tokens took it.
+        is_accepted: bool,
+    },
+}
+
+/// Something that a client and a node sent each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The client.
+    pub client: u8,
+    /// The node.
+    pub node: u8,
+    /// From client to node; otherwise from node to client.
+    pub is_request: bool,
+    /// When it was sent.
+    pub sent: SimTime,
+    /// When it arrived; `None` when it was lost or still under way at the end.
+    pub arrived: Option<SimTime>,
+    /// Its words, for people.
+    pub text: Box<str>,
+}
+
+/// The time in which a client believed that it held a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The client.
+    pub client: u8,
+    /// The lock.
+    pub lock: LockNo,
+    /// The key.
+    pub key: KeyNo,
+    /// The attempt that succeeded.
+    pub attempt: AttemptNo,
+    /// The fencing token, if it has one.
+    pub fencing: Option<u64>,
+    /// When the client began to acquire.
+    pub called: SimTime,
+    /// When it was told that it holds the lock.
+    pub from: SimTime,
+    /// When it stopped believing: by its clock, by being told, by letting go, or by dying. Not included.
+    pub until: SimTime,
+    /// How often the lock was extended.
+    pub extensions: u32,
+}
+
+impl History {
+    /// The name of a key.
+    pub fn key(&self, key: KeyNo) -> &str {
+        self.keys.get(usize::from(key)).map_or("?", |name| name)
+    }
+
+    /// All times in which a client believed that it held a lock, in the order in which they began.
+    pub fn windows(&self) -> Vec<Window> {
+        let mut windows: Vec<Window> = Vec::new();
+        // By lock: when it was called for, and the place of its window while that is open.
+        let mut locks: Vec<(SimTime, Option<usize>)> = Vec::new();
+        let place = |locks: &[(SimTime, Option<usize>)], lock: LockNo| {
+            usize::try_from(lock)
+                .ok()
+                .and_then(|lock| locks.get(lock)?.1)
+        };
+        for entry in &self.entries {
+            match &entry.event {
+                Event::Calls { lock, .. } => {
+                    let lock = usize::try_from(*lock).unwrap_or(usize::MAX);
+                    if lock >= locks.len() {
+                        locks.resize(lock.saturating_add(1), (SimTime::ZERO, None));
+                    }
+                    if let Some(slot) = locks.get_mut(lock) {
+                        *slot = (entry.at, None);
+                    }
+                }
+                Event::Acquired {
+                    client,
+                    lock,
+                    key,
+                    attempt,
+                    fencing,
+                    valid_until,
+                } => {
+                    let slot = usize::try_from(*lock)
+                        .ok()
+                        .and_then(|lock| locks.get_mut(lock));
+                    let Some(slot) = slot else { continue };
+                    slot.1 = Some(windows.len());
+                    windows.push(Window {
+                        client: *client,
+                        lock: *lock,
+                        key: *key,
+                        attempt: *attempt,
+                        fencing: *fencing,
+                        called: slot.0,
+                        from: entry.at,
+                        until: (*valid_until).max(entry.at),
+                        extensions: 0,
+                    });
+                }
+                Event::Validity {
+                    lock,
+                    valid_until,
+                    is_extension,
+                    ..
+                } => {
+                    let window = place(&locks, *lock).and_then(|place| windows.get_mut(place));
+                    if let Some(window) = window {
+                        // What has ended by the client's own clock does not begin again by a change of its pace.
+                        if window.until > entry.at || *is_extension {
+                            window.until = (*valid_until).max(entry.at);
+                        }
+                        window.extensions += u32::from(*is_extension);
+                    }
+                }
+                Event::Lost { lock, .. } | Event::Releases { lock, .. } => {
+                    if let Some(window) =
+                        place(&locks, *lock).and_then(|place| windows.get_mut(place))
+                    {
+                        window.until = window.until.min(entry.at);
+                    }
+                    if let Some(slot) = usize::try_from(*lock)
+                        .ok()
+                        .and_then(|lock| locks.get_mut(lock))
+                    {
+                        slot.1 = None;
+                    }
+                }
+                Event::ClientDown { client } => {
+                    for slot in &mut locks {
+                        let window = slot.1.and_then(|place| windows.get_mut(place));
+                        if let Some(window) = window.filter(|window| window.client == *client) {
+                            window.until = window.until.min(entry.at);
+                            slot.1 = None;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        windows
+    }
+}

@@ -1,0 +1,342 @@
+//! A scenario: all data of a run. Set-up, what clients do, what goes wrong and when; and one seed for the rest.
+
+mod text;
+
+use std::time::Duration;
+
+use crate::bug::Bug;
+use crate::fault::Fault;
+use crate::span::SimTime;
+
+/// All that determines a run: two worlds of one scenario do the same, event by event, on any machine.
+///
+/// It has a text form, a file that replays; see [`Scenario::parse`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// What the world is made of.
+    pub setup: Setup,
+    /// What is done and what goes wrong, in any order.
+    pub steps: Vec<Step>,
+}
+
+/// What a world is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Determines delays, pieces, tokens, the clocks' starting points and what a crash leaves on a disk.
+    pub seed: u64,
+    /// How many nodes, 1 to 16.
+    pub nodes: u8,
+    /// How many clients, 1 to 16.
+    pub clients: u8,
+    /// How nodes guard their restarts.
+    pub guard: Guarding,
+    /// The longest TTL that rides on the restart guard.
+    pub max_ttl: Duration,
+    /// How long a message travels, at least and at most.
+    pub delay: (Duration, Duration),
+    /// How long a disk works before something is durable, at least and at most.
+    pub sync: (Duration, Duration),
+    /// How many millionths of the TTL clients allow for clocks that disagree ...
+    pub drift_ppm: u32,
+    /// ... and how much more.
+    pub drift_constant: Duration,
+    /// Each node has a replica that learns of a command so long after it was answered: what Redis fails over to.
+    pub replica_lag: Option<Duration>,
+    /// Which client runs.
+    pub client: ClientKind,
+    /// A mistake to make.
+    pub bug: Option<Bug>,
+    /// When the world ends.
+    pub run_for: Duration,
+    /// From when on progress is demanded: after a [`Fault::Calm`].
+    pub liveness_from: Option<SimTime>,
+}
+
+/// How the nodes of a world guard their restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guarding {
+    /// Not at all, like Redis.
+    Off,
+    /// By waiting for the longest TTL after every start; nothing is kept.
+    Memory,
+    /// With a data directory; locks longer than the longest TTL are on the log.
+    Long,
+    /// With a data directory; every lock is on the log.
+    Always,
+}
+
+/// Which client a world runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClientKind {
+    /// The core of the crate `redlock-client`.
+    Shipped,
+    /// A plain Redlock loop of the kit's own, as users write it.
+    Plain,
+}
+
+/// One thing that is done or goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When.
+    pub when: Trigger,
+    /// What.
+    pub what: Deed,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Something goes wrong or is put right.
+    Fault(Fault),
+    /// A client does something.
+    Act(u8, Act),
+}
+
+/// When a step comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// At a moment in true time.
+    At(SimTime),
+    /// So long after the `nth` time that something happens, counted from 1.
+    On {
+        /// What has to happen.
+        cue: Cue,
+        /// How often; 1 is the first time.
+        nth: u16,
+        /// How long after; nothing comes between when it is zero.
+        after: Duration,
+    },
+}
+
+/// What a step can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cue {
+    /// A node's process has started.
+    Started(u8),
+    /// A node serves: its quarantine is over or there was none.
+    Serving(u8),
+    /// A node is down.
+    Down(u8),
+    /// A node is about to read something that a client sent.
+    Asked(u8),
+    /// A node has granted a lock; the reply has not left.
+    Granted(u8),
+    /// A node has extended a lock; the reply has not left.
+    Extended(u8),
+    /// A node has let a lock go, told to by its holder.
+    Freed(u8),
+    /// A client begins to acquire.
+    Calls(u8),
+    /// A client holds a lock.
+    Acquired(u8),
+    /// A client's lock was extended.
+    Renewed(u8),
+    /// A client did not get a lock.
+    Failed(u8),
+    /// A client is told that its lock is lost.
+    Lost(u8),
+    /// A client has begun to release.
+    Releases(u8),
+    /// A client has seen that it holds the lock and is about to write to the resource.
+    Checked(u8),
+}
+
+/// What a client does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Acquires a lock, works under it and lets it go.
+    Lock(LockAct),
+    /// Extends the lock that it holds on the key.
+    Extend {
+        /// The key.
+        key: Box<str>,
+        /// The new TTL, from now on.
+        ttl: Duration,
+    },
+    /// Releases the lock that it holds on the key.
+    Release {
+        /// The key.
+        key: Box<str>,
+    },
+    /// Looks whether it holds the lock on the key, and if so writes to the resource, which takes some time.
+    Write {
+        /// The key.
+        key: Box<str>,
+        /// From looking to the arrival of the write.
+        takes: Duration,
+    },
+}
+
+/// How a client works under a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockAct {
+    /// The key.
+    pub key: Box<str>,
+    /// The TTL.
+    pub ttl: Duration,
+    /// Attempts at most.
+    pub tries: u32,
+    /// How long it is held; `None` until something else ends it.
+    pub hold: Option<Duration>,
+    /// How often it is extended by its TTL meanwhile.
+    pub extend_every: Option<Duration>,
+    /// How often the client writes to the resource meanwhile.
+    pub write_every: Option<Duration>,
+    /// What happens after `hold`.
+    pub ending: Ending,
+}
+
+/// How a client ends its lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// It releases it.
+    Release,
+    /// It leaves it to its TTL.
+    Leave,
+    /// Its process ends.
+    Crash,
+}
+
+impl Default for Setup {
+    /// Seed 1: five nodes with a data directory, three clients, a minute of each, half a millisecond to three per message.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            nodes: 5,
+            clients: 3,
+            guard: Guarding::Long,
+            max_ttl: Duration::from_secs(10),
+            delay: (Duration::from_micros(500), Duration::from_millis(3)),
+            sync: (Duration::from_micros(200), Duration::from_millis(2)),
+            drift_ppm: 10_000,
+            drift_constant: Duration::from_millis(2),
+            replica_lag: None,
+            client: ClientKind::Shipped,
+            bug: None,
+            run_for: Duration::from_secs(60),
+            liveness_from: None,
+        }
+    }
+}
+
+impl Setup {
+    /// The default with another seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self {
+            seed,
+            ..Self::default()
+        }
+    }
+}
+
+impl Scenario {
+    /// A world of this set-up in which nothing happens yet.
+    pub const fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            steps: Vec::new(),
+        }
+    }
+
+    /// A client does something at a moment.
+    #[must_use]
+    pub fn act(mut self, at: Duration, client: u8, act: Act) -> Self {
+        self.steps.push(Step {
+            when: Trigger::At(at.into()),
+            what: Deed::Act(client, act),
+        });
+        self
+    }
+
+    /// Something goes wrong at a moment.
+    #[must_use]
+    pub fn at(mut self, at: Duration, fault: Fault) -> Self {
+        self.steps.push(Step {
+            when: Trigger::At(at.into()),
+            what: Deed::Fault(fault),
+        });
+        self
+    }
+
+    /// Something goes wrong the first time that something else happens, before anything comes of that.
+    #[must_use]
+    pub fn on(self, cue: Cue, fault: Fault) -> Self {
+        self.after(cue, Duration::ZERO, fault)
+    }
+
+    /// Something goes wrong so long after the first time that something else happens.
+    #[must_use]
+    pub fn after(mut self, cue: Cue, after: Duration, fault: Fault) -> Self {
+        self.steps.push(Step {
+            when: Trigger::On { cue, nth: 1, after },
+            what: Deed::Fault(fault),
+        });
+        self
+    }
+
+    /// Any step.
+    #[must_use]
+    pub fn step(mut self, when: Trigger, what: Deed) -> Self {
+        self.steps.push(Step { when, what });
+        self
+    }
+}
+
+impl LockAct {
+    /// A lock that is tried for once and held until something else ends it.
+    pub fn new(key: &str, ttl: Duration) -> Self {
+        Self {
+            key: key.into(),
+            ttl,
+            tries: 1,
+            hold: None,
+            extend_every: None,
+            write_every: None,
+            ending: Ending::Release,
+        }
+    }
+
+    /// Tried for so often.
+    #[must_use]
+    pub const fn tries(mut self, tries: u32) -> Self {
+        self.tries = tries;
+        self
+    }
+
+    /// Held so long.
+    #[must_use]
+    pub const fn hold(mut self, hold: Duration) -> Self {
+        self.hold = Some(hold);
+        self
+    }
+
+    /// Extended so often.
+    #[must_use]
+    pub const fn extend_every(mut self, every: Duration) -> Self {
+        self.extend_every = Some(every);
+        self
+    }
+
+    /// The resource is written to so often while the lock is held.
+    #[must_use]
+    pub const fn write_every(mut self, every: Duration) -> Self {
+        self.write_every = Some(every);
+        self
+    }
+
+    /// Ended so.
+    #[must_use]
+    pub const fn ending(mut self, ending: Ending) -> Self {
+        self.ending = ending;
+        self
+    }
+}
+
+impl From<LockAct> for Act {
+    fn from(lock: LockAct) -> Self {
+        Self::Lock(lock)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use super::*;
+use crate::fault::{Crash, Links, Way};
+
+const S: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_scenario_is_read_as_it_was_written() {
+    let setup = Setup {
+        seed: u64::MAX,
+        bug: Some(Bug::VotesKept),
+        client: ClientKind::Plain,
+        guard: Guarding::Always,
+        replica_lag: Some(S / 100),
+        liveness_from: Some(SimTime::from(45 * S)),
+        ..Setup::default()
+    };
+    let mut scenario = Scenario::new(setup)
+        .act(
+            S,
+            0,
+            LockAct::new("k", 3 * S)
+                .hold(2 * S)
+                .extend_every(S)
+                .write_every(S / 2)
+                .into(),
+        )
+        .act(
+            S,
+            1,
+            LockAct::new("k", 3 * S)
+                .tries(4)
+                .ending(Ending::Crash)
+                .into(),
+        )
+        .act(S, 1, LockAct::new("k", 3 * S).ending(Ending::Leave).into())
+        .act(
+            2 * S,
+            0,
+            Act::Extend {
+                key: "k".into(),
+                ttl: S,
+            },
+        )
+        .act(
+            2 * S,
+            0,
+            Act::Write {
+                key: "k".into(),
+                takes: S,
+            },
+        )
+        .act(3 * S, 0, Act::Release { key: "k".into() })
+        .at(4 * S, Fault::Crash(2, Crash::PowerLoss))
+        .at(4 * S, Fault::Cut(Links::ALL, Way::Both));
+    let cues = [
+        Cue::Started(1),
+        Cue::Serving(1),
+        Cue::Down(1),
+        Cue::Asked(1),
+        Cue::Granted(1),
+        Cue::Extended(1),
+        Cue::Freed(1),
+        Cue::Calls(1),
+        Cue::Acquired(1),
+        Cue::Renewed(1),
+        Cue::Failed(1),
+        Cue::Lost(1),
+        Cue::Releases(1),
+        Cue::Checked(1),
+    ];
+    for cue in cues {
+        scenario = scenario.after(cue, S / 1000, Fault::Restart(2));
+    }
+    let text = scenario.to_string();
+    assert_eq!(Scenario::parse(&text), Ok(scenario), "{text}");
+}
+
+#[test]
+fn what_is_no_scenario_is_told_where_and_why() {
+    let rows = [
+        ("", "locknode-scenario 1"),
+        ("seed 1", "line 1: expected locknode-scenario"),
+        ("locknode-scenario 2", "expected 1"),
+        (
+            "locknode-scenario 1\n\n# fine\nnodes 17",
+            "line 4: expected a number from 1 to 16",
+        ),
+        (
+            "locknode-scenario 1\nguard maybe",
+            "off, memory, long or always",
+        ),
+        ("locknode-scenario 1\nbug unknown", "the name of a bug"),
+        (
+            "locknode-scenario 1\ndelay 3ms 1ms",
+            "the lesser time first",
+        ),
+        ("locknode-scenario 1\nat 1s do nothing", "crash, restart"),
+        (
+            "locknode-scenario 1\nat 1s do crash node 5 kill",
+            "line 2: there is no node 5",
+        ),
+        (
+            "locknode-scenario 1\non lost client 3 nth 1 after 0s do calm\nnodes 5",
+            "line 2: there is no client 3",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 7 lock k ttl 1s",
+            "line 2: there is no client 7",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 dance k",
+            "lock, extend, release or write",
+        ),
+        (
+            "locknode-scenario 1\non sunday node 1 nth 1 after 0s do calm",
+            "started, serving",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s until monday",
+            "tries, hold",
+        ),
+    ];
+    for (text, expected) in rows {
+        let error = Scenario::parse(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}

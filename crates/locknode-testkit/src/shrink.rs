@@ -1,0 +1,188 @@
+//! Makes a failing scenario shorter: fewer faults, fewer operations, a shorter run, rounder times.
+//!
+//! A scenario is shorter when it has fewer steps, and one is kept only if it still breaks the gravest of the promises that
+//! the first one broke. Steps are left out in halves, then in quarters, and so on (delta debugging, Zeller and Hildebrandt).
+
+use std::time::Duration;
+
+use crate::check::{ViolationKind, check};
+use crate::scenario::{Deed, Scenario, Step, Trigger};
+use crate::sim::World;
+use crate::span::SimTime;
+
+/// A scenario that was made shorter.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// What is left.
+    pub scenario: Scenario,
+    /// Worlds that it took.
+    pub runs: u32,
+}
+
+/// The shortest scenario that was found within so many runs and still breaks the gravest of the promises that `scenario`
+/// breaks; the same when it breaks none.
+///
+/// ```
+/// use std::time::Duration;
+/// use locknode_testkit::{Bug, Swarm, shrink};
+///
+/// let swarm = Swarm::default().bug(Some(Bug::QuarantineOff));
+/// let report = (0..100).map(|seed| swarm.run(seed)).find(|report| !report.is_safe());
+/// let report = report.expect("a node that forgets its locks is found");
+/// let shrunk = shrink(report.scenario(), 200);
+/// assert!(shrunk.scenario.steps.len() < report.scenario().steps.len());
+/// ```
+pub fn shrink(scenario: &Scenario, runs_max: u32) -> Shrunk {
+    shrink_with(scenario, runs_max, |_, _| {})
+}
+
+/// The same, and `progress` is told after each run how many there were and how many steps are left.
+pub fn shrink_with(
+    scenario: &Scenario,
+    runs_max: u32,
+    mut progress: impl FnMut(u32, usize),
+) -> Shrunk {
+    let mut best = scenario.clone();
+    let Some(kind) = broken(scenario).into_iter().min() else {
+        return Shrunk {
+            scenario: best,
+            runs: 1,
+        };
+    };
+    let mut search = Search {
+        kind,
+        runs: 1,
+        runs_max,
+        progress: &mut progress,
+    };
+    search.end_early(&mut best);
+    loop {
+        let before = (best.steps.len(), search.runs);
+        search.leave_out(&mut best, |step| matches!(step.what, Deed::Fault(_)));
+        search.leave_out(&mut best, |step| matches!(step.what, Deed::Act(..)));
+        if best.steps.len() == before.0 || search.is_over() {
+            break;
+        }
+    }
+    search.round_times(&mut best);
+    search.end_early(&mut best);
+    Shrunk {
+        scenario: best,
+        runs: search.runs,
+    }
+}
+
+struct Search<'p> {
+    /// The gravest of what the first scenario broke.
+    kind: ViolationKind,
+    runs: u32,
+    runs_max: u32,
+    progress: &'p mut dyn FnMut(u32, usize),
+}
+
+impl Search<'_> {
+    const fn is_over(&self) -> bool {
+        self.runs >= self.runs_max
+    }
+
+    /// Whether a scenario still breaks what the first one broke.
+    fn fails(&mut self, scenario: &Scenario) -> bool {
+        self.runs += 1;
+        (self.progress)(self.runs, scenario.steps.len());
+        broken(scenario).contains(&self.kind)
+    }
+
+    /// Leaves out steps of a kind, many at once as long as that goes.
+    fn leave_out(&mut self, best: &mut Scenario, is_meant: impl Fn(&Step) -> bool) {
+        let meant = |scenario: &Scenario| {
+            let places = scenario.steps.iter().enumerate();
+            places
+                .filter(|(_, step)| is_meant(step))
+                .map(|(place, _)| place)
+                .collect::<Vec<_>>()
+        };
+        let mut size = meant(best).len();
+        while size > 0 {
+            let mut from = 0;
+            loop {
+                let places = meant(best);
+                let Some(out) = places.get(from..(from + size).min(places.len())) else {
+                    break;
+                };
+                if out.is_empty() || self.is_over() {
+                    break;
+                }
+                let mut shorter = best.clone();
+                let mut place = 0;
+                shorter.steps.retain(|_| {
+                    place += 1;
+                    !out.contains(&(place - 1))
+                });
+                match self.fails(&shorter) {
+                    true => *best = shorter,
+                    false => from += size,
+                }
+            }
+            size /= 2;
+        }
+    }
+
+    /// Ends the run soon after the first promise was broken.
+    fn end_early(&mut self, best: &mut Scenario) {
+        let mut world = World::new(best);
+        world.run();
+        let violations = check(world.history(), best);
+        let first = violations
+            .iter()
+            .find(|violation| violation.kind == self.kind);
+        let Some(until) = first.map(|violation| violation.until) else {
+            return;
+        };
+        let mut shorter = best.clone();
+        let end = until + Duration::from_secs(1);
+        shorter.setup.run_for = Duration::from_nanos(end.as_nanos()).min(best.setup.run_for);
+        shorter
+            .steps
+            .retain(|step| !matches!(step.when, Trigger::At(at) if at > end));
+        if !self.is_over() && self.fails(&shorter) {
+            *best = shorter;
+        }
+    }
+
+    /// Rounds the times of steps to tenths of seconds, or to hundredths.
+    fn round_times(&mut self, best: &mut Scenario) {
+        for unit in [100_000_000, 10_000_000] {
+            for place in 0..best.steps.len() {
+                let mut rounder = best.clone();
+                let Some(Step {
+                    when: Trigger::At(at),
+                    ..
+                }) = rounder.steps.get_mut(place)
+                else {
+                    continue;
+                };
+                let rounded = SimTime::from_nanos(at.as_nanos() / unit * unit);
+                if *at == rounded || self.is_over() {
+                    continue;
+                }
+                *at = rounded;
+                if self.fails(&rounder) {
+                    *best = rounder;
+                }
+            }
+        }
+    }
+}
+
+/// The kinds of promises that a scenario breaks.
+fn broken(scenario: &Scenario) -> Vec<ViolationKind> {
+    let mut world = World::new(scenario);
+    world.run();
+    let mut kinds: Vec<ViolationKind> = Vec::new();
+    for violation in check(world.history(), scenario) {
+        if !kinds.contains(&violation.kind) {
+            kinds.push(violation.kind);
+        }
+    }
+    kinds
+}

@@ -1,0 +1,19 @@
+//! The simulator: worlds of nodes and clients in one thread, without sockets and without real time.
+
+mod caller;
+mod client;
+mod clocks;
+mod faulting;
+mod link;
+mod node;
+mod notice;
+mod observing;
+mod plain;
+mod player;
+mod recorder;
+mod serving;
+mod world;
+
+pub(crate) use player::timeout;
+pub use recorder::{Counters, Recording};
+pub use world::World;

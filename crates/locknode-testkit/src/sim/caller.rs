@@ -1,0 +1,242 @@
+//! The callers of a world's clients: they acquire locks, work under them and let them go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::history::{Event as Told, KeyNo, LockNo};
+use crate::scenario::{Act, Cue, Ending, LockAct};
+use crate::sim::client::{ActiveLock, Held, SimClient};
+use crate::sim::notice::Handle;
+use crate::sim::world::{Chore, Event, World};
+
+impl World {
+    /// A caller does something.
+    pub(crate) fn client_acts(&mut self, client: u8, act: &Act) {
+        let (now, place) = (self.now, usize::from(client));
+        // A process that stands still does it when it goes on.
+        let stopped = self.client_stopped.get(place).copied().unwrap_or_default();
+        if stopped > now {
+            self.recorder.counters.bump("act-while-stopped");
+            let act = Box::new(act.clone());
+            self.push(stopped, Event::Act { client, act });
+            return;
+        }
+        let Some(it) = self.clients.get_mut(place) else {
+            return;
+        };
+        if !it.is_up {
+            self.recorder.counters.bump("act-of-dead-client");
+            return;
+        }
+        match act {
+            Act::Lock(lock) => self.begin_lock(client, lock),
+            Act::Extend { key, ttl } => {
+                if let Some(handle) = self.held(client, key).map(|lock| lock.handle) {
+                    self.extend_lock(client, handle, *ttl);
+                }
+            }
+            Act::Release { key } => {
+                if let Some(lock) = self.held(client, key).map(|lock| lock.lock) {
+                    self.end_lock(client, lock, Ending::Release);
+                }
+            }
+            Act::Write { key, takes } => {
+                if let Some(lock) = self.held(client, key).map(|lock| lock.lock) {
+                    self.check_and_write(client, lock, *takes);
+                }
+            }
+        }
+    }
+
+    fn begin_lock(&mut self, client: u8, act: &LockAct) {
+        let now = self.now;
+        let lock = self.next_lock;
+        self.next_lock += 1;
+        let key = self.recorder.key(act.key.as_bytes());
+        self.recorder.push(now, Told::Calls { client, lock, key });
+        self.cue(Cue::Calls(client));
+        let Some(it) = self
+            .clients
+            .get_mut(usize::from(client))
+            .filter(|it| it.is_up)
+        else {
+            return;
+        };
+        let time = it.time(now);
+        let handle = it.player.acquire(time, act);
+        it.locks.push(ActiveLock {
+            lock,
+            handle,
+            key,
+            act: Arc::new(act.clone()),
+            held: None,
+        });
+        self.turn(client);
+    }
+
+    fn extend_lock(&mut self, client: u8, handle: Handle, ttl: Duration) {
+        let now = self.now;
+        if let Some(it) = self.clients.get_mut(usize::from(client)) {
+            let time = it.time(now);
+            it.player.extend(time, handle, ttl);
+        }
+        self.turn(client);
+    }
+
+    /// A caller ends its lock.
+    fn end_lock(&mut self, client: u8, lock: LockNo, ending: Ending) {
+        let now = self.now;
+        if ending == Ending::Crash {
+            self.client_down(client);
+            return;
+        }
+        let is_left = ending == Ending::Leave;
+        let Some(handle) = self.active(client, lock).map(|it| it.handle) else {
+            return;
+        };
+        self.recorder.push(
+            now,
+            Told::Releases {
+                client,
+                lock,
+                is_left,
+            },
+        );
+        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+            return;
+        };
+        if let Some(active) = it.locks.iter_mut().find(|active| active.lock == lock) {
+            active.held = None;
+        }
+        let time = it.time(now);
+        match is_left {
+            true => {
+                it.player.leave(handle);
+                it.locks.retain(|active| active.lock != lock);
+            }
+            false => it.player.release(time, handle),
+        }
+        self.cue(Cue::Releases(client));
+        self.turn(client);
+    }
+
+    /// A caller looks whether it holds the lock, and writes if it does.
+    fn check_and_write(&mut self, client: u8, lock: LockNo, takes: Duration) {
+        let now = self.now;
+        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+            return;
+        };
+        let (time, life) = (it.time(now), it.life);
+        let Some(active) = it.locks.iter().find(|active| active.lock == lock) else {
+            return;
+        };
+        let (key, held) = (active.key, active.held);
+        let Some(Held { fencing, .. }) = held.filter(|held| time < held.valid_until) else {
+            return;
+        };
+        self.recorder.push(now, Told::Checked { client, lock });
+        self.push(
+            now + takes,
+            Event::Write {
+                client,
+                life,
+                lock,
+                key,
+                fencing,
+            },
+        );
+        self.cue(Cue::Checked(client));
+    }
+
+    /// Something that a caller had planned is due.
+    pub(crate) fn chore(&mut self, client: u8, life: u32, lock: LockNo, what: Chore) {
+        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+            return;
+        };
+        if !it.is_up || it.life != life {
+            return;
+        }
+        let Some(active) = it.locks.iter().find(|active| active.lock == lock) else {
+            return;
+        };
+        let (act, handle) = (Arc::clone(&active.act), active.handle);
+        if active.held.is_none() {
+            return;
+        }
+        match what {
+            Chore::End => self.end_lock(client, lock, act.ending),
+            Chore::Extend => {
+                self.extend_lock(client, handle, act.ttl);
+                self.plan_chore(client, lock, act.extend_every, Chore::Extend);
+            }
+            Chore::Write => {
+                self.check_and_write(client, lock, WRITE_TAKES);
+                self.plan_chore(client, lock, act.write_every, Chore::Write);
+            }
+        }
+    }
+
+    /// A caller's write comes to the resource, unless its process died before it was sent.
+    pub(crate) fn write_arrives(
+        &mut self,
+        client: u8,
+        life: u32,
+        lock: LockNo,
+        key: KeyNo,
+        fencing: Option<u64>,
+    ) {
+        let is_sent = |it: &SimClient| it.is_up && it.life == life;
+        if !self.clients.get(usize::from(client)).is_some_and(is_sent) {
+            return;
+        }
+        let slot = usize::from(key);
+        if self.resource.len() <= slot {
+            self.resource.resize(slot + 1, 0);
+        }
+        let Some(highest) = self.resource.get_mut(slot) else {
+            return;
+        };
+        let token = fencing.unwrap_or(0);
+        let is_accepted = fencing.is_some() && token >= *highest;
+        if is_accepted {
+            *highest = token;
+        } else if fencing.is_some() {
+            self.recorder.counters.bump("write-fenced-off");
+        }
+        let told = Told::Wrote {
+            client,
+            lock,
+            key,
+            fencing,
+            is_accepted,
+        };
+        self.recorder.push(self.now, told);
+    }
+
+    pub(crate) fn plan_chore(
+        &mut self,
+        client: u8,
+        lock: LockNo,
+        every: Option<Duration>,
+        what: Chore,
+    ) {
+        let Some(it) = self.clients.get(usize::from(client)) else {
+            return;
+        };
+        if let Some(every) = every {
+            let life = it.life;
+            self.push(
+                self.now + every,
+                Event::Caller {
+                    client,
+                    life,
+                    lock,
+                    what,
+                },
+            );
+        }
+    }
+}
+
+/// From the look at the lock to the arrival at the resource.
+const WRITE_TAKES: Duration = Duration::from_millis(1);

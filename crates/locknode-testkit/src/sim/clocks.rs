@@ -1,0 +1,364 @@
+//! The clocks of one simulated machine, and the time that a process on it goes by.
+//!
+//! A machine has three clocks: boottime, which goes on while it sleeps; raw, which nobody slews; and the wall clock. A node
+//! goes by the slower of the first two, a client by the faster one, step by step from reading to reading, as the shipped
+//! clocks do.
+
+use locknode_engine::durable::{MachineTime, Reading};
+use locknode_engine::{Moment, Time, WallTime};
+
+use crate::random::Random;
+use crate::span::SimTime;
+
+/// Which clocks a process goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The slower of boottime and raw: a node's.
+    Slower,
+    /// The faster of boottime and raw: a client's.
+    Faster,
+    /// Boottime alone.
+    Boottime,
+    /// Raw alone.
+    Raw,
+    /// The wall clock.
+    Wall,
+}
+
+/// The clocks of one machine. Everything is nanoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Clocks {
+    boottime: Hand,
+    raw: Hand,
+    wall: Hand,
+    rule: Rule,
+    /// The time that the process goes by, at the last reading, and what the clocks showed then.
+    time: u64,
+    last: [u64; 3],
+    /// How far behind the machine's clocks it had fallen by then.
+    slip: u64,
+    noise: u64,
+    shown: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hand {
+    shows: u64,
+    mark: u64,
+    ppm: i32,
+    stops: u8,
+}
+
+impl Clocks {
+    /// Clocks of a machine that has been running for `uptime`, where the calendar shows `wall`.
+    pub(crate) fn new(rule: Rule, uptime: u64, wall: u64) -> Self {
+        let hand = |shows| Hand {
+            shows,
+            mark: 0,
+            ppm: 0,
+            stops: 0,
+        };
+        Self {
+            boottime: hand(uptime),
+            raw: hand(uptime),
+            wall: hand(wall),
+            rule,
+            time: 0,
+            last: [uptime, uptime, wall],
+            slip: 0,
+            noise: 0,
+            shown: 0,
+        }
+    }
+
+    /// The time of a process that starts now begins at `from`.
+    pub(crate) fn restart(&mut self, now: SimTime, from: u64) {
+        self.last = self.readings(now);
+        (self.time, self.shown, self.slip) = (from, from, 0);
+    }
+
+    /// The machine boots: boottime and raw begin at zero.
+    pub(crate) fn reboot(&mut self, now: SimTime) {
+        self.boottime.set(now, 0);
+        self.raw.set(now, 0);
+    }
+
+    /// The machine is another one, which has been running for `uptime`.
+    pub(crate) fn replace(&mut self, now: SimTime, uptime: u64) {
+        self.boottime.set(now, uptime);
+        self.raw.set(now, uptime);
+    }
+
+    /// What the process takes for the time; readings never run back.
+    pub(crate) fn read(&mut self, now: SimTime, random: &mut Random) -> u64 {
+        let readings = self.readings(now);
+        let step = self.step(readings);
+        let [boot, raw] = [0, 1].map(|i| readings[i].saturating_sub(self.last[i]));
+        self.slip += boot.abs_diff(raw) / 2;
+        self.time += step;
+        self.last = readings;
+        let off = if self.noise > 0 {
+            random.below(self.noise)
+        } else {
+            0
+        };
+        self.shown = self.shown.max(self.time + off);
+        self.shown
+    }
+
+    /// The node's moment: its time, and the wall clock.
+    pub(crate) fn moment(&mut self, now: SimTime, random: &mut Random) -> Moment {
+        Moment {
+            time: Time::from_nanos(self.read(now, random)),
+            wall: WallTime::from_unix_nanos(self.wall.at(now)),
+        }
+    }
+
+    /// The node's moment and the machine's clocks.
+    pub(crate) fn reading(&mut self, now: SimTime, random: &mut Random) -> Reading {
+        Reading {
+            moment: self.moment(now, random),
+            machine: MachineTime {
+                boottime_ns: self.boottime.at(now),
+                raw_ns: self.raw.at(now),
+            },
+        }
+    }
+
+    /// How far the time has fallen behind the machine's clocks.
+    pub(crate) const fn slip(&self) -> u64 {
+        self.slip
+    }
+
+    /// When the process's time reaches `target` if the clocks go on as they do: never sooner than it really does, by less
+    /// than a microsecond later; the present when it has.
+    pub(crate) fn when(&self, now: SimTime, target: u64) -> SimTime {
+        let time = self.time + self.step(self.readings(now));
+        let Some(left) = target.checked_sub(time) else {
+            return now;
+        };
+        let per_million = self.pace();
+        if per_million == 0 {
+            return SimTime::NEVER;
+        }
+        if per_million == 1_000_000 {
+            return SimTime::from_nanos(now.as_nanos().saturating_add(left));
+        }
+        let wait = u128::from(left) * 1_000_000 / u128::from(per_million) + 1;
+        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+        SimTime::from_nanos(now.as_nanos().saturating_add(wait))
+    }
+
+    /// When a lock with this TTL ends that a node grants now and whose clocks go on as they do, by the rule that nodes have to
+    /// follow, whatever this one does.
+    pub(crate) fn ends(&self, now: SimTime, ttl: u64) -> SimTime {
+        let per_million = self.boottime.pace().min(self.raw.pace());
+        if per_million == 0 {
+            return SimTime::NEVER;
+        }
+        let wait = u128::from(ttl) * 1_000_000 / u128::from(per_million);
+        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+        SimTime::from_nanos(now.as_nanos().saturating_add(wait))
+    }
+
+    /// Both monotonic clocks run so many millionths too fast from now on.
+    pub(crate) fn set_rate(&mut self, now: SimTime, ppm: i32) {
+        self.boottime.set_rate(now, ppm);
+        self.raw.set_rate(now, ppm);
+    }
+
+    /// Boottime alone does.
+    pub(crate) fn set_slew(&mut self, now: SimTime, ppm: i32) {
+        self.boottime.set_rate(now, ppm);
+    }
+
+    /// The wall clock is set ahead by so much, or back.
+    pub(crate) fn jump_wall(&mut self, now: SimTime, by_ms: i64) {
+        let shows = self.wall.at(now);
+        let by = by_ms.unsigned_abs().saturating_mul(1_000_000);
+        let shows = match by_ms < 0 {
+            true => shows.saturating_sub(by),
+            false => shows.saturating_add(by),
+        };
+        self.wall.set(now, shows);
+    }
+
+    /// Readings are later than right by up to so much.
+    pub(crate) fn set_noise(&mut self, noise: u64) {
+        self.noise = noise;
+    }
+
+    /// The machine goes to sleep: raw stands still.
+    pub(crate) fn suspend(&mut self, now: SimTime) {
+        self.raw.stop(now);
+    }
+
+    /// It wakes.
+    pub(crate) fn wake(&mut self, now: SimTime) {
+        self.raw.go(now);
+    }
+
+    /// All clocks stand still.
+    pub(crate) fn freeze(&mut self, now: SimTime) {
+        for hand in [&mut self.boottime, &mut self.raw, &mut self.wall] {
+            hand.stop(now);
+        }
+    }
+
+    /// They go on.
+    pub(crate) fn thaw(&mut self, now: SimTime) {
+        for hand in [&mut self.boottime, &mut self.raw, &mut self.wall] {
+            hand.go(now);
+        }
+    }
+
+    fn readings(&self, now: SimTime) -> [u64; 3] {
+        [self.boottime.at(now), self.raw.at(now), self.wall.at(now)]
+    }
+
+    fn step(&self, readings: [u64; 3]) -> u64 {
+        let [boot, raw, wall] = [0, 1, 2].map(|i| readings[i].saturating_sub(self.last[i]));
+        match self.rule {
+            Rule::Slower => boot.min(raw),
+            Rule::Faster => boot.max(raw),
+            Rule::Boottime => boot,
+            Rule::Raw => raw,
+            Rule::Wall => wall,
+        }
+    }
+
+    /// Nanoseconds of the process's time per millisecond of true time.
+    fn pace(&self) -> u64 {
+        let (boot, raw) = (self.boottime.pace(), self.raw.pace());
+        match self.rule {
+            Rule::Slower => boot.min(raw),
+            Rule::Faster => boot.max(raw),
+            Rule::Boottime => boot,
+            Rule::Raw => raw,
+            Rule::Wall => self.wall.pace(),
+        }
+    }
+}
+
+impl Hand {
+    #[inline]
+    fn at(&self, now: SimTime) -> u64 {
+        let passed = now.as_nanos().saturating_sub(self.mark);
+        if self.stops > 0 {
+            return self.shows;
+        }
+        if self.ppm == 0 {
+            return self.shows + passed;
+        }
+        let off = i128::from(passed) * i128::from(self.ppm) / 1_000_000;
+        let shows = i128::from(self.shows) + i128::from(passed) + off;
+        u64::try_from(shows).unwrap_or(0)
+    }
+
+    fn set(&mut self, now: SimTime, shows: u64) {
+        (self.shows, self.mark) = (shows, now.as_nanos());
+    }
+
+    fn set_rate(&mut self, now: SimTime, ppm: i32) {
+        self.set(now, self.at(now));
+        self.ppm = ppm.clamp(-PPM_MAX, PPM_MAX);
+    }
+
+    fn stop(&mut self, now: SimTime) {
+        self.set(now, self.at(now));
+        self.stops = self.stops.saturating_add(1);
+    }
+
+    fn go(&mut self, now: SimTime) {
+        self.set(now, self.at(now));
+        self.stops = self.stops.saturating_sub(1);
+    }
+
+    fn pace(&self) -> u64 {
+        match self.stops {
+            0 => u64::try_from(1_000_000 + i64::from(self.ppm)).unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// A clock that gains or loses nine tenths is broken enough.
+const PPM_MAX: i32 = 900_000;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> SimTime {
+        SimTime::from(Duration::from_secs(seconds))
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// `[G16]`
+    #[test]
+    fn a_process_goes_by_the_clocks_that_its_rule_names() {
+        type Change = fn(&mut Clocks);
+        let rows: [(&str, Change, [u64; 5]); 5] = [
+            ("even", |_| (), [100, 100, 100, 100, 100]),
+            (
+                "slewed",
+                |c| c.set_slew(at(0), 100_000),
+                [100, 110, 110, 100, 100],
+            ),
+            (
+                "fast",
+                |c| c.set_rate(at(0), 10_000),
+                [101, 101, 101, 101, 100],
+            ),
+            ("asleep", |c| c.suspend(at(0)), [0, 100, 100, 0, 100]),
+            ("frozen", |c| c.freeze(at(0)), [0, 0, 0, 0, 0]),
+        ];
+        let rules = [
+            Rule::Slower,
+            Rule::Faster,
+            Rule::Boottime,
+            Rule::Raw,
+            Rule::Wall,
+        ];
+        for (name, change, wants) in rows {
+            for (rule, want) in rules.into_iter().zip(wants) {
+                let mut clocks = Clocks::new(rule, SECOND, SECOND);
+                change(&mut clocks);
+                let shown = clocks.read(at(100), &mut Random::new(1));
+                assert_eq!(shown / SECOND, want, "{name} {rule:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_moment_that_is_foretold_comes() {
+        for ppm in [0, 10_000, -10_000, 83_333, -500_000] {
+            let mut clocks = Clocks::new(Rule::Slower, 0, 0);
+            clocks.set_rate(at(0), ppm);
+            let when = clocks.when(at(0), 10 * SECOND);
+            let shown = clocks.read(when, &mut Random::new(1));
+            assert!(shown >= 10 * SECOND, "{ppm}: {shown}");
+            assert!(shown < 10 * SECOND + 1_000, "{ppm}: {shown}");
+        }
+        let mut clocks = Clocks::new(Rule::Raw, 0, 0);
+        clocks.suspend(at(0));
+        assert_eq!(clocks.when(at(0), 1), SimTime::NEVER);
+        clocks.wake(at(5));
+        assert_eq!(clocks.when(at(5), 1), SimTime::from_nanos(5 * SECOND + 1));
+    }
+
+    #[test]
+    fn noise_never_turns_time_back() {
+        let (mut clocks, mut random) = (Clocks::new(Rule::Faster, 0, 0), Random::new(3));
+        clocks.set_noise(1_000_000);
+        let mut last = 0;
+        for step in 0..1_000 {
+            let shown = clocks.read(SimTime::from_nanos(step * 100_000), &mut random);
+            assert!(shown >= last && shown <= step * 100_000 + 1_000_000);
+            last = shown;
+        }
+    }
+}

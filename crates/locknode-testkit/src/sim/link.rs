@@ -1,0 +1,583 @@
+//! What lies between a client and a node: delays, cuts, losses, and connections as two ordered streams of bytes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use locknode_engine::{Need, Session};
+use locknode_resp::Decoder;
+
+use crate::fault::Way;
+use crate::history::Message;
+use crate::random::Random;
+use crate::sim::recorder::NO_MESSAGE;
+use crate::sim::world::{Event, World};
+use crate::span::{SimTime, nanos};
+
+/// What happens to what one client and one node send each other.
+#[derive(Debug)]
+pub(crate) struct Link {
+    random: Random,
+    pub(crate) requests: Lane,
+    pub(crate) replies: Lane,
+    pub(crate) delay: Duration,
+    pub(crate) duplicates: u8,
+    /// The connection of the client, and one through which requests arrive a second time.
+    pub(crate) conn: Option<u32>,
+    shadow: Option<u32>,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) is_cut: bool,
+    pub(crate) is_held: bool,
+    pub(crate) drops: u8,
+    pub(crate) lates: u8,
+    pub(crate) late_by: Duration,
+    /// What arrived while nothing passes.
+    parked: Vec<Event>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) client: u8,
+    pub(crate) node: u8,
+    /// The client has not given it up.
+    pub(crate) is_open: bool,
+    /// The node's end, while that is open.
+    pub(crate) end: Option<Box<NodeEnd>>,
+    /// What the client sends is lost from here on; what the node sends is.
+    loses_requests: bool,
+    loses_replies: bool,
+    /// Nobody reads the replies.
+    is_shadow: bool,
+    /// When the last bytes of each direction arrive.
+    node_at: SimTime,
+    client_at: SimTime,
+}
+
+/// A node's end of a connection.
+#[derive(Debug)]
+pub(crate) struct NodeEnd {
+    pub(crate) session: Session,
+    pub(crate) decoder: Decoder,
+    pub(crate) unread: Vec<u8>,
+    /// Replies that wait for the disk; nothing is executed meanwhile, as in the server.
+    pub(crate) withheld: VecDeque<Withheld>,
+}
+
+/// Replies that have not left.
+#[derive(Debug)]
+pub(crate) struct Withheld {
+    pub(crate) need: Need,
+    pub(crate) is_logged: bool,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) covers: Vec<Cover>,
+}
+
+/// A grant that a reply tells of: what has to be durable when it leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cover {
+    pub(crate) attempt: u32,
+    pub(crate) counter: u64,
+    /// In the node's time.
+    pub(crate) ends: u64,
+    pub(crate) ttl: Duration,
+}
+
+impl Link {
+    pub(crate) fn new(random: Random) -> Self {
+        Self {
+            random,
+            requests: Lane::default(),
+            replies: Lane::default(),
+            delay: Duration::ZERO,
+            duplicates: 0,
+            conn: None,
+            shadow: None,
+        }
+    }
+
+    fn travel(&mut self, range: (Duration, Duration)) -> Duration {
+        let nanos = self.random.between(nanos(range.0), nanos(range.1));
+        Duration::from_nanos(nanos) + self.delay
+    }
+}
+
+impl Lane {
+    const fn is_closed(&self) -> bool {
+        self.is_cut || self.is_held
+    }
+}
+
+impl World {
+    pub(crate) fn conn(&self, conn: u32) -> Option<&Conn> {
+        self.conns.get(usize::try_from(conn).ok()?)
+    }
+
+    pub(crate) fn conn_mut(&mut self, conn: u32) -> Option<&mut Conn> {
+        self.conns.get_mut(usize::try_from(conn).ok()?)
+    }
+
+    pub(crate) fn link_mut(&mut self, client: u8, node: u8) -> Option<&mut Link> {
+        let place = usize::from(client) * self.nodes.len() + usize::from(node);
+        self.links.get_mut(place)
+    }
+
+    /// A client wants a connection.
+    pub(crate) fn open(&mut self, client: u8, node: u8) {
+        let conn = self.new_conn(client, node, false);
+        let delay = self.scenario.setup.delay;
+        let is_machine_on = self
+            .nodes
+            .get(usize::from(node))
+            .is_some_and(|node| node.run.is_some());
+        let now = self.now;
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        link.conn = Some(conn);
+        if link.requests.is_cut || link.replies.is_cut {
+            // Nobody answers; the client's patience ends some time.
+            return;
+        }
+        let there_and_back = link.travel(delay) + link.travel(delay);
+        match is_machine_on {
+            true => self.push(now + there_and_back, Event::Opened { conn }),
+            false => self.push(now + there_and_back, Event::Refused { conn }),
+        }
+    }
+
+    /// A client gives its connection up; what is under way still arrives.
+    pub(crate) fn give_up(&mut self, client: u8, node: u8) {
+        let (now, delay) = (self.now, self.scenario.setup.delay);
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let Some(conn) = link.conn.take() else { return };
+        let travel = link.travel(delay);
+        if let Some(it) = self.conn_mut(conn) {
+            it.is_open = false;
+            let at = it.node_at.max(now + travel);
+            it.node_at = at;
+            self.push(at, Event::ClosedAtNode { conn });
+        }
+    }
+
+    /// The connection is open now, if its node still is there.
+    pub(crate) fn opened(&mut self, conn: u32) {
+        let Some(&Conn {
+            client,
+            node,
+            is_open: true,
+            ..
+        }) = self.conn(conn)
+        else {
+            return;
+        };
+        let now = self.now;
+        let session = self
+            .nodes
+            .get_mut(usize::from(node))
+            .and_then(|node| node.connect(now));
+        match session {
+            Some(session) => {
+                if let Some(it) = self.conn_mut(conn) {
+                    it.end = Some(Box::new(NodeEnd::new(session)));
+                }
+                self.client_connected(client, node);
+            }
+            None => self.closed_at_client(conn),
+        }
+    }
+
+    /// A client sees the end of its connection.
+    pub(crate) fn closed_at_client(&mut self, conn: u32) {
+        let Some(it) = self.conn_mut(conn) else {
+            return;
+        };
+        if !it.is_open {
+            return;
+        }
+        it.is_open = false;
+        let (client, node) = (it.client, it.node);
+        if let Some(link) = self.link_mut(client, node) {
+            link.conn = None;
+        }
+        self.client_disconnected(client, node);
+    }
+
+    /// A node sees the end of a connection, after all that was sent before it.
+    pub(crate) fn closed_at_node(&mut self, conn: u32) {
+        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
+            return;
+        };
+        if let Some(link) = self
+            .link_mut(client, node)
+            .filter(|link| link.requests.is_closed())
+        {
+            link.requests.parked.push(Event::ClosedAtNode { conn });
+            return;
+        }
+        if let Some(it) = self.conn_mut(conn) {
+            it.end = None;
+        }
+    }
+
+    /// A node closes a connection, or its process is gone and the machine says so.
+    pub(crate) fn hang_up(&mut self, conn: u32) {
+        let (now, delay) = (self.now, self.scenario.setup.delay);
+        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
+            return;
+        };
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let travel = link.travel(delay);
+        if let Some(it) = self.conn_mut(conn) {
+            it.end = None;
+            let at = it.client_at.max(now + travel);
+            it.client_at = at;
+            self.push(at, Event::ClosedAtClient { conn });
+        }
+    }
+
+    /// A client writes to a node.
+    pub(crate) fn send_request(&mut self, client: u8, node: u8, bytes: Vec<u8>) {
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let Some(conn) = link.conn else { return };
+        let is_doubled = link.duplicates > 0;
+        if is_doubled {
+            link.duplicates -= 1;
+        }
+        let is_dropped = take_one(&mut link.requests.drops);
+        let message = self.record(client, node, true, &bytes);
+        if is_doubled {
+            self.recorder.counters.bump("duplicated-request");
+            self.send_shadow(client, node, bytes.clone());
+        }
+        let has_end = self.conn(conn).is_some_and(|it| it.end.is_some());
+        let Some(it) = self.conn_mut(conn) else {
+            return;
+        };
+        if is_dropped {
+            it.loses_requests = true;
+            self.recorder.counters.bump("lost-request");
+            return;
+        }
+        if it.loses_requests {
+            return;
+        }
+        if !has_end {
+            // The node is gone; its machine, if it is there, says so.
+            if self.is_up(node) {
+                self.hang_up(conn);
+            }
+            return;
+        }
+        self.send(conn, true, message, bytes);
+    }
+
+    /// A node writes to a client.
+    pub(crate) fn send_reply(&mut self, conn: u32, bytes: Vec<u8>) {
+        let Some(&Conn {
+            client,
+            node,
+            is_shadow,
+            ..
+        }) = self.conn(conn)
+        else {
+            return;
+        };
+        if is_shadow {
+            return;
+        }
+        let message = self.record(client, node, false, &bytes);
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let is_dropped = take_one(&mut link.replies.drops);
+        let Some(it) = self.conn_mut(conn) else {
+            return;
+        };
+        if is_dropped {
+            it.loses_replies = true;
+            self.recorder.counters.bump("lost-reply");
+        } else if !it.loses_replies {
+            self.send(conn, false, message, bytes);
+        }
+    }
+
+    /// Bytes arrive at a node, unless nothing passes.
+    pub(crate) fn reach_node(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
+        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
+            return;
+        };
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        if link.requests.is_closed() {
+            link.requests.parked.push(Event::ToNode {
+                conn,
+                message,
+                bytes,
+            });
+            return;
+        }
+        self.recorder.arrived(message, self.now);
+        self.serve(conn, &bytes);
+    }
+
+    /// Bytes arrive at a client, unless nothing passes.
+    pub(crate) fn reach_client(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
+        let Some(&Conn {
+            client,
+            node,
+            is_open,
+            ..
+        }) = self.conn(conn)
+        else {
+            return;
+        };
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        if link.replies.is_closed() {
+            link.replies.parked.push(Event::ToClient {
+                conn,
+                message,
+                bytes,
+            });
+            return;
+        }
+        if is_open {
+            self.recorder.arrived(message, self.now);
+            self.client_received(client, node, &bytes);
+        }
+    }
+
+    /// Lets go what arrived while nothing passed.
+    pub(crate) fn unpark(&mut self, client: u8, node: u8, way: Way) {
+        let delay = self.scenario.setup.delay;
+        let mut now = self.now;
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let mut parked = Vec::new();
+        if way.has_requests() && !link.requests.is_closed() {
+            parked.append(&mut link.requests.parked);
+        }
+        if way.has_replies() && !link.replies.is_closed() {
+            parked.append(&mut link.replies.parked);
+        }
+        if !parked.is_empty() {
+            now = now + link.travel(delay);
+        }
+        for event in parked {
+            if let Event::ToNode { conn, .. } | Event::ClosedAtNode { conn } = &event
+                && let Some(it) = self.conn_mut(*conn)
+            {
+                it.node_at = it.node_at.max(now);
+            }
+            if let Event::ToClient { conn, .. } = &event
+                && let Some(it) = self.conn_mut(*conn)
+            {
+                it.client_at = it.client_at.max(now);
+            }
+            self.push(now, event);
+        }
+    }
+
+    /// The connection between the two breaks; both ends notice.
+    pub(crate) fn reset(&mut self, client: u8, node: u8) {
+        let Some(conn) = self.link_mut(client, node).and_then(|link| link.conn) else {
+            return;
+        };
+        if let Some(it) = self.conn_mut(conn) {
+            it.loses_requests = true;
+            it.loses_replies = true;
+        }
+        self.hang_up(conn);
+    }
+
+    /// The node's process is gone, and with it its ends of all connections.
+    pub(crate) fn drop_ends(&mut self, node: u8, is_told: bool) {
+        for conn in 0..self.conns.len() {
+            let Some(it) = self.conns.get_mut(conn) else {
+                continue;
+            };
+            if it.node == node && it.end.take().is_some() && is_told && it.is_open {
+                self.hang_up(u32::try_from(conn).unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    fn send_shadow(&mut self, client: u8, node: u8, bytes: Vec<u8>) {
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let shadow = link.shadow;
+        let usable = shadow.filter(|conn| self.conn(*conn).is_some_and(|it| it.end.is_some()));
+        let conn = match usable {
+            Some(conn) => conn,
+            None => {
+                let now = self.now;
+                let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+                    return;
+                };
+                let Some(session) = at.connect(now) else {
+                    return;
+                };
+                let conn = self.new_conn(client, node, true);
+                if let Some(it) = self.conn_mut(conn) {
+                    it.end = Some(Box::new(NodeEnd::new(session)));
+                }
+                if let Some(link) = self.link_mut(client, node) {
+                    link.shadow = Some(conn);
+                }
+                conn
+            }
+        };
+        self.send(conn, true, NO_MESSAGE, bytes);
+    }
+
+    fn new_conn(&mut self, client: u8, node: u8, is_shadow: bool) -> u32 {
+        self.conns.push(Conn {
+            client,
+            node,
+            is_open: !is_shadow,
+            end: None,
+            loses_requests: false,
+            loses_replies: false,
+            is_shadow,
+            node_at: SimTime::ZERO,
+            client_at: SimTime::ZERO,
+        });
+        u32::try_from(self.conns.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Puts bytes under way, now and then in two pieces.
+    fn send(&mut self, conn: u32, is_request: bool, message: u32, mut bytes: Vec<u8>) {
+        let (now, delay) = (self.now, self.scenario.setup.delay);
+        let Some(&Conn {
+            client,
+            node,
+            node_at,
+            client_at,
+            ..
+        }) = self.conn(conn)
+        else {
+            return;
+        };
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let mut travel = link.travel(delay);
+        let lane = match is_request {
+            true => &mut link.requests,
+            false => &mut link.replies,
+        };
+        if take_one(&mut lane.lates) {
+            travel += lane.late_by;
+        }
+        let mut at = (now + travel).max(if is_request { node_at } else { client_at });
+        let mut second = None;
+        if bytes.len() > 1 && link.random.chance(CUT_PERCENT) {
+            let rest = bytes.split_off(1 + link.random.index(bytes.len() - 1));
+            second = Some((at + link.travel(delay), rest));
+        }
+        self.push(at, arrival(conn, is_request, message, bytes));
+        if let Some((later, rest)) = second {
+            self.recorder.counters.bump("message-in-two-pieces");
+            at = later;
+            self.push(at, arrival(conn, is_request, NO_MESSAGE, rest));
+        }
+        if let Some(it) = self.conn_mut(conn) {
+            match is_request {
+                true => it.node_at = at,
+                false => it.client_at = at,
+            }
+        }
+    }
+
+    fn record(&mut self, client: u8, node: u8, is_request: bool, bytes: &[u8]) -> u32 {
+        let sent = self.now;
+        self.recorder.message(|| Message {
+            client,
+            node,
+            is_request,
+            sent,
+            arrived: None,
+            text: words(bytes),
+        })
+    }
+}
+
+impl NodeEnd {
+    fn new(session: Session) -> Self {
+        Self {
+            session,
+            decoder: Decoder::new(),
+            unread: Vec::new(),
+            withheld: VecDeque::new(),
+        }
+    }
+}
+
+const fn arrival(conn: u32, is_request: bool, message: u32, bytes: Vec<u8>) -> Event {
+    match is_request {
+        true => Event::ToNode {
+            conn,
+            message,
+            bytes,
+        },
+        false => Event::ToClient {
+            conn,
+            message,
+            bytes,
+        },
+    }
+}
+
+fn take_one(count: &mut u8) -> bool {
+    let is_left = *count > 0;
+    *count = count.saturating_sub(1);
+    is_left
+}
+
+/// The words of a message for people: without lengths, with long ones cut.
+fn words(bytes: &[u8]) -> Box<str> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut words = String::new();
+    for line in text.split("\r\n").filter(|line| !line.is_empty()) {
+        if line.starts_with(['*', '$']) && line.len() > 1 && line != "$-1" {
+            continue;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        match line.char_indices().nth(WORD_MAX) {
+            Some((end, _)) => {
+                words.push_str(line.get(..end).unwrap_or_default());
+                words.push_str("..");
+            }
+            None => words.push_str(line),
+        }
+        if words.len() > TEXT_MAX {
+            words.push_str(" ...");
+            break;
+        }
+    }
+    words.into()
+}
+
+/// One message in twenty arrives in two pieces.
+const CUT_PERCENT: u64 = 5;
+
+/// Of a word so much is shown, enough of a token to tell it from others.
+const WORD_MAX: usize = 12;
+
+const TEXT_MAX: usize = 160;

@@ -1,0 +1,575 @@
+//! One simulated node: the shipped engine and store, in the order in which the server drives them.
+//!
+//! ```text
+//!   execute: clock -> engine -> Need          begin_work: engine -> Work     finish_work: store, disk -> engine
+//!   fate(Need): the replies leave, wait for the disk, or are lost
+//! ```
+//!
+//! Nothing in here is random but the names of machines and what a crash leaves of unsynced writes, which a stream of the
+//! world's seed decides. Bugs of nodes are planted here and nowhere else.
+
+use std::time::Duration;
+
+use locknode_engine::durable::{
+    Durability, Machine, Reading, Start, StartReason, Store, StoreSettings, StoreSizes, Work,
+};
+use locknode_engine::{
+    Engine, EngineConfig, GuardConfig, GuardMode, Moment, Need, Peer, Session, Time,
+};
+
+use crate::bug::Bug;
+use crate::fault::{Crash, DiskFault};
+use crate::faulty_disk::{FaultyDisk, Image, dice, keep_none};
+use crate::random::Random;
+use crate::scenario::{Guarding, Setup};
+use crate::sim::clocks::{Clocks, Rule};
+use crate::span::SimTime;
+
+/// A node; at first it is down and its disk is empty.
+#[derive(Debug)]
+pub(crate) struct SimNode {
+    pub(crate) clocks: Clocks,
+    pub(crate) random: Random,
+    pub(crate) run: Option<Run>,
+    /// The time by which it executed the last request.
+    pub(crate) executed_at: u64,
+    /// Counts starts.
+    pub(crate) incarnation: u32,
+    /// The disk comes back with nothing for now.
+    pub(crate) is_stalled: bool,
+    /// What each piece of work takes instead of its usual time.
+    pub(crate) slow: Option<Duration>,
+    /// It has refused, and is not asked again before this.
+    pub(crate) disk_rests_until: SimTime,
+    guard: Guarding,
+    max_ttl: Duration,
+    /// What `max_ttl` is from the next start on.
+    next_max_ttl: Duration,
+    bug: Option<Bug>,
+    disk: FaultyDisk,
+    machine: Machine,
+    /// The disk at the last clean stop.
+    image: Option<Image>,
+    /// Where the counters began at the first start.
+    first_base: Option<u64>,
+    has_replica: bool,
+    /// What takes the node's place when it is lost.
+    replica: Option<(Engine, Session)>,
+}
+
+/// One run of a node's process.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) engine: Engine,
+    pub(crate) reason: StartReason,
+    store: Option<Store<FaultyDisk>>,
+    in_flight: Option<(Work, Reading)>,
+    batches: u32,
+    /// Its quarantine is over, or there was none.
+    pub(crate) is_serving: bool,
+    /// Locks of earlier runs, until the world has taken note: key, token, deadline.
+    restored: Vec<Restored>,
+}
+
+/// A lock of an earlier run: its key, its token, and its deadline in the node's time.
+pub(crate) type Restored = (Vec<u8>, Vec<u8>, u64);
+
+/// What becomes of replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// They leave.
+    Leave,
+    /// They wait for the disk.
+    Wait,
+    /// They are lost; their connection is closed.
+    Lost,
+}
+
+impl SimNode {
+    pub(crate) fn new(setup: &Setup, number: u8) -> Self {
+        let mut random = Random::stream(setup.seed, "node", number.into());
+        let rule = match setup.bug {
+            Some(Bug::SlewedClock) => Rule::Boottime,
+            Some(Bug::WallClock) => Rule::Wall,
+            _ => Rule::Slower,
+        };
+        let uptime = random.between(UPTIME_NS.0, UPTIME_NS.1);
+        let wall = NOON_NS + random.below(WALL_SPREAD_NS);
+        let machine = Machine {
+            boot_id: fresh_id(&mut random),
+            machine_id: fresh_id(&mut random),
+            time_namespace: 1,
+        };
+        Self {
+            clocks: Clocks::new(rule, uptime, wall),
+            random,
+            run: None,
+            executed_at: 0,
+            incarnation: 0,
+            is_stalled: false,
+            slow: None,
+            disk_rests_until: SimTime::ZERO,
+            guard: setup.guard,
+            max_ttl: setup.max_ttl,
+            next_max_ttl: setup.max_ttl,
+            bug: setup.bug,
+            disk: FaultyDisk::new(),
+            machine,
+            image: None,
+            first_base: None,
+            has_replica: setup.replica_lag.is_some(),
+            replica: None,
+        }
+    }
+
+    /// A command reaches the replica, which knows of nothing else.
+    pub(crate) fn replicate(&mut self, now: SimTime, args: &[Vec<u8>]) {
+        let moment = self.clocks.moment(now, &mut self.random);
+        if let Some((engine, session)) = self.replica(moment) {
+            let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+            let mut batch = engine.batch(moment);
+            batch.execute(session, &args, &mut Vec::new());
+            // A replica keeps nothing: no reply rests on it.
+            let _ = batch.finish(session, 1);
+        }
+    }
+
+    /// The replica takes the place of a node that is down; whether there is one.
+    pub(crate) fn promote(&mut self, now: SimTime) -> bool {
+        let moment = self.clocks.moment(now, &mut self.random);
+        self.replica(moment);
+        let Some((engine, _)) = self.replica.take() else {
+            return false;
+        };
+        self.incarnation += 1;
+        self.run = Some(Run {
+            engine,
+            reason: StartReason::GuardOff,
+            store: None,
+            in_flight: None,
+            batches: 0,
+            restored: Vec::new(),
+            is_serving: false,
+        });
+        true
+    }
+
+    /// The node's replica, if nodes have one.
+    fn replica(&mut self, moment: Moment) -> Option<&mut (Engine, Session)> {
+        if self.has_replica && self.replica.is_none() {
+            let config = EngineConfig::new(self.random.next(), String::new());
+            let engine = Engine::new(config, moment);
+            let session = engine.connect(Peer::default(), moment.time);
+            self.replica = session.map(|session| (engine, session));
+        }
+        self.replica.as_mut()
+    }
+
+    /// Starts the process; `is_first` says that it has never granted anything.
+    ///
+    /// # Errors
+    ///
+    /// What the store says; the node stays down.
+    pub(crate) fn start(&mut self, now: SimTime, is_first: bool) -> Result<(), String> {
+        self.clocks.restart(now, 0);
+        self.max_ttl = self.next_max_ttl;
+        let reading = self.clocks.reading(now, &mut self.random);
+        let (store, start, mode) = match self.guard {
+            Guarding::Off => (None, Start::without_guard(reading), GuardMode::Off),
+            Guarding::Memory => {
+                let start = Start::without_directory(self.max_ttl, is_first, reading);
+                (None, start, GuardMode::Memory)
+            }
+            Guarding::Long => self.open(Durability::Long, is_first, reading)?,
+            Guarding::Always => self.open(Durability::Always, is_first, reading)?,
+        };
+        self.incarnation += 1;
+        let mut guard = GuardConfig::new(mode, self.max_ttl, &start);
+        self.plant(&mut guard, reading.moment.time);
+        let run_id = format!("{:040x}", self.random.next());
+        let mut config = EngineConfig::new(self.random.next(), run_id);
+        config.guard = guard;
+        let engine = Engine::new(config, reading.moment);
+        let mut restored = Vec::new();
+        for lock in start.locks() {
+            engine.restore(&lock, reading.moment.time);
+            let ends = lock.deadline.as_time().map_or(u64::MAX, Time::as_nanos);
+            restored.push((lock.key.to_vec(), lock.token.to_vec(), ends));
+        }
+        self.run = Some(Run {
+            engine,
+            reason: start.reason,
+            store,
+            in_flight: None,
+            batches: 0,
+            restored,
+            is_serving: false,
+        });
+        Ok(())
+    }
+
+    /// Enters a connection; `None` when the node is down or takes no more.
+    pub(crate) fn connect(&mut self, now: SimTime) -> Option<Session> {
+        let run = self.run.as_ref()?;
+        let time = Time::from_nanos(self.clocks.read(now, &mut self.random));
+        run.engine.connect(Peer::default(), time)
+    }
+
+    /// Executes one request and appends its reply.
+    pub(crate) fn execute(
+        &mut self,
+        now: SimTime,
+        session: &mut Session,
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> Need {
+        let Some(run) = &mut self.run else {
+            return Need::NONE;
+        };
+        let moment = self.clocks.moment(now, &mut self.random);
+        self.executed_at = moment.time.as_nanos();
+        run.engine.guard().note_slip(self.clocks.slip());
+        let is_planted = self.bug == Some(Bug::WriteBackAnyway);
+        if is_planted
+            && args
+                .first()
+                .is_some_and(|name| name.eq_ignore_ascii_case(b"LOCK.FENCE"))
+        {
+            return run.write_back_anyway(moment, session, args, out);
+        }
+        let mut batch = run.engine.batch(moment);
+        batch.execute(session, args, out);
+        let need = batch.finish(session, 1);
+        run.batches = run.batches.wrapping_add(1);
+        if run.batches % SWEEP_EVERY == 0 {
+            run.engine.sweep(moment.time, SWEEP_SLOTS);
+        }
+        need
+    }
+
+    /// What becomes of replies that rest on `need`. `is_logged`: it was the log's part.
+    pub(crate) fn fate(&self, need: &Need, is_logged: bool) -> Fate {
+        let Some(run) = &self.run else {
+            return Fate::Lost;
+        };
+        let guard = run.engine.guard();
+        let is_planted = match self.bug {
+            Some(Bug::StateNotAwaited) => !is_logged,
+            Some(Bug::LogNotAwaited) => is_logged,
+            _ => false,
+        };
+        match need.is_none() || is_planted || guard.is_durable(need) {
+            true => Fate::Leave,
+            false if guard.is_hopeless(need) => Fate::Lost,
+            false => Fate::Wait,
+        }
+    }
+
+    /// Takes work for the disk, if there is any and none is under way.
+    pub(crate) fn begin_work(&mut self, now: SimTime) -> bool {
+        let Some(run) = &mut self.run else {
+            return false;
+        };
+        let guard = run.engine.guard();
+        if run.in_flight.is_some() || !guard.has_work() || run.store.is_none() {
+            return false;
+        }
+        let reading = self.clocks.reading(now, &mut self.random);
+        run.in_flight = guard
+            .take_work(reading.moment.time)
+            .map(|work| (work, reading));
+        run.in_flight.is_some()
+    }
+
+    /// The disk does what was begun; whether it did, `None` when there was nothing.
+    pub(crate) fn finish_work(&mut self, now: SimTime) -> Option<bool> {
+        let run = self.run.as_mut()?;
+        let (work, reading) = run.in_flight.take()?;
+        let store = run.store.as_mut()?;
+        let guard = run.engine.guard();
+        let result = store.perform(&work, reading);
+        let is_done = result.is_ok();
+        match result {
+            Ok(()) => guard.done(&work),
+            Err(error) => guard.failed(work, &error, &store.durable()),
+        }
+        if store.is_due() {
+            let reading = self.clocks.reading(now, &mut self.random);
+            let mut table = run.engine.table(reading.moment.time);
+            // A failure makes every later piece of work fail too, and that is told.
+            let _ = store.compact(&mut table, reading);
+        }
+        Some(is_done)
+    }
+
+    /// Whether the disk has failed for good, so that nothing is granted until the process starts again.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.engine.guard().has_failed())
+    }
+
+    /// Whether a counter and a deadline that are told are durable: what the guard promises, seen from outside it.
+    pub(crate) fn is_covered(&self, counter: u64, ends: u64, ttl: Duration) -> bool {
+        let Some(store) = self.run.as_ref().and_then(|run| run.store.as_ref()) else {
+            return true;
+        };
+        let durable = store.durable();
+        let rides_on_guard = !self.logs(ttl);
+        counter <= durable.ceiling
+            && (!rides_on_guard
+                || (ends <= durable.horizon.as_nanos() && ttl <= durable.ttl_in_use))
+    }
+
+    /// How long the node stays out of every lock still.
+    pub(crate) fn quarantine_left(&mut self, now: SimTime) -> Option<Duration> {
+        let run = self.run.as_ref()?;
+        let time = Time::from_nanos(self.clocks.read(now, &mut self.random));
+        run.engine.guard().quarantine_left(time)
+    }
+
+    /// When the quarantine is over in true time, if clocks go on as they do.
+    pub(crate) fn serves_at(&mut self, now: SimTime) -> Option<SimTime> {
+        let left = self.quarantine_left(now)?;
+        let time = self.clocks.read(now, &mut self.random);
+        let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+        Some(self.clocks.when(now, time.saturating_add(left)))
+    }
+
+    /// The locks that this run began with; once.
+    pub(crate) fn take_restored(&mut self) -> Vec<Restored> {
+        let run = self.run.as_mut();
+        run.map(|run| std::mem::take(&mut run.restored))
+            .unwrap_or_default()
+    }
+
+    /// The process ends.
+    pub(crate) fn crash(&mut self, now: SimTime, how: Crash) {
+        if how == Crash::CleanStop {
+            self.stop(now);
+            return;
+        }
+        let seed = self.random.next();
+        if let Some(run) = &mut self.run
+            && let (Some((work, reading)), Some(store)) = (run.in_flight.take(), &mut run.store)
+        {
+            // The process or the machine ends in the middle of what the disk was doing.
+            let steps = match how {
+                Crash::TornWrite => 1 + seed % 3,
+                _ => seed % 6,
+            };
+            self.disk.stop(steps);
+            let _ = store.perform(&work, reading);
+        }
+        self.run = None;
+        let seed = self.random.next();
+        match how {
+            Crash::Kill | Crash::CleanStop => self.disk.kill(),
+            Crash::PowerLoss | Crash::TornWrite => self.disk.crash(&mut dice(seed)),
+            Crash::PowerLossAll => self.disk.crash(&mut keep_none),
+            Crash::DiskLost => {
+                self.disk.kill();
+                self.disk.erase();
+                self.image = None;
+            }
+            Crash::Rollback => {
+                self.disk.kill();
+                if let Some(image) = &self.image {
+                    self.disk.restore(image);
+                }
+            }
+            Crash::Moved => self.disk.kill(),
+        }
+        match how {
+            Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
+                self.clocks.reboot(now);
+                self.machine.boot_id = fresh_id(&mut self.random);
+            }
+            Crash::Moved => {
+                let uptime = self.random.between(UPTIME_NS.0, UPTIME_NS.1);
+                self.clocks.replace(now, uptime);
+                self.machine.boot_id = fresh_id(&mut self.random);
+                self.machine.machine_id = fresh_id(&mut self.random);
+            }
+            _ => {}
+        }
+        if self.bug == Some(Bug::MarkerKept)
+            && let Some(image) = &self.image
+        {
+            self.disk.restore(image);
+        }
+    }
+
+    /// The disk breaks, or is whole again.
+    pub(crate) fn break_disk(&mut self, fault: DiskFault) {
+        match fault {
+            DiskFault::SyncError => self.disk.fail_sync(0),
+            DiskFault::Full => self.disk.limit(Some(self.disk.bytes())),
+            DiskFault::Room => self.disk.limit(None),
+            DiskFault::Slow(span) => self.slow = Some(span),
+            DiskFault::Stall => self.is_stalled = true,
+            DiskFault::Go => (self.is_stalled, self.slow) = (false, None),
+        }
+    }
+
+    /// From its next start on the longest TTL that rides on the guard is another.
+    pub(crate) fn set_max_ttl(&mut self, max_ttl: Duration) {
+        self.next_max_ttl = max_ttl;
+    }
+
+    /// Whether a lock with this TTL is on the log.
+    pub(crate) fn logs(&self, ttl: Duration) -> bool {
+        self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl)
+    }
+
+    /// A clean stop: all that is wanted is done, then the snapshot and the marker.
+    fn stop(&mut self, now: SimTime) {
+        self.finish_work(now);
+        let Some(run) = self.run.take() else { return };
+        run.engine.close();
+        let Some(mut store) = run.store else { return };
+        let guard = run.engine.guard();
+        let mut is_well = true;
+        let reading = self.clocks.reading(now, &mut self.random);
+        while is_well && let Some(work) = guard.take_work(reading.moment.time) {
+            is_well = store.perform(&work, reading).is_ok();
+            if is_well {
+                guard.done(&work);
+            }
+        }
+        if is_well {
+            let mut table = run.engine.table(reading.moment.time);
+            is_well = store.close(&mut table, reading).is_ok();
+        }
+        self.disk.kill();
+        if is_well {
+            self.image = Some(self.disk.snapshot());
+        }
+    }
+
+    fn open(
+        &mut self,
+        durability: Durability,
+        is_first_start: bool,
+        reading: Reading,
+    ) -> Result<(Option<Store<FaultyDisk>>, Start, GuardMode), String> {
+        let settings = StoreSettings {
+            max_ttl: self.max_ttl,
+            durability,
+            is_first_start,
+        };
+        let mut entropy = [0; 32];
+        redlock_client::Entropy::fill(&mut self.random, &mut entropy);
+        let opened = Store::open_sized(
+            self.disk.clone(),
+            &settings,
+            SIZES,
+            self.machine,
+            reading,
+            entropy,
+        );
+        match opened {
+            Ok((store, start)) => Ok((Some(store), start, GuardMode::Store(durability))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Bugs of a start.
+    fn plant(&mut self, guard: &mut GuardConfig, now: Time) {
+        let first_base = *self.first_base.get_or_insert(guard.fence_base);
+        let left = guard
+            .quarantine_end
+            .as_nanos()
+            .saturating_sub(now.as_nanos());
+        match self.bug {
+            Some(Bug::QuarantineOff) => guard.quarantine_end = Time::ZERO,
+            Some(Bug::QuarantineShort) => {
+                guard.quarantine_end = Time::from_nanos(now.as_nanos() + left - left / 10);
+            }
+            Some(Bug::WaitFromConfig) => {
+                let configured = u64::try_from(self.max_ttl.as_nanos()).unwrap_or(u64::MAX);
+                let configured = configured.saturating_add(configured / 100 + 2_000_000);
+                guard.quarantine_end = Time::from_nanos(now.as_nanos() + left.min(configured));
+            }
+            Some(Bug::FenceForgotten) => guard.fence_base = first_base,
+            Some(Bug::FenceFromStarts) => {
+                guard.fence_base = first_base + (u64::from(self.incarnation) << 20);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Run {
+    /// The write-back without its condition: whoever holds the key, the counter is raised and the client told so.
+    fn write_back_anyway(
+        &mut self,
+        moment: Moment,
+        session: &mut Session,
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> Need {
+        let [_, key, _, _, wanted, ..] = *args else {
+            return Need::NONE;
+        };
+        let below = std::str::from_utf8(wanted)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok());
+        let below = below.unwrap_or(1).saturating_sub(1).to_string();
+        let mut unheard = Vec::new();
+        let mut batch = self.engine.batch(moment);
+        batch.execute(session, &[b"LOCK.GET", key], &mut unheard);
+        let mut words = unheard.split(|byte| *byte == b'\n');
+        // `*4 $n token :left :grant :fence`, a line each.
+        let token = words.nth(2).map(<[u8]>::trim_ascii).map(<[u8]>::to_vec);
+        let grant = words.nth(1).map(<[u8]>::trim_ascii).map(<[u8]>::to_vec);
+        if let (Some(token), Some(grant)) = (token, grant) {
+            let grant = grant.get(1..).unwrap_or_default();
+            batch.execute(
+                session,
+                &[b"LOCK.FENCE", key, &token, grant, wanted],
+                &mut unheard,
+            );
+        } else {
+            let floor: [&[u8]; 6] = [
+                b"LOCK.ACQUIRE",
+                key,
+                b"nobody",
+                b"1",
+                b"FLOOR",
+                below.as_bytes(),
+            ];
+            batch.execute(session, &floor, &mut unheard);
+            batch.execute(session, &[b"LOCK.RELEASE", key, b"nobody"], &mut unheard);
+        }
+        out.extend_from_slice(b":1\r\n");
+        batch.finish(session, 1)
+    }
+}
+
+fn fresh_id(random: &mut Random) -> [u8; 16] {
+    let mut id = [0; 16];
+    redlock_client::Entropy::fill(random, &mut id);
+    id
+}
+
+/// Files so small that a minute of locks sees segments change and the log compacted.
+const SIZES: StoreSizes = StoreSizes {
+    segment: 4 << 10,
+    log: 16 << 10,
+};
+
+/// A day in 2027, in nanoseconds since 1970.
+const NOON_NS: u64 = 1_800_000_000_000_000_000;
+
+/// Wall clocks agree to a second.
+const WALL_SPREAD_NS: u64 = 1_000_000_000;
+
+/// Machines have been running for an hour to a day.
+const UPTIME_NS: (u64, u64) = (3_600_000_000_000, 86_400_000_000_000);
+
+/// A world's keys are few: sweeping now and then reclaims what has ended.
+const SWEEP_EVERY: u32 = 64;
+
+/// More than a world's locks.
+const SWEEP_SLOTS: usize = 256;

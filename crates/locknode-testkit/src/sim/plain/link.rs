@@ -1,0 +1,234 @@
+//! One node's connection: what was asked and in which order the replies have to come.
+//!
+//! ```text
+//!  Idle --first request--> Connecting --connected--> Up
+//!                            ^    |                  |
+//!                            |    +-----> Down <-----+  broken, a reply late
+//!                            +---delay-----+
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
+use redlock_client::Time;
+
+use crate::sim::notice::ClientNotice;
+use crate::sim::plain::request::{Asked, Request};
+
+/// One node's connection.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    node: u8,
+    phase: Phase,
+    connect_timeout: Duration,
+    out: Vec<u8>,
+    /// What the next replies are for, oldest first.
+    unanswered: VecDeque<Asked>,
+    /// What is sent when there is a connection.
+    waiting: Vec<(Asked, Box<[u8]>)>,
+    /// The beginning of a reply.
+    input: Vec<u8>,
+    decoder: ReplyDecoder,
+    /// Connections in a row that brought no reply.
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Connecting { until: Time },
+    Up,
+    Down { retry_at: Time },
+}
+
+impl Link {
+    pub(super) fn new(node: u8, connect_timeout: Duration) -> Self {
+        Self {
+            node,
+            phase: Phase::Idle,
+            connect_timeout,
+            out: Vec::new(),
+            unanswered: VecDeque::new(),
+            waiting: Vec::new(),
+            input: Vec::new(),
+            decoder: ReplyDecoder::new(LIMITS),
+            failures: 0,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.phase == Phase::Up
+    }
+
+    pub(super) const fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Sends a request, now or when there is a connection.
+    pub(super) fn ask(
+        &mut self,
+        now: Time,
+        asked: Asked,
+        request: &Request<'_>,
+        notices: &mut VecDeque<ClientNotice>,
+    ) {
+        if self.is_up() {
+            request.write(&mut self.out);
+            self.unanswered.push_back(asked);
+            return;
+        }
+        let mut bytes = Vec::new();
+        request.write(&mut bytes);
+        self.waiting.push((asked, bytes.into_boxed_slice()));
+        if self.phase == Phase::Idle {
+            self.connect(now, notices);
+        }
+    }
+
+    /// The connection is open: what has not waited too long is sent.
+    pub(super) fn connected(&mut self, now: Time) {
+        if !matches!(self.phase, Phase::Connecting { .. }) {
+            return;
+        }
+        self.phase = Phase::Up;
+        self.waiting.retain(|(asked, bytes)| {
+            let is_late = asked.deadline <= now;
+            if !is_late {
+                self.out.extend_from_slice(bytes);
+                self.unanswered.push_back(*asked);
+            }
+            is_late
+        });
+    }
+
+    /// The connection is gone, and with it what was asked through it.
+    pub(super) fn broke(&mut self, now: Time, failed: &mut Vec<(u8, Asked)>) {
+        if !matches!(self.phase, Phase::Connecting { .. } | Phase::Up) {
+            return;
+        }
+        let node = self.node;
+        failed.extend(self.unanswered.drain(..).map(|asked| (node, asked)));
+        self.out.clear();
+        self.input.clear();
+        self.decoder = ReplyDecoder::new(LIMITS);
+        let delay = RECONNECT_MIN * (1 << self.failures.min(RECONNECT_DOUBLINGS));
+        self.failures = self.failures.saturating_add(1);
+        self.phase = Phase::Down {
+            retry_at: now + delay,
+        };
+    }
+
+    /// Closes the connection: in which order its replies come is not to be relied upon.
+    pub(super) fn give_up(
+        &mut self,
+        now: Time,
+        failed: &mut Vec<(u8, Asked)>,
+        notices: &mut VecDeque<ClientNotice>,
+    ) {
+        notices.push_back(ClientNotice::Disconnect(self.node));
+        self.broke(now, failed);
+    }
+
+    /// Takes replies apart, each with what it is for; false if the bytes are none.
+    pub(super) fn receive(&mut self, bytes: &[u8], heard: &mut Vec<(Asked, Reply)>) -> bool {
+        if !self.is_up() {
+            return true;
+        }
+        let is_midway = !self.input.is_empty();
+        if is_midway {
+            self.input.extend_from_slice(bytes);
+        }
+        let buffer = if is_midway { &self.input } else { bytes };
+        let mut start = 0;
+        let makes_sense = loop {
+            let rest = buffer.get(start..).unwrap_or_default();
+            match self.decoder.decode(rest) {
+                Ok(Some((reply, len))) => {
+                    start += len;
+                    self.failures = 0;
+                    // What nobody asked for is nobody's.
+                    if let Some(asked) = self.unanswered.pop_front() {
+                        heard.push((asked, reply));
+                    }
+                }
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        if is_midway {
+            self.input.drain(..start);
+        } else {
+            let rest = bytes.get(start..).unwrap_or_default();
+            self.input.extend_from_slice(rest);
+        }
+        makes_sense
+    }
+
+    /// Time passed: who has not answered has failed. After a reply that is late the next one is not the reply to the
+    /// next request, so the connection is closed.
+    pub(super) fn on_time(
+        &mut self,
+        now: Time,
+        keeps_connection: bool,
+        failed: &mut Vec<(u8, Asked)>,
+        notices: &mut VecDeque<ClientNotice>,
+    ) {
+        let node = self.node;
+        let late = |asked: &Asked| asked.deadline <= now;
+        self.waiting.retain(|(asked, _)| {
+            let is_late = late(asked);
+            if is_late {
+                failed.push((node, *asked));
+            }
+            !is_late
+        });
+        if self.unanswered.iter().any(late) {
+            if keeps_connection {
+                self.unanswered.retain(|asked| {
+                    if late(asked) {
+                        failed.push((node, *asked));
+                    }
+                    !late(asked)
+                });
+            } else {
+                self.give_up(now, failed, notices);
+            }
+        }
+        match self.phase {
+            Phase::Connecting { until } if until <= now => self.give_up(now, failed, notices),
+            Phase::Down { retry_at } if retry_at <= now => self.connect(now, notices),
+            _ => {}
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Time {
+        let own = match self.phase {
+            Phase::Connecting { until } => until,
+            Phase::Down { retry_at } => retry_at,
+            Phase::Idle | Phase::Up => Time::NEVER,
+        };
+        let waiting = self.waiting.iter().map(|(asked, _)| asked.deadline);
+        let unanswered = self.unanswered.iter().map(|asked| asked.deadline);
+        waiting.chain(unanswered).fold(own, Time::min)
+    }
+
+    fn connect(&mut self, now: Time, notices: &mut VecDeque<ClientNotice>) {
+        self.phase = Phase::Connecting {
+            until: now + self.connect_timeout,
+        };
+        notices.push_back(ClientNotice::Connect(self.node));
+    }
+}
+
+/// The pause before a connection is opened again: shorter than most times of a node, so that a request has a chance ...
+const RECONNECT_MIN: Duration = Duration::from_millis(20);
+/// ... and up to 640 ms, so that a node that is away for long costs little.
+const RECONNECT_DOUBLINGS: u32 = 5;
+
+/// No reply to what is asked here has more than four elements in an array; an error quotes what was sent.
+const LIMITS: ReplyLimits = ReplyLimits {
+    depth_max: 2,
+    elements_max: 16,
+    bytes_max: 64 << 10,
+};

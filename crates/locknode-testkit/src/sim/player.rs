@@ -1,0 +1,295 @@
+//! The client of a world: the shipped core, or the kit's plain client, behind one set of calls.
+
+use std::time::Duration;
+
+use redlock_client::core::{Core, CoreConfig, LockTerms, Login, Notice, OpId};
+use redlock_client::{Cause, Drift, ErrorKind, NodeId, RetryPolicy, Time};
+
+use crate::random::Random;
+use crate::scenario::{ClientKind, LockAct, Setup};
+use crate::sim::notice::{ClientNotice, Handle};
+use crate::sim::plain::{PlainClient, PlainTerms};
+
+/// A client without its clock, its sockets and its caller.
+#[derive(Clone, Debug)]
+pub(crate) enum Player {
+    Shipped(Box<Shipped>),
+    Plain(Box<PlainClient>),
+}
+
+/// The shipped core, with the handles of its operations.
+#[derive(Clone, Debug)]
+pub(crate) struct Shipped {
+    core: Core<Random>,
+    handles: Vec<(OpId, Handle)>,
+    next: u64,
+}
+
+impl Player {
+    /// A client that has just started.
+    pub(crate) fn new(setup: &Setup, random: Random) -> Self {
+        let drift = Drift::new(setup.drift_ppm, setup.drift_constant);
+        let config = CoreConfig {
+            logins: vec![Login::default(); usize::from(setup.nodes)],
+            drift,
+            connect_timeout: CONNECT_TIMEOUT,
+        };
+        let plain_bug = setup.bug.filter(|bug| bug.is_clients());
+        let is_plain = setup.client == ClientKind::Plain || plain_bug.is_some();
+        match Core::new(config, random.clone()) {
+            Some(core) if !is_plain => Self::Shipped(Box::new(Shipped {
+                core,
+                handles: Vec::new(),
+                next: 0,
+            })),
+            _ => Self::Plain(Box::new(PlainClient::new(
+                setup.nodes,
+                drift,
+                CONNECT_TIMEOUT,
+                random,
+                plain_bug,
+            ))),
+        }
+    }
+
+    pub(crate) fn acquire(&mut self, now: Time, act: &LockAct) -> Handle {
+        let timeout = timeout(act.ttl);
+        match self {
+            Self::Shipped(it) => {
+                let terms = LockTerms {
+                    key: act.key.as_bytes().into(),
+                    ttl: act.ttl,
+                    timeout,
+                    retry: RetryPolicy::tries(act.tries),
+                    renew: None,
+                    hold_at_least: Duration::ZERO,
+                };
+                let op = it.core.acquire(now, terms);
+                let handle = Handle(it.next);
+                it.next += 1;
+                it.handles.push((op, handle));
+                handle
+            }
+            Self::Plain(it) => it.acquire(
+                now,
+                PlainTerms {
+                    key: act.key.as_bytes().into(),
+                    ttl: act.ttl,
+                    timeout,
+                    tries: act.tries,
+                },
+            ),
+        }
+    }
+
+    pub(crate) fn extend(&mut self, now: Time, lock: Handle, ttl: Duration) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(op) = it.op(lock) {
+                    it.core.extend(now, op, ttl);
+                }
+            }
+            Self::Plain(it) => it.extend(now, lock, ttl),
+        }
+    }
+
+    pub(crate) fn release(&mut self, now: Time, lock: Handle) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(op) = it.op(lock) {
+                    it.core.release(now, op);
+                }
+            }
+            Self::Plain(it) => it.release(now, lock),
+        }
+    }
+
+    /// The caller was told that the lock is lost and lets go.
+    pub(crate) fn let_go(&mut self, now: Time, lock: Handle) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(op) = it.op(lock) {
+                    it.core.drop_interest(now, op);
+                    it.forget(lock);
+                }
+            }
+            Self::Plain(it) => it.release(now, lock),
+        }
+    }
+
+    /// The lock is left to its TTL.
+    pub(crate) fn leave(&mut self, lock: Handle) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(op) = it.op(lock) {
+                    it.core.leak(op);
+                    it.forget(lock);
+                }
+            }
+            Self::Plain(it) => it.leave(lock),
+        }
+    }
+
+    pub(crate) fn connected(&mut self, now: Time, node: u8) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(node) = NodeId::new(node.into()) {
+                    it.core.connected(now, node);
+                }
+            }
+            Self::Plain(it) => it.connected(now, node),
+        }
+    }
+
+    pub(crate) fn disconnected(&mut self, now: Time, node: u8) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(node) = NodeId::new(node.into()) {
+                    it.core.disconnected(now, node, Cause::Disconnected);
+                }
+            }
+            Self::Plain(it) => it.disconnected(now, node),
+        }
+    }
+
+    pub(crate) fn received(&mut self, now: Time, node: u8, bytes: &[u8]) {
+        match self {
+            Self::Shipped(it) => {
+                if let Some(node) = NodeId::new(node.into()) {
+                    it.core.received(now, node, bytes);
+                }
+            }
+            Self::Plain(it) => it.received(now, node, bytes),
+        }
+    }
+
+    pub(crate) fn on_time(&mut self, now: Time) {
+        match self {
+            Self::Shipped(it) => it.core.on_time(now),
+            Self::Plain(it) => it.on_time(now),
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Time {
+        match self {
+            Self::Shipped(it) => it.core.next_deadline(),
+            Self::Plain(it) => it.next_deadline(),
+        }
+    }
+
+    /// Bytes to be written to a node; the world takes them.
+    pub(crate) fn take_output(&mut self, node: u8) -> Option<Vec<u8>> {
+        let out = match self {
+            Self::Shipped(it) => it.core.output(NodeId::new(node.into())?)?,
+            Self::Plain(it) => it.output(node)?,
+        };
+        (!out.is_empty()).then(|| std::mem::take(out))
+    }
+
+    pub(crate) fn poll_notice(&mut self) -> Option<ClientNotice> {
+        match self {
+            Self::Shipped(it) => it.poll_notice(),
+            Self::Plain(it) => it.poll_notice(),
+        }
+    }
+}
+
+impl Shipped {
+    fn op(&self, lock: Handle) -> Option<OpId> {
+        self.handles
+            .iter()
+            .find(|(_, handle)| *handle == lock)
+            .map(|(op, _)| *op)
+    }
+
+    fn handle(&self, op: OpId) -> Option<Handle> {
+        self.handles
+            .iter()
+            .find(|(known, _)| *known == op)
+            .map(|(_, handle)| *handle)
+    }
+
+    fn forget(&mut self, lock: Handle) {
+        self.handles.retain(|(_, handle)| *handle != lock);
+    }
+
+    fn poll_notice(&mut self) -> Option<ClientNotice> {
+        loop {
+            let notice = self.core.poll_notice()?;
+            if let Some(told) = self.translate(notice) {
+                return Some(told);
+            }
+        }
+    }
+
+    fn translate(&mut self, notice: Notice) -> Option<ClientNotice> {
+        let number = |node: NodeId| u8::try_from(node.index()).unwrap_or(u8::MAX);
+        Some(match notice {
+            Notice::Connect(node) => ClientNotice::Connect(number(node)),
+            Notice::Disconnect(node) => ClientNotice::Disconnect(number(node)),
+            Notice::Acquired {
+                op,
+                token,
+                fencing,
+                valid_until,
+                ..
+            } => ClientNotice::Acquired {
+                lock: self.handle(op)?,
+                token: token.as_ref().to_vec(),
+                fencing: fencing.map(redlock_client::FencingToken::get),
+                valid_until,
+            },
+            Notice::NotAcquired { op, kind, .. } => {
+                let lock = self.handle(op)?;
+                self.forget(lock);
+                ClientNotice::Failed {
+                    lock,
+                    why: word(kind),
+                }
+            }
+            Notice::Validity {
+                op, valid_until, ..
+            } => ClientNotice::Validity {
+                lock: self.handle(op)?,
+                valid_until,
+            },
+            Notice::Extended { op, result, .. } => ClientNotice::Extended {
+                lock: self.handle(op)?,
+                result: result.map_err(word),
+            },
+            Notice::Lost { op, kind, .. } => ClientNotice::Lost {
+                lock: self.handle(op)?,
+                why: word(kind),
+            },
+            Notice::Released { op, confirmed, .. } => {
+                let lock = self.handle(op)?;
+                self.forget(lock);
+                ClientNotice::Released {
+                    lock,
+                    confirmed: u8::try_from(confirmed.len()).unwrap_or(u8::MAX),
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// How long a client gives a node for a reply: the shipped client's default.
+pub(crate) fn timeout(ttl: Duration) -> Duration {
+    (ttl / 10).clamp(Duration::from_millis(5), Duration::from_millis(250))
+}
+
+const fn word(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Busy => "busy",
+        ErrorKind::NoQuorum => "no-quorum",
+        ErrorKind::Timeout => "timeout",
+        ErrorKind::Expired => "expired",
+        ErrorKind::Lost => "lost",
+        ErrorKind::Cancelled => "cancelled",
+        _ => "other",
+    }
+}
+
+/// The shipped client's default.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

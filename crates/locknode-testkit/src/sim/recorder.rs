@@ -1,0 +1,163 @@
+//! What a world remembers: its history, what it has counted, and the hash of all that happened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::history::{AttemptNo, Entry, Event, History, KeyNo, Message};
+use crate::span::SimTime;
+
+/// How much a world remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recording {
+    /// What checkers need.
+    #[default]
+    Events,
+    /// Messages too, with their words: for the timeline.
+    Messages,
+}
+
+/// How often things happened: faults, and states worth reaching.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    counts: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) history: History,
+    pub(crate) counters: Counters,
+    pub(crate) hash: u64,
+    pub(crate) events: u64,
+    pub(crate) recording: Recording,
+    /// The hash after each event, when asked for.
+    pub(crate) hashes: Option<Vec<u64>>,
+    /// For each key the attempts by their tokens.
+    attempts: Vec<BTreeMap<Vec<u8>, AttemptNo>>,
+    next_attempt: AttemptNo,
+}
+
+impl Counters {
+    /// How often it happened.
+    pub fn of(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
+    /// All that happened, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(name, count)| (*name, *count))
+    }
+
+    /// Adds what happened in another world.
+    pub fn add(&mut self, other: &Self) {
+        for (name, count) in other.iter() {
+            *self.counts.entry(name).or_default() += count;
+        }
+    }
+
+    pub(crate) fn bump(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(nodes: u8, clients: u8, recording: Recording) -> Self {
+        Self {
+            history: History {
+                nodes,
+                clients,
+                ..History::default()
+            },
+            counters: Counters::default(),
+            hash: HASH_START,
+            events: 0,
+            recording,
+            hashes: None,
+            attempts: Vec::new(),
+            next_attempt: 0,
+        }
+    }
+
+    /// Something happened that checkers may want to know.
+    #[inline]
+    pub(crate) fn push(&mut self, at: SimTime, event: Event) {
+        self.history.entries.push(Entry { at, event });
+    }
+
+    /// An event of the world is about to happen.
+    #[inline]
+    pub(crate) fn note(&mut self, at: u64, words: [u64; 2], bytes: &[u8]) {
+        self.events += 1;
+        let mut hash = mix(self.hash ^ at);
+        hash = mix(hash ^ words[0]);
+        hash = mix(hash ^ words[1]);
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        for chunk in chunks {
+            hash = mix(hash ^ u64::from_le_bytes(*chunk));
+        }
+        for byte in rest {
+            hash = mix(hash ^ u64::from(*byte));
+        }
+        self.hash = hash;
+        if let Some(hashes) = &mut self.hashes {
+            hashes.push(hash);
+        }
+    }
+
+    /// The number of a key.
+    pub(crate) fn key(&mut self, key: &[u8]) -> KeyNo {
+        let keys = &mut self.history.keys;
+        if let Some(place) = keys.iter().position(|known| known.as_bytes() == key) {
+            return KeyNo::try_from(place).unwrap_or(KeyNo::MAX);
+        }
+        keys.push(Arc::from(&*String::from_utf8_lossy(key)));
+        KeyNo::try_from(keys.len() - 1).unwrap_or(KeyNo::MAX)
+    }
+
+    /// The number of an attempt: of a token under a key.
+    pub(crate) fn attempt(&mut self, key: KeyNo, token: &[u8]) -> AttemptNo {
+        let place = usize::from(key);
+        if self.attempts.len() <= place {
+            self.attempts.resize_with(place + 1, BTreeMap::new);
+        }
+        let Some(attempts) = self.attempts.get_mut(place) else {
+            return AttemptNo::MAX;
+        };
+        if let Some(attempt) = attempts.get(token) {
+            return *attempt;
+        }
+        attempts.insert(token.to_vec(), self.next_attempt);
+        self.next_attempt += 1;
+        self.next_attempt - 1
+    }
+
+    /// Records a message, if messages are recorded; its place.
+    pub(crate) fn message(&mut self, message: impl FnOnce() -> Message) -> u32 {
+        if self.recording != Recording::Messages || self.history.messages.len() >= MESSAGES_MAX {
+            return NO_MESSAGE;
+        }
+        self.history.messages.push(message());
+        u32::try_from(self.history.messages.len() - 1).unwrap_or(NO_MESSAGE)
+    }
+
+    /// A message arrived.
+    pub(crate) fn arrived(&mut self, message: u32, at: SimTime) {
+        let place = usize::try_from(message).unwrap_or(usize::MAX);
+        if let Some(message) = self.history.messages.get_mut(place) {
+            message.arrived = Some(at);
+        }
+    }
+}
+
+#[inline]
+const fn mix(value: u64) -> u64 {
+    let mixed = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+const HASH_START: u64 = 0x6c6f_636b_6e6f_6465;
+
+/// No message was recorded.
+pub(crate) const NO_MESSAGE: u32 = u32::MAX;
+
+/// A picture of more would show nothing.
+const MESSAGES_MAX: usize = 200_000;

@@ -1,0 +1,506 @@
+//! The nodes' part of a world: requests in, replies out, disks, starts and ends.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use locknode_engine::Session;
+use locknode_resp::Limits;
+
+use crate::fault::Crash;
+use crate::history::Event as Told;
+use crate::scenario::Cue;
+use crate::sim::link::{Cover, NodeEnd, Withheld};
+use crate::sim::node::{Fate, SimNode};
+use crate::sim::world::{Event, World};
+use crate::span::{SimTime, nanos};
+
+impl World {
+    /// Bytes have arrived at a node.
+    pub(crate) fn serve(&mut self, conn: u32, bytes: &[u8]) {
+        let Some(it) = self.conn(conn) else { return };
+        let (client, node) = (it.client, it.node);
+        if it.end.is_none() {
+            return;
+        }
+        self.cue(Cue::Asked(node));
+        let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) else {
+            return;
+        };
+        if !end.withheld.is_empty() || !end.unread.is_empty() {
+            end.unread.extend_from_slice(bytes);
+        }
+        let input = match end.unread.is_empty() {
+            true => bytes.to_vec(),
+            false => std::mem::take(&mut end.unread),
+        };
+        self.serve_input(conn, client, node, end, input);
+    }
+
+    /// Executes what can be executed and gives the node its end back.
+    fn serve_input(
+        &mut self,
+        conn: u32,
+        client: u8,
+        node: u8,
+        mut end: Box<NodeEnd>,
+        input: Vec<u8>,
+    ) {
+        let incarnation = self.incarnation(node);
+        let limits = Limits::default();
+        let mut done = 0;
+        let NodeEnd {
+            session,
+            decoder,
+            withheld,
+            ..
+        } = &mut *end;
+        while withheld.is_empty() {
+            let rest = input.get(done..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            let mut short: [&[u8]; 9] = [&[]; 9];
+            let (args, consumed) = match decoder.decode_short(rest, &mut short) {
+                Some((count, consumed)) => {
+                    (short.get(..count).unwrap_or_default().to_vec(), consumed)
+                }
+                None => match decoder.decode(rest, &limits, true) {
+                    Ok(Some(frame)) => (frame.args().collect(), frame.consumed()),
+                    Ok(None) => break,
+                    Err(_) => {
+                        self.hang_up(conn);
+                        return;
+                    }
+                },
+            };
+            done += consumed;
+            let is_here = self.serve_one(conn, (client, node), session, withheld, &args);
+            if !is_here || self.incarnation(node) != incarnation || !self.is_up(node) {
+                // The process ended meanwhile, and this end of the connection with it.
+                self.after_lost_end(conn, node);
+                return;
+            }
+        }
+        end.unread = input.get(done..).unwrap_or_default().to_vec();
+        if let Some(it) = self.conn_mut(conn) {
+            it.end = Some(end);
+        }
+        self.start_disk(node);
+    }
+
+    /// The end of a connection that was being served when its process ended: the client is told as others are.
+    fn after_lost_end(&mut self, conn: u32, node: u8) {
+        let is_told = self.conn(conn).is_some_and(|it| it.is_open);
+        if is_told && !self.is_silent(node) {
+            self.hang_up(conn);
+        }
+    }
+
+    /// Executes one request; whether the process is still there.
+    fn serve_one(
+        &mut self,
+        conn: u32,
+        (client, node): (u8, u8),
+        session: &mut Session,
+        withheld: &mut VecDeque<Withheld>,
+        args: &[&[u8]],
+    ) -> bool {
+        let now = self.now;
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return false;
+        };
+        let incarnation = at.incarnation;
+        let need = at.execute(now, session, args, &mut out);
+        if let Some(lag) = self.scenario.setup.replica_lag {
+            let args = args.iter().map(|arg| arg.to_vec()).collect();
+            self.push(now + lag, Event::Replicated { node, args });
+        }
+        let cover = self.observe(client, node, args, &out);
+        // A step that waited for the grant may have ended the process, and another have started it again.
+        let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
+        let Some(at) = self.nodes.get(usize::from(node)).filter(is_same) else {
+            self.out = out;
+            return false;
+        };
+        let is_logged = cover.as_ref().is_some_and(|(_, is_logged)| *is_logged);
+        // A process that was stopped by what waited for the grant says nothing until it goes on.
+        let fate = match self.is_stopped(node) {
+            true => Fate::Wait,
+            false => at.fate(&need, is_logged),
+        };
+        match fate {
+            Fate::Leave => {
+                self.leaves(node, client, false, cover.map(|(cover, _)| cover).as_ref());
+                let bytes = out.clone();
+                self.out = out;
+                self.send_reply(conn, bytes);
+            }
+            Fate::Wait => {
+                self.recorder.counters.bump("reply-waits-for-disk");
+                withheld.push_back(Withheld {
+                    need,
+                    is_logged,
+                    bytes: out.clone(),
+                    covers: cover.map(|(cover, _)| cover).into_iter().collect(),
+                });
+                self.out = out;
+            }
+            Fate::Lost => {
+                self.out = out;
+                self.recorder.counters.bump("reply-lost-to-disk");
+                self.hang_up(conn);
+                // This end is gone, the process is not; the caller drops it.
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A reply leaves; what it tells of has to be durable.
+    fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: Option<&Cover>) {
+        let Some(cover) = cover else { return };
+        let attempt = cover.attempt;
+        self.recorder.push(
+            self.now,
+            Told::Answered {
+                node,
+                client,
+                attempt,
+                is_late,
+            },
+        );
+        let Some(at) = self.nodes.get(usize::from(node)) else {
+            return;
+        };
+        if !at.is_covered(cover.counter, cover.ends, cover.ttl) {
+            self.recorder.push(
+                self.now,
+                Told::NotDurable {
+                    node,
+                    client,
+                    attempt,
+                },
+            );
+        }
+    }
+
+    /// Gives a node's disk something to do, if there is anything and it is idle.
+    pub(crate) fn start_disk(&mut self, node: u8) {
+        let (now, sync) = (self.now, self.scenario.setup.sync);
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if at.disk_rests_until > now || !at.begin_work(now) || at.is_stalled {
+            return;
+        }
+        let usual = Duration::from_nanos(at.random.between(nanos(sync.0), nanos(sync.1)));
+        let takes = at.slow.unwrap_or(usual);
+        let incarnation = at.incarnation;
+        self.push(now + takes, Event::DiskDone { node, incarnation });
+    }
+
+    /// A stalled disk goes on with what it was asked to do.
+    pub(crate) fn resume_disk(&mut self, node: u8) {
+        let incarnation = self.incarnation(node);
+        self.push(self.now, Event::DiskDone { node, incarnation });
+    }
+
+    pub(crate) fn disk_done(&mut self, node: u8, incarnation: u32) {
+        if self.incarnation(node) != incarnation {
+            return;
+        }
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if at.is_stalled {
+            return;
+        }
+        match at.finish_work(now) {
+            Some(false) => {
+                self.recorder.counters.bump("disk-refused");
+                at.disk_rests_until = now + TRY_DISK_AGAIN;
+                self.push(now + TRY_DISK_AGAIN, Event::DiskDone { node, incarnation });
+            }
+            Some(true) | None => self.start_disk(node),
+        }
+        self.release_withheld(node);
+    }
+
+    /// Lets replies go that may leave now, or never will, and executes what waited behind them.
+    pub(crate) fn release_withheld(&mut self, node: u8) {
+        if self.is_stopped(node) {
+            return;
+        }
+        for place in 0..self.conns.len() {
+            let conn = u32::try_from(place).unwrap_or(u32::MAX);
+            let waits = |world: &Self| {
+                let it = world.conns.get(place)?;
+                let end = it.end.as_ref().filter(|_| it.node == node)?;
+                let first = end.withheld.front()?;
+                let at = world.nodes.get(usize::from(node))?;
+                Some((it.client, at.fate(&first.need, first.is_logged)))
+            };
+            while let Some((client, fate)) = waits(self) {
+                match fate {
+                    Fate::Wait => break,
+                    Fate::Lost => {
+                        self.recorder.counters.bump("reply-lost-to-disk");
+                        self.hang_up(conn);
+                    }
+                    Fate::Leave => self.release_one(conn, client, node),
+                }
+            }
+        }
+    }
+
+    fn release_one(&mut self, conn: u32, client: u8, node: u8) {
+        let Some(end) = self.conn_mut(conn).and_then(|it| it.end.as_mut()) else {
+            return;
+        };
+        let Some(Withheld { bytes, covers, .. }) = end.withheld.pop_front() else {
+            return;
+        };
+        let is_ready = end.withheld.is_empty() && !end.unread.is_empty();
+        for cover in &covers {
+            self.leaves(node, client, true, Some(cover));
+        }
+        self.send_reply(conn, bytes);
+        if is_ready && let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) {
+            let input = std::mem::take(&mut end.unread);
+            self.serve_input(conn, client, node, end, input);
+        }
+    }
+
+    /// A node's process starts.
+    pub(crate) fn start_node(&mut self, node: u8, is_first: bool) {
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if at.run.is_some() {
+            return;
+        }
+        if let Err(why) = at.start(now, is_first) {
+            self.recorder.counters.bump("start-refused");
+            self.recorder.push(
+                now,
+                Told::StaysDown {
+                    node,
+                    why: why.into(),
+                },
+            );
+            return;
+        }
+        let restored = at.take_restored();
+        let reason = at
+            .run
+            .as_ref()
+            .map_or("down", |run| reason_word(run.reason));
+        let is_quarantined = at.quarantine_left(now).is_some();
+        self.recorder.push(
+            now,
+            Told::Started {
+                node,
+                is_quarantined,
+                reason,
+            },
+        );
+        for (key, token, ends) in restored {
+            let key = self.recorder.key(&key);
+            let attempt = self.recorder.attempt(key, &token);
+            let Some(at) = self.nodes.get(usize::from(node)) else {
+                return;
+            };
+            let ends_true = at.clocks.when(now, ends);
+            if let Some(held) = self.mirror(node, key) {
+                *held = Some(attempt);
+            }
+            self.recorder.counters.bump("lock-restored");
+            self.recorder.push(
+                now,
+                Told::Restored {
+                    node,
+                    key,
+                    attempt,
+                    ends: ends_true,
+                },
+            );
+        }
+        if !is_first {
+            self.recorder.counters.bump(reason);
+        }
+        self.cue(Cue::Started(node));
+        let incarnation = self.incarnation(node);
+        self.look_whether_serving(node, incarnation);
+        self.start_disk(node);
+    }
+
+    /// Notes that a node serves, or looks again when its quarantine should be over.
+    pub(crate) fn look_whether_serving(&mut self, node: u8, incarnation: u32) {
+        let now = self.now;
+        if self.incarnation(node) != incarnation || !self.is_up(node) {
+            return;
+        }
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        match at.serves_at(now) {
+            Some(when) if when == SimTime::NEVER => {
+                self.push(now + LOOK_AGAIN, Event::Serving { node, incarnation });
+            }
+            Some(when) => {
+                let when = when.max(now + Duration::from_nanos(1));
+                self.push(when, Event::Serving { node, incarnation });
+            }
+            None => self.serves(node),
+        }
+    }
+
+    /// A node grants: its clock may have become faster than it was when its quarantine was looked at last.
+    pub(crate) fn look_again_whether_serving(&mut self, node: u8) {
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        let is_known = at.run.as_ref().is_none_or(|run| run.is_serving);
+        if !is_known && at.quarantine_left(now).is_none() {
+            self.serves(node);
+        }
+    }
+
+    /// Whether a node's process stands still.
+    fn is_stopped(&self, node: u8) -> bool {
+        let until = self.node_stopped.get(usize::from(node));
+        until.is_some_and(|until| *until > self.now)
+    }
+
+    /// A node serves from now on.
+    fn serves(&mut self, node: u8) {
+        let run = self
+            .nodes
+            .get_mut(usize::from(node))
+            .and_then(|at| at.run.as_mut());
+        if run.is_some_and(|run| !std::mem::replace(&mut run.is_serving, true)) {
+            self.recorder.push(self.now, Told::Serving { node });
+            self.cue(Cue::Serving(node));
+        }
+    }
+
+    /// A command reaches a node's replica.
+    pub(crate) fn replicate(&mut self, node: u8, args: &[Vec<u8>]) {
+        let now = self.now;
+        if let Some(at) = self.nodes.get_mut(usize::from(node)) {
+            at.replicate(now, args);
+        }
+    }
+
+    /// A node is lost; its replica takes its place, if it has one.
+    pub(crate) fn promote(&mut self, node: u8) {
+        self.node_down(node, Crash::Kill);
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if at.promote(now) {
+            self.recorder.counters.bump("replica-promoted");
+            let (is_quarantined, reason) = (false, "promoted-replica");
+            self.recorder.push(
+                now,
+                Told::Started {
+                    node,
+                    is_quarantined,
+                    reason,
+                },
+            );
+            self.cue(Cue::Started(node));
+            self.serves(node);
+        }
+    }
+
+    /// A node's process ends.
+    pub(crate) fn node_down(&mut self, node: u8, how: Crash) {
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if at.run.is_none() {
+            return;
+        }
+        if how == Crash::CleanStop {
+            self.finish_replies(node);
+        }
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        at.crash(now, how);
+        if let Some(mirror) = self.mirrors.get_mut(usize::from(node)) {
+            mirror.clear();
+        }
+        self.recorder.push(now, Told::Down { node, how });
+        let is_told = matches!(how, Crash::Kill | Crash::CleanStop | Crash::DiskLost);
+        self.drop_ends(node, is_told);
+        self.cue(Cue::Down(node));
+    }
+
+    /// A node that ends in order does what it was asked first.
+    fn finish_replies(&mut self, node: u8) {
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        // A failure ends it: what has not become durable is not told.
+        while at.finish_work(now) == Some(true) {
+            at.begin_work(now);
+        }
+        self.release_withheld(node);
+    }
+
+    pub(crate) fn incarnation(&self, node: u8) -> u32 {
+        self.nodes
+            .get(usize::from(node))
+            .map_or(0, |node| node.incarnation)
+    }
+
+    /// Whether a node's machine is off, so that nobody says that its process is gone.
+    fn is_silent(&self, node: u8) -> bool {
+        self.recorder
+            .history
+            .entries
+            .iter()
+            .rev()
+            .find_map(|entry| match entry.event {
+                Told::Down { node: it, how } if it == node => Some(!matches!(
+                    how,
+                    Crash::Kill | Crash::CleanStop | Crash::DiskLost
+                )),
+                _ => None,
+            })
+            == Some(true)
+    }
+}
+
+const fn reason_word(reason: locknode_engine::durable::StartReason) -> &'static str {
+    use locknode_engine::durable::StartReason as Reason;
+    match reason {
+        Reason::FirstStart => "first-start",
+        Reason::CleanStop => "start-after-clean-stop",
+        Reason::Crash => "start-after-crash",
+        Reason::Reboot => "start-after-reboot",
+        Reason::ClockMismatch => "start-with-clock-mismatch",
+        Reason::Empty => "start-on-empty-disk",
+        Reason::DamagedState => "start-with-damaged-state",
+        Reason::NoDirectory => "start-without-directory",
+        Reason::GuardOff => "start-without-guard",
+        Reason::Logged => "start-from-log",
+        _ => "start-for-another-reason",
+    }
+}
+
+/// A disk that was full is tried again after this, as the server does.
+const TRY_DISK_AGAIN: Duration = Duration::from_millis(100);
+
+/// How often a node is looked at whose clocks stand still.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);

@@ -1,0 +1,402 @@
+//! The faults of one seed: which kinds there are at all, how many of each, when, and what puts them right.
+
+use std::time::Duration;
+
+use crate::fault::{Crash, DiskFault, Fault, Links, Members, Way, Who};
+use crate::random::Random;
+use crate::scenario::{Cue, Deed, Guarding, Scenario, Setup, Trigger};
+use crate::span::{SimTime, nanos};
+use crate::swarm::kinds::{FaultKind, FaultKinds};
+
+/// Draws faults and writes them into a scenario.
+#[derive(Debug)]
+pub(crate) struct FaultMaker {
+    random: Random,
+    nodes: u8,
+    clients: u8,
+    max_ttl: Duration,
+    guard: Guarding,
+    /// Faults come up to here.
+    end: u64,
+    /// How often each node was made to end so far.
+    downs: [u16; 16],
+    /// What was chosen, and what there is more of.
+    chosen: FaultKinds,
+    focus: FaultKinds,
+}
+
+impl FaultMaker {
+    pub(crate) fn new(random: Random, setup: &Setup, calm_at: SimTime) -> Self {
+        Self {
+            random,
+            nodes: setup.nodes,
+            clients: setup.clients,
+            max_ttl: setup.max_ttl,
+            guard: setup.guard,
+            end: calm_at
+                .as_nanos()
+                .saturating_sub(nanos(Duration::from_secs(1))),
+            downs: [0; 16],
+            chosen: FaultKinds::NONE,
+            focus: FaultKinds::NONE,
+        }
+    }
+
+    /// Chooses kinds out of those that may come. Some do not go together: what would be left is a world that promises
+    /// nothing.
+    pub(crate) fn choose(&mut self, allowed: FaultKinds, focus: FaultKinds) -> FaultKinds {
+        let density = self.random.pick(&[10, 25, 40, 70]);
+        let mut chosen = FaultKinds::NONE;
+        for kind in allowed.iter().filter(|kind| !kind.is_of_work()) {
+            if self.random.chance(density) || focus.has(kind) {
+                chosen = chosen.with(kind);
+            }
+        }
+        let keeps = matches!(self.guard, Guarding::Long | Guarding::Always);
+        if chosen.has(FaultKind::DiskLost) || !keeps {
+            // Who remembers nothing waits for the TTL that is configured, and counts from the calendar on.
+            chosen = chosen.without(FaultKind::MaxTtl).without(FaultKind::Wall);
+        }
+        (self.chosen, self.focus) = (chosen, focus);
+        chosen
+    }
+
+    /// Makes some of each kind that was chosen.
+    pub(crate) fn make(&mut self, scenario: &mut Scenario) {
+        for kind in self.chosen.iter() {
+            let count = match self.focus.has(kind) {
+                true => self.random.between(2, 2 * most(kind)),
+                false => self.random.between(1, most(kind)),
+            };
+            for _ in 0..count {
+                self.one(kind, scenario);
+            }
+        }
+    }
+
+    fn one(&mut self, kind: FaultKind, scenario: &mut Scenario) {
+        match kind {
+            FaultKind::Crash => self.crash(scenario, &[Crash::Kill]),
+            FaultKind::PowerLoss => self.crash(
+                scenario,
+                &[Crash::PowerLoss, Crash::PowerLossAll, Crash::TornWrite],
+            ),
+            FaultKind::CleanStop => self.crash(scenario, &[Crash::CleanStop]),
+            FaultKind::DiskLost => self.crash(scenario, &[Crash::DiskLost]),
+            FaultKind::Moved => self.crash(scenario, &[Crash::Moved]),
+            FaultKind::Rollback => self.crash(scenario, &[Crash::Rollback]),
+            FaultKind::Disk => self.disk(scenario),
+            FaultKind::Partition => self.cut(scenario, Way::Both),
+            FaultKind::OneWay => {
+                let way = self.way();
+                self.cut(scenario, way);
+            }
+            FaultKind::Delay => {
+                let (links, span) = (self.links(), self.span(5, 200));
+                let back = Fault::Delay(links, Duration::ZERO);
+                self.with_repair(scenario, Fault::Delay(links, span), back, 5_000);
+            }
+            FaultKind::Hold => {
+                let (links, way) = (self.links(), self.way());
+                self.with_repair(
+                    scenario,
+                    Fault::Hold(links, way),
+                    Fault::Release(links, way),
+                    3_000,
+                );
+            }
+            FaultKind::Drop => {
+                let (links, way, count) = (self.links(), self.way(), self.count());
+                self.any_time(scenario, Fault::Drop(links, way, count));
+            }
+            FaultKind::Late => {
+                let (links, way, count) = (self.links(), self.way(), self.count());
+                let span = self.span(10, 3_000);
+                self.any_time(scenario, Fault::Late(links, way, count, span));
+            }
+            FaultKind::Duplicate => {
+                let (links, count) = (self.links(), self.count());
+                self.any_time(scenario, Fault::Duplicate(links, count));
+            }
+            FaultKind::Reset => {
+                let links = self.links();
+                self.any_time(scenario, Fault::Reset(links));
+            }
+            FaultKind::Pause | FaultKind::Suspend | FaultKind::Freeze => self.stop(kind, scenario),
+            FaultKind::Drift => self.rate(scenario, DRIFT_PPM),
+            FaultKind::BadClock => self.rate(scenario, BAD_PPM),
+            FaultKind::Slew => {
+                // As often as not it is as fast as it gets.
+                let ppm = match self.random.chance(50) {
+                    true => i32::try_from(SLEW_PPM).unwrap_or(i32::MAX),
+                    false => self.ppm(SLEW_PPM),
+                };
+                // A client that sleeps has only its slewed clock to go by.
+                let who = match self.chosen.has(FaultKind::Suspend) {
+                    true => Who::Node(self.node()),
+                    false => self.who(),
+                };
+                self.with_repair(scenario, Fault::Slew(who, ppm), Fault::Slew(who, 0), 30_000);
+            }
+            FaultKind::Noise => {
+                let span = Duration::from_micros(self.random.between(1, NOISE_US));
+                let who = self.who();
+                self.any_time(scenario, Fault::Noise(who, span));
+            }
+            FaultKind::Wall => {
+                let ms = i64::try_from(self.random.between(1, WALL_MS)).unwrap_or(1);
+                let back = self.random.chance(50);
+                let node = Who::Node(self.node());
+                self.any_time(scenario, Fault::WallJump(node, if back { -ms } else { ms }));
+            }
+            FaultKind::ClientCrash => {
+                let client = self.client();
+                let cues = [
+                    Cue::Acquired(client),
+                    Cue::Calls(client),
+                    Cue::Releases(client),
+                ];
+                self.any_time_or_on(scenario, &cues, Fault::CrashClient(client));
+            }
+            // What clients do is no step of its own.
+            FaultKind::Rivalry | FaultKind::Overrun => {}
+            FaultKind::MaxTtl => {
+                // Lower or higher by half: what was granted under the old one has to be waited for all the same.
+                let quarters = self.random.pick(&[2, 6]);
+                let (node, max_ttl) = (self.node(), self.max_ttl * quarters / 4);
+                self.any_time(scenario, Fault::MaxTtl(node, max_ttl));
+                self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]);
+                self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]);
+            }
+        }
+    }
+
+    /// A node ends, at any time or just when something happens, and starts again.
+    fn crash(&mut self, scenario: &mut Scenario, hows: &[Crash]) {
+        let node = self.node();
+        self.crash_of(node, scenario, hows);
+    }
+
+    fn crash_of(&mut self, node: u8, scenario: &mut Scenario, hows: &[Crash]) {
+        let how = hows
+            .get(self.random.index(hows.len()))
+            .copied()
+            .unwrap_or(Crash::Kill);
+        let cues = [
+            Cue::Granted(node),
+            Cue::Extended(node),
+            Cue::Freed(node),
+            Cue::Asked(node),
+        ];
+        self.any_time_or_on(scenario, &cues, Fault::Crash(node, how));
+        let downs = self.downs.get_mut(usize::from(node));
+        let nth = downs.map_or(1, |downs| {
+            *downs += 1;
+            *downs
+        });
+        let after = match self.random.below(3) {
+            0 => Duration::ZERO,
+            1 => self.span(1, 100),
+            _ => self.span(100, 6_000),
+        };
+        let when = Trigger::On {
+            cue: Cue::Down(node),
+            nth,
+            after,
+        };
+        *scenario = std::mem::replace(scenario, Scenario::new(Setup::default()))
+            .step(when, Deed::Fault(Fault::Restart(node)));
+    }
+
+    fn disk(&mut self, scenario: &mut Scenario) {
+        if !matches!(self.guard, Guarding::Long | Guarding::Always) {
+            return;
+        }
+        let node = self.node();
+        let span = self.span(5, 400);
+        match self.random.below(4) {
+            0 => {
+                // Nothing is granted after it: the process has to start again.
+                let at = self.moment();
+                push(scenario, at, Fault::Disk(node, DiskFault::SyncError));
+                let after = at + nanos(self.span(100, 4_000));
+                push(scenario, after, Fault::Crash(node, Crash::Kill));
+                push(
+                    scenario,
+                    after + nanos(self.span(1, 500)),
+                    Fault::Restart(node),
+                );
+            }
+            1 => {
+                let back = Fault::Disk(node, DiskFault::Room);
+                self.with_repair(scenario, Fault::Disk(node, DiskFault::Full), back, 4_000);
+            }
+            2 => {
+                let back = Fault::Disk(node, DiskFault::Go);
+                self.with_repair(
+                    scenario,
+                    Fault::Disk(node, DiskFault::Slow(span)),
+                    back,
+                    6_000,
+                );
+            }
+            _ => {
+                let back = Fault::Disk(node, DiskFault::Go);
+                self.with_repair(scenario, Fault::Disk(node, DiskFault::Stall), back, 2_000);
+            }
+        }
+    }
+
+    fn cut(&mut self, scenario: &mut Scenario, way: Way) {
+        let links = self.links();
+        self.with_repair(scenario, Fault::Cut(links, way), Fault::Heal(links), 8_000);
+    }
+
+    fn stop(&mut self, kind: FaultKind, scenario: &mut Scenario) {
+        let who = self.who();
+        let span = match self.random.chance(50) {
+            true => self.span(10, 1_000),
+            false => self.span(1_000, 10_000),
+        };
+        let fault = match kind {
+            FaultKind::Suspend => Fault::Suspend(who, span),
+            FaultKind::Freeze => Fault::Freeze(who, span),
+            _ => Fault::Pause(who, span),
+        };
+        match who {
+            Who::Client(client) => {
+                let node = self.node();
+                let cues = [
+                    Cue::Calls(client),
+                    Cue::Granted(node),
+                    Cue::Acquired(client),
+                    Cue::Checked(client),
+                    Cue::Renewed(client),
+                ];
+                self.any_time_or_on(scenario, &cues, fault);
+            }
+            Who::Node(node) => self.any_time_or_on(scenario, &[Cue::Granted(node)], fault),
+        }
+    }
+
+    fn rate(&mut self, scenario: &mut Scenario, most: u64) {
+        let (who, ppm) = (self.who(), self.ppm(most));
+        self.any_time(scenario, Fault::Rate(who, ppm));
+    }
+
+    fn any_time(&mut self, scenario: &mut Scenario, fault: Fault) {
+        let at = self.moment();
+        push(scenario, at, fault);
+    }
+
+    fn any_time_or_on(&mut self, scenario: &mut Scenario, cues: &[Cue], fault: Fault) {
+        if self.random.chance(50) {
+            return self.any_time(scenario, fault);
+        }
+        let Some(cue) = cues.get(self.random.index(cues.len())).copied() else {
+            return;
+        };
+        let nth = u16::try_from(self.random.between(1, 12)).unwrap_or(1);
+        let after = match self.random.chance(50) {
+            true => Duration::ZERO,
+            false => self.span(1, 20),
+        };
+        let when = Trigger::On { cue, nth, after };
+        scenario.steps.push(crate::scenario::Step {
+            when,
+            what: Deed::Fault(fault),
+        });
+    }
+
+    fn with_repair(&mut self, scenario: &mut Scenario, fault: Fault, repair: Fault, ms_max: u64) {
+        let at = self.moment();
+        push(scenario, at, fault);
+        let after = at + nanos(self.span(10, ms_max));
+        push(scenario, after.min(self.end), repair);
+    }
+
+    fn moment(&mut self) -> u64 {
+        self.random.below(self.end) / 1_000_000 * 1_000_000
+    }
+
+    /// From so many milliseconds to so many, the shorter the likelier.
+    fn span(&mut self, low: u64, high: u64) -> Duration {
+        let most = self.random.between(low, high);
+        Duration::from_millis(self.random.between(low, most))
+    }
+
+    fn node(&mut self) -> u8 {
+        u8::try_from(self.random.below(self.nodes.into())).unwrap_or(0)
+    }
+
+    fn client(&mut self) -> u8 {
+        u8::try_from(self.random.below(self.clients.into())).unwrap_or(0)
+    }
+
+    fn who(&mut self) -> Who {
+        match self.random.chance(50) {
+            true => Who::Node(self.node()),
+            false => Who::Client(self.client()),
+        }
+    }
+
+    fn way(&mut self) -> Way {
+        match self.random.chance(50) {
+            true => Way::Requests,
+            false => Way::Replies,
+        }
+    }
+
+    fn count(&mut self) -> u8 {
+        u8::try_from(self.random.between(1, 3)).unwrap_or(1)
+    }
+
+    /// One client or all, and some nodes.
+    fn links(&mut self) -> Links {
+        let clients = match self.random.chance(30) {
+            true => Members::ALL,
+            false => Members::one(self.client()),
+        };
+        let count = self.random.between(1, u64::from(self.nodes).div_ceil(2));
+        let nodes = (0..count).map(|_| self.node()).collect::<Members>();
+        Links { clients, nodes }
+    }
+
+    fn ppm(&mut self, most: u64) -> i32 {
+        let ppm = i32::try_from(self.random.between(1, most)).unwrap_or(1);
+        if self.random.chance(50) { -ppm } else { ppm }
+    }
+}
+
+fn push(scenario: &mut Scenario, at: u64, fault: Fault) {
+    scenario.steps.push(crate::scenario::Step {
+        when: Trigger::At(SimTime::from_nanos(at)),
+        what: Deed::Fault(fault),
+    });
+}
+
+/// How often a kind comes at most.
+const fn most(kind: FaultKind) -> u64 {
+    match kind {
+        FaultKind::DiskLost | FaultKind::Moved | FaultKind::Rollback | FaultKind::MaxTtl => 2,
+        FaultKind::Crash | FaultKind::PowerLoss | FaultKind::CleanStop => 5,
+        FaultKind::Slew => 8,
+        FaultKind::Disk | FaultKind::Partition | FaultKind::OneWay | FaultKind::Hold => 4,
+        _ => 6,
+    }
+}
+
+/// A node and a client may differ by twice as much, which is within the 1 % that clients allow for.
+const DRIFT_PPM: u64 = 4_500;
+
+/// Far more than clients allow for.
+const BAD_PPM: u64 = 400_000;
+
+/// What time synchronisation changes a clock by at most.
+const SLEW_PPM: u64 = 83_333;
+
+/// A tenth of the constant part of the drift.
+const NOISE_US: u64 = 200;
+
+/// Two hours.
+const WALL_MS: u64 = 7_200_000;

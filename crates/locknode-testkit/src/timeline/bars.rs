@@ -1,0 +1,263 @@
+//! What takes time, as bars: conditions of nodes, what they hold, what clients believe, and who stands still.
+
+use crate::fault::Who;
+use crate::history::Event;
+use crate::span::SimTime;
+use crate::timeline::belief::{Absence, Claim};
+use crate::timeline::lanes::Lane;
+use crate::timeline::markup::{Pixels, Tag, clipped, key_name};
+use crate::timeline::ownership::{Condition, Holding, Spell};
+use crate::timeline::picture::Picture;
+use crate::timeline::scale::WIDTH;
+
+impl Picture<'_> {
+    /// The ground of each lane; what is down stands out of it.
+    pub(crate) fn grounds(&mut self) {
+        for lane in self.lanes.clients.iter().chain(&self.lanes.nodes) {
+            let ground = Tag::new(&mut self.out, "rect").set("class", "ln-ground");
+            let ground = ground.set("x", 0).set("y", lane.y);
+            ground
+                .set("width", WIDTH)
+                .set("height", lane.height)
+                .set("data-fixed", 1)
+                .end();
+        }
+    }
+
+    pub(crate) fn spells(&mut self, spells: &[Spell]) {
+        for spell in spells {
+            let Some(lane) = self.lanes.node(spell.node) else {
+                continue;
+            };
+            let node = spell.node;
+            let (from, until) = (spell.from, spell.until);
+            match spell.condition {
+                Condition::Serving => {}
+                Condition::Quarantined => {
+                    let title = format!(
+                        "node {node} is up but quarantined from {from} to {until}: it stays out of every lock, for it may \
+                         have forgotten some that still run ({})",
+                        spell.why
+                    );
+                    self.bar("ln-quarantine", (from, until), lane.y, lane.height)
+                        .titled(&title);
+                    self.condition_name(lane, (from, until), &["quarantine"]);
+                }
+                Condition::Down => {
+                    let title =
+                        format!("node {node} is down from {from} to {until}: {}", spell.why);
+                    self.gap(lane, (from, until), &title);
+                    let name = format!("down: {}", spell.why);
+                    self.condition_name(lane, (from, until), &[&name, "down"]);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn absences(&mut self, absences: &[Absence]) {
+        for absence in absences {
+            let Some(lane) = self.lanes.client(absence.client) else {
+                continue;
+            };
+            let span = (absence.from, absence.until);
+            let title = format!(
+                "client {} is down from {} to {}",
+                absence.client, absence.from, absence.until
+            );
+            self.gap(lane, span, &title);
+            self.condition_name(lane, span, &["down"]);
+        }
+    }
+
+    /// A hole in the lane, with a dark edge where it begins.
+    fn gap(&mut self, lane: Lane, span: (SimTime, SimTime), title: &str) {
+        self.bar("ln-down", span, lane.y, lane.height).titled(title);
+        if span.0 > SimTime::ZERO {
+            let x = Pixels(self.scale.x(span.0));
+            let edge = Tag::new(&mut self.out, "line").set("class", "ln-fall");
+            let edge = edge.set("x1", x).set("x2", x);
+            edge.set("y1", lane.y)
+                .set("y2", lane.bottom())
+                .titled(title);
+        }
+    }
+
+    fn condition_name(&mut self, lane: Lane, span: (SimTime, SimTime), names: &[&str]) {
+        // Within the first row; what is forgotten stands there as an outline.
+        let y = lane.row(0, self.lanes.row_height) + self.lanes.row_height / 2 + 4;
+        let names: Vec<String> = names.iter().copied().map(str::to_owned).collect();
+        self.label(span, y, &names);
+    }
+
+    pub(crate) fn holdings(&mut self, holdings: &[Holding], rows: &[u32]) {
+        for (held, row) in holdings.iter().zip(rows) {
+            let Some(lane) = self.lanes.node(held.node) else {
+                continue;
+            };
+            let height = self.lanes.row_height;
+            let y = lane.row(*row, height);
+            let span = (held.from, held.until);
+            let title = self.holding_title(held);
+            let color = self.class(held.client, held.attempt);
+            if held.is_forgotten {
+                let class = format!("{color} ln-gone");
+                self.bar(&class, span, y + 2, height - 4).titled(&title);
+                continue;
+            }
+            self.bar(&color, span, y + 1, height - 2).titled(&title);
+            for at in &held.extended {
+                if self.scale.shows(*at, *at) {
+                    self.sign("extended", *at, y + 1).titled(&format!(
+                        "at {at} node {} extended the lock; its deadline was {} in the end",
+                        held.node, held.ends
+                    ));
+                }
+            }
+            let key = key_name(self.history, held.key);
+            let names = match held.client {
+                Some(client) if self.has_key_rows => vec![
+                    format!("client {client} {key}"),
+                    format!("client {client}"),
+                    format!("c{client}"),
+                ],
+                // The colour tells the client.
+                Some(client) => vec![format!("client {client} {key}"), key],
+                None => vec![key],
+            };
+            self.label(span, y + height / 2 + 4, &names);
+        }
+    }
+
+    fn holding_title(&self, held: &Holding) -> String {
+        let key = key_name(self.history, held.key);
+        let node = held.node;
+        let whose = match held.client {
+            Some(client) => format!("client {client} (attempt {})", held.attempt),
+            None => format!("attempt {}", held.attempt),
+        };
+        if held.is_forgotten {
+            return format!(
+                "node {node} had granted {key} to {whose} until {}, went down at {} and did not know of it until {}",
+                held.ends, held.from, held.until
+            );
+        }
+        let restored = match held.is_restored {
+            true => ", read from its log",
+            false => "",
+        };
+        let extended = extensions(held.extended.len() as u64);
+        let success = match self.shades.contains_key(&held.attempt) {
+            true => "The attempt succeeded",
+            false => "The attempt did not succeed",
+        };
+        format!(
+            "node {node} held {key} for {whose} from {} to {}, when {}{restored}; {extended}. {success}.",
+            held.from, held.until, held.ending
+        )
+    }
+
+    pub(crate) fn claims(&mut self, claims: &[Claim], rows: &[u32]) {
+        for (claim, row) in claims.iter().zip(rows) {
+            let Some(lane) = self.lanes.client(claim.client) else {
+                continue;
+            };
+            let height = self.lanes.row_height;
+            let y = lane.row(*row, height);
+            let key = key_name(self.history, claim.key);
+            let color = match claim.window {
+                Some(window) => self.class(Some(claim.client), window.attempt),
+                None => self.class(Some(claim.client), u32::MAX),
+            };
+            let result = match (claim.failure, claim.window) {
+                (Some(why), _) => format!("did not get it: {why}"),
+                (None, Some(_)) => "got it".to_owned(),
+                (None, None) => "had no answer when the run ended".to_owned(),
+            };
+            let calling = (claim.called, claim.decided);
+            let title = format!(
+                "client {} asked for {key} from {} to {} and {result}",
+                claim.client, claim.called, claim.decided
+            );
+            let class = format!("{color} ln-call");
+            self.bar(&class, calling, y + height / 2 - 2, 5)
+                .titled(&title);
+            let Some(window) = claim.window else { continue };
+            let span = (window.from, window.until);
+            let (token, short) = match window.fencing {
+                Some(token) => (format!("fencing token {token}"), short_token(token)),
+                None => ("no fencing token".to_owned(), String::new()),
+            };
+            let ending = match claim.ending.as_str() {
+                "" => String::new(),
+                ending => format!(": {ending}"),
+            };
+            let title = format!(
+                "client {} believed that it held {key} from {} to {} ({token}, attempt {}, {}){ending}",
+                claim.client,
+                window.from,
+                window.until,
+                window.attempt,
+                extensions(window.extensions)
+            );
+            let class = format!("{color} ln-held");
+            self.bar(&class, span, y + 1, height - 2).titled(&title);
+            let long = format!("holds {key} {short}");
+            let middle = format!("{key} {short}");
+            let names = match self.has_key_rows {
+                true => vec![long, middle, short],
+                false => vec![long, middle, clipped(&key, 8)],
+            };
+            self.label(span, y + height / 2 + 4, &names);
+        }
+    }
+
+    /// Who stands still, over all that is in the lane.
+    pub(crate) fn stops(&mut self) {
+        for entry in &self.history.entries {
+            let Event::Stopped { who, how, until } = &entry.event else {
+                continue;
+            };
+            let lane = match who {
+                Who::Node(node) => self.lanes.node(*node),
+                Who::Client(client) => self.lanes.client(*client),
+            };
+            let Some(lane) = lane.filter(|_| self.scale.shows(entry.at, *until)) else {
+                continue;
+            };
+            let title = format!(
+                "{who} stands still from {} to {until}: {how} ({})",
+                entry.at,
+                what_stops(how)
+            );
+            self.bar("ln-stop", (entry.at, *until), lane.y, lane.height)
+                .titled(&title);
+            let y = lane.bottom() - 3;
+            self.label((entry.at, *until), y, &[(*how).to_owned()]);
+        }
+    }
+}
+
+fn extensions(count: impl Into<u64>) -> String {
+    match count.into() {
+        0 => "not extended".to_owned(),
+        1 => "extended once".to_owned(),
+        count => format!("extended {count} times"),
+    }
+}
+
+/// The number, or its last digits when it is long: tokens of nodes that lost a disk begin with a time.
+fn short_token(token: u64) -> String {
+    match token {
+        ..1_000_000 => format!("#{token}"),
+        _ => format!("#..{:06}", token % 1_000_000),
+    }
+}
+
+fn what_stops(how: &str) -> &'static str {
+    match how {
+        "pause" => "the process does nothing, its clocks go on",
+        "suspend" => "the machine sleeps, and of its clocks only boottime and the wall clock go on",
+        "freeze" => "the machine stands still with all its clocks, and cannot notice",
+        _ => "it does nothing",
+    }
+}

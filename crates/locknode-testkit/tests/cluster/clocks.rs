@@ -1,0 +1,131 @@
+//! The clocks of nodes and clients.
+
+use std::time::Duration;
+
+use locknode_testkit::cluster::Cluster;
+use locknode_testkit::{Fault, Who};
+use redlock_client::Time;
+use tokio::time::{Instant, advance, sleep};
+
+use crate::wire::Wire;
+
+const NODE: Who = Who::Node(0);
+
+on_both!(the_wall_clock_is_set_and_locks_do_not_care);
+
+async fn the_wall_clock_is_set_and_locks_do_not_care(wire: Wire) {
+    let cluster = wire.build(Cluster::builder().nodes(2)).await;
+    let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
+    let mut other = wire.dial(&cluster, 0, 1).await.unwrap();
+    client.take("k").await.unwrap();
+    let hour_ms = 3_600_000;
+    for (jump_ms, ahead_ms) in [(hour_ms, hour_ms), (-3 * hour_ms, -2 * hour_ms)] {
+        cluster
+            .inject(Fault::WallJump(NODE, jump_ms))
+            .await
+            .unwrap();
+        let ahead = client.wall().await - other.wall().await;
+        assert!((ahead - ahead_ms).abs() < 10_000, "{ahead} and {ahead_ms}");
+        assert!(client.ttl("k").await > 20_000);
+    }
+}
+
+/// A row: a fault, and what is left of thirty seconds after ten, in milliseconds.
+#[tokio::test(start_paused = true)]
+async fn ttls_pass_as_the_nodes_clocks_go() {
+    let second = Duration::from_secs(1);
+    let rows = [
+        (Fault::Rate(NODE, 100_000), 19_000),
+        (Fault::Rate(NODE, -100_000), 21_000),
+        // The slower of the two clocks counts.
+        (Fault::Slew(NODE, 100_000), 20_000),
+        (Fault::Slew(NODE, -100_000), 21_000),
+        (Fault::Suspend(NODE, 3 * second), 23_000),
+        (Fault::Freeze(NODE, 3 * second), 23_000),
+        (Fault::Pause(NODE, 3 * second), 20_000),
+        (Fault::WallJump(NODE, 50_000), 20_000),
+    ];
+    for (fault, left_ms) in rows {
+        let cluster = Wire::Memory.build(Cluster::builder().nodes(1)).await;
+        let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+        client.take("k").await.unwrap();
+        cluster.inject(fault).await.unwrap();
+        sleep(10 * second).await;
+        assert_eq!(client.ttl("k").await, left_ms, "{fault}");
+        // Calm puts no clock back, and lets none go wrong.
+        cluster.inject(Fault::Calm).await.unwrap();
+        sleep(10 * second).await;
+        assert_eq!(client.ttl("k").await, left_ms - 10_000, "{fault}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_sleeps_or_is_frozen_says_nothing() {
+    let cluster = Wire::Memory.build(Cluster::builder().nodes(1)).await;
+    let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+    let span = Duration::from_secs(5);
+    for (fault, wall_ms) in [
+        (Fault::Suspend(NODE, span), 5000),
+        (Fault::Freeze(NODE, span), 0),
+    ] {
+        let (start, wall) = (Instant::now(), client.wall().await);
+        cluster.inject(fault).await.unwrap();
+        assert_eq!(client.wall().await - wall, wall_ms, "{fault}");
+        assert_eq!(start.elapsed(), span);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn noise_makes_readings_late_and_never_turns_time_back() {
+    let cluster = Wire::Memory.build(Cluster::builder().nodes(1)).await;
+    let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+    let noise = Duration::from_millis(50);
+    cluster.inject(Fault::Noise(NODE, noise)).await.unwrap();
+    client.take("k").await.unwrap();
+    let (mut last, mut is_late) = (i64::MAX, false);
+    for passed in 1..100 {
+        advance(Duration::from_millis(1)).await;
+        let left = client.ttl("k").await;
+        is_late |= left < 30_000 - passed;
+        assert!(left <= last && left >= 30_000 - passed - 50);
+        last = left;
+    }
+    assert!(is_late);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clients_clock_bends_for_those_who_read_it() {
+    let cluster = Wire::Memory.build(Cluster::builder()).await;
+    let rate = Fault::Rate(Who::Client(1), 500_000);
+    let error = cluster.inject(rate).await.unwrap_err();
+    assert!(
+        error.is_not_here() && error.to_string().contains("rate client 1"),
+        "{error}"
+    );
+    let redlock = cluster.redlock(1).unwrap().build().unwrap();
+    let guard = redlock
+        .lock("k")
+        .ttl(Duration::from_secs(30))
+        .acquire()
+        .await
+        .unwrap();
+    let clock = cluster.client_clock(1).unwrap();
+    let before = clock.now();
+    cluster.inject(rate).await.unwrap();
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(
+        clock.now(),
+        Time::from_nanos(before.as_nanos() + 15_000_000_000)
+    );
+    sleep(Duration::from_secs(11)).await;
+    assert!(!guard.is_valid(), "31.5 seconds have passed for it");
+    // The faster of the two clocks counts for a client.
+    let before = cluster.client_clock(0).unwrap().now();
+    cluster
+        .inject(Fault::Slew(Who::Client(0), 100_000))
+        .await
+        .unwrap();
+    sleep(Duration::from_secs(10)).await;
+    let after = cluster.client_clock(0).unwrap().now();
+    assert_eq!(after.since(before), Duration::from_secs(11));
+}

@@ -1,0 +1,226 @@
+//! What is refused, and what is bounded.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use locknode_resp::Reply;
+use locknode_testkit::cluster::{Cluster, ClusterError};
+use locknode_testkit::{Crash, Cue, DiskFault, Fault, Guarding, Links, Scenario, Setup, Way, Who};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::wire::{Wire, ok};
+
+on_both!(
+    what_makes_no_sense_is_refused_with_the_reason,
+    more_than_fits_waits
+);
+
+async fn what_makes_no_sense_is_refused_with_the_reason(wire: Wire) {
+    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let span = Duration::from_secs(1);
+    for (fault, reason) in [
+        (Fault::Crash(0, Crash::PowerLoss), "real files"),
+        (Fault::Crash(0, Crash::PowerLossAll), "real files"),
+        (Fault::Crash(0, Crash::TornWrite), "real files"),
+        (Fault::Crash(0, Crash::Rollback), "not stopped in order"),
+        (Fault::Disk(0, DiskFault::Full), "directories"),
+        (Fault::CrashClient(0), "does not run its clients"),
+        (
+            Fault::Pause(Who::Client(0), span),
+            "does not run its clients",
+        ),
+        (
+            Fault::Suspend(Who::Client(0), span),
+            "does not run its clients",
+        ),
+        (
+            Fault::Freeze(Who::Client(0), span),
+            "does not run its clients",
+        ),
+        (Fault::WallJump(Who::Client(0), 1), "wall clock"),
+        (Fault::Rate(Who::Client(0), 1), "does not read the clock"),
+    ] {
+        let error = cluster.inject(fault).await.unwrap_err();
+        let ClusterError::NotHere(not_here) = &error else {
+            panic!("{fault}: {error}")
+        };
+        assert!(not_here.why().contains(reason), "{fault}: {error}");
+        assert!(error.to_string().contains(&fault.to_string()), "{error}");
+        assert!((0..5).all(|node| cluster.is_up(node)), "{fault}");
+    }
+    let nowhere = [
+        Fault::Crash(5, Crash::Kill),
+        Fault::Restart(16),
+        Fault::MaxTtl(5, span),
+        Fault::Disk(5, DiskFault::Go),
+        Fault::Pause(Who::Node(5), span),
+        Fault::WallJump(Who::Node(5), 1),
+        Fault::CrashClient(3),
+        Fault::Rate(Who::Client(3), 1),
+        Fault::Cut(Links::between(3, 0), Way::Both),
+        Fault::Heal(Links::between(0, 5)),
+        Fault::Delay(Links::between([], 0), span),
+    ];
+    for fault in nowhere {
+        let error = cluster.inject(fault).await.unwrap_err();
+        let is_nowhere = matches!(
+            error,
+            ClusterError::NoSuchNode(_) | ClusterError::NoSuchClient(_) | ClusterError::NoSuchLink
+        );
+        assert!(is_nowhere, "{fault}: {error}");
+    }
+    assert!(cluster.addresses_for(3).is_err() && cluster.redlock(3).is_err());
+    let invalid = cluster.connect(3, 0).await.unwrap_err();
+    assert_eq!(invalid.kind(), ErrorKind::InvalidInput);
+    assert!(!cluster.is_up(7) && cluster.quarantine_left(7).is_none());
+}
+
+/// Without a disk there is nothing that one crash keeps and another does not.
+#[tokio::test(start_paused = true)]
+async fn without_a_disk_every_crash_can_be_had() {
+    let cluster = Wire::Memory.build(Cluster::builder()).await;
+    for how in Crash::ALL {
+        cluster.crash_with(1, how).await.unwrap();
+        assert!(!cluster.is_up(1), "{how:?}");
+        cluster.crash_with(1, how).await.unwrap();
+        cluster.restart(1).await.unwrap();
+        cluster.restart(1).await.unwrap();
+        assert!(cluster.is_up(1), "{how:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_builder_finds_out_what_cannot_be() {
+    let builder = || Cluster::builder().in_memory();
+    for (builder, word) in [
+        (builder().nodes(0), "nodes"),
+        (builder().nodes(17), "nodes"),
+        (builder().clients(0), "clients"),
+        (builder().clients(17), "clients"),
+        (builder().max_ttl(Duration::ZERO), "TTL"),
+        (builder().max_ttl(Duration::from_secs(86_401)), "TTL"),
+        (builder().data_dir("/nowhere"), "data directory"),
+        (
+            builder().guard(Guarding::Long).data_dir("/dev/null/x"),
+            "data directory",
+        ),
+    ] {
+        let error = builder.build().await.unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+    let most = builder().nodes(16).clients(16).build().await.unwrap();
+    assert_eq!((most.nodes(), most.clients()), (16, 16));
+    assert!(most.addresses().is_empty() && most.urls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scenario_is_refused_before_anything_is_done() {
+    let cluster = Wire::Memory.build(Cluster::builder()).await;
+    let second = Duration::from_secs(1);
+    let crash = Fault::Crash(0, Crash::Kill);
+    let scenario = || Scenario::new(Setup::default()).at(second, crash);
+    for (scenario, word) in [
+        (scenario().on(Cue::Granted(2), crash), "simulated world"),
+        (scenario().at(2 * second, Fault::CrashClient(0)), "clients"),
+        (scenario().at(2 * second, Fault::Restart(9)), "node 9"),
+    ] {
+        let error = cluster.run(&scenario).await.unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+        assert!(cluster.is_up(0));
+    }
+}
+
+async fn more_than_fits_waits(wire: Wire) {
+    let cluster = wire.build(Cluster::builder().nodes(1)).await;
+    let link = Links::between(0, 0);
+    cluster.hold(link, Way::Requests).unwrap();
+    let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
+    let text = "x".repeat(100_000);
+    let mut said = 0;
+    while !wire.is_silent(client.say(&["ECHO", &text])).await {
+        said += 1;
+        assert!(said < 1000, "100 MB were taken");
+    }
+    assert!(said >= 20, "{said}");
+    cluster.release(link, Way::Requests).unwrap();
+    for _ in 0..said {
+        assert_eq!(
+            client.hear().await.unwrap(),
+            Reply::Bulk(text.clone().into())
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_takes_so_many_connections_and_breaks_the_others() {
+    let cluster = Wire::Memory.build(Cluster::builder().nodes(1)).await;
+    let mut clients = Vec::new();
+    for _ in 0..512 {
+        let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+        client.ask(&["ECHO", "x"]).await.unwrap();
+        clients.push(client);
+    }
+    let mut one_more = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+    assert_eq!(
+        one_more.hear().await.unwrap_err().kind(),
+        ErrorKind::ConnectionReset
+    );
+    clients.pop();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let mut instead = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+    assert_eq!(instead.take("k").await.unwrap(), ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_the_protocol_gets_the_nodes_answer() {
+    let cluster = Wire::Memory.build(Cluster::builder().nodes(1)).await;
+    for (said, start) in [
+        (&b"*1\r\n!\r\n"[..], &b"-ERR Protocol error"[..]),
+        (b"*2\r\n$4\r\nECHO\r\n$9999999\r\n", b"-ERR Protocol error"),
+    ] {
+        let mut stream = cluster.connect(0, 0).await.unwrap();
+        stream.write_all(said).await.unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).await.unwrap();
+        assert!(heard.starts_with(start), "{}", heard.escape_ascii());
+    }
+    // Larger than the messages that are cut out whole, and small enough for the node.
+    let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+    let text = "x".repeat(1_048_576);
+    assert_eq!(
+        client.ask(&["ECHO", &text]).await.unwrap(),
+        Reply::Bulk(text.into())
+    );
+    assert_eq!(client.take("k").await.unwrap(), ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_used_from_many_threads() {
+    fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
+    fn is_sent<T: Send>(future: T) -> T {
+        future
+    }
+    let cluster = is_sent(Cluster::builder().guard(Guarding::Always).build())
+        .await
+        .unwrap();
+    is_shared(&cluster);
+    let mut tasks = Vec::new();
+    for node in 0..5 {
+        let cluster = cluster.clone();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..3 {
+                cluster
+                    .inject(Fault::Crash(node, Crash::Kill))
+                    .await
+                    .unwrap();
+                cluster.inject(Fault::Restart(node)).await.unwrap();
+                let mut client = Wire::Loopback.dial(&cluster, 1, node).await.unwrap();
+                client.ask(&["ECHO", "x"]).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    cluster.shutdown().await;
+}

@@ -1,0 +1,324 @@
+//! What happens between clients and nodes.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use locknode_resp::Reply;
+use locknode_testkit::cluster::Cluster;
+use locknode_testkit::{Fault, Guarding, Links, Way};
+use tokio::time::Instant;
+
+use crate::wire::{Conversation, Wire, eventually, ok};
+
+on_both!(
+    cut_requests_arrive_when_the_link_is_healed,
+    cut_replies_arrive_when_the_link_is_healed,
+    a_partition_parts_these_clients_from_these_nodes,
+    what_is_held_back_arrives_when_it_is_let_go,
+    a_lost_request_takes_its_connection_with_it,
+    a_lost_reply_takes_its_connection_with_it,
+    a_skipped_reply_is_missing_and_the_next_is_not,
+    messages_take_as_long_as_they_are_delayed,
+    late_messages_hold_up_what_follows,
+    a_doubled_request_arrives_twice,
+    a_reset_breaks_connections_and_nothing_else,
+    a_node_that_stands_still_answers_afterwards,
+    a_crash_behind_a_cut_is_noticed_when_it_is_healed,
+    a_client_that_says_no_more_still_hears_the_replies,
+    what_a_client_sent_before_it_left_arrives,
+    losses_count_whole_messages_in_whatever_pieces,
+);
+
+/// A link between client 0 and node 0, and client 1, whose link to that node works.
+async fn pair(wire: Wire) -> (Cluster, Conversation, Conversation) {
+    let cluster = wire.build(Cluster::builder().nodes(2)).await;
+    let client = wire.dial(&cluster, 0, 0).await.unwrap();
+    let witness = wire.dial(&cluster, 1, 0).await.unwrap();
+    (cluster, client, witness)
+}
+
+fn link() -> Links {
+    Links::between(0, 0)
+}
+
+async fn cut_requests_arrive_when_the_link_is_healed(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    cluster.cut(link(), Way::Requests).unwrap();
+    assert!(wire.is_silent(client.take("k")).await);
+    assert_eq!(witness.get("k").await, None);
+    cluster.heal_links(link()).unwrap();
+    assert_eq!(client.hear().await.unwrap(), ok());
+    assert_eq!(witness.get("k").await.as_deref(), Some("t"));
+}
+
+async fn cut_replies_arrive_when_the_link_is_healed(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    let cut = Fault::Cut(link(), Way::Replies);
+    cluster.inject(cut).await.unwrap();
+    client.say(&["SET", "k", "t", "NX"]).await.unwrap();
+    client
+        .say(&["SET", "j", "t", "NX", "PX", "50000"])
+        .await
+        .unwrap();
+    assert!(wire.is_silent(client.hear()).await);
+    // The second was executed, so the first was.
+    while witness.ttl("j").await == -2 {}
+    cluster.heal();
+    assert!(
+        matches!(client.hear().await.unwrap(), Reply::Error(_)),
+        "no TTL, no disk"
+    );
+    assert_eq!(client.hear().await.unwrap(), ok());
+}
+
+async fn a_partition_parts_these_clients_from_these_nodes(wire: Wire) {
+    let cluster = wire.build(Cluster::builder().nodes(3)).await;
+    let mut conversations = Vec::new();
+    for client in 0..3 {
+        for node in 0..3 {
+            let conversation = wire.dial(&cluster, client, node).await.unwrap();
+            conversations.push((client, node, conversation));
+        }
+    }
+    cluster.partition([0, 1], [1, 2]).unwrap();
+    for (client, node, conversation) in &mut conversations {
+        let is_parted = *client < 2 && *node > 0;
+        conversation.say(&["ECHO", "x"]).await.unwrap();
+        match is_parted {
+            true => assert!(wire.is_silent(conversation.hear()).await, "{client} {node}"),
+            false => drop(conversation.hear().await.unwrap()),
+        }
+    }
+    cluster.heal();
+    for (client, node, conversation) in &mut conversations {
+        if *client < 2 && *node > 0 {
+            conversation.hear().await.unwrap();
+        }
+    }
+}
+
+async fn what_is_held_back_arrives_when_it_is_let_go(wire: Wire) {
+    for way in [Way::Requests, Way::Replies, Way::Both] {
+        let (cluster, mut client, mut witness) = pair(wire).await;
+        cluster.inject(Fault::Hold(link(), way)).await.unwrap();
+        assert!(wire.is_silent(client.take("k")).await);
+        // Healing is for what was cut.
+        cluster.heal();
+        assert!(wire.is_silent(client.hear()).await);
+        let is_executed = witness.get("k").await.is_some();
+        assert_eq!(is_executed, way == Way::Replies);
+        cluster.inject(Fault::Release(link(), way)).await.unwrap();
+        assert_eq!(client.hear().await.unwrap(), ok());
+    }
+}
+
+async fn a_lost_request_takes_its_connection_with_it(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    cluster.drop_requests(0, 1).unwrap();
+    assert!(wire.is_silent(client.take("k")).await);
+    assert!(wire.is_silent(client.take("k")).await, "what follows");
+    // The witness' link loses one too.
+    assert!(wire.is_silent(witness.take("k")).await);
+    for client in 0..2 {
+        let mut again = wire.dial(&cluster, client, 0).await.unwrap();
+        assert_eq!(again.get("k").await, None);
+    }
+}
+
+async fn a_lost_reply_takes_its_connection_with_it(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    let lost = Fault::Drop(link(), Way::Replies, 1);
+    cluster.inject(lost).await.unwrap();
+    assert!(wire.is_silent(client.take("k")).await);
+    assert!(wire.is_silent(client.take("j")).await, "what follows");
+    assert_eq!(witness.get("k").await.as_deref(), Some("t"));
+    assert_eq!(
+        witness.get("j").await.as_deref(),
+        Some("t"),
+        "requests still arrive"
+    );
+    let mut again = wire.dial(&cluster, 0, 0).await.unwrap();
+    assert_eq!(again.get("k").await.as_deref(), Some("t"));
+    // The end of the node's process is noticed.
+    cluster.crash(0).await.unwrap();
+    assert_eq!(
+        client.hear().await.unwrap_err().kind(),
+        ErrorKind::ConnectionReset
+    );
+
+    let (cluster, mut client, _) = pair(wire).await;
+    cluster.drop_replies(0, 1).unwrap();
+    assert!(wire.is_silent(client.take("k")).await);
+}
+
+async fn a_skipped_reply_is_missing_and_the_next_is_not(wire: Wire) {
+    let (cluster, mut client, _) = pair(wire).await;
+    cluster.skip_replies(link(), 2).unwrap();
+    for word in ["one", "two", "three"] {
+        client.say(&["ECHO", word]).await.unwrap();
+    }
+    assert_eq!(client.hear().await.unwrap(), Reply::Bulk(b"three".to_vec()));
+}
+
+async fn messages_take_as_long_as_they_are_delayed(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    let delay = wire.span(1);
+    cluster.delay(link(), delay).unwrap();
+    let start = Instant::now();
+    client.take("k").await.unwrap();
+    let took = start.elapsed();
+    assert!(took >= 2 * delay, "{took:?}");
+    if wire == Wire::Memory {
+        assert!(took <= 2 * delay + Duration::from_millis(2), "{took:?}");
+        let start = Instant::now();
+        cluster.connect(0, 0).await.unwrap();
+        assert!(start.elapsed() >= 2 * delay);
+        let start = Instant::now();
+        witness.take("j").await.unwrap();
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+    // Many at once take no longer than one.
+    let start = Instant::now();
+    for _ in 0..50 {
+        client.say(&["ECHO", "x"]).await.unwrap();
+    }
+    for _ in 0..50 {
+        client.hear().await.unwrap();
+    }
+    assert!(start.elapsed() < 10 * delay);
+}
+
+async fn late_messages_hold_up_what_follows(wire: Wire) {
+    for way in [Way::Requests, Way::Replies] {
+        let (cluster, mut client, _) = pair(wire).await;
+        let span = wire.span(1);
+        cluster
+            .inject(Fault::Late(link(), way, 1, span))
+            .await
+            .unwrap();
+        let start = Instant::now();
+        client.say(&["ECHO", "late"]).await.unwrap();
+        client.say(&["ECHO", "behind"]).await.unwrap();
+        assert_eq!(client.hear().await.unwrap(), Reply::Bulk(b"late".to_vec()));
+        assert!(start.elapsed() >= span);
+        assert_eq!(
+            client.hear().await.unwrap(),
+            Reply::Bulk(b"behind".to_vec())
+        );
+        let start = Instant::now();
+        client.ask(&["ECHO", "in time"]).await.unwrap();
+        assert!(start.elapsed() < span);
+    }
+}
+
+async fn a_doubled_request_arrives_twice(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    cluster.inject(Fault::Duplicate(link(), 1)).await.unwrap();
+    let node = cluster.node(0).unwrap();
+    let before = node.stats().commands;
+    client.ask(&["EXISTS", "k"]).await.unwrap();
+    eventually("it came twice", || node.stats().commands == before + 2).await;
+    client.ask(&["EXISTS", "k"]).await.unwrap();
+    witness.ask(&["EXISTS", "k"]).await.unwrap();
+    assert_eq!(node.stats().commands, before + 4, "only the next one");
+    // The client hears one reply to each.
+    let echo = client.ask(&["ECHO", "x"]).await.unwrap();
+    assert_eq!(echo, Reply::Bulk(b"x".to_vec()));
+}
+
+async fn a_reset_breaks_connections_and_nothing_else(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    client.take("k").await.unwrap();
+    eventually("both are there", || cluster.connections(0) == 2).await;
+    cluster.inject(Fault::Reset(link())).await.unwrap();
+    assert_eq!(
+        client.hear().await.unwrap_err().kind(),
+        ErrorKind::ConnectionReset
+    );
+    assert_eq!(witness.get("k").await.as_deref(), Some("t"));
+    eventually("one is gone", || cluster.connections(0) == 1).await;
+    let mut again = wire.dial(&cluster, 0, 0).await.unwrap();
+    assert_eq!(again.get("k").await.as_deref(), Some("t"));
+}
+
+async fn a_node_that_stands_still_answers_afterwards(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    let mut elsewhere = wire.dial(&cluster, 0, 1).await.unwrap();
+    let (span, ttl) = (wire.span(3), wire.span(2).as_millis().to_string());
+    client
+        .ask(&["SET", "k", "t", "NX", "PX", &ttl])
+        .await
+        .unwrap();
+    let start = Instant::now();
+    cluster.pause(0, span).unwrap();
+    elsewhere.ask(&["ECHO", "x"]).await.unwrap();
+    assert!(start.elapsed() < span, "others go on");
+    // Its clocks went on: the lock has ended when it reads this.
+    assert_eq!(client.get("k").await, None);
+    assert!(start.elapsed() >= span);
+    witness.ask(&["ECHO", "x"]).await.unwrap();
+}
+
+async fn a_crash_behind_a_cut_is_noticed_when_it_is_healed(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    client.take("k").await.unwrap();
+    cluster.cut(link(), Way::Both).unwrap();
+    cluster.crash(0).await.unwrap();
+    assert!(witness.hear().await.is_err());
+    assert!(wire.is_silent(client.hear()).await);
+    cluster.restart(0).await.unwrap();
+    assert!(wire.is_silent(client.hear()).await);
+    cluster.heal();
+    assert_eq!(
+        client.hear().await.unwrap_err().kind(),
+        ErrorKind::ConnectionReset
+    );
+}
+
+async fn a_client_that_says_no_more_still_hears_the_replies(wire: Wire) {
+    let (cluster, mut client, _witness) = pair(wire).await;
+    cluster.delay(link(), wire.span(1)).unwrap();
+    client
+        .say(&["SET", "k", "t", "NX", "PX", "30000"])
+        .await
+        .unwrap();
+    client.finish().await.unwrap();
+    assert_eq!(client.hear().await.unwrap(), ok());
+    assert_eq!(
+        client.hear().await.unwrap_err().kind(),
+        ErrorKind::UnexpectedEof
+    );
+    eventually("the connection is gone", || cluster.connections(0) == 1).await;
+}
+
+async fn what_a_client_sent_before_it_left_arrives(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    cluster.cut(link(), Way::Both).unwrap();
+    client
+        .say(&["SET", "k", "t", "NX", "PX", "30000"])
+        .await
+        .unwrap();
+    drop(client);
+    assert_eq!(witness.get("k").await, None);
+    cluster.heal();
+    while witness.get("k").await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    eventually("the connection is gone", || cluster.connections(0) == 1).await;
+}
+
+async fn losses_count_whole_messages_in_whatever_pieces(wire: Wire) {
+    let builder = Cluster::builder().nodes(1).guard(Guarding::Off);
+    let cluster = wire.build(builder).await;
+    let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
+    let mut witness = wire.dial(&cluster, 1, 0).await.unwrap();
+    client.say_in_pieces(&["SET", "a", "t"]).await.unwrap();
+    assert_eq!(client.hear().await.unwrap(), ok());
+    cluster.drop_messages(link(), Way::Requests, 1).unwrap();
+    client.say_in_pieces(&["SET", "b", "t"]).await.unwrap();
+    client.say_in_pieces(&["SET", "c", "t"]).await.unwrap();
+    assert!(wire.is_silent(client.hear()).await);
+    assert_eq!(witness.get("a").await.as_deref(), Some("t"));
+    assert_eq!(witness.get("b").await, None);
+    assert_eq!(witness.get("c").await, None);
+}

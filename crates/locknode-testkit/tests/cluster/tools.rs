@@ -1,0 +1,126 @@
+//! What tools built upon the cluster use: commands of their own, and histories.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locknode_resp::Reply;
+use locknode_testkit::cluster::{Cluster, DeskRequest, Recorder};
+use locknode_testkit::history::Event;
+use locknode_testkit::{Links, Way};
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::wire::{Wire, ok};
+
+on_both!(
+    commands_of_the_owners_pass_whatever_is_wrong_with_the_link,
+    what_nodes_do_is_written_down,
+);
+
+async fn commands_of_the_owners_pass_whatever_is_wrong_with_the_link(wire: Wire) {
+    let (sender, mut requests) = unbounded_channel::<DeskRequest>();
+    let cluster = wire
+        .build(Cluster::builder().nodes(2).desk("FAULT", sender))
+        .await;
+    let owner = cluster.clone();
+    tokio::spawn(async move {
+        while let Some(request) = requests.recv().await {
+            let words: Vec<_> = request.args.iter().map(Vec::as_slice).collect();
+            match words.as_slice() {
+                [_, b"heal"] => owner.heal(),
+                [_, b"where"] => {
+                    let place = format!("+{} {}\r\n", request.client, request.node);
+                    request.answer(place);
+                    continue;
+                }
+                _ => continue,
+            }
+            request.answer("+HEALED\r\n");
+        }
+    });
+    let mut client = wire.dial(&cluster, 1, 1).await.unwrap();
+    for words in [&["ECHO", "a"][..], &["fault", "where"], &["ECHO", "b"]] {
+        client.say(words).await.unwrap();
+    }
+    assert_eq!(client.hear().await.unwrap(), Reply::Bulk(b"a".to_vec()));
+    let mut rest = [client.hear().await.unwrap(), client.hear().await.unwrap()];
+    rest.sort_by_key(|reply| matches!(reply, Reply::Bulk(_)));
+    let place = Reply::Simple(b"1 1".to_vec());
+    assert_eq!(rest, [place, Reply::Bulk(b"b".to_vec())]);
+
+    cluster.cut(Links::ALL, Way::Both).unwrap();
+    client
+        .say(&["SET", "k", "t", "NX", "PX", "1000"])
+        .await
+        .unwrap();
+    assert!(wire.is_silent(client.hear()).await);
+    client.say(&["FAULT", "heal"]).await.unwrap();
+    let mut both = [client.hear().await.unwrap(), client.hear().await.unwrap()];
+    both.sort_by_key(|reply| *reply == ok());
+    assert_eq!(both, [Reply::Simple(b"HEALED".to_vec()), ok()]);
+    // What is not answered costs its client a reply, and nobody anything else.
+    client.say(&["FAULT", "what"]).await.unwrap();
+    client.take("j").await.unwrap();
+}
+
+async fn what_nodes_do_is_written_down(wire: Wire) {
+    let recorder = Arc::new(Recorder::new(2, 3));
+    let builder = Cluster::builder().nodes(2).record(Arc::clone(&recorder));
+    let cluster = wire.build(builder).await;
+    let mut client = wire.dial(&cluster, 1, 0).await.unwrap();
+    client.take("k").await.unwrap();
+    client.take("k").await.unwrap();
+    cluster.crash(0).await.unwrap();
+    cluster.restart(0).await.unwrap();
+    let history = recorder.history();
+    let has = |wanted: &dyn Fn(&Event) -> bool| {
+        history
+            .entries
+            .iter()
+            .filter(|entry| wanted(&entry.event))
+            .count()
+    };
+    assert_eq!(
+        has(&|event| matches!(event, Event::Started { node: 0, .. })),
+        2
+    );
+    assert_eq!(
+        has(&|event| matches!(event, Event::Started { node: 1, .. })),
+        1
+    );
+    assert_eq!(
+        has(&|event| matches!(event, Event::Down { node: 0, .. })),
+        1
+    );
+    let granted = |event: &Event| {
+        matches!(
+            event,
+            Event::Granted {
+                node: 0,
+                client: 1,
+                ..
+            }
+        )
+    };
+    assert_eq!(has(&granted), 1);
+    assert_eq!(history.messages.len(), 4);
+    assert!(
+        history
+            .messages
+            .iter()
+            .all(|message| message.arrived.is_some())
+    );
+}
+
+/// No span is so long that it could do harm.
+#[tokio::test(start_paused = true)]
+async fn spans_without_end_are_taken() {
+    let cluster = Wire::Memory.build(Cluster::builder().nodes(2)).await;
+    let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
+    let link = Links::between(0, 0);
+    cluster.delay(link, Duration::MAX).unwrap();
+    cluster.late(link, Way::Both, 1, Duration::MAX).unwrap();
+    cluster.pause(1, Duration::MAX).unwrap();
+    assert!(Wire::Memory.is_silent(client.take("k")).await);
+    assert!(Wire::Memory.is_silent(cluster.connect(0, 0)).await);
+    cluster.crash(0).await.unwrap();
+}

@@ -1,0 +1,179 @@
+//! Disks that are lost, torn, broken or full.
+
+use locknode_testkit::history::Event;
+use locknode_testkit::{Bug, Crash, Cue, DiskFault, Fault, Guarding, LockAct, ViolationKind, Who};
+
+use crate::outcome::*;
+use crate::script::*;
+
+#[test]
+fn s13_disk_lost() {
+    let script = split()
+        .act(s(5), 0, lock(s(4)).into())
+        .on(Cue::Acquired(0), Fault::Crash(2, Crash::DiskLost))
+        .after(Cue::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
+        .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+    let it = safe(&script);
+    let wait = it.between(started(2, true, "start-on-empty-disk"), |event| {
+        matches!(event, Event::Acquired { client: 1, .. })
+    });
+    assert!(wait >= ms(4_042), "the full wait: {wait:?}");
+    assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+    assert!(it.fences().is_sorted_by(|a, b| a < b), "{:?}", it.fences());
+    breaks(&script.with(Bug::QuarantineOff), ViolationKind::Exclusion);
+}
+
+/// A disk is lost and the wall clock is an hour behind: the one thing that fencing tokens rest on. Node 2 was started once
+/// more, so that its counters are above the others'.
+#[test]
+fn s13_disk_lost_while_the_wall_clock_is_behind() {
+    let script = |by| {
+        split()
+            .at(ms(100), Fault::Crash(2, Crash::CleanStop))
+            .breaks_on(Cue::Down(2), 1, ms(10), Fault::Restart(2))
+            .act(s(5), 0, lock(s(2)).hold(ms(100)).into())
+            .at(s(6), Fault::WallJump(Who::Node(2), by))
+            .at(s(7), Fault::Crash(2, Crash::DiskLost))
+            .breaks_on(Cue::Down(2), 2, ms(1), Fault::Restart(2))
+            .acts_on(Cue::Serving(2), 2, SOON, 1, lock(s(2)))
+    };
+    let it = costs(&script(-3_600_000), ViolationKind::FencingOrder);
+    assert!(
+        !it.has(ViolationKind::Exclusion),
+        "the wait does not look at the calendar"
+    );
+    let it = safe(&script(-1_000));
+    assert!(
+        !it.has(ViolationKind::FencingOrder),
+        "a second is no harm: {:?}",
+        it.fences()
+    );
+    assert_eq!(it.fences().len(), 2, "{}", it.story());
+}
+
+/// The machine loses power in the middle of a write of the state, at any place of it.
+#[test]
+fn s14_torn_state_write() {
+    let script = |after| {
+        let mut script = split()
+            .act(s(1), 0, lock(s(4)).into())
+            .after(
+                Cue::Granted(2),
+                ms(after),
+                Fault::Crash(2, Crash::TornWrite),
+            )
+            .after(Cue::Down(2), ms(1), Fault::Restart(2))
+            .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
+            .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+        script.setup.sync = (ms(20), ms(20));
+        script
+    };
+    let (mut damaged, mut whole) = (0, 0);
+    for seed in 1..=20 {
+        for after in [5, 25] {
+            let script = script(after).seeded(seed);
+            let it = safe(&script);
+            assert_eq!(it.windows(1).len(), 1, "seed {seed}: {}", it.story());
+            assert!(it.fences().is_sorted_by(|a, b| a < b), "{:?}", it.fences());
+            if it.windows(0).is_empty() {
+                assert_eq!(
+                    it.count(answered(2, 0)),
+                    0,
+                    "what is not durable is not told"
+                );
+            }
+            damaged += it.counters.of("start-with-damaged-state");
+            whole += it.counters.of("start-after-reboot");
+        }
+    }
+    assert!(damaged > 0 && whole > 0, "{damaged} damaged, {whole} whole");
+    // A reply that does not wait for its state is forgotten in some of these crashes.
+    let is_caught = |seed: &u64| {
+        let it = play(&script(5).seeded(*seed).with(Bug::StateNotAwaited));
+        assert!(
+            it.has(ViolationKind::NodeDurability),
+            "seed {seed}: {}",
+            it.story()
+        );
+        it.has(ViolationKind::Exclusion)
+    };
+    let caught: Vec<u64> = (1..=40).filter(is_caught).collect();
+    assert!(caught.len() >= 3, "{caught:?}");
+}
+
+/// A sync fails once. Nothing is granted any more until the node is started again, and nothing that was not synced is told.
+#[test]
+fn s15_fsync_error() {
+    let script = split()
+        .at(ms(500), Fault::Disk(2, DiskFault::SyncError))
+        .act(s(1), 0, lock(s(4)).into())
+        .act(s(2), 0, lock(s(4)).into())
+        .at(s(3), Fault::Crash(2, Crash::PowerLossAll))
+        .after(Cue::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
+        .acts_on(Cue::Serving(2), 1, s(2), 1, lock(s(4)));
+    let it = safe(&script);
+    assert_eq!(it.count(answered(2, 0)), 0, "{}", it.story());
+    assert_eq!(it.counters.of("reply-lost-to-disk"), 1, "{}", it.story());
+    assert_eq!(
+        it.count(refused(2, 0, "MISCONF")),
+        1,
+        "no second sync is tried"
+    );
+    assert_eq!(it.count(failed_for(0, "no-quorum")), 2, "{}", it.story());
+    assert!(
+        it.count(freed(2)) > 0,
+        "releases are served: {}",
+        it.story()
+    );
+    assert_eq!(
+        it.windows(1).len(),
+        1,
+        "a restart puts it right: {}",
+        it.story()
+    );
+    let hasty = breaks(&script.with(Bug::StateNotAwaited), ViolationKind::Exclusion);
+    assert!(hasty.has(ViolationKind::NodeDurability));
+}
+
+/// The log finds no room: grants that need it are refused, releases and locks that ride on the guard go on.
+#[test]
+fn s16_disk_full() {
+    let long = "k".repeat(600);
+    let mut script = split()
+        .at(ms(100), Fault::Disk(2, DiskFault::Full))
+        .at(s(10), Fault::Disk(2, DiskFault::Room));
+    for step in 0..10 {
+        script = script.act(
+            ms(500 + step * 900),
+            0,
+            LockAct::new(&long, s(2)).hold(ms(20)).into(),
+        );
+    }
+    script = script.act(ms(10_500), 0, lock(s(2)).hold(ms(20)).into());
+    let it = safe(&script.guarded(Guarding::Always));
+    assert!(
+        it.counters.of("refused-by-failed-disk") > 0,
+        "{:?}",
+        it.counters
+    );
+    assert!(
+        it.count(failed_for(0, "no-quorum")) > 0,
+        "{:?}",
+        it.counters
+    );
+    let room =
+        it.first(|event| matches!(event, Event::Fault(text) if &**text == "disk node 2 room"));
+    assert!(it.last(failed(0)) < room, "{}", it.story());
+    assert!(
+        it.last(acquired(0)).since(room) < ms(600),
+        "half a second later: {}",
+        it.story()
+    );
+    let freed = it.count(freed(2));
+    assert_eq!(freed, it.count(granted(2, 0)), "every lock was let go");
+    let it = safe(&script);
+    assert_eq!(it.count(acquired(0)), 11, "{:?}", it.counters);
+    assert_eq!(it.counters.of("refused-by-failed-disk"), 0);
+}

@@ -1,0 +1,363 @@
+//! Extensions and releases that come late, twice, for somebody else's lock, or at the same time.
+
+use std::time::Duration;
+
+use locknode_testkit::history::Event;
+use locknode_testkit::{
+    Act, Bug, Crash, Cue, Ending, Fault, Guarding, Links, Scenario, ViolationKind, Way, Who,
+};
+
+use crate::outcome::*;
+use crate::script::*;
+
+/// A second copy of an extension arrives after the release, through another connection.
+#[test]
+fn s31_late_extend_after_release() {
+    let script = |next| {
+        Scenario::new(setup())
+            .act(s(1), 0, lock(s(4)).into())
+            .at(ms(1_400), Fault::Duplicate(everywhere(0), 1))
+            .at(
+                ms(1_400),
+                Fault::Late(everywhere(0), Way::Requests, 1, ms(600)),
+            )
+            .act(ms(1_500), 0, extend(s(4)))
+            .act(ms(1_600), 0, release())
+            .act(next, 1, lock(s(2)).hold(s(3)).into())
+    };
+    // The late ones find nothing, or the lock of another.
+    for next in [ms(2_300), ms(1_700)] {
+        let it = safe(&script(next));
+        assert_eq!(it.counters.of("duplicated-request"), 5, "{:?}", it.counters);
+        assert_eq!(it.count(renewed(0)), 1, "{}", it.story());
+        let extended = |event: &Event| matches!(event, Event::Extended { .. });
+        assert_eq!(it.count(extended), 5, "once on each node: {}", it.story());
+        assert!(
+            it.last(extended) < it.first(freed(4)),
+            "nothing is made anew: {}",
+            it.story()
+        );
+        let window = it.window(1);
+        assert!(
+            window.from.since(next.into()) < ms(50),
+            "free at once: {}",
+            it.story()
+        );
+    }
+    let blind = script(ms(1_700)).with(Bug::ExtendWithoutCompare);
+    let it = play(&blind);
+    let foreign = it.times(|event| matches!(event, Event::Extended { attempt: 1, .. }));
+    assert!(
+        !foreign.is_empty(),
+        "it extends the lock of client 1: {}",
+        it.story()
+    );
+}
+
+/// Client 0 stands still until its lock is over and client 1 holds it, and then lets go. Client 2 comes.
+#[test]
+fn s32_unlock_of_an_expired_lock() {
+    let script = Scenario::new(setup())
+        .act(s(1), 0, lock(s(1)).into())
+        .on(Cue::Acquired(0), Fault::Pause(Who::Client(0), s(3)))
+        .act(s(3), 1, lock(s(4)).into())
+        .acts_on(Cue::Lost(0), 1, SOON, 2, lock(s(4)));
+    let it = safe(&script);
+    let (held, late) = (it.window(1), it.first(lost(0)));
+    assert!(held.from < late && late < held.until, "{}", it.story());
+    assert_eq!(it.count(failed_for(2, "busy")), 1, "{}", it.story());
+    breaks(
+        &script.with(Bug::ReleaseWithoutCompare),
+        ViolationKind::Exclusion,
+    );
+}
+
+/// A second copy of a release arrives when its client holds the lock again.
+#[test]
+fn s33_late_release_hits_the_own_next_lock() {
+    let script = Scenario::new(setup())
+        .act(s(1), 0, lock(s(4)).into())
+        .at(ms(1_400), Fault::Duplicate(everywhere(0), 1))
+        .at(
+            ms(1_400),
+            Fault::Late(everywhere(0), Way::Requests, 1, ms(600)),
+        )
+        .act(ms(1_500), 0, release())
+        .act(ms(1_600), 0, lock(s(4)).into())
+        .act(ms(2_300), 1, lock(s(4)).into());
+    let it = safe(&script);
+    assert_eq!(it.counters.of("duplicated-request"), 5, "{:?}", it.counters);
+    assert_eq!(it.windows(0).len(), 2, "{}", it.story());
+    assert_eq!(it.count(failed_for(1, "busy")), 1, "{}", it.story());
+    breaks(&script.with(Bug::SharedToken), ViolationKind::Exclusion);
+}
+
+/// Node 2 holds the orphan of client 1. Client 0 holds nodes 0, 1 and 3, loses sight of 3, and extends: two nodes are no
+/// majority, whatever node 2 holds.
+#[test]
+fn s34_extend_without_compare() {
+    let script = Scenario::new(setup())
+        .cut(0, [4])
+        .cut(1, [0, 1, 3, 4])
+        .cut(2, [0, 1])
+        .act(ms(500), 1, lock(s(4)).into())
+        .on(
+            Cue::Granted(2),
+            Fault::Late(link(1, 2), Way::Requests, 1, s(3)),
+        )
+        .act(s(1), 0, lock(s(3)).into())
+        .on(Cue::Acquired(0), Fault::Cut(link(0, 3), Way::Both))
+        .act(s(2), 0, extend(s(3)))
+        .act(ms(4_100), 2, lock(s(3)).into());
+    let it = safe(&script);
+    assert_eq!(it.count(failed(1)), 1, "{}", it.story());
+    assert_eq!(
+        (it.count(renewed(0)), it.count(not_extended(0))),
+        (0, 1),
+        "{}",
+        it.story()
+    );
+    let extended =
+        |node| move |event: &Event| matches!(*event, Event::Extended { node: n, .. } if n == node);
+    assert_eq!(
+        (
+            it.count(extended(0)),
+            it.count(extended(1)),
+            it.count(extended(2))
+        ),
+        (1, 1, 0)
+    );
+    assert!(it.window(0).until < it.window(2).from, "{}", it.story());
+    breaks(
+        &script.with(Bug::ExtendWithoutCompare),
+        ViolationKind::Exclusion,
+    );
+}
+
+/// The extension hears of one node alone; the votes of the acquisition are not its own.
+#[test]
+fn s35_extend_keeps_votes_of_the_round_before() {
+    let script = split()
+        .act(s(1), 0, lock(s(4)).into())
+        .on(Cue::Acquired(0), Fault::Cut(link(0, 1), Way::Both))
+        .on(Cue::Acquired(0), Fault::Cut(link(0, 2), Way::Both))
+        .act(s(3), 0, extend(s(4)))
+        .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
+    let it = safe(&script);
+    assert_eq!(
+        (it.count(renewed(0)), it.count(not_extended(0))),
+        (0, 1),
+        "{}",
+        it.story()
+    );
+    assert_eq!(it.windows(1).len(), 1);
+    breaks(&script.with(Bug::VotesKept), ViolationKind::Exclusion);
+}
+
+/// The reply of node 2 to one extension comes during the next one, whose request to node 2 is lost. Counted there it would make
+/// the lock longer than node 2 holds it.
+#[test]
+fn s35_reply_of_the_round_before_has_no_vote() {
+    let script = split()
+        .act(s(1), 0, lock(s(4)).into())
+        .at(ms(1_990), Fault::Late(link(0, 2), Way::Replies, 1, ms(245)))
+        .act(s(2), 0, extend(s(4)))
+        .at(ms(2_220), Fault::Drop(link(0, 2), Way::Requests, 1))
+        .act(ms(2_230), 0, extend(s(4)))
+        .act(ms(6_020), 1, lock(s(4)).into());
+    let it = safe(&script);
+    let extended = |event: &Event| matches!(event, Event::Extended { node: 2, .. });
+    assert_eq!(it.count(extended), 1, "{}", it.story());
+    assert_eq!(
+        (it.counters.of("lost-request"), it.count(renewed(0))),
+        (1, 0),
+        "{}",
+        it.story()
+    );
+    assert!(it.window(0).until < it.window(1).from, "{}", it.story());
+}
+
+/// Nodes hold a lock for a little longer than its holder believes in it. In between it must not come to life again.
+#[test]
+fn s36_extend_after_the_validity_has_ended() {
+    let mut script =
+        Scenario::new(setup())
+            .act(s(1), 0, lock(s(4)).into())
+            .act(ms(4_700), 0, extend(s(4)));
+    script.setup.drift_constant = ms(500);
+    let it = safe(&script);
+    let window = it.window(0);
+    assert!(window.until < ms(4_500).into(), "{window:?}");
+    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
+    assert_eq!((it.count(renewed(0)), window.extensions), (0, 0));
+    let late = breaks(&script.with(Bug::ExtendAfterEnd), ViolationKind::Continuity);
+    let until = late
+        .history
+        .entries
+        .iter()
+        .find_map(|entry| match entry.event {
+            Event::Acquired { valid_until, .. } => Some(valid_until),
+            _ => None,
+        });
+    assert!(
+        Some(late.first(renewed(0))) > until,
+        "it is resurrected: {}",
+        late.story()
+    );
+}
+
+/// Nodes 1 and 2 forget the lock of client 0, client 1 holds it and lets it go, and then client 0 extends.
+#[test]
+fn s37_extend_or_set() {
+    let script = split()
+        .act(s(1), 0, lock(s(4)).write_every(ms(100)).into())
+        .on(Cue::Acquired(0), Fault::Crash(1, Crash::Kill))
+        .on(Cue::Acquired(0), Fault::Crash(2, Crash::Kill))
+        .after(Cue::Down(2), ms(5), Fault::Restart(1))
+        .after(Cue::Down(2), ms(5), Fault::Restart(2))
+        .act(
+            ms(1_500),
+            1,
+            lock(s(4)).hold(ms(300)).write_every(ms(100)).into(),
+        )
+        .act(s(2), 0, extend(s(4)));
+    // Nothing is promised without a guard; still an extension does not make a lock anew.
+    let it = costs(&script.guarded(Guarding::Off), ViolationKind::Exclusion);
+    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
+    assert_eq!(it.count(renewed(0)), 0, "{}", it.story());
+    assert!(!it.has(ViolationKind::Continuity));
+    it.assert_fenced();
+    let again = script.guarded(Guarding::Off).with(Bug::ExtendOrSet);
+    let again = play(&again);
+    assert!(again.count(renewed(0)) > 0, "{}", again.story());
+    assert!(again.has(ViolationKind::Continuity), "{}", again.story());
+    // With one nobody else can have held it, and what was lost is still no vote.
+    let it = safe(&script);
+    assert_eq!(
+        (it.windows(1).len(), it.count(renewed(0))),
+        (0, 0),
+        "{}",
+        it.story()
+    );
+}
+
+/// Node 3 lost the key and serves again. The extension that finds it missing gives it back, and does not count it; the next
+/// one does.
+#[test]
+fn s37_healed_node_has_no_vote_in_that_round() {
+    let long = lock(s(4)).extend_every(ms(900)).hold(s(9));
+    let script = Scenario::new(setup())
+        .cut(0, [4])
+        .act(s(1), 0, long.into())
+        .on(Cue::Acquired(0), Fault::Crash(3, Crash::Kill))
+        .after(Cue::Down(3), ms(5), Fault::Restart(3));
+    let it = safe(&script);
+    let (back, healed) = (it.serves_again(3), it.last(granted(3, 0)));
+    assert!(healed > back, "{}", it.story());
+    let first_vote = it.first(|event| matches!(event, Event::Extended { node: 3, .. }));
+    assert!(first_vote > healed, "{}", it.story());
+    assert!(it.window(0).extensions >= 6);
+    // Without node 2 the healing would be the third vote.
+    let without = script.breaks_on(Cue::Serving(3), 1, NOW, Fault::Cut(link(0, 2), Way::Both));
+    let it = safe(&without);
+    assert_eq!(
+        it.count(granted(3, 0)),
+        1,
+        "no majority, no healing: {}",
+        it.story()
+    );
+    let serving = it.serves_again(3);
+    assert!(
+        it.times(renewed(0)).iter().all(|at| *at < serving),
+        "{}",
+        it.story()
+    );
+    assert!(
+        it.count(not_extended(0)) > 0 && it.count(lost(0)) == 1,
+        "{}",
+        it.story()
+    );
+    let again = play(&without.with(Bug::ExtendOrSet));
+    assert!(
+        again.times(renewed(0)).iter().any(|at| *at > serving),
+        "{}",
+        again.story()
+    );
+}
+
+/// Both are under way at the same time, in either order and close to each other.
+#[test]
+fn s38_extend_races_release() {
+    for apart in [0, 500, 1_000, 1_500, 2_000, 2_500, 4_000] {
+        for extend_first in [true, false] {
+            let (first, second) = (s(2), s(2) + Duration::from_micros(apart));
+            let (extension, ending) = match extend_first {
+                true => (first, second),
+                false => (second, first),
+            };
+            let script = Scenario::new(setup())
+                .act(s(1), 0, lock(s(4)).into())
+                .act(extension, 0, extend(s(4)))
+                .act(ending, 0, release())
+                .act(second + ms(10), 1, lock(s(4)).into());
+            let it = safe(&script);
+            for node in 0..5 {
+                let extended =
+                    |event: &Event| matches!(*event, Event::Extended { node: n, .. } if n == node);
+                let (gone, extended) = (it.first(freed(node)), it.times(extended));
+                assert_eq!(
+                    extended.len(),
+                    usize::from(extension <= ending),
+                    "{}",
+                    it.story()
+                );
+                assert!(
+                    extended.iter().all(|at| *at <= gone),
+                    "{apart}: {}",
+                    it.story()
+                );
+            }
+            assert_eq!(
+                it.windows(1).len(),
+                1,
+                "{apart} {extend_first}: {}",
+                it.story()
+            );
+        }
+    }
+}
+
+/// A crash of the client between two extensions: the others wait for one TTL, not for ever.
+#[test]
+fn s39_extensions_end_with_their_holder() {
+    let busy = lock(s(2))
+        .extend_every(ms(500))
+        .hold(s(6))
+        .ending(Ending::Leave);
+    let script = Scenario::new(setup()).act(s(1), 0, busy.into()).act(
+        s(1) + ms(10),
+        1,
+        lock(s(2)).tries(80).into(),
+    );
+    let it = safe(&script);
+    let (held, next) = (it.window(0), it.window(1));
+    assert!(held.extensions >= 10, "{held:?}");
+    let last = it.last(|event| matches!(event, Event::Extended { .. }));
+    let wait = next.from.since(last);
+    assert!(wait <= ms(2_020) + ms(600), "{wait:?}");
+}
+
+fn extend(ttl: Duration) -> Act {
+    Act::Extend {
+        key: "k".into(),
+        ttl,
+    }
+}
+
+fn release() -> Act {
+    Act::Release { key: "k".into() }
+}
+
+fn everywhere(client: u8) -> Links {
+    Links::between(client, [0, 1, 2, 3, 4])
+}

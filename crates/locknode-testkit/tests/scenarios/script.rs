@@ -1,0 +1,118 @@
+//! What the scripts are made of.
+
+use std::time::Duration;
+
+use locknode_testkit::{
+    Act, Bug, Cue, Deed, Fault, Guarding, Links, LockAct, Scenario, Setup, Step, Trigger, Way,
+};
+
+/// Steps that wait for something, in one word.
+pub(crate) trait Script {
+    /// Something goes wrong so long after the `nth` time that something happens.
+    fn breaks_on(self, cue: Cue, nth: u16, after: Duration, fault: Fault) -> Self;
+    /// A client does something so long after the `nth` time that something happens.
+    fn acts_on(self, cue: Cue, nth: u16, after: Duration, client: u8, act: impl Into<Act>) -> Self;
+    /// A client cannot reach these nodes from the start.
+    fn cut<const N: usize>(self, client: u8, nodes: [u8; N]) -> Self;
+    /// Client 0 reaches nodes 0, 1 and 2, client 1 reaches nodes 2, 3 and 4: node 2 alone stands between them.
+    fn split(self) -> Self;
+    /// The same with a mistake in it.
+    fn with(&self, bug: Bug) -> Self;
+    /// The same with another restart guard.
+    fn guarded(&self, guard: Guarding) -> Self;
+    /// The same with another seed.
+    fn seeded(&self, seed: u64) -> Self;
+}
+
+impl Script for Scenario {
+    fn breaks_on(mut self, cue: Cue, nth: u16, after: Duration, fault: Fault) -> Self {
+        let when = Trigger::On { cue, nth, after };
+        let what = Deed::Fault(fault);
+        self.steps.push(Step { when, what });
+        self
+    }
+
+    fn acts_on(
+        mut self,
+        cue: Cue,
+        nth: u16,
+        after: Duration,
+        client: u8,
+        act: impl Into<Act>,
+    ) -> Self {
+        let when = Trigger::On { cue, nth, after };
+        let what = Deed::Act(client, act.into());
+        self.steps.push(Step { when, what });
+        self
+    }
+
+    fn cut<const N: usize>(self, client: u8, nodes: [u8; N]) -> Self {
+        self.at(
+            Duration::ZERO,
+            Fault::Cut(Links::between(client, nodes), Way::Both),
+        )
+    }
+
+    fn split(self) -> Self {
+        self.cut(0, [3, 4]).cut(1, [0, 1])
+    }
+
+    fn with(&self, bug: Bug) -> Self {
+        let mut scenario = self.clone();
+        scenario.setup.bug = Some(bug);
+        scenario
+    }
+
+    fn guarded(&self, guard: Guarding) -> Self {
+        let mut scenario = self.clone();
+        scenario.setup.guard = guard;
+        scenario
+    }
+
+    fn seeded(&self, seed: u64) -> Self {
+        let mut scenario = self.clone();
+        scenario.setup.seed = seed;
+        scenario
+    }
+}
+
+/// Five nodes with data directories and a longest TTL of four seconds, messages and disks that take a millisecond each.
+pub(crate) fn setup() -> Setup {
+    Setup {
+        clients: 3,
+        max_ttl: s(4),
+        delay: (ms(1), ms(1)),
+        sync: (ms(1), ms(1)),
+        run_for: s(20),
+        ..Setup::seeded(1)
+    }
+}
+
+/// A world of [`setup`] in which client 0 reaches nodes 0, 1 and 2, and client 1 nodes 2, 3 and 4.
+pub(crate) fn split() -> Scenario {
+    Scenario::new(setup()).split()
+}
+
+/// The lock of all scripts, held until something ends it.
+pub(crate) fn lock(ttl: Duration) -> LockAct {
+    LockAct::new("k", ttl)
+}
+
+/// One link.
+pub(crate) fn link(client: u8, node: u8) -> Links {
+    Links::between(client, node)
+}
+
+pub(crate) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// At once: nothing comes between.
+pub(crate) const NOW: Duration = Duration::ZERO;
+
+/// When something has settled: a connection is open again, and nothing is under way.
+pub(crate) const SOON: Duration = ms(30);
