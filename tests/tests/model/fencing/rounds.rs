@@ -1,0 +1,220 @@
+//! The real round of an attempt. What it was told is in the state of the model; the round itself is made anew from that,
+//! once for each history, and goes on with what is heard now.
+
+use std::time::Duration;
+
+use redlock_client::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
+use redlock_client::{Drift, FencingToken, NodeId, Quorum, Time};
+
+use crate::fencing::Bug;
+use crate::fencing::state::{Ask, Cut, NODES, Phase, Stage};
+use crate::memo::Memo;
+
+/// What became of an attempt by a reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) phase: Phase,
+    pub(crate) asks: [Ask; NODES],
+}
+
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    bug: Option<Bug>,
+    known: Memo<(Phase, [Ask; NODES], usize), Heard>,
+}
+
+impl Rounds {
+    pub(crate) fn new(bug: Option<Bug>) -> Self {
+        Self {
+            bug,
+            known: Memo::new(),
+        }
+    }
+
+    /// The reply that is on its way from `node` arrives, or the end of its connection.
+    pub(crate) fn heard(&self, phase: Phase, asks: [Ask; NODES], node: usize) -> Heard {
+        self.known.value((phase, asks, node), |_| {
+            let mut round = replayed(phase, &asks);
+            let mut asks = asks;
+            take(&mut round, phase, &mut asks[node], node);
+            let phase = self.judge(&mut round, &mut asks);
+            Heard { phase, asks }
+        })
+    }
+
+    /// How many histories were given to a real round.
+    pub(crate) fn runs(&self) -> usize {
+        self.known.len()
+    }
+
+    /// What the client does with an attempt whose votes changed: it asks the round, and the nodes that the round names.
+    pub(crate) fn judge(&self, round: &mut AcquireRound, asks: &mut [Ask; NODES]) -> Phase {
+        loop {
+            match round.verdict(NOW) {
+                AcquireVerdict::Diverged if self.bug == Some(Bug::NoWriteBack) => {
+                    return Phase::Won {
+                        token: highest(round),
+                        is_second: false,
+                    };
+                }
+                AcquireVerdict::Diverged => round.write_back(NOW, TIMEOUT),
+                AcquireVerdict::Pending { .. } => {
+                    for node in round.lagging().iter() {
+                        round.write_back_asked(node);
+                        asks[node.index()].stage = Stage::Asked;
+                    }
+                    return match fixed(round) {
+                        Some(token) => Phase::Fixed { token },
+                        None => Phase::Asking,
+                    };
+                }
+                AcquireVerdict::Won { fencing, .. } => {
+                    let token = fencing.expect("all nodes count");
+                    let is_second = round.fixed().is_some();
+                    return Phase::Won {
+                        token: small(token),
+                        is_second,
+                    };
+                }
+                AcquireVerdict::Lost(_) => {
+                    return Phase::Lost {
+                        token: fixed(round),
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// What arrived, as the client tells it to the round.
+pub(crate) fn take(round: &mut AcquireRound, phase: Phase, ask: &mut Ask, node: usize) {
+    if ask.cut != Cut::Never {
+        // `replayed` has told it already: it comes after all that the node said.
+        return;
+    }
+    let counter = FencingToken::new(u64::from(ask.counter));
+    let (counts, after) = match ask.stage {
+        Stage::Granted => (
+            round.on_vote(vote(node), Answer::Yes, counter),
+            Stage::Counted,
+        ),
+        Stage::Refused => (
+            round.on_vote(vote(node), Answer::No, counter),
+            Stage::Against,
+        ),
+        Stage::Accepted => (
+            round.on_write_back(vote(node), Answer::Yes),
+            Stage::Credited,
+        ),
+        Stage::Rejected => (round.on_write_back(vote(node), Answer::No), Stage::Revoked),
+        other => panic!("{other:?} is no reply under way"),
+    };
+    assert!(counts, "one reply to one question");
+    if matches!(ask.stage, Stage::Granted | Stage::Refused) {
+        ask.is_late = phase.token().is_some();
+    }
+    ask.stage = after;
+}
+
+/// A round that was told what the attempt has heard.
+pub(crate) fn replayed(phase: Phase, asks: &[Ask; NODES]) -> AcquireRound {
+    let quorum = Quorum::of(NODES).expect("three nodes");
+    let drift = Drift::default();
+    let mut round = AcquireRound::new(ROUND, quorum, NOW, TIMEOUT, drift, TIMEOUT);
+    for node in 0..NODES {
+        round.asked(id(node), INCARNATION);
+    }
+    tell_votes(&mut round, asks, false);
+    tell_cuts(&mut round, asks, Cut::Before);
+    let Some(token) = phase.token() else {
+        return round;
+    };
+    round.write_back(NOW, TIMEOUT);
+    assert_eq!(
+        fixed(&round),
+        Some(token),
+        "the same votes fix the same token"
+    );
+    tell_votes(&mut round, asks, true);
+    for (node, ask) in asks.iter().enumerate() {
+        let consent = match ask.stage {
+            Stage::Asked | Stage::Accepted | Stage::Rejected => None,
+            Stage::Credited => Some(Answer::Yes),
+            Stage::Revoked => Some(Answer::No),
+            _ => continue,
+        };
+        assert!(round.lagging().contains(id(node)), "it was asked before");
+        round.write_back_asked(id(node));
+        if let Some(answer) = consent {
+            assert!(round.on_write_back(vote(node), answer), "it counted before");
+        }
+    }
+    tell_cuts(&mut round, asks, Cut::After);
+    round
+}
+
+fn tell_votes(round: &mut AcquireRound, asks: &[Ask; NODES], is_late: bool) {
+    for (node, ask) in asks
+        .iter()
+        .enumerate()
+        .filter(|(_, ask)| ask.is_late == is_late)
+    {
+        let counter = FencingToken::new(u64::from(ask.counter));
+        let answer = match ask.stage {
+            Stage::Nothing | Stage::Sent | Stage::Granted | Stage::Refused => continue,
+            Stage::Against => Answer::No,
+            _ => Answer::Yes,
+        };
+        assert!(
+            round.on_vote(vote(node), answer, counter),
+            "it counted before"
+        );
+    }
+}
+
+fn tell_cuts(round: &mut AcquireRound, asks: &[Ask; NODES], when: Cut) {
+    for (node, _) in asks.iter().enumerate().filter(|(_, ask)| ask.cut == when) {
+        cut(round, node);
+    }
+}
+
+/// The end of a connection, as the client tells it to the round.
+pub(crate) fn cut(round: &mut AcquireRound, node: usize) {
+    round.on_disconnected(id(node), INCARNATION);
+}
+
+fn highest(round: &AcquireRound) -> u8 {
+    let told = round.granted();
+    let highest = told.iter().filter_map(|node| round.counter(node)).max();
+    small(highest.expect("nodes told different counters"))
+}
+
+fn fixed(round: &AcquireRound) -> Option<u8> {
+    round.fixed().map(small)
+}
+
+fn small(token: FencingToken) -> u8 {
+    u8::try_from(token.get()).expect("a small number")
+}
+
+fn vote(node: usize) -> Vote {
+    Vote {
+        round: ROUND,
+        node: id(node),
+        incarnation: INCARNATION,
+    }
+}
+
+fn id(node: usize) -> NodeId {
+    NodeId::new(node).expect("one of three")
+}
+
+const ROUND: RoundId = RoundId {
+    attempt: 1,
+    round: 0,
+};
+const INCARNATION: u32 = 1;
+
+/// No time goes by.
+const NOW: Time = Time::ZERO;
+const TIMEOUT: Duration = Duration::from_secs(1);
