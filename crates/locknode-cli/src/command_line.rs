@@ -59,6 +59,10 @@ enum Task {
     #[cfg(feature = "bench")]
     #[command(long_about = crate::bench::LONG_ABOUT, after_long_help = crate::bench::EXAMPLES)]
     Bench(crate::bench::BenchFlags),
+    /// Run simulated worlds with every fault, and judge them.
+    #[cfg(feature = "sim")]
+    #[command(long_about = crate::sim::LONG_ABOUT, after_long_help = crate::sim::EXAMPLES)]
+    Sim(crate::sim::SimFlags),
     /// Print a completion script for a shell.
     #[cfg(feature = "completions")]
     #[command(after_long_help = crate::completions::EXAMPLES)]
@@ -106,6 +110,8 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<Exit, Failure> {
         (Task::Status(flags), _) => crate::status::run(&flags),
         #[cfg(feature = "bench")]
         (Task::Bench(flags), _) => crate::bench::run(&flags),
+        #[cfg(feature = "sim")]
+        (Task::Sim(flags), _) => crate::sim::run(&flags),
         #[cfg(feature = "completions")]
         (Task::Completions(flags), _) => crate::completions::run(&flags, command()),
         #[cfg(feature = "man")]
@@ -197,13 +203,16 @@ lock on them.";
 const EXAMPLES: &str = "\
 Examples:
   locknode lab                       five nodes on this machine, to try things out
+  locknode lab --chaos 7             clients that want one lock, and all that can go wrong
   locknode serve --bind 10.0.0.5 --requirepass \"$SECRET\"
   locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7
   locknode run --nodes 10.0.0.5,10.0.0.6,10.0.0.7 --renew backup -- backup.sh
   locknode bench --addr 127.0.0.1:6379 --workload cycle-evalsha
+  locknode sim                       a thousand simulated worlds with every fault
 
 Exit codes: 0 done, 64 wrong usage, 69 unavailable (an address is taken, no majority of nodes),
-70 internal error; status, bench, run, lock, extend and release add their own, see their help.";
+70 internal error; lab, status, bench, sim, run, lock, extend and release add their own, see
+their help.";
 
 #[cfg(test)]
 mod tests {

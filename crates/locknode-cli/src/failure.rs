@@ -14,8 +14,14 @@ pub(crate) enum Exit {
     /// A benchmark run that does not count: an error or a wrong reply came.
     #[cfg(feature = "bench")]
     Void,
+    /// A simulated world broke a promise, or two clients of the lab held a lock.
+    #[cfg(any(feature = "lab", feature = "sim"))]
+    Broken,
     /// The command line, the environment or the configuration file is wrong.
     Usage,
+    /// A simulated world was not the same again.
+    #[cfg(feature = "sim")]
+    Differs,
     /// Something needed is not there: an address is taken, a majority of the nodes does not answer.
     Unavailable,
     /// The program or the operating system failed.
@@ -26,6 +32,9 @@ pub(crate) enum Exit {
     /// The lock that was to be extended or released is not held with that token.
     #[cfg(feature = "lock")]
     NotHeld,
+    /// Ctrl-C ended it before it was done.
+    #[cfg(feature = "sim")]
+    Interrupted,
     /// A code that the user chose, or that of a command that was run.
     #[cfg(any(feature = "lock", feature = "run"))]
     Code(u8),
@@ -51,13 +60,20 @@ impl Exit {
             Self::Success => 0,
             #[cfg(feature = "bench")]
             Self::Void => 1,
+            #[cfg(any(feature = "lab", feature = "sim"))]
+            Self::Broken => 1,
             Self::Usage => 64,
+            #[cfg(feature = "sim")]
+            Self::Differs => 65,
             Self::Unavailable => 69,
             Self::Internal => 70,
             #[cfg(feature = "status")]
             Self::Degraded => 75,
             #[cfg(feature = "lock")]
             Self::NotHeld => 1,
+            // As a shell tells of a command that SIGINT ended.
+            #[cfg(feature = "sim")]
+            Self::Interrupted => 130,
             #[cfg(any(feature = "lock", feature = "run"))]
             Self::Code(code) => code,
         }

@@ -18,7 +18,7 @@ impl Object {
     }
 
     /// A number with three digits after the point; `null` when it is not finite.
-    #[cfg(feature = "bench")]
+    #[cfg(any(feature = "bench", feature = "sim"))]
     pub(crate) fn decimal(self, name: &str, value: f64) -> Self {
         if value.is_finite() {
             self.raw(name, &format!("{value:.3}"))
@@ -32,14 +32,20 @@ impl Object {
         self.raw(name, if value { "true" } else { "false" })
     }
 
-    #[cfg(any(feature = "bench", feature = "status", test))]
+    #[cfg(any(feature = "bench", feature = "sim", feature = "status", test))]
     pub(crate) fn object(self, name: &str, value: Self) -> Self {
         self.raw(name, &value.finish())
     }
 
-    #[cfg(feature = "status")]
+    #[cfg(any(feature = "sim", feature = "status"))]
     pub(crate) fn list(self, name: &str, values: impl IntoIterator<Item = Self>) -> Self {
         let values: Vec<String> = values.into_iter().map(Self::finish).collect();
+        self.raw(name, &format!("[{}]", values.join(",")))
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn numbers(self, name: &str, values: impl IntoIterator<Item = u64>) -> Self {
+        let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
         self.raw(name, &format!("[{}]", values.join(",")))
     }
 

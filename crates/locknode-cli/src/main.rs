@@ -20,6 +20,7 @@ mod failure;
     feature = "bench",
     feature = "lock",
     feature = "run",
+    feature = "sim",
     feature = "status"
 ))]
 mod json;
@@ -42,6 +43,8 @@ mod server_connection;
 #[cfg(any(feature = "bench", feature = "status"))]
 mod server_info;
 mod serving;
+#[cfg(feature = "sim")]
+mod sim;
 mod size;
 #[cfg(feature = "status")]
 mod status;

@@ -57,7 +57,7 @@ const DISK: &str = "crates/locknode-engine/src/durable";
 const CLOCKS: [&str; 3] = ["clock_gettime(", "Instant::now", "SystemTime::now"];
 
 /// The files and directories that read clocks, and what for.
-const CLOCK_READERS: [(&str, &str); 12] = [
+const CLOCK_READERS: [(&str, &str); 13] = [
     ("crates/locknode/src/clock.rs", "the node's time"),
     ("crates/redlock-client/src/clock.rs", "the client's time"),
     (
@@ -73,7 +73,11 @@ const CLOCK_READERS: [(&str, &str); 12] = [
         "tells people by the calendar when a lock ends",
     ),
     ("crates/locknode-cli/src/bench", "measures"),
-    ("crates/locknode-cli/src/lab/view.rs", "shows rates"),
+    (
+        "crates/locknode-cli/src/lab",
+        "shows what happens, and when faults are due",
+    ),
+    ("crates/locknode-cli/src/sim", "shows rates and progress"),
     (
         "crates/locknode-testkit/src/cluster",
         "the runtime's clock, paused or real, from which nodes' clocks are made",

@@ -1,9 +1,29 @@
 //! `locknode lab`: a cluster in one process, to try things out and to run a program's tests against.
 //!
 //! Every node is a node of its own, with its own locks; only the process and its threads are shared.
+//!
+//! ```text
+//!  plain:               clients --> sockets --> nodes
+//!  --faults, --script,  clients --> sockets --> links with faults --> nodes that come and go
+//!  --chaos                                      ^ desk: FAULT ...; stage: a seed's or a file's faults, clients of the lab's own
+//! ```
 
+mod board;
+mod chaos;
+mod desk;
+mod fault_command;
+mod flags;
+mod happening;
+mod line;
+mod screen;
+mod show;
+mod stage;
 mod table;
+mod tally;
+mod telling;
+mod verdict;
 mod view;
+mod worker;
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,7 +31,8 @@ use std::sync::Arc;
 
 use locknode::{Node, Options};
 
-use self::view::{View, Watched};
+pub(crate) use self::flags::{EXAMPLES, LONG_ABOUT, LabFlags};
+use self::view::{News, View, Watched};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::listening::{self, BACKLOG};
@@ -19,33 +40,15 @@ use crate::log::{Log, LogLevel};
 use crate::output;
 use crate::serving::{Service, Serving, Socket};
 
-/// The flags of `locknode lab`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct LabFlags {
-    /// Number of nodes
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=NODES_MAX))]
-    #[arg(long_help = "Number of nodes, 1 to 100.\n\n\
-        A Redlock client takes a lock on a majority of them: 3 of 5. An even number tolerates no\n\
-        more lost nodes than the odd one below it.")]
-    nodes: u16,
-
-    /// Port of the first node, the others follow; 0 for any free ones
-    #[arg(long, default_value_t = 7101)]
-    port: u16,
-
-    /// Threads that serve all nodes
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
-    threads: u16,
-}
-
-/// Runs the nodes until Ctrl-C.
+/// Runs the nodes until Ctrl-C, or until what was to be shown is over.
 ///
 /// # Errors
 ///
-/// When a port is taken or the operating system fails.
+/// When a port is taken, a flag or a file makes no sense, or the operating system fails.
 pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
+    if flags.has_faults() {
+        return happening::run(flags);
+    }
     let sockets = open_sockets(flags)?;
     let mut threads: Vec<Vec<Service>> = Vec::new();
     threads.resize_with(usize::from(flags.threads).min(sockets.len()), Vec::new);
@@ -73,26 +76,23 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     }
     let addrs: Vec<SocketAddr> = watched.iter().map(|watched| watched.addr).collect();
     let serving = Serving::prepare()?;
-    output::write(&introduction(&addrs))?;
-    let view = View::new(watched);
+    output::write(&introduction(&addrs, ""))?;
+    let view = View::new(watched, News::default());
     serving.run(threads, Log::new(LogLevel::Warn), view.show())?;
     Ok(Exit::Success)
 }
 
 fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Failure> {
-    if flags.port != 0 && flags.port.checked_add(flags.nodes - 1).is_none() {
+    let first = flags.first_port();
+    if first != 0 && first.checked_add(flags.nodes - 1).is_none() {
         return Err(Failure::usage(format!(
             "{} nodes from port {} on would need ports above 65535: choose a lower --port",
-            flags.nodes, flags.port
+            flags.nodes, first
         )));
     }
     let mut sockets = Vec::new();
     for index in 0..flags.nodes {
-        let port = if flags.port == 0 {
-            0
-        } else {
-            flags.port + index
-        };
+        let port = if first == 0 { 0 } else { first + index };
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let opened = listening::listen(wanted, BACKLOG, 1);
         for socket in opened.map_err(|error| listening::explain(wanted, &error))? {
@@ -102,8 +102,8 @@ fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Fail
     Ok(sockets)
 }
 
-/// The addresses, and what to type next.
-fn introduction(addrs: &[SocketAddr]) -> String {
+/// The addresses, and what to type next; `more` is put before the last line.
+fn introduction(addrs: &[SocketAddr], more: &str) -> String {
     let port = addrs.first().map_or(0, SocketAddr::port);
     let all: Vec<String> = addrs.iter().map(SocketAddr::to_string).collect();
     let ports: Vec<String> = addrs.iter().map(|addr| addr.port().to_string()).collect();
@@ -129,7 +129,7 @@ fn introduction(addrs: &[SocketAddr]) -> String {
          \n\
          The nodes from outside:\n  \
            locknode status --nodes {all}\n\
-         \n\
+         {more}\n\
          Ctrl-C ends them.\n\n",
         ports = ports.join(","),
         all = all.join(","),
@@ -137,29 +137,8 @@ fn introduction(addrs: &[SocketAddr]) -> String {
     text
 }
 
-/// More than any cluster on which a majority makes sense.
-const NODES_MAX: i64 = 100;
-
-/// More threads than nodes would be idle.
-const THREADS_MAX: i64 = NODES_MAX;
-
 /// Somebody who types Ctrl-C does not want to wait.
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
-
-pub(crate) const LONG_ABOUT: &str = "\
-Run a cluster of lock nodes in this process, to try things out.
-
-The nodes listen on 127.0.0.1 only, hold locks in memory, start empty and serve at once, because
-nobody can hold a lock of theirs yet. Like other nodes without a data directory they refuse TTLs
-above a minute and locks without one; what they granted ends with this process.
-
-On a terminal a table shows each node's state, keys, commands per second and connections;
-elsewhere a line is printed when something changes, at most every 5 seconds.";
-
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  locknode lab                       five nodes on ports 7101 to 7105
-  locknode lab --nodes 3 --port 0    three nodes on free ports, for a test-suite";
 
 #[cfg(test)]
 mod tests {
@@ -168,7 +147,7 @@ mod tests {
     #[test]
     fn the_introduction_names_every_address_and_what_to_type() {
         let addrs = [7101, 7102, 7103].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let text = introduction(&addrs);
+        let text = introduction(&addrs, "");
         for part in [
             "3 nodes",
             "listening on 127.0.0.1:7103\n",

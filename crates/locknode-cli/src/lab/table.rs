@@ -1,16 +1,29 @@
 //! The table of nodes as text. Pure: what it shows comes in, lines come out.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Formatter, Result as FmtResult, Write as _};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// What is shown of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) addr: SocketAddr,
-    pub(super) is_serving: bool,
+    pub(super) state: State,
     pub(super) keys: u64,
     pub(super) commands_per_second: u64,
     pub(super) connections: u64,
+}
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Serving,
+    /// It stays out of every lock for so long.
+    Quarantine(Duration),
+    /// A fault ended it.
+    Down,
+    /// It was asked to end, and does not come back.
+    Stopped,
 }
 
 /// The lines of the table, none wider than `width`. On a narrow terminal the columns on the right are left out.
@@ -25,11 +38,11 @@ pub(super) fn lines(rows: &[Row], width: usize, is_colored: bool) -> Vec<String>
     ]
     .map(str::to_owned);
     let mut cells = vec![header];
-    for (number, row) in (1..).zip(rows) {
+    for (number, row) in rows.iter().enumerate() {
         cells.push([
             number.to_string(),
             row.addr.to_string(),
-            state(row).to_owned(),
+            row.state.to_string(),
             grouped(row.keys),
             grouped(row.commands_per_second),
             grouped(row.connections),
@@ -53,7 +66,7 @@ pub(super) fn lines(rows: &[Row], width: usize, is_colored: bool) -> Vec<String>
                 index.checked_sub(1).and_then(|index| rows.get(index)),
             ) {
                 (0, _) => format!("{BOLD}{line}{PLAIN}"),
-                (_, Some(row)) if !row.is_serving => format!("{RED}{line}{PLAIN}"),
+                (_, Some(row)) if row.state != State::Serving => format!("{RED}{line}{PLAIN}"),
                 _ => line,
             };
         }
@@ -62,20 +75,32 @@ pub(super) fn lines(rows: &[Row], width: usize, is_colored: bool) -> Vec<String>
     lines
 }
 
+/// One node on one line, without what changes from moment to moment.
+pub(super) fn status(row: &Row) -> String {
+    format!(
+        "{}: {}, {} keys, {} connections",
+        row.addr, row.state, row.keys, row.connections
+    )
+}
+
 /// One node on one line, for logs.
 pub(super) fn plain(row: &Row) -> String {
     format!(
         "{} {}: {} keys, {} commands/s, {} connections",
-        row.addr,
-        state(row),
-        row.keys,
-        row.commands_per_second,
-        row.connections
+        row.addr, row.state, row.keys, row.commands_per_second, row.connections
     )
 }
 
-fn state(row: &Row) -> &'static str {
-    if row.is_serving { "serving" } else { "stopped" }
+impl Display for State {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        match self {
+            Self::Serving => f.write_str("serving"),
+            // Rounded up: 0s would be over.
+            Self::Quarantine(left) => write!(f, "quarantine {}s", left.as_millis().div_ceil(1000)),
+            Self::Down => f.write_str("down"),
+            Self::Stopped => f.write_str("stopped"),
+        }
+    }
 }
 
 /// The widths of the columns that fit.
@@ -123,14 +148,17 @@ mod tests {
     use super::*;
 
     fn rows() -> Vec<Row> {
-        let row = |port, is_serving, keys| Row {
+        let row = |port, state, keys| Row {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-            is_serving,
+            state,
             keys,
             commands_per_second: 1234,
             connections: 7,
         };
-        vec![row(7101, true, 1_000_000), row(7102, false, 0)]
+        vec![
+            row(7101, State::Serving, 1_000_000),
+            row(7102, State::Stopped, 0),
+        ]
     }
 
     #[test]
@@ -139,8 +167,8 @@ mod tests {
             lines(&rows(), 80, false),
             [
                 "node  address         state         keys  commands/s  connections",
-                "1     127.0.0.1:7101  serving  1,000,000       1,234            7",
-                "2     127.0.0.1:7102  stopped          0       1,234            7",
+                "0     127.0.0.1:7101  serving  1,000,000       1,234            7",
+                "1     127.0.0.1:7102  stopped          0       1,234            7",
             ]
         );
     }
@@ -158,11 +186,11 @@ mod tests {
         }
         assert_eq!(
             lines(&rows(), 45, false)[1],
-            "1     127.0.0.1:7101  serving  1,000,000"
+            "0     127.0.0.1:7101  serving  1,000,000"
         );
         assert_eq!(
             lines(&rows(), 38, false)[1],
-            "1     127.0.0.1:7101  serving"
+            "0     127.0.0.1:7101  serving"
         );
     }
 

@@ -1,15 +1,16 @@
 //! Watching the nodes: a table that is redrawn in place on a terminal, a line per change elsewhere.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use locknode::Node;
+use locknode_testkit::cluster::Cluster;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::table::{self, Row};
+use super::screen::Screen;
+use super::table::{self, Row, State};
 use crate::failure::Failure;
 use crate::output;
 
@@ -17,63 +18,125 @@ use crate::output;
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) addr: SocketAddr,
-    node: Node,
-    ended: Arc<AtomicBool>,
+    source: Source,
     commands_seen: u64,
     seen_at: Instant,
+}
+
+/// How one looks at a node.
+#[derive(Debug)]
+enum Source {
+    /// It runs from the beginning until the end, which is said here.
+    Steady(Node, Arc<AtomicBool>),
+    /// It is one of these, by number, and comes and goes.
+    Member(Cluster, u8),
+}
+
+/// What somebody has done to the nodes, in words. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    lines: Arc<Mutex<NewsLines>>,
+}
+
+#[derive(Debug, Default)]
+struct NewsLines {
+    recent: Vec<String>,
+    /// How many there were.
+    told: usize,
 }
 
 /// Shows nodes until it is dropped, and then leaves the terminal as it was.
 #[derive(Debug)]
 pub(super) struct View {
     nodes: Vec<Watched>,
-    is_terminal: bool,
-    is_colored: bool,
-    /// Lines of the table on the screen, to go up over.
-    lines_shown: usize,
-    width_shown: usize,
+    news: News,
+    screen: Screen,
 }
 
 impl Watched {
     pub(super) fn new(addr: SocketAddr, node: Node, ended: Arc<AtomicBool>) -> Self {
+        Self::of(addr, Source::Steady(node, ended))
+    }
+
+    pub(super) fn member(addr: SocketAddr, cluster: Cluster, number: u8) -> Self {
+        Self::of(addr, Source::Member(cluster, number))
+    }
+
+    fn of(addr: SocketAddr, source: Source) -> Self {
         Self {
             addr,
-            node,
-            ended,
+            source,
             commands_seen: 0,
             seen_at: Instant::now(),
         }
     }
 
-    fn look(&mut self) -> Row {
-        let stats = self.node.stats();
+    pub(super) fn look(&mut self) -> Row {
+        let (node, state) = match &self.source {
+            Source::Steady(node, ended) => match ended.load(Ordering::Relaxed) {
+                true => (Some(node.clone()), State::Stopped),
+                false => (Some(node.clone()), State::Serving),
+            },
+            Source::Member(cluster, number) => {
+                let node = cluster.node(*number);
+                let left = node.as_ref().and_then(Node::quarantine_left);
+                match (node.is_some(), left) {
+                    (false, _) => (None, State::Down),
+                    (true, Some(left)) => (node, State::Quarantine(left)),
+                    (true, None) => (node, State::Serving),
+                }
+            }
+        };
+        let stats = node.map(|node| node.stats());
+        let (keys, commands, connections) = stats.map_or((0, 0, 0), |stats| {
+            (stats.keys, stats.commands, stats.clients)
+        });
         let now = Instant::now();
         let elapsed_ms = now.duration_since(self.seen_at).as_millis().max(1);
-        let commands = u128::from(stats.commands.saturating_sub(self.commands_seen));
-        let commands_per_second = u64::try_from(commands * 1000 / elapsed_ms).unwrap_or(u64::MAX);
-        self.commands_seen = stats.commands;
+        let since = u128::from(commands.saturating_sub(self.commands_seen));
+        let commands_per_second = u64::try_from(since * 1000 / elapsed_ms).unwrap_or(u64::MAX);
+        self.commands_seen = commands;
         self.seen_at = now;
         Row {
             addr: self.addr,
-            is_serving: !self.ended.load(Ordering::Relaxed),
-            keys: stats.keys,
+            state,
+            keys,
             commands_per_second,
-            connections: stats.clients,
+            connections,
         }
     }
 }
 
+impl News {
+    pub(super) fn tell(&self, line: impl Into<String>) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.recent.len() >= NEWS_MAX {
+            lines.recent.remove(0);
+        }
+        lines.recent.push(line.into());
+        lines.told += 1;
+    }
+
+    pub(super) fn recent(&self) -> Vec<String> {
+        self.since(0).0
+    }
+
+    /// Those that were told after so many, as far as they are remembered; and how many there were.
+    fn since(&self, told: usize) -> (Vec<String>, usize) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = lines.told.saturating_sub(told).min(lines.recent.len());
+        let from = lines.recent.len() - new;
+        let recent = lines.recent.get(from..).unwrap_or_default();
+        (recent.to_vec(), lines.told)
+    }
+}
+
 impl View {
-    pub(super) fn new(nodes: Vec<Watched>) -> Self {
-        let is_terminal = output::is_terminal();
-        // https://no-color.org: any value but the empty one.
-        let is_colored = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    pub(super) fn new(nodes: Vec<Watched>, news: News) -> Self {
         Self {
             nodes,
-            is_terminal,
-            is_colored,
-            lines_shown: 0,
-            width_shown: 0,
+            news,
+            screen: Screen::new(),
         }
     }
 
@@ -83,67 +146,55 @@ impl View {
     ///
     /// When standard output fails.
     pub(super) async fn show(mut self) -> Result<(), Failure> {
-        let mut ticks = interval(if self.is_terminal { REDRAW } else { REPORT });
+        let mut ticks = interval(REDRAW);
         // After a suspended process goes on there is one picture to draw, not all that were missed.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut before: Vec<Row> = Vec::new();
+        let (mut before, mut told): (Vec<Row>, usize) = (Vec::new(), 0);
+        let mut reports_at = Instant::now();
         loop {
             ticks.tick().await;
-            let rows: Vec<Row> = self.nodes.iter_mut().map(Watched::look).collect();
-            if self.is_terminal {
-                self.draw(&rows, rows != before)?;
-            } else if !before.is_empty() {
+            if self.screen.is_terminal {
+                let rows = self.look();
+                self.draw(&rows)?;
+                continue;
+            }
+            let (news, now_told) = self.news.since(told);
+            told = now_told;
+            let mut text: String = news.iter().map(|line| format!("{line}\n")).collect();
+            let now = Instant::now();
+            if now >= reports_at {
+                reports_at = now + REPORT;
+                let rows = self.look();
                 let changed = rows
                     .iter()
                     .zip(&before)
                     .filter(|(now, before)| now != before);
-                let text: String = changed.map(|(now, _)| table::plain(now) + "\n").collect();
+                text.extend(changed.map(|(now, _)| table::plain(now) + "\n"));
+                before = rows;
+            }
+            if !text.is_empty() {
                 output::write(&text)?;
             }
-            before = rows;
         }
     }
 
-    fn draw(&mut self, rows: &[Row], has_changed: bool) -> Result<(), Failure> {
-        let width = terminal_width();
-        let is_resized = width != self.width_shown;
-        if !has_changed && !is_resized {
-            return Ok(());
-        }
-        let mut text = String::new();
-        match self.lines_shown {
-            0 => text.push_str(HIDE_CURSOR),
-            // After a resize nobody knows where the old lines are: the table starts anew below them.
-            _ if is_resized => {}
-            lines => {
-                let _ = write!(text, "\x1b[{lines}A");
-            }
-        }
-        text.push_str(CLEAR_BELOW);
-        let lines = table::lines(rows, width, self.is_colored);
-        for line in &lines {
-            text.push_str(line);
-            text.push('\n');
-        }
-        self.lines_shown = lines.len();
-        self.width_shown = width;
-        output::write(&text)
+    fn look(&mut self) -> Vec<Row> {
+        self.nodes.iter_mut().map(Watched::look).collect()
     }
-}
 
-impl Drop for View {
-    fn drop(&mut self) {
-        if self.lines_shown > 0 {
-            // If the terminal is gone there is nothing to restore.
-            let _ = output::write(SHOW_CURSOR);
+    fn draw(&mut self, rows: &[Row]) -> Result<(), Failure> {
+        let canvas = self.screen.canvas();
+        let mut lines = table::lines(rows, canvas.width, canvas.is_colored);
+        let news = self.news.recent();
+        let room = canvas.height.saturating_sub(lines.len() + 2);
+        let hidden = news.len().saturating_sub(room);
+        if !news.is_empty() && room > 0 {
+            lines.push(String::new());
+            let cut = |line: &String| line.chars().take(canvas.width).collect();
+            lines.extend(news.iter().skip(hidden).map(cut));
         }
+        self.screen.draw(lines, canvas)
     }
-}
-
-fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    let columns = size.map_or(0, |size| usize::from(size.ws_col));
-    if columns == 0 { WIDTH_DEFAULT } else { columns }
 }
 
 /// Twice a second: as often as a person can read numbers.
@@ -152,9 +203,5 @@ const REDRAW: Duration = Duration::from_millis(500);
 /// Lines in a log are kept for ever: few of them.
 const REPORT: Duration = Duration::from_secs(5);
 
-/// The width of a terminal that does not tell.
-const WIDTH_DEFAULT: usize = 80;
-
-const HIDE_CURSOR: &str = "\x1b[?25l";
-const SHOW_CURSOR: &str = "\x1b[?25h";
-const CLEAR_BELOW: &str = "\x1b[J";
+/// As many as a glance takes in.
+const NEWS_MAX: usize = 10;

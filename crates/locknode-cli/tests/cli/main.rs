@@ -5,6 +5,8 @@
 //! * `restart`: a stop, a crash, a first start, and directories that are refused.
 //! * `configuration`: flags, environment, file, and `--print-config`.
 //! * `lab`: several nodes in one process.
+//! * `lab_faults`: what clients can make go wrong there.
+//! * `lab_chaos`: clients and faults of the lab's own, a verdict, a picture.
 //! * `status`: looking at nodes that are there and nodes that are not.
 //! * `cluster`: five nodes, and what is on them.
 //! * `processes`: what Linux says of a process.
@@ -13,6 +15,7 @@
 //! * `run_loss`: what happens to it when the lock is lost.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not.
+//! * `sim`: simulated worlds: verdicts, planted bugs, replays.
 //! * `manual`: help, completions and man pages.
 
 #![expect(
@@ -31,6 +34,10 @@ mod cluster;
 mod configuration;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "lab")]
+mod lab_chaos;
+#[cfg(feature = "lab")]
+mod lab_faults;
 #[cfg(all(feature = "lab", feature = "lock", feature = "status"))]
 mod lock;
 #[cfg(all(
@@ -40,6 +47,7 @@ mod lock;
     feature = "lock",
     feature = "man",
     feature = "run",
+    feature = "sim",
     feature = "status"
 ))]
 mod manual;
@@ -54,5 +62,7 @@ mod run_loss;
 #[cfg(all(feature = "lab", feature = "run"))]
 mod run_signals;
 mod serve;
+#[cfg(feature = "sim")]
+mod sim;
 #[cfg(all(feature = "lab", feature = "status"))]
 mod status;

@@ -13,6 +13,7 @@ const COMMANDS: &[&str] = &[
     "release",
     "status",
     "bench",
+    "sim",
     "completions",
     "man",
 ];
@@ -50,6 +51,7 @@ fn completions_know_the_commands_and_their_flags() {
             "workload",
             "max-hold",
             "token-file",
+            "check-determinism",
         ] {
             assert!(out.contains(word), "{shell} does not know {word}");
         }

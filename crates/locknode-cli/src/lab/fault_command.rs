@@ -1,0 +1,474 @@
+//! `FAULT ...`: what people type into any Redis client, as faults. Pure: words in, faults out.
+//!
+//! The words are those of scenario files, with less to type: without a node it is the one that was asked, without a client it
+//! is all of them, and `FOR 5s` at the end takes the fault back after that.
+
+use std::time::Duration;
+
+use locknode_testkit::{Fault, Links, Members, parse_span};
+
+/// What a command asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Help,
+    Status,
+    /// All nodes that are down start.
+    RestartAll,
+    /// These faults, and after a while what takes them back.
+    Faults(Vec<Fault>, Option<(Duration, Vec<Fault>)>),
+}
+
+/// Who was asked, and who else there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) node: u8,
+    /// The ports of the nodes, which name them as well as their numbers.
+    pub(super) ports: &'a [u16],
+}
+
+/// The words of a command, sorted.
+#[derive(Debug, Default)]
+struct Words {
+    verb: String,
+    nodes: Option<String>,
+    clients: Option<String>,
+    lasts: Option<Duration>,
+    way: Option<String>,
+    count: Option<String>,
+    /// What else there is, in order.
+    rest: Vec<String>,
+}
+
+impl Order {
+    /// Reads the words that follow `FAULT`.
+    ///
+    /// # Errors
+    ///
+    /// What was expected instead.
+    pub(super) fn read(words: &[String], asked: Asked<'_>) -> Result<Self, String> {
+        if words.len() > WORDS_MAX || words.iter().any(|word| word.len() > WORD_LEN_MAX) {
+            return Err(format!(
+                "expected at most {WORDS_MAX} words of {WORD_LEN_MAX} letters"
+            ));
+        }
+        let mut words = Words::sort(words, asked)?;
+        let order = match &*words.verb {
+            "help" => Self::Help,
+            "status" => Self::Status,
+            "restart" if words.nodes.is_none() => Self::RestartAll,
+            _ => {
+                let faults = words.faults(asked)?;
+                let lasts = words.lasts.take();
+                let later = match lasts {
+                    None => None,
+                    Some(lasts) => {
+                        let undone: Option<Vec<Fault>> = faults.iter().map(undo).collect();
+                        Some((lasts, undone.ok_or_else(|| no_undo(&words.verb))?))
+                    }
+                };
+                Self::Faults(faults, later)
+            }
+        };
+        words.nothing_is_left()?;
+        Ok(order)
+    }
+}
+
+impl Words {
+    fn sort(words: &[String], asked: Asked<'_>) -> Result<Self, String> {
+        let mut sorted = Self::default();
+        let mut words = words.iter().map(|word| word.to_ascii_lowercase());
+        sorted.verb = words.next().unwrap_or_else(|| "help".to_owned());
+        if sorted.verb == "clock" {
+            const WHAT: &str = "RATE, SLEW, NOISE or JUMP after CLOCK";
+            sorted.verb = match words.next().as_deref() {
+                Some("jump") => "wall".to_owned(),
+                Some(word @ ("rate" | "slew" | "noise")) => word.to_owned(),
+                Some(word) => return Err(format!("expected {WHAT}, found `{word}`")),
+                None => return Err(format!("expected {WHAT}")),
+            };
+        }
+        while let Some(word) = words.next() {
+            let mut after = |what: &str| {
+                let found = words.next();
+                found.ok_or_else(|| format!("expected {what} after {}", word.to_uppercase()))
+            };
+            match &*word {
+                "node" | "nodes" => {
+                    sorted.nodes = Some(numbers(&after("the number of a node")?, asked));
+                }
+                "client" | "clients" => {
+                    sorted.clients = Some(after("the number of a client")?);
+                }
+                "for" => {
+                    let span = after("a time such as 5s")?;
+                    let lasts = parse_span(&span).filter(|span| *span <= LASTS_MAX);
+                    sorted.lasts = Some(lasts.ok_or_else(|| {
+                        format!("expected a time such as 5s, an hour at most, found `{span}`")
+                    })?);
+                }
+                "requests" | "replies" | "both" if sorted.way.is_none() => sorted.way = Some(word),
+                _ if sorted.count.is_none() && word.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    sorted.count = Some(word);
+                }
+                _ => sorted.rest.push(word),
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn faults(&mut self, asked: Asked<'_>) -> Result<Vec<Fault>, String> {
+        let verb = match &*self.verb {
+            "partition" => "cut",
+            verb => verb,
+        }
+        .to_owned();
+        let line = match &*verb {
+            "crash" | "restart" | "disk" | "max-ttl" | "pause" | "suspend" | "freeze" | "rate"
+            | "slew" | "noise" | "wall" => return self.each_of(&verb, asked),
+            "calm" => "calm".to_owned(),
+            "heal" | "release" if self.nodes.is_none() && self.clients.is_none() => {
+                self.of_links(&verb, "all")
+            }
+            "cut" | "heal" | "delay" | "hold" | "release" | "drop" | "late" | "duplicate"
+            | "reset" => self.of_links(&verb, &asked.node.to_string()),
+            _ => return Err(format!("expected {VERBS}, found `{verb}`")),
+        };
+        Ok(vec![parse(&line)?])
+    }
+
+    /// A fault of links as a line of a scenario.
+    fn of_links(&mut self, verb: &str, node: &str) -> String {
+        let clients = self.clients.take().unwrap_or_else(|| "all".to_owned());
+        let nodes = self.nodes.take().unwrap_or_else(|| node.to_owned());
+        let mut line = format!("{verb} client {clients} node {nodes}");
+        let mut add = |word: Option<String>| {
+            if let Some(word) = word {
+                line.push(' ');
+                line.push_str(&word);
+            }
+        };
+        match verb {
+            "cut" | "hold" | "release" => add(Some(self.way.take().unwrap_or("both".to_owned()))),
+            "drop" | "late" => {
+                add(self.way.take());
+                add(Some(self.count.take().unwrap_or("1".to_owned())));
+            }
+            "duplicate" => add(Some(self.count.take().unwrap_or("1".to_owned()))),
+            _ => {}
+        }
+        if matches!(verb, "delay" | "late") && !self.rest.is_empty() {
+            add(Some(self.rest.remove(0)));
+        }
+        line
+    }
+
+    /// A fault of nodes or clients, once for each of them.
+    fn each_of(&mut self, verb: &str, asked: Asked<'_>) -> Result<Vec<Fault>, String> {
+        let (kind, members) = match (self.clients.take(), self.nodes.take()) {
+            (Some(clients), None) => ("client", clients),
+            (None, Some(nodes)) => ("node", nodes),
+            (None, None) => ("node", asked.node.to_string()),
+            (Some(_), Some(_)) => {
+                return Err(format!(
+                    "expected NODE or CLIENT, and not both, with {}",
+                    verb.to_uppercase()
+                ));
+            }
+        };
+        let mut rest = std::mem::take(&mut self.rest);
+        match verb {
+            "crash" if kind == "node" && rest.is_empty() => rest.push("kill".to_owned()),
+            "wall" => {
+                if let Some(word) = rest.first_mut() {
+                    *word = jump(word);
+                }
+            }
+            _ => {}
+        }
+        let rest = rest.join(" ");
+        // The list is read as scenarios are read, by way of a fault that takes one.
+        let probe = match kind {
+            "client" => format!("heal client {members} node all"),
+            _ => format!("heal client all node {members}"),
+        };
+        let Fault::Heal(Links { clients, nodes }) = parse(&probe)? else {
+            return Ok(Vec::new());
+        };
+        let nodes_max = u8::try_from(asked.ports.len()).unwrap_or(u8::MAX);
+        let chosen: Members = match (kind, &*members) {
+            ("client", _) => clients,
+            // All that there are, and not all that there could be.
+            (_, "all") => (0..nodes_max).collect(),
+            _ => nodes,
+        };
+        chosen
+            .iter()
+            .map(|member| parse(&format!("{verb} {kind} {member} {rest}")))
+            .collect()
+    }
+
+    fn nothing_is_left(self) -> Result<(), String> {
+        let lasts = self.lasts.map(|_| "for".to_owned());
+        let rest = self.rest.into_iter().next();
+        let left = [self.way, self.count, self.nodes, self.clients, lasts, rest];
+        match left.into_iter().flatten().next() {
+            None => Ok(()),
+            Some(word) => Err(format!(
+                "expected nothing more after {}, found `{word}`",
+                self.verb.to_uppercase()
+            )),
+        }
+    }
+}
+
+/// What people see when they ask for help.
+pub(super) const HELP: [&str; 29] = [
+    "FAULT <what> [NODE n,n|ALL] [CLIENT n,n|ALL] [FOR time]. What goes wrong with this cluster:",
+    "Without NODE it is the node that you ask; a port names a node as well. Without CLIENT it is all of them.",
+    "Times are written 30ms, 2s, 1m. FOR takes it back after that time.",
+    "CRASH [kill|clean-stop|disk-lost|rollback|moved]",
+    "    The process ends. What it kept in memory is gone. FAULT CRASH FOR 5s",
+    "RESTART",
+    "    The node starts; without NODE all that are down.",
+    "CUT [requests|replies|both]",
+    "    Nothing passes any more; it arrives when the link is healed. Also: PARTITION.",
+    "HEAL",
+    "    What was cut is whole again; without NODE and CLIENT everywhere.",
+    "DROP requests|replies [count]",
+    "    The next ones are lost: FAULT DROP REPLIES 2",
+    "DELAY time",
+    "    Messages take so much longer, each way: FAULT DELAY 30ms FOR 10s",
+    "LATE requests|replies [count] time",
+    "    Only the next ones do.",
+    "HOLD [requests|replies|both], RELEASE [requests|replies|both]",
+    "    Messages are held back, and let go.",
+    "DUPLICATE [count], RESET",
+    "    The next requests arrive twice; connections break.",
+    "PAUSE time, SUSPEND time, FREEZE time",
+    "    The process stands still; its machine sleeps; its machine stops with all its clocks.",
+    "CLOCK RATE ppm, CLOCK SLEW ppm, CLOCK NOISE time, CLOCK JUMP time",
+    "    Its clock is fast or slow, unsteady, or set: FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h",
+    "MAX-TTL time",
+    "    From its next start on: the longest TTL, and how long it stays out of every lock after a crash.",
+    "CALM, STATUS, HELP",
+    "    All is well again and every node up; how the nodes are; this.",
+];
+
+/// `0,2,7103` with ports as numbers of nodes.
+fn numbers(list: &str, asked: Asked<'_>) -> String {
+    let number = |part: &str| {
+        let port = part.parse::<u16>().ok();
+        let place = port.and_then(|port| asked.ports.iter().position(|known| *known == port));
+        place.map_or_else(|| part.to_owned(), |place| place.to_string())
+    };
+    list.split(',').map(number).collect::<Vec<_>>().join(",")
+}
+
+/// `+1h` as scenarios write it: `+3600000ms`. Anything else stays, and is refused with what was expected.
+fn jump(word: &str) -> String {
+    let (sign, span) = match word.strip_prefix('-') {
+        Some(span) => ('-', span),
+        None => ('+', word.strip_prefix('+').unwrap_or(word)),
+    };
+    match parse_span(span) {
+        Some(span) => format!("{sign}{}ms", span.as_millis()),
+        None => word.to_owned(),
+    }
+}
+
+fn parse(line: &str) -> Result<Fault, String> {
+    Fault::parse(line.trim_end()).map_err(|error| error.to_string())
+}
+
+/// What takes a fault back, for those that last.
+fn undo(fault: &Fault) -> Option<Fault> {
+    Some(match *fault {
+        Fault::Crash(node, _) => Fault::Restart(node),
+        Fault::Cut(links, _) => Fault::Heal(links),
+        Fault::Delay(links, _) => Fault::Delay(links, Duration::ZERO),
+        Fault::Hold(links, way) => Fault::Release(links, way),
+        Fault::Rate(who, _) => Fault::Rate(who, 0),
+        Fault::Slew(who, _) => Fault::Slew(who, 0),
+        Fault::Noise(who, _) => Fault::Noise(who, Duration::ZERO),
+        _ => return None,
+    })
+}
+
+fn no_undo(verb: &str) -> String {
+    format!(
+        "expected FOR with CRASH, CUT, DELAY, HOLD, CLOCK RATE, CLOCK SLEW or CLOCK NOISE: {} ends by itself, or not \
+         at all",
+        verb.to_uppercase()
+    )
+}
+
+const VERBS: &str = "CRASH, RESTART, CUT, PARTITION, HEAL, DROP, DELAY, LATE, HOLD, RELEASE, DUPLICATE, RESET, PAUSE, \
+     SUSPEND, FREEZE, CLOCK, MAX-TTL, CALM, STATUS or HELP";
+
+/// Twice as many as the longest command has.
+const WORDS_MAX: usize = 16;
+
+/// A list of all nodes, by their ports.
+const WORD_LEN_MAX: usize = 96;
+
+/// Longer than anybody waits in front of a lab.
+const LASTS_MAX: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use locknode_testkit::{Crash, Way, Who};
+
+    use super::*;
+
+    fn read(line: &str) -> Result<Order, String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let ports = [7101, 7102, 7103];
+        Order::read(
+            &words,
+            Asked {
+                node: 1,
+                ports: &ports,
+            },
+        )
+    }
+
+    #[test]
+    fn short_commands_mean_the_node_that_was_asked() {
+        let here = Links::between(Members::ALL, 1);
+        let s = Duration::from_secs;
+        for (line, want) in [
+            ("CRASH", vec![Fault::Crash(1, Crash::Kill)]),
+            ("crash clean-stop", vec![Fault::Crash(1, Crash::CleanStop)]),
+            (
+                "crash node 0,2",
+                vec![Fault::Crash(0, Crash::Kill), Fault::Crash(2, Crash::Kill)],
+            ),
+            ("CRASH NODE 7103", vec![Fault::Crash(2, Crash::Kill)]),
+            (
+                "restart node all",
+                vec![Fault::Restart(0), Fault::Restart(1), Fault::Restart(2)],
+            ),
+            ("PARTITION", vec![Fault::Cut(here, Way::Both)]),
+            ("cut replies", vec![Fault::Cut(here, Way::Replies)]),
+            (
+                "cut client 2 node 0,1 requests",
+                vec![Fault::Cut(Links::between(2, [0, 1]), Way::Requests)],
+            ),
+            ("HEAL", vec![Fault::Heal(Links::ALL)]),
+            (
+                "heal node 2",
+                vec![Fault::Heal(Links::between(Members::ALL, 2))],
+            ),
+            ("DROP REPLIES 2", vec![Fault::Drop(here, Way::Replies, 2)]),
+            ("drop requests", vec![Fault::Drop(here, Way::Requests, 1)]),
+            ("DELAY 30ms", vec![Fault::Delay(here, s(30) / 1000)]),
+            (
+                "late replies 3 2s",
+                vec![Fault::Late(here, Way::Replies, 3, s(2))],
+            ),
+            ("hold", vec![Fault::Hold(here, Way::Both)]),
+            ("release", vec![Fault::Release(Links::ALL, Way::Both)]),
+            ("duplicate", vec![Fault::Duplicate(here, 1)]),
+            ("reset", vec![Fault::Reset(here)]),
+            ("PAUSE 2s", vec![Fault::Pause(Who::Node(1), s(2))]),
+            ("CLOCK RATE +5000ppm", vec![Fault::Rate(Who::Node(1), 5000)]),
+            (
+                "clock rate client 0 -100ppm",
+                vec![Fault::Rate(Who::Client(0), -100)],
+            ),
+            (
+                "clock jump -1h",
+                vec![Fault::WallJump(Who::Node(1), -3_600_000)],
+            ),
+            ("clock jump 500ms", vec![Fault::WallJump(Who::Node(1), 500)]),
+            ("max-ttl 10s", vec![Fault::MaxTtl(1, s(10))]),
+            ("calm", vec![Fault::Calm]),
+        ] {
+            assert_eq!(read(line), Ok(Order::Faults(want, None)), "{line}");
+        }
+        assert_eq!(read("RESTART"), Ok(Order::RestartAll));
+        assert_eq!(read("status"), Ok(Order::Status));
+        assert_eq!(read("HELP"), Ok(Order::Help));
+        assert_eq!(
+            Order::read(
+                &[],
+                Asked {
+                    node: 0,
+                    ports: &[7101]
+                }
+            ),
+            Ok(Order::Help)
+        );
+    }
+
+    #[test]
+    fn a_fault_can_be_taken_back_after_a_time() {
+        let s = Duration::from_secs;
+        let here = Links::between(Members::ALL, 1);
+        for (line, fault, undone) in [
+            (
+                "crash for 5s",
+                Fault::Crash(1, Crash::Kill),
+                Fault::Restart(1),
+            ),
+            ("cut for 5s", Fault::Cut(here, Way::Both), Fault::Heal(here)),
+            (
+                "delay 30ms for 5s",
+                Fault::Delay(here, Duration::from_millis(30)),
+                Fault::Delay(here, Duration::ZERO),
+            ),
+        ] {
+            let want = Order::Faults(vec![fault], Some((s(5), vec![undone])));
+            assert_eq!(read(line), Ok(want), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_was_expected() {
+        for (line, expected) in [
+            ("explode", "expected CRASH, RESTART"),
+            ("crash node", "expected the number of a node after NODE"),
+            ("crash node 99", "expected numbers from 0 to 15"),
+            ("crash node x", "expected numbers from 0 to 15"),
+            ("crash softly", "expected kill, power-loss"),
+            (
+                "crash kill kill",
+                "expected the end of the line, found `kill`",
+            ),
+            (
+                "crash node 1 client 1",
+                "expected NODE or CLIENT, and not both",
+            ),
+            ("drop", "expected requests, replies or both"),
+            ("drop replies 999", "expected how many"),
+            (
+                "drop replies 2 3",
+                "expected nothing more after DROP, found `3`",
+            ),
+            ("delay", "expected a time such as"),
+            ("delay 30", "expected a time such as"),
+            ("pause", "expected a time such as"),
+            ("pause 2s for 3s", "expected FOR with CRASH"),
+            ("cut for soon", "expected a time such as 5s"),
+            ("cut for 2h", "an hour at most"),
+            ("clock", "expected RATE, SLEW, NOISE or JUMP"),
+            ("clock backwards", "expected RATE, SLEW, NOISE or JUMP"),
+            ("clock rate 5", "expected a rate such as"),
+            ("clock jump soon", "expected milliseconds such as"),
+            ("status replies", "expected nothing more after STATUS"),
+            ("restart for 5s", "expected nothing more after RESTART"),
+            ("a b c d e f g h i j k l m n o p q", "at most 16 words"),
+        ] {
+            match read(line) {
+                Err(error) => assert!(error.contains(expected), "{line}: {error}"),
+                Ok(order) => panic!("{line}: {order:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn help_fits_on_a_screen() {
+        assert!(HELP.iter().all(|line| line.len() <= 110 && line.is_ascii()));
+    }
+}

@@ -1,0 +1,303 @@
+//! A lab in which things go wrong: builds the nodes behind their faulty links and runs whatever was asked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use locknode_testkit::cluster::{Cluster, ClusterBuilder, DeskRequest, Recorder};
+use locknode_testkit::{ClientKind, Guarding, Scenario, Span};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::chaos::Plan;
+use super::desk::Desk;
+use super::flags::LabFlags;
+use super::introduction;
+use super::show::{Piece, Show};
+use super::stage::failed;
+use super::telling::counted;
+use super::view::{News, View, Watched};
+use crate::descriptors;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::serving::Serving;
+
+/// Runs the lab until Ctrl-C, or until what was to be shown is over.
+///
+/// # Errors
+///
+/// When a port is taken, a flag or a file makes no sense, or the operating system fails.
+pub(super) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
+    let show = show(flags)?;
+    let (builder, (nodes, clients)) = builder(flags, show.as_ref())?;
+    // On each link some connections, of both ends in this process.
+    let room = u64::from(nodes) * u64::from(clients) * LINK_DESCRIPTORS;
+    descriptors::make_room(room, u16::from(nodes) * u16::from(clients));
+    let mut serving = Serving::prepare()?;
+    let recorder = Arc::new(Recorder::new(nodes, clients));
+    let builder = match show {
+        Some(_) => builder.record(Arc::clone(&recorder)),
+        None => builder,
+    };
+    let (sender, requests) = unbounded_channel();
+    let builder = match flags.faults {
+        true => builder.desk("FAULT", sender),
+        false => builder,
+    };
+    let Some(cluster) = until(&mut serving, builder.build())? else {
+        return Ok(Exit::Success);
+    };
+    let cluster = cluster.map_err(|error| failed(&error))?;
+    let exit = match show {
+        Some(show) => perform(&mut serving, flags, &cluster, &show, recorder, requests),
+        None => stand_by(&mut serving, &cluster, requests),
+    };
+    until(&mut serving, cluster.shutdown())?;
+    exit
+}
+
+/// Nodes for others' clients, until Ctrl-C.
+fn stand_by(
+    serving: &mut Serving,
+    cluster: &Cluster,
+    requests: UnboundedReceiver<DeskRequest>,
+) -> Result<Exit, Failure> {
+    output::write(&introduce(cluster))?;
+    let news = News::default();
+    let watched = (0..).zip(cluster.addresses());
+    let watched = watched.map(|(node, addr)| Watched::member(addr, cluster.clone(), node));
+    let view = View::new(watched.collect(), news.clone());
+    let desk = Desk::new(cluster.clone(), None, news, requests);
+    let shown = until(serving, async {
+        tokio::select! {
+            shown = view.show() => shown,
+            () = desk.serve() => Ok(()),
+        }
+    })?;
+    shown.unwrap_or(Ok(())).map(|()| Exit::Success)
+}
+
+/// A piece with clients of the lab's own.
+fn perform(
+    serving: &mut Serving,
+    flags: &LabFlags,
+    cluster: &Cluster,
+    show: &Show,
+    recorder: Arc<Recorder>,
+    requests: UnboundedReceiver<DeskRequest>,
+) -> Result<Exit, Failure> {
+    let stage = Arc::new(show.stage(cluster.clone(), recorder)?);
+    if let Piece::Chaos(plan) = &show.piece {
+        output::write(&foreword(plan))?;
+    }
+    if flags.faults || matches!(show.piece, Piece::Script(..)) {
+        output::write(&introduce_ports(cluster))?;
+    }
+    let desk = Desk::new(
+        cluster.clone(),
+        Some(Arc::clone(&stage)),
+        News::default(),
+        requests,
+    );
+    let has_desk = flags.faults;
+    let played = until(serving, async {
+        tokio::select! {
+            played = show.play(&stage) => played,
+            () = desk.serve(), if has_desk => Ok(()),
+        }
+    })?;
+    match played {
+        Some(Err(failure)) => Err(failure),
+        Some(Ok(())) => show.conclude(&stage, false),
+        None => show.conclude(&stage, true),
+    }
+}
+
+/// What is to be shown, if anything.
+fn show(flags: &LabFlags) -> Result<Option<Show>, Failure> {
+    let (piece, name, again) = match (flags.chaos, &flags.script) {
+        (Some(seed), _) => {
+            let plan = Plan {
+                seed,
+                nodes: few(flags.nodes)?,
+                clients: flags.clients.unwrap_or(CHAOS_CLIENTS),
+                run_for: flags.run_for,
+                ttl: flags.ttl,
+                guard: flags.guard().unwrap_or(Guarding::Memory),
+            };
+            let again = again(&plan);
+            (Piece::Chaos(plan), format!("chaos-{seed}"), again)
+        }
+        (None, Some(path)) => {
+            let scenario = read(path, flags.guard())?;
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let mut again = format!("locknode lab --script {}", path.display());
+            if let Some(guard) = flags.guard() {
+                again.push_str(" --restart-guard ");
+                again.push_str(if guard == Guarding::Off { "off" } else { "on" });
+            }
+            (Piece::Script(path.clone(), Box::new(scenario)), name, again)
+        }
+        (None, None) => return Ok(None),
+    };
+    let default = || PathBuf::from(format!("locknode-{name}.html"));
+    Ok(Some(Show {
+        piece,
+        timeline: flags.timeline.clone().unwrap_or_else(default),
+        again,
+    }))
+}
+
+/// A builder for what was asked for, and how many nodes and clients it makes.
+fn builder(flags: &LabFlags, show: Option<&Show>) -> Result<(ClusterBuilder, (u8, u8)), Failure> {
+    let first_port = flags.first_port();
+    if let Some(show) = show {
+        return Ok((show.piece.cluster(first_port), show.piece.size()));
+    }
+    let (nodes, clients) = (few(flags.nodes)?, flags.clients.unwrap_or(1));
+    let builder = Cluster::builder()
+        .nodes(nodes)
+        .clients(clients)
+        .guard(flags.guard().unwrap_or(Guarding::Memory))
+        .max_ttl(flags.max_ttl)
+        .first_port(first_port);
+    Ok((builder, (nodes, clients)))
+}
+
+fn few(nodes: u16) -> Result<u8, Failure> {
+    let few = u8::try_from(nodes).ok().filter(|nodes| *nodes <= 16);
+    few.ok_or_else(|| {
+        Failure::usage(format!(
+            "--nodes {nodes}: with faults there can be 16 at most"
+        ))
+    })
+}
+
+/// The scenario of a file.
+fn read(path: &Path, guard: Option<Guarding>) -> Result<Scenario, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::unavailable(format!("cannot read {shown}: {error}")))?;
+    let mut scenario =
+        Scenario::parse(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    if scenario.setup.client == ClientKind::Plain || scenario.setup.bug.is_some() {
+        return Err(Failure::usage(format!(
+            "{shown}: the lab runs nodes and clients as they are; `client plain` and `bug` are for locknode sim"
+        )));
+    }
+    scenario.setup.guard = guard.unwrap_or(scenario.setup.guard);
+    Ok(scenario)
+}
+
+/// The line that does a plan again.
+fn again(plan: &Plan) -> String {
+    let mut line = format!(
+        "locknode lab --chaos {} --clients {} --for {}",
+        plan.seed,
+        plan.clients,
+        written(plan.run_for)
+    );
+    if plan.nodes != NODES {
+        line.push_str(&format!(" --nodes {}", plan.nodes));
+    }
+    if plan.ttl != Duration::from_secs(1) {
+        line.push_str(&format!(" --ttl {}", written(plan.ttl)));
+    }
+    if plan.guard == Guarding::Off {
+        line.push_str(" --restart-guard off");
+    }
+    line
+}
+
+/// As the command line reads it.
+fn written(span: Duration) -> String {
+    match span.subsec_millis() {
+        0 => format!("{}s", span.as_secs()),
+        _ => format!("{}ms", span.as_millis()),
+    }
+}
+
+/// What is about to be seen.
+fn foreword(plan: &Plan) -> String {
+    let guard = match plan.guard {
+        Guarding::Off => {
+            "The nodes run without their restart guard: one that crashes has forgotten its\n\
+             locks when it is back, and serves at once."
+        }
+        _ => {
+            "A node that crashes stays out of every lock after it is back, until all that\n\
+             it had granted must have ended."
+        }
+    };
+    format!(
+        "{} of this process want one lock, with a TTL of {}, from {} behind\n\
+         real sockets. For {} nodes are killed, links cut, replies lost and processes\n\
+         stopped, as seed {} decides.\n\
+         {guard}\n\
+         Does it ever happen that two clients hold the lock at the same time?\n\n",
+        counted(plan.clients, "client"),
+        Span(plan.ttl),
+        counted(plan.nodes, "node"),
+        Span(plan.run_for),
+        plan.seed,
+    )
+}
+
+fn introduce(cluster: &Cluster) -> String {
+    let addrs = cluster.addresses();
+    let port = addrs.first().map_or(0, std::net::SocketAddr::port);
+    let mut more = format!(
+        "\nFaults, from any client; all of them: FAULT HELP\n  \
+           redis-cli -p {port} FAULT CRASH FOR 5s\n  \
+           redis-cli -p {port} FAULT DROP REPLIES 2\n  \
+           redis-cli -p {port} FAULT CUT NODE 1,2\n  \
+           redis-cli -p {port} FAULT STATUS\n"
+    );
+    if cluster.clients() > 1 {
+        more.push_str(
+            "\nEach client has ports of its own, and faults of its own (FAULT CUT CLIENT 1):\n",
+        );
+        more.push_str(&ports_of_clients(cluster));
+    }
+    introduction(&addrs, &more)
+}
+
+fn introduce_ports(cluster: &Cluster) -> String {
+    format!(
+        "{} nodes, which other programs can use too:\n{}\n",
+        cluster.nodes(),
+        ports_of_clients(cluster)
+    )
+}
+
+fn ports_of_clients(cluster: &Cluster) -> String {
+    let line = |client| {
+        let addrs = cluster.addresses_for(client).unwrap_or_default();
+        let addrs: Vec<String> = addrs.iter().map(ToString::to_string).collect();
+        format!("  client {client}: {}\n", addrs.join(","))
+    };
+    (0..cluster.clients()).map(line).collect()
+}
+
+/// Does something, unless a signal comes before it is done.
+fn until<T>(serving: &mut Serving, work: impl Future<Output = T>) -> Result<Option<T>, Failure> {
+    let mut done = None;
+    let signal = serving.wait(async { done = Some(work.await) });
+    match (done, signal) {
+        (Some(done), _) => Ok(Some(done)),
+        (None, Some(_)) => Ok(None),
+        (None, None) => Err(Failure::internal("a task ended unexpectedly")),
+    }
+}
+
+/// As many as make the lock worth waiting for.
+const CHAOS_CLIENTS: u8 = 8;
+
+/// As `--nodes` has it.
+const NODES: u8 = 5;
+
+/// Two ends, and as much again while a connection takes the place of another.
+const LINK_DESCRIPTORS: u64 = 4;

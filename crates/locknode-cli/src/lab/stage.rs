@@ -1,0 +1,187 @@
+//! Where faults and clients meet: real nodes, the lab's clients, and a history of it all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locknode_testkit::cluster::{Cluster, ClusterError, Recorder};
+use locknode_testkit::history::Event;
+use locknode_testkit::{Crash, Deed, Fault, Scenario, Trigger, Who};
+use redlock_client::{Builder, FenceCheck};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::chaos::Plan;
+use super::worker::Worker;
+use crate::failure::Failure;
+
+/// Nodes, clients, and what is written down of them.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) cluster: Cluster,
+    pub(super) recorder: Arc<Recorder>,
+    workers: Vec<Worker>,
+}
+
+impl Stage {
+    /// A stage for as many clients as the cluster has links for, each set up by `tune`.
+    ///
+    /// # Errors
+    ///
+    /// When the client cannot be built.
+    pub(super) fn new(
+        cluster: Cluster,
+        recorder: Arc<Recorder>,
+        tune: impl Fn(Builder) -> Builder,
+    ) -> Result<Self, Failure> {
+        let resource = Arc::new(FenceCheck::in_memory());
+        let mut workers = Vec::new();
+        for client in 0..cluster.clients() {
+            let builder = cluster.redlock(client).map_err(|error| failed(&error))?;
+            let redlock = tune(builder)
+                .build()
+                .map_err(|error| Failure::internal(error.to_string()))?;
+            let (recorder, resource) = (Arc::clone(&recorder), Arc::clone(&resource));
+            workers.push(Worker::new(client, redlock, recorder, resource));
+        }
+        Ok(Self {
+            cluster,
+            recorder,
+            workers,
+        })
+    }
+
+    /// Does a fault, now.
+    ///
+    /// # Errors
+    ///
+    /// When there cannot be such a fault here, or a node does not start.
+    pub(super) async fn perform(&self, fault: Fault) -> Result<(), ClusterError> {
+        let told = Event::Fault(fault.to_string().into());
+        match fault {
+            Fault::CrashClient(client) => {
+                let worker = self.worker(client)?;
+                self.recorder.note(told);
+                worker.die();
+            }
+            Fault::Pause(who @ Who::Client(client), span) => {
+                let worker = self.worker(client)?;
+                self.recorder.note(told);
+                self.stopped(who, "pause", span);
+                worker.stand_still(span);
+            }
+            _ => {
+                self.cluster.check(&fault)?;
+                self.recorder.note(told);
+                match fault {
+                    Fault::Pause(who, span) => self.stopped(who, "pause", span),
+                    Fault::Suspend(who, span) => self.stopped(who, "suspend", span),
+                    Fault::Freeze(who, span) => self.stopped(who, "freeze", span),
+                    _ => {}
+                }
+                self.cluster.inject(fault).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all clients contend for a lock while what the seed decides goes wrong. Ends with the plan's time.
+    ///
+    /// # Errors
+    ///
+    /// When a node does not start.
+    pub(super) async fn chaos(&self, plan: Plan, key: &'static str) -> Result<(), Failure> {
+        let start = Instant::now();
+        // Ended when dropped.
+        let mut clients = JoinSet::new();
+        for (client, worker) in (0u8..).zip(&self.workers) {
+            clients.spawn(worker.clone().contend(plan.habit(client), key));
+        }
+        for (at, fault) in plan.faults() {
+            sleep_until(start + at).await;
+            self.perform(fault).await.map_err(|error| failed(&error))?;
+        }
+        sleep_until(start + plan.run_for).await;
+        Ok(())
+    }
+
+    /// Plays a scenario: its faults and what its clients do, each in its time.
+    ///
+    /// # Errors
+    ///
+    /// Before anything is done, when there is a step that cannot be done here; later, when a node does not start.
+    pub(super) async fn play(&self, scenario: &Scenario) -> Result<(), Failure> {
+        let mut steps = Vec::new();
+        for step in &scenario.steps {
+            let Trigger::At(at) = step.when else {
+                return Err(Failure::usage(format!(
+                    "`{step}` cannot be played by the lab: real nodes do not wait for a fault, so it knows times only (at \
+                     1.5s do ...)"
+                )));
+            };
+            match &step.what {
+                Deed::Fault(fault) => self.check(fault).map_err(|error| failed(&error))?,
+                Deed::Act(client, _) => drop(self.worker(*client).map_err(|error| failed(&error))?),
+            }
+            steps.push((Duration::from_nanos(at.as_nanos()), &step.what));
+        }
+        steps.sort_by_key(|(at, _)| *at);
+        let start = Instant::now();
+        let end = start + scenario.setup.run_for;
+        let mut acts = JoinSet::new();
+        for (at, deed) in steps {
+            if start + at > end {
+                break;
+            }
+            sleep_until(start + at).await;
+            match deed {
+                Deed::Fault(fault) => self.perform(*fault).await.map_err(|error| failed(&error))?,
+                Deed::Act(client, act) => {
+                    if let Ok(worker) = self.worker(*client) {
+                        acts.spawn(worker.clone().act(act.clone()));
+                    }
+                }
+            }
+        }
+        sleep_until(end).await;
+        Ok(())
+    }
+
+    /// Whether a fault can be done here, as far as that is known before.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(super) fn check(&self, fault: &Fault) -> Result<(), ClusterError> {
+        match *fault {
+            Fault::CrashClient(client) | Fault::Pause(Who::Client(client), _) => {
+                self.worker(client).map(drop)
+            }
+            // What there is to go back to shows when its time comes.
+            Fault::Crash(_, Crash::Rollback) => Ok(()),
+            _ => self.cluster.check(fault),
+        }
+    }
+
+    fn stopped(&self, who: Who, how: &'static str, span: Duration) {
+        self.recorder.note_with(|now| Event::Stopped {
+            who,
+            how,
+            until: now + span,
+        });
+    }
+
+    fn worker(&self, client: u8) -> Result<&Worker, ClusterError> {
+        let worker = self.workers.get(usize::from(client));
+        worker.ok_or(ClusterError::NoSuchClient(client))
+    }
+}
+
+/// What is wrong with a cluster as the end of the command.
+pub(super) fn failed(error: &ClusterError) -> Failure {
+    match error {
+        ClusterError::Io(..) | ClusterError::Port(..) | ClusterError::Open(..) => {
+            Failure::unavailable(error.to_string())
+        }
+        _ => Failure::usage(error.to_string()),
+    }
+}

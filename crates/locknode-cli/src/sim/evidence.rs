@@ -1,0 +1,258 @@
+//! What a world that broke a promise leaves: a shorter scenario that replays, and a picture of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use locknode_testkit::{
+    Headline, Mark, Report, Scenario, Shrunk, SimTime, Timeline, Trigger, shrink_with,
+};
+
+use super::progress::{Progress, REDRAW};
+use super::violations::{headline, heaviest_first, lines};
+use crate::failure::Failure;
+
+/// What is known of a world that broke a promise.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) seed: u64,
+    /// The world of the seed.
+    pub(super) whole: Report,
+    /// The shorter one; the same when it could not be made shorter.
+    pub(super) short: Report,
+    /// Worlds that it took to make it shorter.
+    pub(super) runs: u32,
+    pub(super) scenario_file: PathBuf,
+    pub(super) timeline_file: PathBuf,
+}
+
+impl Evidence {
+    /// Makes the scenario shorter and writes the files. `is_interrupted` leaves it as long as it is.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub(super) fn gather(
+        scenario: &Scenario,
+        dir: &Path,
+        timeline: Option<&Path>,
+        is_interrupted: &AtomicBool,
+    ) -> Result<Self, Failure> {
+        let shrunk = shorten(scenario, is_interrupted)?;
+        let seed = scenario.setup.seed;
+        let in_dir = |ending: &str| dir.join(format!("locknode-sim-{seed}.{ending}"));
+        let evidence = Self {
+            seed,
+            short: in_order(&shrunk.scenario),
+            whole: Report::of(scenario),
+            runs: shrunk.runs,
+            scenario_file: in_dir("txt"),
+            timeline_file: timeline.map_or_else(|| in_dir("html"), Path::to_path_buf),
+        };
+        create(dir)?;
+        write(&evidence.scenario_file, &evidence.file())?;
+        write(
+            &evidence.timeline_file,
+            &picture(&evidence.short, Some(&evidence.replay())),
+        )?;
+        Ok(evidence)
+    }
+
+    /// The line that shows it again.
+    pub(super) fn replay(&self) -> String {
+        format!(
+            "locknode sim --replay {} --expect {:016x}",
+            shell_word(&self.scenario_file),
+            self.short.hash()
+        )
+    }
+
+    /// The scenario, with what it shows above it.
+    fn file(&self) -> String {
+        let mut text = format!(
+            "# Of seed {}: {} of {} steps are left. {}\n",
+            self.seed,
+            self.short.scenario().steps.len(),
+            self.whole.scenario().steps.len(),
+            self.replay()
+        );
+        for line in heaviest_first(&self.short)
+            .into_iter()
+            .take(1)
+            .flat_map(lines)
+        {
+            text.extend(["# ", &line, "\n"]);
+        }
+        text.push_str(&self.short.scenario().to_string());
+        text
+    }
+}
+
+/// A page with a picture of a world.
+pub(super) fn picture(report: &Report, replay: Option<&str>) -> String {
+    let setup = &report.scenario().setup;
+    let violations = heaviest_first(report);
+    let verdict = violations.first().map_or_else(
+        || "Every promise was kept.".to_owned(),
+        |first| headline(first),
+    );
+    let bug = setup
+        .bug
+        .map_or_else(String::new, |bug| format!(", bug {bug}"));
+    let head = Headline {
+        title: format!(
+            "Seed {}: {} nodes, {} clients{bug}",
+            setup.seed, setup.nodes, setup.clients
+        ),
+        verdict_is_bad: !violations.is_empty(),
+        verdict,
+        replay: replay.map(str::to_owned),
+    };
+    let marks = violations.iter().map(|violation| Mark {
+        from: violation.from,
+        until: violation.until,
+        clients: violation.clients.clone(),
+        nodes: violation.nodes.clone(),
+        text: headline(violation),
+    });
+    Timeline::new(report.history())
+        .headline(head)
+        .marks(marks)
+        .between(beginning(report.scenario()), report.history().end)
+        .html()
+}
+
+/// From when on there is something to see.
+fn beginning(scenario: &Scenario) -> SimTime {
+    let at = |when: &Trigger| match when {
+        Trigger::At(at) => Some(*at),
+        Trigger::On { .. } => None,
+    };
+    let first = scenario
+        .steps
+        .iter()
+        .filter_map(|step| at(&step.when))
+        .min();
+    first.map_or(SimTime::ZERO, |first| first - BEFORE_FIRST_STEP)
+}
+
+/// Creates the directory of `--out` if it is missing.
+///
+/// # Errors
+///
+/// When that does not work, with what to do.
+pub(super) fn create(dir: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(dir).map_err(|error| {
+        Failure::unavailable(format!(
+            "cannot create the directory {}: {error}; give another one with --out",
+            dir.display()
+        ))
+    })
+}
+
+/// Writes a file.
+///
+/// # Errors
+///
+/// When that does not work, with what to do.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| {
+        Failure::unavailable(format!(
+            "cannot write {}: {error}; give another place with --out or --timeline",
+            path.display()
+        ))
+    })
+}
+
+/// Makes a scenario shorter, on a thread of its own so that Ctrl-C ends it.
+fn shorten(scenario: &Scenario, is_interrupted: &AtomicBool) -> Result<Shrunk, Failure> {
+    let (sender, shrunk) = mpsc::channel();
+    let so_far = Arc::new(Mutex::new((0, scenario.steps.len())));
+    let (work, told) = (scenario.clone(), Arc::clone(&so_far));
+    thread::Builder::new()
+        .name("shrink".to_owned())
+        .spawn(move || {
+            let tell = |runs, steps| {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = (runs, steps);
+            };
+            // Nobody waits for it any more after Ctrl-C.
+            let _ = sender.send(shrink_with(&work, RUNS_MAX, tell));
+        })
+        .map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
+    let mut progress = Progress::new();
+    while !is_interrupted.load(Ordering::Relaxed) {
+        match shrunk.recv_timeout(REDRAW) {
+            Ok(shrunk) => return Ok(shrunk),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        progress.show(|| {
+            let (runs, steps) = *so_far.lock().unwrap_or_else(PoisonError::into_inner);
+            let (seed, all) = (scenario.setup.seed, scenario.steps.len());
+            format!("shrinking seed {seed}: {steps} of {all} steps left after {runs} runs")
+        });
+    }
+    Ok(Shrunk {
+        scenario: scenario.clone(),
+        runs: 0,
+    })
+}
+
+/// Runs a scenario with its steps in the order of time, for people to read; as it is if it then breaks something else.
+fn in_order(scenario: &Scenario) -> Report {
+    let mut sorted = scenario.clone();
+    sorted.steps.sort_by_key(|step| match step.when {
+        Trigger::At(at) => at,
+        Trigger::On { .. } => SimTime::NEVER,
+    });
+    let worst = |report: &Report| {
+        heaviest_first(report)
+            .first()
+            .map(|violation| violation.kind)
+    };
+    let (as_it_is, sorted) = (
+        Report::with_messages(scenario),
+        Report::with_messages(&sorted),
+    );
+    match worst(&sorted) == worst(&as_it_is) {
+        true => sorted,
+        false => as_it_is,
+    }
+}
+
+/// A path as one word for a shell.
+pub(super) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+=:@,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('-') {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A picture begins so long before anything is done.
+const BEFORE_FIRST_STEP: Duration = Duration::from_millis(500);
+
+/// Worlds that are spent on a shorter scenario: some seconds.
+const RUNS_MAX: u32 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_one_word_for_a_shell() {
+        for (path, expected) in [
+            ("./locknode-sim-7.txt", "./locknode-sim-7.txt"),
+            ("/a b/c.txt", "'/a b/c.txt'"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), expected);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `locknode sim`: simulated worlds by the thousand, each from one seed, each judged.
+//!
+//! The worlds, the faults and the judges are in `locknode-testkit`. Here they are handed to threads, counted, and what was
+//! found is written down: a scenario that replays, and a picture of it.
+
+mod catalog;
+mod coverage;
+mod evidence;
+mod exploration;
+mod figures;
+mod inspection;
+mod interrupt;
+mod progress;
+mod replay;
+mod seeds;
+mod swarm_flags;
+mod tally;
+mod verdict;
+mod violations;
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread;
+
+use self::exploration::Exploration;
+use self::seeds::Seeds;
+use self::swarm_flags::SwarmFlags;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// The flags of `locknode sim`.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("task").multiple(false))]
+pub(crate) struct SimFlags {
+    /// Seeds to run: a world each [default: 0..1000]
+    #[arg(long, value_name = "FIRST..END", group = "task", value_parser = Seeds::parse)]
+    #[arg(
+        long_help = "Seeds to run, a world each: 0..10000, or 0..=9999 for the same.\n\n\
+        One seed gives one world, event by event, on any machine. [default: 0..1000]"
+    )]
+    seeds: Option<Seeds>,
+
+    /// One seed to run
+    #[arg(long, value_name = "N", group = "task")]
+    seed: Option<u64>,
+
+    /// Run a scenario file instead; - for standard input
+    #[arg(long, value_name = "FILE", group = "task", conflicts_with_all = OF_A_SWARM)]
+    #[arg(
+        long_help = "Run a scenario from a file, as one that was written when a promise was broken; - for\n\
+        standard input.\n\n\
+        The set-up, the operations, the faults and the seed are in the file: it is the same world,\n\
+        event by event, on any machine. It is a text that can be edited."
+    )]
+    replay: Option<PathBuf>,
+
+    /// Print the scenario of a seed, and run nothing
+    #[arg(long, value_name = "SEED", group = "task")]
+    #[arg(conflicts_with_all = ["timeline", "check_determinism", "coverage", "keep_going", "threads", "json", "out"])]
+    print: Option<u64>,
+
+    /// Print the bugs that --bug knows
+    #[arg(long, group = "task")]
+    list_bugs: bool,
+
+    /// Print the faults that --faults knows
+    #[arg(long, group = "task")]
+    list_faults: bool,
+
+    #[command(flatten)]
+    swarm: SwarmFlags,
+
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
+    threads: Option<u16>,
+
+    /// Go on after a world that broke a promise
+    #[arg(long)]
+    #[arg(
+        long_help = "Go on after a world that broke a promise, and count how many did.\n\n\
+        Without it the run ends with the lowest seed that did, however many threads there are."
+    )]
+    keep_going: bool,
+
+    /// Run each world twice and compare all that happened
+    #[arg(long)]
+    check_determinism: bool,
+
+    /// Print how often each fault came and each state was reached
+    #[arg(long)]
+    #[arg(
+        long_help = "Print how often each fault came and each state was reached, and which never."
+    )]
+    coverage: bool,
+
+    /// Fail if the hash of all that happened is another one
+    #[arg(long, value_name = "HASH", requires = "replay", value_parser = parse_hash)]
+    #[arg(
+        long_help = "Fail with exit code 65 if the hash of all that happened is another one.\n\n\
+        The world is then not the one that was meant, for instance because the program is another\n\
+        version."
+    )]
+    expect: Option<u64>,
+
+    /// Write a picture of the world to this file
+    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long_help = "Write a picture of the world to this file: HTML, for a browser.\n\n\
+        It shows the world that broke a promise, otherwise that of the first seed."
+    )]
+    timeline: Option<PathBuf>,
+
+    /// Directory for what a broken promise leaves: a scenario and a picture
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        conflicts_with = "replay"
+    )]
+    out: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs worlds, or says something about them.
+///
+/// # Errors
+///
+/// When flags contradict each other, or a file cannot be read or written.
+pub(crate) fn run(flags: &SimFlags) -> Result<Exit, Failure> {
+    if flags.list_bugs {
+        output::write(&catalog::bugs())?;
+        return Ok(Exit::Success);
+    }
+    if flags.list_faults {
+        output::write(&catalog::faults())?;
+        return Ok(Exit::Success);
+    }
+    if let Some(file) = &flags.replay {
+        return replay::run(flags, file);
+    }
+    let swarm = flags.swarm.swarm()?;
+    if let Some(seed) = flags.print {
+        output::write(&swarm.scenario(seed).to_string())?;
+        return Ok(Exit::Success);
+    }
+    let exploration = Exploration {
+        seeds: flags.seeds(),
+        threads: flags.threads(),
+        keeps_going: flags.keep_going,
+        is_twice: flags.check_determinism,
+        run_for: flags.swarm.run_for,
+        swarm,
+    };
+    verdict::explore(flags, &exploration)
+}
+
+impl SimFlags {
+    fn seeds(&self) -> Seeds {
+        match (self.seed, self.seeds) {
+            (Some(seed), _) => Seeds::one(seed),
+            (None, Some(seeds)) => seeds,
+            (None, None) => Seeds::DEFAULT,
+        }
+    }
+
+    fn threads(&self) -> u16 {
+        let cores = || {
+            let cores = thread::available_parallelism().map_or(1, NonZero::get);
+            u16::try_from(cores).unwrap_or(u16::MAX).clamp(1, CORES_MAX)
+        };
+        self.threads.unwrap_or_else(cores)
+    }
+}
+
+fn parse_hash(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_hash =
+        digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = u64::from_str_radix(digits, 16).ok().filter(|_| is_hash);
+    hash.ok_or_else(|| "a hash is 16 hexadecimal digits, as a run prints it".to_owned())
+}
+
+/// What has no meaning for a scenario that is all in a file.
+const OF_A_SWARM: [&str; 10] = [
+    "clients",
+    "nodes",
+    "ttl",
+    "guard",
+    "faults",
+    "client",
+    "bug",
+    "run_for",
+    "keep_going",
+    "threads",
+];
+
+/// More than the cores of any machine that this was tried on.
+const THREADS_MAX: i64 = 1024;
+
+/// The same, of what the system says of itself.
+const CORES_MAX: u16 = 1024;
+
+/// Of 64 bits.
+const HASH_DIGITS: usize = 16;
+
+pub(crate) const LONG_ABOUT: &str = "\
+Run simulated worlds, and judge whether each kept what is promised.
+
+A world is five nodes and three clients for a minute: the shipped code of node and client on simulated
+clocks, disks and links. Its seed decides what the clients do and what goes wrong: crashes, power
+losses, lost disks, partitions, lost and late messages, pauses, clocks. For most of a world anything
+may break; in its last third nothing does, and locks must be granted again. Judged are: one holder
+at a time, fencing tokens in order, no extension over a later holder, a majority behind each holder,
+progress, and what each node does by itself.
+
+A world that breaks a promise is made shorter as long as it still does, and written to a file that
+replays it, event by event, on any machine.";
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  locknode sim                                      a thousand worlds
+  locknode sim --seeds 0..10000 --clients 8 --faults crash,power-loss,partition
+  locknode sim --bug quarantine-off                 plant a bug, and see it found
+  locknode sim --seed 7 --timeline world.html       one world, and a picture of it
+  locknode sim --print 7 > world.txt                the same world as a text, to edit
+  locknode sim --replay world.txt --timeline world.html
+
+Exit codes: 0 every promise was kept (or the planted bug was not found); 1 a promise was broken;
+64 wrong usage; 65 a world was not the same again (--expect, --check-determinism); 69 a file cannot
+be read or written; 130 ended by Ctrl-C.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_sixteen_hexadecimal_digits() {
+        for (text, expected) in [
+            ("00000000000000ff", Some(255)),
+            ("0x00000000000000FF", Some(255)),
+            ("ff", None),
+            ("", None),
+            ("+0000000000000ff", None),
+            ("00000000000000fg", None),
+            ("00000000000000ff0", None),
+        ] {
+            assert_eq!(parse_hash(text).ok(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Flags that say what the worlds of a swarm have in common.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use locknode_testkit::{Bug, ClientKind, FaultKinds, Guarding, Swarm};
+
+use crate::duration;
+use crate::failure::Failure;
+
+/// What all worlds have in common; their seeds decide the rest.
+#[derive(Debug, clap::Args)]
+pub(super) struct SwarmFlags {
+    /// Clients of a world
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
+    #[arg(long_help = "Clients of a world, 1 to 16.")]
+    pub(super) clients: u8,
+
+    /// Nodes of a world
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
+    #[arg(long_help = "Nodes of a world, 1 to 16.")]
+    pub(super) nodes: u8,
+
+    /// TTL of all locks [default: what the seed decides]
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    pub(super) ttl: Option<Duration>,
+
+    /// How nodes guard their restarts [default: what the seed decides]
+    #[arg(long, value_name = "GUARD", value_parser = guards())]
+    #[arg(
+        long_help = "How nodes guard their restarts [default: what the seed decides]\n\n  \
+        off     not at all, as Redis: a crash forgets locks, and nothing rules out two holders\n  \
+        memory  nothing is kept; after a start they wait for the longest TTL\n  \
+        long    a data directory; locks longer than the longest TTL are on its log\n  \
+        always  a data directory; every lock is on its log"
+    )]
+    pub(super) guard: Option<Guarding>,
+
+    /// Faults that may come: none, promised, fenced, all or a list [default: promised]
+    #[arg(long, value_name = "LIST", value_parser = parse_faults, allow_hyphen_values = true)]
+    #[arg(
+        long_help = "Faults that may come; each seed takes some of them.\n\n  \
+        none      nothing goes wrong\n  \
+        promised  all under which a lock has at most one holder\n  \
+        fenced    all under which fencing tokens rise: clocks that stop or run wild, too\n  \
+        all       everything, also disks that are taken back to an earlier state\n\n\
+        Or names with commas between, and a minus before what is left out: crash,power-loss,\n\
+        promised,-pause. See --list-faults. [default: promised; for some bugs others, which show them]"
+    )]
+    pub(super) faults: Option<FaultKinds>,
+
+    /// The client that runs [default: shipped, or plain for a bug of the client]
+    #[arg(long, value_name = "CLIENT", value_parser = client_kinds())]
+    #[arg(
+        long_help = "The client that runs [default: shipped, or plain for a bug of the client]\n\n  \
+        shipped  the core of redlock-client, which locknode run and locknode lock use, too\n  \
+        plain    a plain Redlock loop, as people write it"
+    )]
+    pub(super) client: Option<ClientKind>,
+
+    /// Plant a bug, to see that it is found
+    #[arg(long, value_name = "NAME", value_parser = bugs(), hide_possible_values = true)]
+    #[arg(
+        long_help = "Plant a bug into every world, to see that it is found.\n\n\
+        A judge that never finds anything proves nothing. These are mistakes that lock services and\n\
+        their clients really made; the shipped node and client have none of them. See --list-bugs."
+    )]
+    pub(super) bug: Option<Bug>,
+
+    /// Simulated time of a world, 10s to 1h
+    #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = parse_run_for)]
+    pub(super) run_for: Duration,
+}
+
+impl SwarmFlags {
+    /// The swarm that they mean.
+    ///
+    /// # Errors
+    ///
+    /// When they contradict each other.
+    pub(super) fn swarm(&self) -> Result<Swarm, Failure> {
+        let of_client = self.bug.filter(|bug| bug.is_clients());
+        let client = match (of_client, self.client) {
+            (Some(bug), Some(ClientKind::Shipped)) => {
+                return Err(Failure::usage(format!(
+                    "{bug} is a bug of a client, and the shipped one does not have it: leave out --client, \
+                     or give --client plain"
+                )));
+            }
+            (Some(_), _) => ClientKind::Plain,
+            (None, client) => client.unwrap_or(ClientKind::Shipped),
+        };
+        let mut swarm = self
+            .bug
+            .map_or_else(Swarm::default, Swarm::for_bug)
+            .nodes(self.nodes)
+            .clients(self.clients)
+            .client(client)
+            .run_for(self.run_for);
+        if let Some(faults) = self.faults {
+            swarm = swarm.faults(faults);
+        }
+        if let Some(ttl) = self.ttl {
+            swarm = swarm.ttl(ttl);
+        }
+        if let Some(guard) = self.guard {
+            swarm = swarm.guard(guard);
+        }
+        Ok(swarm)
+    }
+
+    /// The command line that makes the world of a seed.
+    pub(super) fn again(&self, seed: u64) -> String {
+        let mut line = format!("locknode sim --seed {seed}");
+        let mut add = |flag: &str, value: String| line.extend([" --", flag, " ", &value]);
+        if self.clients != 3 {
+            add("clients", self.clients.to_string());
+        }
+        if self.nodes != 5 {
+            add("nodes", self.nodes.to_string());
+        }
+        if let Some(ttl) = self.ttl {
+            add("ttl", written(ttl));
+        }
+        if let Some(guard) = self.guard {
+            add("guard", guard.name().to_owned());
+        }
+        if let Some(faults) = self.faults {
+            add("faults", faults.to_string());
+        }
+        if let Some(client) = self.client {
+            add("client", client.name().to_owned());
+        }
+        if let Some(bug) = self.bug {
+            add("bug", bug.to_string());
+        }
+        if self.run_for != RUN_FOR {
+            add("for", written(self.run_for));
+        }
+        line
+    }
+}
+
+fn guards() -> impl TypedValueParser<Value = Guarding> {
+    named(Guarding::ALL.map(|guard| (guard.name(), guard)))
+}
+
+fn client_kinds() -> impl TypedValueParser<Value = ClientKind> {
+    named([ClientKind::Shipped, ClientKind::Plain].map(|client| (client.name(), client)))
+}
+
+fn bugs() -> impl TypedValueParser<Value = Bug> {
+    named(Bug::ALL.map(|bug| (bug.name(), bug)))
+}
+
+/// Values that have names: for help, completions and errors.
+fn named<T, const N: usize>(values: [(&'static str, T); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = values.each_ref().map(|(name, _)| *name);
+    PossibleValuesParser::new(names).try_map(move |word| {
+        let found = values.iter().find(|(name, _)| *name == word);
+        found.map(|(_, value)| *value).ok_or("not a known name")
+    })
+}
+
+fn parse_faults(text: &str) -> Result<FaultKinds, String> {
+    FaultKinds::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_ttl(text: &str) -> Result<Duration, String> {
+    parse_within(text, TTL_MIN, TTL_MAX, "50ms", "1h")
+}
+
+fn parse_run_for(text: &str) -> Result<Duration, String> {
+    parse_within(text, RUN_FOR_MIN, RUN_FOR_MAX, "10s", "1h")
+}
+
+fn parse_within(
+    text: &str,
+    low: Duration,
+    high: Duration,
+    low_shown: &str,
+    high_shown: &str,
+) -> Result<Duration, String> {
+    let duration = duration::parse(text)?;
+    if duration < low || duration > high {
+        return Err(format!("must be within {low_shown} and {high_shown}"));
+    }
+    Ok(duration)
+}
+
+/// As the command line reads it.
+fn written(duration: Duration) -> String {
+    match duration.subsec_millis() {
+        0 => format!("{}s", duration.as_secs()),
+        _ => format!("{}ms", duration.as_millis()),
+    }
+}
+
+/// A world has room for so many of each.
+const MEMBERS_MAX: i64 = 16;
+
+/// The default of `--for`.
+const RUN_FOR: Duration = Duration::from_secs(60);
+
+/// The last third of a world is calm, and progress is demanded: that takes some seconds.
+const RUN_FOR_MIN: Duration = Duration::from_secs(10);
+
+/// All that happened in a world is in memory: half a gigabyte for an hour of many clients.
+const RUN_FOR_MAX: Duration = Duration::from_secs(3600);
+
+/// Round trips of up to 40 ms have to fit in.
+const TTL_MIN: Duration = Duration::from_millis(50);
+
+/// Nothing would end within a world.
+const TTL_MAX: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_out_of_range_are_refused_with_the_range() {
+        for (text, is_fine) in [("9s", false), ("10s", true), ("1h", true), ("2h", false)] {
+            assert_eq!(parse_run_for(text).is_ok(), is_fine, "{text}");
+        }
+        let error = parse_ttl("1ms").expect_err("too short");
+        assert!(error.contains("50ms") && error.contains("1h"), "{error}");
+    }
+}

@@ -1,0 +1,331 @@
+//! What a run says in the end.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use locknode_testkit::{Report, Span};
+
+use super::coverage::Reach;
+use super::evidence::{self, Evidence};
+use super::exploration::{Exploration, Explored};
+use super::figures::{grouped, per_second, saturated, simulated};
+use super::inspection::Trouble;
+use super::{SimFlags, coverage, exploration, interrupt, violations};
+use crate::failure::{Exit, Failure};
+use crate::json::Object;
+use crate::output;
+
+/// Runs the worlds of an exploration and says what came of them.
+///
+/// # Errors
+///
+/// When a file cannot be written or the operating system fails.
+pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exit, Failure> {
+    exploration::name_seed_in_panics();
+    let is_interrupted = interrupt::flag()?;
+    let explored = exploration.explore(&is_interrupted)?;
+    let mut verdict = Verdict {
+        flags,
+        exploration,
+        explored: &explored,
+        found: None,
+    };
+    let first = explored.tally.lowest.first_key_value();
+    if !flags.json {
+        output::write(&verdict.head())?;
+    }
+    match first {
+        Some((seed, Trouble::Broken(_))) => {
+            let scenario = exploration.swarm.scenario(*seed);
+            let timeline = flags.timeline.as_deref();
+            let evidence = Evidence::gather(&scenario, &flags.out, timeline, &is_interrupted)?;
+            verdict.found = Some(Found::Broken(Box::new(evidence)));
+        }
+        Some((seed, Trouble::Differs(difference))) => {
+            let file = flags.out.join(format!("locknode-sim-{seed}.txt"));
+            evidence::create(&flags.out)?;
+            evidence::write(&file, &exploration.swarm.scenario(*seed).to_string())?;
+            verdict.found = Some(Found::Differs(difference.clone(), file));
+        }
+        None => {
+            if let Some(path) = &flags.timeline {
+                let seed = exploration.seeds.first();
+                let report = Report::with_messages(&exploration.swarm.scenario(seed));
+                let page = evidence::picture(&report, Some(&flags.swarm.again(seed)));
+                evidence::write(path, &page)?;
+            }
+        }
+    }
+    output::write(&match flags.json {
+        true => verdict.json(),
+        false => verdict.tail(),
+    })?;
+    Ok(verdict.exit())
+}
+
+/// What is to be said.
+struct Verdict<'v> {
+    flags: &'v SimFlags,
+    exploration: &'v Exploration,
+    explored: &'v Explored,
+    /// What is wrong with the lowest seed.
+    found: Option<Found>,
+}
+
+enum Found {
+    Broken(Box<Evidence>),
+    /// Where its runs part, and the file with its scenario.
+    Differs(String, PathBuf),
+}
+
+impl Verdict<'_> {
+    fn exit(&self) -> Exit {
+        match &self.found {
+            Some(Found::Broken(_)) => Exit::Broken,
+            Some(Found::Differs(..)) => Exit::Differs,
+            None if self.explored.is_interrupted => Exit::Interrupted,
+            None => Exit::Success,
+        }
+    }
+
+    /// How many worlds there were, and whether all is well.
+    fn head(&self) -> String {
+        let tally = &self.explored.tally;
+        let mut text = String::new();
+        if self.explored.is_interrupted {
+            let _ = writeln!(
+                text,
+                "ended by Ctrl-C: {} of {} worlds were run",
+                tally.worlds,
+                self.exploration.seeds.count()
+            );
+        }
+        let worlds = if tally.worlds == 1 { "world" } else { "worlds" };
+        let _ = write!(
+            text,
+            "{} {worlds}, {} simulated: ",
+            tally.worlds,
+            simulated(self.exploration.run_for, tally.worlds)
+        );
+        match (tally.failing, self.flags.swarm.bug) {
+            (0, Some(bug)) => {
+                let _ = writeln!(
+                    text,
+                    "the bug {bug} was not found within {} seeds",
+                    tally.worlds
+                );
+            }
+            (0, None) => text.push_str("every promise kept\n"),
+            (1, _) if !self.flags.keep_going => text.push_str("one failed\n"),
+            (failing, _) => {
+                let _ = writeln!(text, "{failing} failed");
+            }
+        }
+        let elapsed = self.explored.elapsed;
+        let threads = u128::from(self.exploration.threads);
+        let plural = if threads == 1 { "thread" } else { "threads" };
+        let _ = writeln!(
+            text,
+            "{} with {threads} {plural}: {} worlds/s, {} events/s per thread",
+            Span(Duration::from_millis(millis(elapsed))),
+            per_second(tally.worlds, elapsed),
+            grouped(per_second(tally.events, elapsed) / threads.max(1)),
+        );
+        if self.flags.check_determinism && tally.failing == 0 {
+            text.push_str("each world ran twice and was the same, event by event\n");
+        }
+        if tally.unpromised > 0 {
+            let _ = writeln!(
+                text,
+                "in {} of them nothing promises one holder, with their faults and guard; two held in {}",
+                tally.unpromised, tally.unpromised_overlaps
+            );
+        }
+        text.push_str(&self.seeds_that_fail());
+        text
+    }
+
+    /// With `--keep-going` all that is known of the worlds that failed.
+    fn seeds_that_fail(&self) -> String {
+        let tally = &self.explored.tally;
+        let mut text = String::new();
+        if !self.flags.keep_going || tally.failing == 0 {
+            return text;
+        }
+        for (kind, count) in &tally.broken {
+            let _ = writeln!(text, "  {kind:<18} broken in {count}");
+        }
+        let seeds: Vec<String> = tally.lowest.keys().map(u64::to_string).collect();
+        let more = if u64::try_from(seeds.len()).is_ok_and(|shown| shown < tally.failing) {
+            " ..."
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "  seeds {}{more}", seeds.join(" "));
+        text
+    }
+
+    /// What was found and where it is.
+    fn tail(&self) -> String {
+        let mut text = match &self.found {
+            None => String::new(),
+            Some(Found::Differs(difference, file)) => format!(
+                "\nseed {} was another world when it ran again, which must never be: {difference}\n\
+                 please report it, with {}\n",
+                self.lowest_seed(),
+                file.display()
+            ),
+            Some(Found::Broken(evidence)) => self.story(evidence),
+        };
+        if let (None, Some(path)) = (&self.found, &self.flags.timeline) {
+            let _ = writeln!(text, "timeline  {}", path.display());
+        }
+        if self.flags.coverage {
+            text.push_str(&coverage::text(
+                &self.explored.tally.counters,
+                Some(self.reach()),
+            ));
+        }
+        text
+    }
+
+    fn story(&self, evidence: &Evidence) -> String {
+        let (whole, short) = (&evidence.whole, &evidence.short);
+        let mut text = format!("\nseed {} broke a promise:\n", evidence.seed);
+        text.push_str(&violations::headlines(whole));
+        let _ = match evidence.runs {
+            0 => writeln!(text, "\nnot shrunk, because of Ctrl-C:"),
+            runs => writeln!(
+                text,
+                "\nshrunk from {} steps and {} to {} steps and {}, in {runs} runs:",
+                whole.scenario().steps.len(),
+                Span(whole.scenario().setup.run_for),
+                short.scenario().steps.len(),
+                Span(short.scenario().setup.run_for),
+            ),
+        };
+        let steps = &short.scenario().steps;
+        for step in steps.iter().take(STEPS_SHOWN_MAX) {
+            let _ = writeln!(text, "  {step}");
+        }
+        if steps.len() > STEPS_SHOWN_MAX {
+            let _ = writeln!(text, "  ... {} more", steps.len() - STEPS_SHOWN_MAX);
+        }
+        text.push_str(match evidence.runs {
+            0 => "what it breaks:\n",
+            _ => "what it still breaks:\n",
+        });
+        text.push_str(&violations::text(short));
+        let _ = write!(
+            text,
+            "\nscenario  {}\ntimeline  {}\nreplay    {}\nunshrunk  {}\n",
+            evidence.scenario_file.display(),
+            evidence.timeline_file.display(),
+            evidence.replay(),
+            self.flags.swarm.again(evidence.seed)
+        );
+        text
+    }
+
+    fn json(&self) -> String {
+        let tally = &self.explored.tally;
+        let elapsed = self.explored.elapsed;
+        let verdict = match (
+            &self.found,
+            self.explored.is_interrupted,
+            self.flags.swarm.bug,
+        ) {
+            (Some(Found::Broken(_)), ..) => "broken",
+            (Some(Found::Differs(..)), ..) => "differs",
+            (None, true, _) => "interrupted",
+            (None, false, Some(_)) => "not-found",
+            (None, false, None) => "kept",
+        };
+        let run_for_ms = u128::from(millis(self.exploration.run_for));
+        let simulated_s = run_for_ms * u128::from(tally.worlds) / 1000;
+        let mut object = Object::default()
+            .text("verdict", verdict)
+            .text("seeds", &self.exploration.seeds.to_string())
+            .number("worlds", tally.worlds)
+            .number("failing_worlds", tally.failing)
+            .number("events", tally.events)
+            .number(
+                "simulated_seconds",
+                u64::try_from(simulated_s).unwrap_or(u64::MAX),
+            )
+            .decimal("elapsed_seconds", elapsed.as_secs_f64())
+            .number("threads", self.exploration.threads.into())
+            .number(
+                "worlds_per_second",
+                saturated(per_second(tally.worlds, elapsed)),
+            )
+            .number(
+                "events_per_second",
+                saturated(per_second(tally.events, elapsed)),
+            )
+            .number("unpromised_worlds", tally.unpromised)
+            .number("unpromised_overlaps", tally.unpromised_overlaps);
+        if let Some(bug) = self.flags.swarm.bug {
+            object = object.text("bug", bug.name());
+        }
+        let broken = tally.broken.iter();
+        let broken = broken.fold(Object::default(), |object, (kind, count)| {
+            object.number(kind.name(), *count)
+        });
+        object = object.object("broken", broken);
+        match &self.found {
+            Some(Found::Broken(evidence)) => {
+                object = object.object("first_failure", failure_object(evidence));
+            }
+            Some(Found::Differs(difference, file)) => {
+                let failure = Object::default()
+                    .number("seed", self.lowest_seed())
+                    .text("difference", difference)
+                    .text("scenario_file", &file.display().to_string());
+                object = object.object("first_failure", failure);
+            }
+            None => {}
+        }
+        if self.flags.coverage {
+            object = object.object("coverage", coverage::object(&tally.counters));
+            let missing = coverage::missing(&tally.counters, self.reach());
+            object = object.text("never_happened", &missing.join(","));
+        }
+        object.finish() + "\n"
+    }
+
+    fn lowest_seed(&self) -> u64 {
+        let lowest = self.explored.tally.lowest.first_key_value();
+        lowest.map_or(0, |(seed, _)| *seed)
+    }
+
+    fn reach(&self) -> Reach {
+        Reach {
+            faults: self.exploration.swarm.kinds(),
+            guard: self.flags.swarm.guard,
+        }
+    }
+}
+
+fn failure_object(evidence: &Evidence) -> Object {
+    let path = |path: &Path| path.display().to_string();
+    let steps = |report: &Report| u64::try_from(report.scenario().steps.len()).unwrap_or(u64::MAX);
+    Object::default()
+        .number("seed", evidence.seed)
+        .list("violations", violations::objects(&evidence.whole))
+        .number("steps", steps(&evidence.whole))
+        .number("steps_shrunk", steps(&evidence.short))
+        .list("violations_shrunk", violations::objects(&evidence.short))
+        .text("hash_shrunk", &format!("{:016x}", evidence.short.hash()))
+        .text("scenario_file", &path(&evidence.scenario_file))
+        .text("timeline_file", &path(&evidence.timeline_file))
+        .text("replay", &evidence.replay())
+}
+
+fn millis(duration: Duration) -> u64 {
+    saturated(duration.as_millis())
+}
+
+/// About a screen; the file has all.
+const STEPS_SHOWN_MAX: usize = 24;

@@ -1,0 +1,77 @@
+//! Broken promises, for people and for machines.
+
+use std::fmt::Write as _;
+
+use locknode_testkit::{Report, Violation};
+
+use crate::json::Object;
+
+/// The first promises that a world broke, in words: the worst at length, others in a line.
+pub(super) fn text(report: &Report) -> String {
+    listed(report, usize::MAX)
+}
+
+/// The same, each in a line.
+pub(super) fn headlines(report: &Report) -> String {
+    listed(report, 1)
+}
+
+fn listed(report: &Report, lines_of_worst: usize) -> String {
+    let violations = heaviest_first(report);
+    let mut text = String::new();
+    for (place, violation) in violations.iter().take(VIOLATIONS_SHOWN_MAX).enumerate() {
+        let lines_max = if place == 0 { lines_of_worst } else { 1 };
+        for line in lines(violation).into_iter().take(lines_max) {
+            text.extend(["  ", &line, "\n"]);
+        }
+    }
+    if violations.len() > VIOLATIONS_SHOWN_MAX {
+        let _ = writeln!(
+            text,
+            "  ... {} more",
+            violations.len() - VIOLATIONS_SHOWN_MAX
+        );
+    }
+    text
+}
+
+/// The first promises that a world broke, for machines.
+pub(super) fn objects(report: &Report) -> Vec<Object> {
+    let first = heaviest_first(report)
+        .into_iter()
+        .take(VIOLATIONS_SHOWN_MAX);
+    let object = |violation: &Violation| {
+        Object::default()
+            .text("kind", violation.kind.name())
+            .number("from_ns", violation.from.as_nanos())
+            .number("until_ns", violation.until.as_nanos())
+            .numbers(
+                "clients",
+                violation.clients.iter().map(|client| u64::from(*client)),
+            )
+            .numbers("nodes", violation.nodes.iter().map(|node| u64::from(*node)))
+            .text("text", &violation.text)
+    };
+    first.map(object).collect()
+}
+
+/// What a world broke, the worst first; that of one kind in order of time.
+pub(super) fn heaviest_first(report: &Report) -> Vec<&Violation> {
+    let mut violations: Vec<&Violation> = report.violations().iter().collect();
+    violations.sort_by_key(|violation| violation.kind);
+    violations
+}
+
+/// What was broken and when, line by line.
+pub(super) fn lines(violation: &Violation) -> Vec<String> {
+    violation.to_string().lines().map(str::to_owned).collect()
+}
+
+/// What was broken, in a line that does not say when.
+pub(super) fn headline(violation: &Violation) -> String {
+    let first = violation.text.lines().next().unwrap_or_default();
+    format!("{}: {first}", violation.kind)
+}
+
+/// The first few say it all.
+const VIOLATIONS_SHOWN_MAX: usize = 3;

@@ -1,0 +1,211 @@
+//! `locknode lab --chaos` and `--script`: clients and faults on real nodes, a verdict, and a picture.
+
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::program::{Directory, Program, command, outcome, run, text_of};
+
+/// A page that a browser shows: whole, and nothing in it comes from elsewhere.
+fn page(path: &Path) -> String {
+    let page = std::fs::read_to_string(path).expect("the timeline");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.is_ascii());
+    for tag in ["svg", "style", "script", "body"] {
+        let opened = page.matches(&format!("<{tag}")).count();
+        assert!(opened > 0, "{tag}");
+        assert_eq!(page.matches(&format!("</{tag}>")).count(), opened, "{tag}");
+    }
+    assert!(!page.contains("src=") && !page.contains("href=\"http"));
+    page
+}
+
+/// What went wrong, without the moments.
+fn faults(out: &str) -> Vec<&str> {
+    let is_moment =
+        |text: &str| text.ends_with('s') && text[..text.len() - 1].parse::<f64>().is_ok();
+    out.lines()
+        .filter_map(|line| line.trim_start().split_once("  "))
+        .filter(|(at, _)| is_moment(at))
+        .map(|(_, what)| what)
+        .collect()
+}
+
+#[test]
+fn chaos_ends_with_a_verdict_and_a_picture_and_a_seed_means_the_same_faults() {
+    let directory = Directory::new("chaos");
+    let mut before: Option<Vec<String>> = None;
+    for file in ["first.html", "second.html"] {
+        let path = directory.path.join(file);
+        let (code, out, err) = outcome(&run(&[
+            "lab",
+            "--chaos",
+            "7",
+            "--clients",
+            "3",
+            "--for",
+            "3s",
+            "--ttl",
+            "300ms",
+            "--timeline",
+            &text_of(&path),
+        ]));
+        assert_eq!((code, &*err), (Some(0), ""), "{out}");
+        for part in [
+            "3 clients of this process want one lock, with a TTL of 300ms, from 5 nodes",
+            "3 clients acquired the lock ",
+            "\nAt no moment did two clients hold it.\n",
+            "Once more: locknode lab --chaos 7 --clients 3 --for 3s --ttl 300ms\n",
+        ] {
+            assert!(out.contains(part), "{part:?} in:\n{out}");
+        }
+        assert!(out.contains(&text_of(&path)), "{out}");
+        let page = page(&path);
+        assert!(page.contains("chaos of seed 7") && page.contains("At no moment"));
+        let faults: Vec<String> = faults(&out).into_iter().map(str::to_owned).collect();
+        assert!(faults.len() > 3, "{out}");
+        let before = before.get_or_insert_with(|| faults.clone());
+        assert_eq!(*before, faults);
+    }
+}
+
+#[test]
+fn without_restart_guard_the_exit_code_says_what_the_verdict_says() {
+    let directory = Directory::new("chaos-off");
+    let path = directory.path.join("off.html");
+    let (code, out, err) = outcome(&run(&[
+        "lab",
+        "--chaos",
+        "3",
+        "--for",
+        "3s",
+        "--ttl",
+        "400ms",
+        "--restart-guard",
+        "off",
+        "--timeline",
+        &text_of(&path),
+    ]));
+    let broke = out.contains("TWO CLIENTS HELD IT AT THE SAME TIME: clients ");
+    assert_eq!((code, &*err), (Some(i32::from(broke)), ""), "{out}");
+    assert!(out.contains("ran without their restart guard"), "{out}");
+    assert_eq!(page(&path).contains("TWO CLIENTS HELD IT"), broke);
+}
+
+#[test]
+fn an_interrupted_chaos_is_judged_as_far_as_it_came() {
+    let directory = Directory::new("chaos-cut");
+    let path = directory.path.join("cut.html");
+    let mut lab = Program::start(command(&[
+        "lab",
+        "--chaos",
+        "1",
+        "--for",
+        "5m",
+        "--timeline",
+        &text_of(&path),
+    ]));
+    lab.line_with(" is killed");
+    lab.signal(Signal::INT);
+    lab.line_with("It was ended after ");
+    lab.line_with("At no moment did two clients hold it.");
+    assert_eq!(lab.wait().code(), Some(0));
+    page(&path);
+}
+
+/// A lock that is held while a majority of the nodes crashes and comes back, and is then wanted by another client.
+const CRASHES: &str = "\
+locknode-scenario 1
+nodes 5
+clients 2
+guard memory
+max-ttl 20s
+delay 0s 0s
+run 1500ms
+at 0s client 0 lock k ttl 20s then release
+at 500ms do crash node 0 kill
+at 500ms do restart node 0
+at 500ms do crash node 1 kill
+at 500ms do restart node 1
+at 500ms do crash node 2 kill
+at 500ms do restart node 2
+at 600ms client 1 lock k ttl 20s tries 3 then release
+";
+
+#[test]
+fn a_script_is_played_and_the_restart_guard_makes_the_difference() {
+    let directory = Directory::new("script");
+    let script = directory.file("crashes.scenario", CRASHES);
+    let timeline = directory.path.join("crashes.html");
+    for (guard, want_code, want) in [
+        (
+            "on",
+            0,
+            "2 clients acquired the lock 1 time on 5 nodes, through 3 crashes.\nAt no moment",
+        ),
+        (
+            "off",
+            1,
+            "\nTWO CLIENTS HELD IT AT THE SAME TIME: clients 0 and 1, from ",
+        ),
+    ] {
+        let (code, out, err) = outcome(&run(&[
+            "lab",
+            "--script",
+            &script,
+            "--port",
+            "0",
+            "--restart-guard",
+            guard,
+            "--timeline",
+            &text_of(&timeline),
+        ]));
+        assert_eq!((code, &*err), (Some(want_code), ""), "{out}");
+        assert!(out.contains(want), "{out}");
+        assert!(page(&timeline).contains("crashes.scenario"));
+    }
+}
+
+#[test]
+fn scripts_that_cannot_be_played_are_refused_with_the_reason() {
+    let directory = Directory::new("bad-script");
+    for (line, want_code, expected) in [
+        ("at 1s do explode", 64, "line 2: expected crash, restart"),
+        (
+            "on granted node 2 nth 1 after 0s do crash node 2 kill",
+            64,
+            "knows times only",
+        ),
+        ("at 1s do disk node 1 full", 64, "cannot be done here"),
+        ("at 1s do crash node 7 kill", 64, "no node 7"),
+        ("at 1s client 9 lock k ttl 1s", 64, "no client 9"),
+        ("client plain", 64, "locknode sim"),
+        ("bug vote-carry-over", 64, ""),
+    ] {
+        let script = directory.file("bad.scenario", &format!("locknode-scenario 1\n{line}\n"));
+        let (code, _, err) = outcome(&run(&["lab", "--script", &script, "--port", "0"]));
+        assert_eq!(code, Some(want_code), "{line}: {err}");
+        assert!(err.contains(expected), "{line}: {err}");
+    }
+    let missing = text_of(&directory.path.join("missing"));
+    let (code, _, err) = outcome(&run(&["lab", "--script", &missing, "--port", "0"]));
+    assert_eq!(code, Some(69), "{err}");
+}
+
+#[test]
+fn a_timeline_that_cannot_be_written_does_not_take_the_verdict_with_it() {
+    let directory = Directory::new("no-timeline");
+    let nowhere = text_of(&directory.path.join("no/such/directory.html"));
+    let (code, out, err) = outcome(&run(&[
+        "lab",
+        "--chaos",
+        "1",
+        "--for",
+        "1s",
+        "--timeline",
+        &nowhere,
+    ]));
+    assert_eq!(code, Some(69), "{err}");
+    assert!(out.contains("clients acquired the lock"), "{out}");
+    assert!(err.contains("--timeline"), "{err}");
+}
