@@ -28,8 +28,8 @@
 //! }
 //! ```
 //!
-//! When a promise is broken, `assert_safe` panics with what was broken, the shortest scenario that still breaks it, and how
-//! to run that again.
+//! When a promise is broken, `assert_safe` panics with what was broken, the shortest scenario that still breaks it and how to
+//! run that again, and leaves its timeline in a file.
 //!
 //! # A story, step by step
 //!
@@ -82,6 +82,7 @@
 //! |---|---|
 //! | `cluster` (default) | the nodes as real servers; without it the crate needs no server and no sockets |
 
+mod assertion;
 mod bug;
 mod check;
 #[cfg(feature = "cluster")]

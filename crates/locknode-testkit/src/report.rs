@@ -1,11 +1,14 @@
 //! What came of a world, and whether it kept its promises.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
+use std::time::Duration;
 
 use crate::check::{Violation, check};
 use crate::history::History;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Trigger};
 use crate::sim::{Counters, Recording, World};
+use crate::span::SimTime;
+use crate::timeline::{Headline, Mark, Timeline};
 
 /// A world that has run, and what the checkers say of it.
 #[derive(Clone, Debug)]
@@ -79,29 +82,58 @@ impl Report {
         &self.scenario
     }
 
-    /// One line that runs the same world again; it goes with the text of the [scenario](Self::scenario) in a file.
-    pub fn replay(&self) -> String {
-        format!(
-            "locknode sim --replay FILE   # seed {}, hash {:016x}",
-            self.scenario.setup.seed, self.hash
-        )
+    /// The promises that were broken, the gravest first; those of one kind in order of time.
+    pub fn gravest_first(&self) -> Vec<&Violation> {
+        let mut violations: Vec<&Violation> = self.violations.iter().collect();
+        violations.sort_by_key(|violation| violation.kind);
+        violations
     }
 
-    /// Does nothing when every promise was kept.
-    ///
-    /// # Panics
-    ///
-    /// When one was broken: with what was broken, the shortest scenario that still breaks it, and how to run that again.
-    #[expect(clippy::panic, reason = "what a test calls to fail")]
-    pub fn assert_safe(&self) {
-        if self.is_safe() {
-            return;
-        }
-        let shrunk = crate::shrink::shrink(&self.scenario, SHRINK_RUNS);
-        panic!(
-            "{self}\nthe shortest scenario that breaks it:\n{}",
-            shrunk.scenario
-        );
+    /// A page with a picture of the world, for a file. `replay` is how to run it again. Messages are in it when they were
+    /// [recorded](Self::with_messages).
+    pub fn timeline(&self, replay: Option<&str>) -> String {
+        let setup = &self.scenario.setup;
+        let violations = self.gravest_first();
+        let kept = || "Every promise was kept.".to_owned();
+        let bug = setup
+            .bug
+            .map_or_else(String::new, |bug| format!(", bug {bug}"));
+        let (seed, nodes, clients) = (setup.seed, setup.nodes, setup.clients);
+        let head = Headline {
+            title: format!("Seed {seed}: {nodes} nodes, {clients} clients{bug}"),
+            verdict_is_bad: !violations.is_empty(),
+            verdict: violations
+                .first()
+                .map_or_else(kept, |first| first.headline()),
+            replay: replay.map(str::to_owned),
+        };
+        let marks = violations.iter().map(|violation| Mark {
+            from: violation.from,
+            until: violation.until,
+            clients: violation.clients.clone(),
+            nodes: violation.nodes.clone(),
+            text: violation.headline(),
+        });
+        Timeline::new(&self.history)
+            .headline(head)
+            .marks(marks)
+            .between(self.beginning(), self.history.end)
+            .html()
+    }
+
+    /// From when on there is something to see.
+    fn beginning(&self) -> SimTime {
+        let times = self
+            .scenario
+            .steps
+            .iter()
+            .filter_map(|step| match step.when {
+                Trigger::At(at) => Some(at),
+                Trigger::On { .. } => None,
+            });
+        times
+            .min()
+            .map_or(SimTime::ZERO, |first| first - BEFORE_FIRST_STEP)
     }
 }
 
@@ -115,12 +147,12 @@ impl Display for Report {
         for violation in self.violations.iter().take(SHOWN_MAX) {
             writeln!(f, "  {violation}")?;
         }
-        write!(f, "replay: {}", self.replay())
+        write!(f, "hash {:016x}", self.hash)
     }
 }
 
-/// Runs that a failing test spends on a shorter scenario: about two seconds.
-const SHRINK_RUNS: u32 = 600;
+/// A picture begins so long before anything is done.
+const BEFORE_FIRST_STEP: Duration = Duration::from_millis(500);
 
 /// The first few say it all.
 const SHOWN_MAX: usize = 5;

@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
-use locknode_testkit::{
-    Headline, Mark, Report, Scenario, Shrunk, SimTime, Timeline, Trigger, shrink_with,
-};
+use locknode_testkit::{Report, Scenario, Shrunk, SimTime, Trigger, shrink_with};
 
 use super::progress::{Progress, REDRAW};
-use super::violations::{headline, heaviest_first, lines};
+use super::violations::lines;
 use crate::failure::Failure;
 
 /// What is known of a world that broke a promise.
@@ -57,7 +54,7 @@ impl Evidence {
         write(&evidence.scenario_file, &evidence.file())?;
         write(
             &evidence.timeline_file,
-            &picture(&evidence.short, Some(&evidence.replay())),
+            &evidence.short.timeline(Some(&evidence.replay())),
         )?;
         Ok(evidence)
     }
@@ -80,7 +77,9 @@ impl Evidence {
             self.whole.scenario().steps.len(),
             self.replay()
         );
-        for line in heaviest_first(&self.short)
+        for line in self
+            .short
+            .gravest_first()
             .into_iter()
             .take(1)
             .flat_map(lines)
@@ -90,54 +89,6 @@ impl Evidence {
         text.push_str(&self.short.scenario().to_string());
         text
     }
-}
-
-/// A page with a picture of a world.
-pub(super) fn picture(report: &Report, replay: Option<&str>) -> String {
-    let setup = &report.scenario().setup;
-    let violations = heaviest_first(report);
-    let verdict = violations.first().map_or_else(
-        || "Every promise was kept.".to_owned(),
-        |first| headline(first),
-    );
-    let bug = setup
-        .bug
-        .map_or_else(String::new, |bug| format!(", bug {bug}"));
-    let head = Headline {
-        title: format!(
-            "Seed {}: {} nodes, {} clients{bug}",
-            setup.seed, setup.nodes, setup.clients
-        ),
-        verdict_is_bad: !violations.is_empty(),
-        verdict,
-        replay: replay.map(str::to_owned),
-    };
-    let marks = violations.iter().map(|violation| Mark {
-        from: violation.from,
-        until: violation.until,
-        clients: violation.clients.clone(),
-        nodes: violation.nodes.clone(),
-        text: headline(violation),
-    });
-    Timeline::new(report.history())
-        .headline(head)
-        .marks(marks)
-        .between(beginning(report.scenario()), report.history().end)
-        .html()
-}
-
-/// From when on there is something to see.
-fn beginning(scenario: &Scenario) -> SimTime {
-    let at = |when: &Trigger| match when {
-        Trigger::At(at) => Some(*at),
-        Trigger::On { .. } => None,
-    };
-    let first = scenario
-        .steps
-        .iter()
-        .filter_map(|step| at(&step.when))
-        .min();
-    first.map_or(SimTime::ZERO, |first| first - BEFORE_FIRST_STEP)
 }
 
 /// Creates the directory of `--out` if it is missing.
@@ -210,7 +161,8 @@ fn in_order(scenario: &Scenario) -> Report {
         Trigger::On { .. } => SimTime::NEVER,
     });
     let worst = |report: &Report| {
-        heaviest_first(report)
+        report
+            .gravest_first()
             .first()
             .map(|violation| violation.kind)
     };
@@ -233,9 +185,6 @@ pub(super) fn shell_word(path: &Path) -> String {
     }
     format!("'{}'", text.replace('\'', r"'\''"))
 }
-
-/// A picture begins so long before anything is done.
-const BEFORE_FIRST_STEP: Duration = Duration::from_millis(500);
 
 /// Worlds that are spent on a shorter scenario: some seconds.
 const RUNS_MAX: u32 = 1_000;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use locknode_testkit::{Report, Scenario, Span};
 
-use super::evidence::{picture, shell_word, write};
+use super::evidence::{shell_word, write};
 use super::inspection::difference;
 use super::{SimFlags, coverage, violations};
 use crate::failure::{Exit, Failure};
@@ -36,7 +36,7 @@ pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
             "locknode sim --replay {} --expect {hash:016x}",
             shell_word(file)
         );
-        write(path, &picture(&report, Some(&replay)))?;
+        write(path, &report.timeline(Some(&replay)))?;
     }
     let exit = match (unexpected.is_some() || differs.is_some(), report.is_safe()) {
         (true, _) => Exit::Differs,

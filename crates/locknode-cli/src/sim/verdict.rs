@@ -52,7 +52,7 @@ pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exi
             if let Some(path) = &flags.timeline {
                 let seed = exploration.seeds.first();
                 let report = Report::with_messages(&exploration.swarm.scenario(seed));
-                let page = evidence::picture(&report, Some(&flags.swarm.again(seed)));
+                let page = report.timeline(Some(&flags.swarm.again(seed)));
                 evidence::write(path, &page)?;
             }
         }

@@ -17,7 +17,7 @@ pub(super) fn headlines(report: &Report) -> String {
 }
 
 fn listed(report: &Report, lines_of_worst: usize) -> String {
-    let violations = heaviest_first(report);
+    let violations = report.gravest_first();
     let mut text = String::new();
     for (place, violation) in violations.iter().take(VIOLATIONS_SHOWN_MAX).enumerate() {
         let lines_max = if place == 0 { lines_of_worst } else { 1 };
@@ -37,7 +37,8 @@ fn listed(report: &Report, lines_of_worst: usize) -> String {
 
 /// The first promises that a world broke, for machines.
 pub(super) fn objects(report: &Report) -> Vec<Object> {
-    let first = heaviest_first(report)
+    let first = report
+        .gravest_first()
         .into_iter()
         .take(VIOLATIONS_SHOWN_MAX);
     let object = |violation: &Violation| {
@@ -55,22 +56,9 @@ pub(super) fn objects(report: &Report) -> Vec<Object> {
     first.map(object).collect()
 }
 
-/// What a world broke, the worst first; that of one kind in order of time.
-pub(super) fn heaviest_first(report: &Report) -> Vec<&Violation> {
-    let mut violations: Vec<&Violation> = report.violations().iter().collect();
-    violations.sort_by_key(|violation| violation.kind);
-    violations
-}
-
 /// What was broken and when, line by line.
 pub(super) fn lines(violation: &Violation) -> Vec<String> {
     violation.to_string().lines().map(str::to_owned).collect()
-}
-
-/// What was broken, in a line that does not say when.
-pub(super) fn headline(violation: &Violation) -> String {
-    let first = violation.text.lines().next().unwrap_or_default();
-    format!("{}: {first}", violation.kind)
 }
 
 /// The first few say it all.

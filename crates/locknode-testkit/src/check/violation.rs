@@ -114,6 +114,14 @@ impl Display for ViolationKind {
     }
 }
 
+impl Violation {
+    /// What was broken, in a line that does not say when.
+    pub fn headline(&self) -> String {
+        let first = self.text.lines().next().unwrap_or_default();
+        format!("{}: {first}", self.kind)
+    }
+}
+
 impl Display for Violation {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         match self.from == self.until {

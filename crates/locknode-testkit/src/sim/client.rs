@@ -168,41 +168,13 @@ impl World {
         self.set_timer(client);
     }
 
-    pub(crate) fn client_connected(&mut self, client: u8, node: u8) {
+    /// Something reaches a client, if its process is there.
+    pub(crate) fn tell_client(&mut self, client: u8, tell: impl FnOnce(&mut Player, Time)) {
         let now = self.now;
-        if let Some(it) = self
-            .clients
-            .get_mut(usize::from(client))
-            .filter(|it| it.is_up)
-        {
+        let it = self.clients.get_mut(usize::from(client));
+        if let Some(it) = it.filter(|it| it.is_up) {
             let time = it.time(now);
-            it.player.connected(time, node);
-            self.turn(client);
-        }
-    }
-
-    pub(crate) fn client_disconnected(&mut self, client: u8, node: u8) {
-        let now = self.now;
-        if let Some(it) = self
-            .clients
-            .get_mut(usize::from(client))
-            .filter(|it| it.is_up)
-        {
-            let time = it.time(now);
-            it.player.disconnected(time, node);
-            self.turn(client);
-        }
-    }
-
-    pub(crate) fn client_received(&mut self, client: u8, node: u8, bytes: &[u8]) {
-        let now = self.now;
-        if let Some(it) = self
-            .clients
-            .get_mut(usize::from(client))
-            .filter(|it| it.is_up)
-        {
-            let time = it.time(now);
-            it.player.received(time, node, bytes);
+            tell(&mut it.player, time);
             self.turn(client);
         }
     }

@@ -186,7 +186,7 @@ impl World {
                 if let Some(it) = self.conn_mut(conn) {
                     it.end = Some(Box::new(NodeEnd::new(session)));
                 }
-                self.client_connected(client, node);
+                self.tell_client(client, |player, now| player.connected(now, node));
             }
             None => self.closed_at_client(conn),
         }
@@ -205,7 +205,7 @@ impl World {
         if let Some(link) = self.link_mut(client, node) {
             link.conn = None;
         }
-        self.client_disconnected(client, node);
+        self.tell_client(client, |player, now| player.disconnected(now, node));
     }
 
     /// A node sees the end of a connection, after all that was sent before it.
@@ -355,7 +355,7 @@ impl World {
         }
         if is_open {
             self.recorder.arrived(message, self.now);
-            self.client_received(client, node, &bytes);
+            self.tell_client(client, |player, now| player.received(now, node, &bytes));
         }
     }
 

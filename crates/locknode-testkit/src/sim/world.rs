@@ -558,5 +558,11 @@ impl Ord for Due {
     }
 }
 
+/// Any number of worlds run in threads of their own.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<World>();
+};
+
 /// As many as a set of members holds, and as the client takes nodes.
 const MEMBERS_MAX: u8 = 16;

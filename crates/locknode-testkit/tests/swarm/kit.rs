@@ -22,8 +22,6 @@ fn the_generator_never_changes() {
     );
 }
 
-/// A hash of each of a few worlds, so that nobody changes what a seed means unawares. Whoever changes the node, the client
-/// or the kit on purpose writes the new ones down here.
 #[test]
 fn two_runs_of_a_world_are_the_same_event_by_event() {
     for seed in 0..20 {
