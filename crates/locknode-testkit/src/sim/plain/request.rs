@@ -1,7 +1,5 @@
 //! What is asked of a node, how that is written, and what its reply says.
 
-use std::io::Write as _;
-
 use locknode_resp::{Reply, encode_command};
 use redlock_client::Time;
 
@@ -112,24 +110,27 @@ impl Answer {
 /// A number as it is written, without a heap.
 struct Digits {
     buffer: [u8; DIGITS_MAX],
-    len: usize,
+    /// Where it begins.
+    first: usize,
 }
 
 impl Digits {
-    fn of(number: u64) -> Self {
-        let mut buffer = [0; DIGITS_MAX];
-        let mut rest = &mut buffer[..];
-        // As long as the longest number, so it cannot be full.
-        let _ = write!(rest, "{number}");
-        let left = rest.len();
-        Self {
-            buffer,
-            len: DIGITS_MAX - left,
+    fn of(mut number: u64) -> Self {
+        let (mut buffer, mut first) = ([0; DIGITS_MAX], DIGITS_MAX);
+        for (place, digit) in buffer.iter_mut().enumerate().rev() {
+            // A digit is below ten.
+            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
+            first = place;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
         }
+        Self { buffer, first }
     }
 
     fn text(&self) -> &[u8] {
-        self.buffer.get(..self.len).unwrap_or_default()
+        self.buffer.get(self.first..).unwrap_or_default()
     }
 }
 
@@ -139,3 +140,15 @@ pub(super) const TOKEN_LEN: usize = 20;
 
 /// Digits of `u64::MAX`.
 const DIGITS_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_they_are() {
+        for number in [0, 7, 10, 1_234_567_890, u64::MAX] {
+            assert_eq!(Digits::of(number).text(), number.to_string().as_bytes());
+        }
+    }
+}
