@@ -68,6 +68,7 @@ impl World {
         });
         if let Who::Node(node) = who {
             self.release_withheld(node);
+            self.serve_unread(node);
         }
     }
 

@@ -54,7 +54,7 @@ impl World {
             withheld,
             ..
         } = &mut *end;
-        while withheld.is_empty() {
+        while withheld.is_empty() && !self.is_stopped(node) {
             let rest = input.get(done..).unwrap_or_default();
             if rest.is_empty() {
                 break;
@@ -231,12 +231,13 @@ impl World {
 
     /// Lets replies go that may leave now, or never will, and executes what waited behind them.
     pub(crate) fn release_withheld(&mut self, node: u8) {
-        if self.is_stopped(node) {
-            return;
-        }
         for place in 0..self.conns.len() {
             let conn = u32::try_from(place).unwrap_or(u32::MAX);
             let waits = |world: &Self| {
+                // What is let go may bring the fault that stops the process.
+                if world.is_stopped(node) {
+                    return None;
+                }
                 let it = world.conns.get(place)?;
                 let end = it.end.as_ref().filter(|_| it.node == node)?;
                 let first = end.withheld.front()?;
@@ -252,6 +253,21 @@ impl World {
                     }
                     Fate::Leave => self.release_one(conn, client, node),
                 }
+            }
+        }
+    }
+
+    /// A node that stood still executes what it has read.
+    pub(crate) fn serve_unread(&mut self, node: u8) {
+        for place in 0..self.conns.len() {
+            let it = self.conns.get_mut(place).filter(|it| it.node == node);
+            let Some(it) = it else { continue };
+            let has_input =
+                |end: &mut Box<NodeEnd>| end.withheld.is_empty() && !end.unread.is_empty();
+            if let Some(mut end) = it.end.take_if(has_input) {
+                let (client, input) = (it.client, std::mem::take(&mut end.unread));
+                let conn = u32::try_from(place).unwrap_or(u32::MAX);
+                self.serve_input(conn, client, node, end, input);
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use locknode_testkit::history::Event;
 use locknode_testkit::{
-    Fault, Links, Random, Scenario, Swarm, Way, World, check_determinism, first_difference,
+    Fault, FaultKind, FaultKinds, Links, Random, Report, Scenario, SimTime, Swarm, Way, Who, World,
+    check_determinism, first_difference,
 };
 
 /// Known answers of xoshiro256\*\* seeded by `SplitMix64`: a seed that failed fails for ever.
@@ -75,4 +77,50 @@ fn what_comes_later_changes_nothing_before() {
         world.hash()
     };
     assert_eq!(hash(&one), hash(&other));
+}
+
+/// From the moment on at which it stands still a node does nothing, whatever it was in the middle of.
+#[test]
+fn a_node_that_stands_still_serves_nobody() {
+    let swarm = Swarm::default().focus(
+        FaultKinds::NONE
+            .with(FaultKind::Pause)
+            .with(FaultKind::Hold),
+    );
+    for seed in 0..200 {
+        let report = swarm.run(seed);
+        let mut until = [SimTime::ZERO; 5];
+        for entry in &report.history().entries {
+            match entry.event {
+                Event::Stopped {
+                    who: Who::Node(node),
+                    until: end,
+                    ..
+                } => {
+                    let known = &mut until[usize::from(node)];
+                    *known = end.max(*known);
+                }
+                Event::Granted { node, .. }
+                | Event::Extended { node, .. }
+                | Event::Freed { node, .. }
+                | Event::Answered { node, .. } => {
+                    let end = until[usize::from(node)];
+                    assert!(
+                        entry.at >= end,
+                        "seed {seed}: {entry:?}, but it stands still until {end}"
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Two grants in one turn, with a fault between them that stops the machine's clocks: the second came all the same, and
+/// was taken for one without an end.
+#[test]
+fn seed_300351_keeps_its_promises() {
+    let scenario = Scenario::parse(include_str!("seed_300351.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+    Swarm::default().run(300_351).assert_safe();
 }
