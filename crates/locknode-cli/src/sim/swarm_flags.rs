@@ -17,11 +17,13 @@ pub(super) struct SwarmFlags {
     #[arg(long_help = "Clients of a world, 1 to 16.")]
     pub(super) clients: u8,
 
-    /// Nodes of a world
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    /// Nodes of a world [default: 5]
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
-    #[arg(long_help = "Nodes of a world, 1 to 16.")]
-    pub(super) nodes: u8,
+    #[arg(
+        long_help = "Nodes of a world, 1 to 16 [default: 5; with some bugs as many as show it best]"
+    )]
+    pub(super) nodes: Option<u8>,
 
     /// TTL of all locks [default: what the seed decides]
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
@@ -95,10 +97,12 @@ impl SwarmFlags {
         let mut swarm = self
             .bug
             .map_or_else(Swarm::default, Swarm::for_bug)
-            .nodes(self.nodes)
             .clients(self.clients)
             .client(client)
             .run_for(self.run_for);
+        if let Some(nodes) = self.nodes {
+            swarm = swarm.nodes(nodes);
+        }
         if let Some(faults) = self.faults {
             swarm = swarm.faults(faults);
         }
@@ -118,8 +122,8 @@ impl SwarmFlags {
         if self.clients != 3 {
             add("clients", self.clients.to_string());
         }
-        if self.nodes != 5 {
-            add("nodes", self.nodes.to_string());
+        if let Some(nodes) = self.nodes {
+            add("nodes", nodes.to_string());
         }
         if let Some(ttl) = self.ttl {
             add("ttl", written(ttl));

@@ -276,6 +276,26 @@ fn all_failing_worlds_are_counted_when_asked_to_go_on() {
     );
 }
 
+/// A bug chooses the worlds that show it, down to the number of nodes, as long as nothing else is asked for.
+#[test]
+fn a_bug_brings_the_worlds_that_show_it() {
+    let directory = Directory::new("sim-bug-worlds");
+    let dir = text_of(&directory.path);
+    let args = [
+        "--seeds",
+        "70..100",
+        "--bug",
+        "extend-or-set",
+        "--out",
+        &dir,
+    ];
+    let (code, out, err) = sim(&args);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("continuity"), "{out}");
+    let (code, out, err) = sim(&[&args[..], &["--nodes", "5", "--faults", "none"]].concat());
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
 #[test]
 fn a_bug_that_nothing_brings_out_is_not_found() {
     let (code, out, err) = sim(&[
