@@ -107,4 +107,8 @@ def main(addresses):
 
 if __name__ == "__main__":
     nodes = sys.argv[1:] or [f"127.0.0.1:{port}" for port in range(7101, 7106)]
-    sys.exit(main(nodes))
+    try:
+        sys.exit(main(nodes))
+    except redis.RedisError as error:
+        print(f"{error}\nThe story needs five nodes that can be broken: start them with `locknode lab --faults`.", file=sys.stderr)
+        sys.exit(2)

@@ -328,7 +328,7 @@ impl World {
             return;
         }
         self.recorder.arrived(message, self.now);
-        self.serve(conn, &bytes);
+        self.serve(conn, bytes);
     }
 
     /// Bytes arrive at a client, unless nothing passes.

@@ -33,6 +33,8 @@ pub(crate) struct SimNode {
     pub(crate) run: Option<Run>,
     /// The time by which it executed the last request.
     pub(crate) executed_at: u64,
+    /// When it ended last its machine went off: nobody says that the process is gone.
+    pub(crate) is_silent: bool,
     /// Counts starts.
     pub(crate) incarnation: u32,
     /// The disk comes back with nothing for now.
@@ -105,6 +107,7 @@ impl SimNode {
             random,
             run: None,
             executed_at: 0,
+            is_silent: false,
             incarnation: 0,
             is_stalled: false,
             slow: None,

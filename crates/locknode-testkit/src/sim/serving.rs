@@ -16,7 +16,7 @@ use crate::span::{SimTime, nanos};
 
 impl World {
     /// Bytes have arrived at a node.
-    pub(crate) fn serve(&mut self, conn: u32, bytes: &[u8]) {
+    pub(crate) fn serve(&mut self, conn: u32, bytes: Vec<u8>) {
         let Some(it) = self.conn(conn) else { return };
         let (client, node) = (it.client, it.node);
         if it.end.is_none() {
@@ -26,13 +26,11 @@ impl World {
         let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) else {
             return;
         };
-        if !end.withheld.is_empty() || !end.unread.is_empty() {
-            end.unread.extend_from_slice(bytes);
+        let mut input = std::mem::take(&mut end.unread);
+        match input.is_empty() {
+            true => input = bytes,
+            false => input.extend_from_slice(&bytes),
         }
-        let input = match end.unread.is_empty() {
-            true => bytes.to_vec(),
-            false => std::mem::take(&mut end.unread),
-        };
         self.serve_input(conn, client, node, end, input);
     }
 
@@ -59,13 +57,16 @@ impl World {
             if rest.is_empty() {
                 break;
             }
-            let mut short: [&[u8]; 9] = [&[]; 9];
+            let (mut short, long): ([&[u8]; 9], Vec<&[u8]>);
+            short = [&[]; 9];
             let (args, consumed) = match decoder.decode_short(rest, &mut short) {
-                Some((count, consumed)) => {
-                    (short.get(..count).unwrap_or_default().to_vec(), consumed)
-                }
+                Some((count, consumed)) => (short.get(..count).unwrap_or_default(), consumed),
                 None => match decoder.decode(rest, &limits, true) {
-                    Ok(Some(frame)) => (frame.args().collect(), frame.consumed()),
+                    Ok(Some(frame)) => {
+                        let consumed = frame.consumed();
+                        long = frame.args().collect();
+                        (&long[..], consumed)
+                    }
                     Ok(None) => break,
                     Err(_) => {
                         self.hang_up(conn);
@@ -74,7 +75,7 @@ impl World {
                 },
             };
             done += consumed;
-            let is_here = self.serve_one(conn, (client, node), session, withheld, &args);
+            let is_here = self.serve_one(conn, (client, node), session, withheld, args);
             if !is_here || self.incarnation(node) != incarnation || !self.is_up(node) {
                 // The process ended meanwhile, and this end of the connection with it.
                 self.after_lost_end(conn, node);
@@ -90,8 +91,11 @@ impl World {
 
     /// The end of a connection that was being served when its process ended: the client is told as others are.
     fn after_lost_end(&mut self, conn: u32, node: u8) {
-        let is_told = self.conn(conn).is_some_and(|it| it.is_open);
-        if is_told && !self.is_silent(node) {
+        let is_silent = self
+            .nodes
+            .get(usize::from(node))
+            .is_none_or(|at| at.is_silent);
+        if !is_silent && self.conn(conn).is_some_and(|it| it.is_open) {
             self.hang_up(conn);
         }
     }
@@ -452,11 +456,12 @@ impl World {
             return;
         };
         at.crash(now, how);
+        let is_told = matches!(how, Crash::Kill | Crash::CleanStop | Crash::DiskLost);
+        at.is_silent = !is_told;
         if let Some(mirror) = self.mirrors.get_mut(usize::from(node)) {
             mirror.clear();
         }
         self.recorder.push(now, Told::Down { node, how });
-        let is_told = matches!(how, Crash::Kill | Crash::CleanStop | Crash::DiskLost);
         self.drop_ends(node, is_told);
         self.cue(Cue::Down(node));
     }
@@ -478,23 +483,6 @@ impl World {
         self.nodes
             .get(usize::from(node))
             .map_or(0, |node| node.incarnation)
-    }
-
-    /// Whether a node's machine is off, so that nobody says that its process is gone.
-    fn is_silent(&self, node: u8) -> bool {
-        self.recorder
-            .history
-            .entries
-            .iter()
-            .rev()
-            .find_map(|entry| match entry.event {
-                Told::Down { node: it, how } if it == node => Some(!matches!(
-                    how,
-                    Crash::Kill | Crash::CleanStop | Crash::DiskLost
-                )),
-                _ => None,
-            })
-            == Some(true)
     }
 }
 
