@@ -92,9 +92,15 @@ impl Released {
         self.quorum.nodes() - self.confirmed() - self.not_held() - self.pending()
     }
 
+    /// Whether a majority of the nodes answered: deleted the key, did not hold it, or will keep it no longer than
+    /// [`is_kept`](Self::is_kept) says.
+    pub fn is_settled(&self) -> bool {
+        self.confirmed() + self.not_held() >= self.quorum.needed()
+    }
+
     /// Whether a majority of the nodes is known not to hold the lock any more, so that others can have it.
     pub fn is_free(&self) -> bool {
-        !self.is_kept && self.confirmed() + self.not_held() >= self.quorum.needed()
+        !self.is_kept && self.is_settled()
     }
 
     /// Whether a majority of the nodes is known to have deleted the key: the lock was held to the end. Not every good

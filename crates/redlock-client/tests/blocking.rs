@@ -176,12 +176,12 @@ fn a_lock_excludes_others_until_it_is_released() {
         .acquire()
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
-    assert!(guard.release().is_confirmed());
+    assert!(guard.release().is_free());
     for node in &nodes {
         node.wait_until(|inner| inner.keys.is_empty());
     }
     let again = redlock.lock("a").ttl(TTL).acquire().unwrap();
-    assert!(again.release().is_confirmed());
+    assert!(again.release().is_free());
 }
 
 #[test]
@@ -303,11 +303,7 @@ fn several_locks_are_had_all_or_none() {
             .unwrap()
             .is_none()
     );
-    assert!(
-        both.release()
-            .iter()
-            .all(|released| released.is_confirmed())
-    );
+    assert!(both.release().iter().all(|released| released.is_free()));
     for node in &nodes {
         node.wait_until(|inner| inner.keys.is_empty());
     }
@@ -325,11 +321,7 @@ fn an_owner_enters_again_and_the_last_to_leave_releases() {
     assert!(inner.lost(Duration::ZERO).is_none());
     assert!(inner.leave().is_none());
     assert!(outer.is_valid());
-    assert!(
-        outer
-            .leave()
-            .is_some_and(|released| released.is_confirmed())
-    );
+    assert!(outer.leave().is_some_and(|released| released.is_free()));
     for node in &nodes {
         node.wait_until(|inner| inner.keys.is_empty());
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use locknode_tests::fake_node::{Behaviour, FakeNode, Flavour, On, Purpose};
 use locknode_tests::patience::eventually;
-use redlock_client::{Builder, Clock, Event, Observer, Redlock, Time};
+use redlock_client::{Builder, Clock, Event, Observer, Redlock, Released, Time};
 
 /// Fakes in the order in which a client has them.
 pub(crate) struct Stage {
@@ -207,6 +207,12 @@ impl Observer for Recorder {
         };
         self.events.lock().expect("no panic").push(entry);
     }
+}
+
+/// Whether a lock that a majority held was let go. Nodes that were late may never have had it and be the first to
+/// answer; but every majority of answers has one of a node that had it.
+pub(crate) fn is_let_go(released: &Released) -> bool {
+    released.is_free() && released.confirmed() > 0
 }
 
 /// A TTL that no test outlives.

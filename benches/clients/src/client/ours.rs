@@ -32,7 +32,7 @@ impl LockClient for Ours {
     }
 
     async fn release(&self, held: Guard) -> bool {
-        held.release().await.is_confirmed()
+        held.release().await.is_free()
     }
 
     /// An acquire and a release return at a quorum; the other nodes' replies are awaited here.

@@ -179,17 +179,18 @@ async fn prolong(flags: &ExtendFlags, client: &Redlock, token: Token) -> Result<
 async fn let_go(flags: &ReleaseFlags, client: &Redlock, token: &Token) -> Result<Exit, Failure> {
     let released = client.release(flags.name.as_bytes(), token).await;
     let released = released.map_err(|error| cluster::failure(&error, Exit::NotHeld))?;
-    if released.is_confirmed() {
-        return Ok(Exit::Success);
-    }
     // With so many that do not have it, the others are no majority.
     if released.not_held() > client.node_count() - client.quorum() {
         return Err(not_held(&flags.name));
     }
+    // Nodes that never granted it may be among the first to answer: the others are told by then.
+    if released.is_free() {
+        return Ok(Exit::Success);
+    }
     Err(Failure::unavailable(format!(
-        "the lock {}: {} of {} nodes confirmed the release, a majority is {}; try again, or the lock ends with its TTL",
+        "the lock {}: {} of {} nodes answered the release, a majority is {}; try again, or the lock ends with its TTL",
         flags.name.display(),
-        released.confirmed(),
+        released.confirmed() + released.not_held(),
         client.node_count(),
         client.quorum(),
     )))
@@ -260,5 +261,5 @@ Examples:
   printf %s \"$token\" | locknode release deploy -
   locknode release deploy --token-file /run/deploy.token
 
-Exit codes: 0 a majority of the nodes confirmed it; 1 the lock is not held with that token; 69 no
+Exit codes: 0 a majority of the nodes is free of it; 1 the lock is not held with that token; 69 no
 majority of the nodes answers, and the lock ends with its TTL; 64 wrong usage; 70 internal error.";

@@ -256,8 +256,8 @@ impl<'a> Plan<'a> {
         let is_valid = guard.is_valid();
         let released = guard.release().await;
         self.report.released(&released);
-        if is_valid && !released.is_confirmed() {
-            self.report.kept("no majority of the nodes confirmed it");
+        if is_valid && !released.is_settled() {
+            self.report.kept("no majority of the nodes answered");
         }
     }
 }

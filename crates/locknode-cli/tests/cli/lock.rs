@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
 use crate::cluster::{Absent, Cluster};
-use crate::program::{Directory, command, outcome, run, text_of};
+use crate::program::{Directory, ask, command, connect, outcome, run, text_of};
 
 /// Runs the program with that on its standard input.
 fn run_with_input(args: &[&str], input: &str) -> Output {
@@ -148,6 +148,28 @@ fn without_a_majority_nothing_is_done() {
         let (code, _, err) = outcome(&run(args));
         assert_eq!(code, Some(69), "{args:?}: {err}");
     }
+}
+
+/// Nodes that never granted it say so, and one is down: the others let it go, and a majority is free.
+#[test]
+fn a_release_is_done_when_a_majority_is_free() {
+    let cluster = Cluster::start();
+    let absent = Absent::new();
+    let absent = absent.nodes();
+    let mut nodes: Vec<String> = cluster.addresses.iter().map(ToString::to_string).collect();
+    nodes[4] = absent.split(',').take(1).collect();
+    let nodes = nodes.join(",");
+    for address in &cluster.addresses[..2] {
+        let granted = ask(&mut connect(*address), "SET job mine NX PX 60000");
+        assert_eq!(granted, "+OK");
+    }
+    let release = ["release", "--nodes", &nodes, "job", "-"];
+    for (token, expected) in [("wrong", 1), ("mine", 0), ("mine", 1)] {
+        let (code, out, err) = outcome(&run_with_input(&release, token));
+        assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
+        assert_eq!(err.is_empty(), expected == 0, "{err}");
+    }
+    assert!(cluster.is_free("job"));
 }
 
 #[test]
