@@ -1,6 +1,10 @@
 //! What happened in a world, in true time: what checkers judge and the timeline draws.
 
+mod json;
+
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use crate::fault::Crash;
 use crate::fault::Who;
@@ -42,10 +46,12 @@ pub type AttemptNo = u32;
 pub type LockNo = u32;
 
 /// What can happen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// A fault came.
+    #[serde(serialize_with = "json::fault")]
     Fault(Box<str>),
     /// A node's process started.
     Started {
@@ -66,6 +72,7 @@ pub enum Event {
         /// The node.
         node: u8,
         /// How.
+        #[serde(serialize_with = "json::crash")]
         how: Crash,
     },
     /// A node could not start and stays down.
@@ -78,11 +85,22 @@ pub enum Event {
     /// A process or machine stood still, and goes on at `until`.
     Stopped {
         /// Whose.
+        #[serde(serialize_with = "json::who")]
         who: Who,
         /// `pause`, `suspend` or `freeze`.
         how: &'static str,
         /// When it goes on.
         until: SimTime,
+    },
+    /// The clock that a process goes by runs otherwise from now on, or was set. Clocks begin right.
+    Clock {
+        /// Whose.
+        #[serde(serialize_with = "json::who")]
+        who: Who,
+        /// What it shows now, from the start of the world on; restarts of the process do not count.
+        shows: SimTime,
+        /// How far it goes in a million nanoseconds of true time: 1,000,000 when it is right, 0 when it stands still.
+        per_million: u32,
     },
     /// A node granted a lock.
     Granted {
@@ -272,7 +290,7 @@ pub enum Event {
 }
 
 /// Something that a client and a node sent each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
     /// The client.
     pub client: u8,

@@ -9,7 +9,7 @@
 //! * A [`Scenario`] is all data of a run, with one seed for the rest; it is a text file. The same scenario is the same run,
 //!   event by event, on any machine.
 //! * A [`Swarm`] makes a scenario of each seed. [`check()`] judges what happened, [`shrink()`] makes a failing scenario short,
-//!   [`Timeline`] draws it.
+//!   [`Timeline`] draws it, and [`History::json_lines`] hands it to programs in any language.
 //! * A `Cluster` (module `cluster`, feature of the same name, on by default) runs the same nodes as real servers, in memory
 //!   under paused time or on loopback ports, for your own code and for clients in any language.
 //!

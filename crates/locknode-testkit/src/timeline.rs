@@ -6,6 +6,7 @@
 mod account;
 mod bars;
 mod belief;
+mod clocks;
 mod lanes;
 mod legend;
 mod marks;

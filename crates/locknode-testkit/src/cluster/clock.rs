@@ -10,6 +10,7 @@ use locknode::{Moment, Reading, Time, WallTime};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use crate::fault::Who;
 use crate::random::Random;
 use crate::span::nanos;
 
@@ -125,6 +126,18 @@ impl MachineClock {
         (state.raw_ppm, state.boot_ppm, state.noise_ns) = (0, 0, 0);
     }
 
+    /// How far the clock that this process goes by is ahead of the runtime's time, in nanoseconds, and how far it goes in a
+    /// million of them.
+    pub(crate) fn face(&self, who: Who) -> (i128, u32) {
+        let (state, at) = self.settled();
+        let (raw, boot) = state.paces();
+        let (shows, pace) = match who {
+            Who::Node(_) => (state.mark.slower, raw.min(boot)),
+            Who::Client(_) => (state.mark.faster, raw.max(boot)),
+        };
+        (i128::from(shows) - i128::from(at), pace)
+    }
+
     /// The state with its mark at the present, and the present in the runtime's time.
     fn settled(&self) -> (MutexGuard<'_, State>, u64) {
         let at = self.elapsed();
@@ -213,17 +226,27 @@ impl State {
         if self.mark_at < self.frozen_until {
             return self.mark;
         }
-        let boot = scaled(passed, self.boot_ppm);
-        let raw = match self.mark_at < self.asleep_until {
-            true => 0,
-            false => scaled(passed, self.raw_ppm),
-        };
+        let (raw, boot) = self.paces();
+        let (raw, boot) = (scaled(passed, raw), scaled(passed, boot));
         Shown {
             raw: self.mark.raw.saturating_add(raw),
             boot: self.mark.boot.saturating_add(boot),
             wall: self.mark.wall.saturating_add(passed),
             slower: self.mark.slower.saturating_add(raw.min(boot)),
             faster: self.mark.faster.saturating_add(raw.max(boot)),
+        }
+    }
+
+    /// How far raw and boottime go in a million nanoseconds, from the mark on.
+    fn paces(&self) -> (u32, u32) {
+        let pace = |ppm| 1_000_000_u32.saturating_add_signed(ppm);
+        match (
+            self.mark_at < self.frozen_until,
+            self.mark_at < self.asleep_until,
+        ) {
+            (true, _) => (0, 0),
+            (false, true) => (0, pace(self.boot_ppm)),
+            (false, false) => (pace(self.raw_ppm), pace(self.boot_ppm)),
         }
     }
 }
@@ -233,9 +256,8 @@ fn now(runtime: &Handle) -> Instant {
     Instant::now()
 }
 
-fn scaled(span_ns: u64, ppm: i32) -> u64 {
-    let millionths = u128::from(1_000_000_u32.saturating_add_signed(ppm));
-    let scaled = u128::from(span_ns) * millionths / 1_000_000;
+fn scaled(span_ns: u64, per_million: u32) -> u64 {
+    let scaled = u128::from(span_ns) * u128::from(per_million) / 1_000_000;
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
@@ -268,6 +290,14 @@ mod tests {
         .map(|ns| ns / 1_000_000)
     }
 
+    /// By how many milliseconds node and client are ahead, and their pace.
+    fn faces(clock: &MachineClock) -> [(i128, u32); 2] {
+        [Who::Node(0), Who::Client(0)].map(|who| {
+            let (ahead_ns, per_million) = clock.face(who);
+            (ahead_ns / 1_000_000, per_million)
+        })
+    }
+
     async fn pass(ms: u64) {
         advance(Duration::from_millis(ms)).await;
     }
@@ -277,9 +307,11 @@ mod tests {
         let clock = clock();
         pass(1000).await;
         assert_eq!(read(&clock), [1000, 1000, 1000, 1000, 8000]);
+        assert_eq!(faces(&clock), [(0, 1_000_000); 2]);
         clock.set_rate(100_000);
         pass(1000).await;
         assert_eq!(read(&clock), [2100, 2100, 2100, 2100, 9000]);
+        assert_eq!(faces(&clock), [(100, 1_100_000); 2]);
         clock.set_rate(0);
         clock.set_slew(100_000);
         pass(1000).await;
@@ -289,9 +321,11 @@ mod tests {
         assert_eq!(read(&clock), [4000, 4200, 4100, 4100, 11_000]);
         clock.calm();
         clock.suspend(Duration::from_secs(1));
+        assert_eq!(faces(&clock), [(0, 0), (200, 1_000_000)]);
         pass(1500).await;
         assert_eq!(read(&clock), [4500, 5700, 4600, 5600, 12_500]);
         clock.freeze(Duration::from_secs(1));
+        assert_eq!(faces(&clock), [(-1000, 0), (200, 0)]);
         pass(1500).await;
         assert_eq!(read(&clock), [5000, 6200, 5100, 6100, 13_000]);
         clock.jump_wall(-20_000);

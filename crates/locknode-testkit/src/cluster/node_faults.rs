@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
+use super::clock::MachineClock;
 use super::error::{ClusterError, NotHere};
 use super::{Cluster, Ordering};
 use crate::fault::{Crash, Fault, Links, Who};
+use crate::history::Event;
 use crate::scenario::{Deed, Scenario, Trigger};
+use crate::span::SimTime;
 
 impl Cluster {
     /// Kills a node: its connections break, and what is not on its disk is lost. Nothing happens to a node that is down.
@@ -160,16 +163,18 @@ impl Cluster {
             Fault::MaxTtl(node, max_ttl) => self.member(node)?.set_max_ttl(max_ttl),
             Fault::Calm => self.calm().await?,
             Fault::Pause(Who::Node(node), span) => self.pause(node, span)?,
-            Fault::Suspend(Who::Node(node), span) => {
-                self.member(node)?.clock.suspend(span);
+            Fault::Suspend(who @ Who::Node(node), span) => {
+                self.bend(who, |clock| clock.suspend(span))?;
+                self.record_waking(who, span);
                 self.pause(node, span)?;
             }
-            Fault::Freeze(Who::Node(node), span) => {
-                self.member(node)?.clock.freeze(span);
+            Fault::Freeze(who @ Who::Node(node), span) => {
+                self.bend(who, |clock| clock.freeze(span))?;
+                self.record_waking(who, span);
                 self.pause(node, span)?;
             }
-            Fault::Rate(who, ppm) => self.clock(who)?.set_rate(ppm),
-            Fault::Slew(who, ppm) => self.clock(who)?.set_slew(ppm),
+            Fault::Rate(who, ppm) => self.bend(who, |clock| clock.set_rate(ppm))?,
+            Fault::Slew(who, ppm) => self.bend(who, |clock| clock.set_slew(ppm))?,
             Fault::Noise(who, noise) => self.clock(who)?.set_noise(noise),
             Fault::WallJump(who, by_ms) => self.clock(who)?.jump_wall(by_ms),
             Fault::Cut(links, way) => self.cut(links, way)?,
@@ -203,11 +208,11 @@ impl Cluster {
     /// Some of the nodes may not have been started.
     pub async fn calm(&self) -> Result<(), ClusterError> {
         self.inner.net.calm();
-        for machine in &self.inner.machines {
-            machine.clock.calm();
+        for client in (0..).take(self.inner.machines.len()) {
+            self.bend(Who::Client(client), MachineClock::calm)?;
         }
-        for member in &self.inner.members {
-            member.clock.calm();
+        for (node, member) in (0..).zip(&self.inner.members) {
+            self.bend(Who::Node(node), MachineClock::calm)?;
             member.start().await?;
         }
         Ok(())
@@ -254,7 +259,45 @@ impl Cluster {
         Ok(())
     }
 
-    fn clock(&self, who: Who) -> Result<&super::MachineClock, ClusterError> {
+    /// Changes clocks, and records what the process that goes by them sees of it.
+    fn bend(&self, who: Who, change: impl FnOnce(&MachineClock)) -> Result<(), ClusterError> {
+        let clock = self.clock(who)?;
+        let (_, pace) = clock.face(who);
+        change(clock);
+        if clock.face(who).1 != pace {
+            self.record_clock(who);
+        }
+        Ok(())
+    }
+
+    /// Records when the clocks go on.
+    fn record_waking(&self, who: Who, span: Duration) {
+        if self.inner.net.recorder.is_none() {
+            return;
+        }
+        let cluster = self.clone();
+        self.inner.runtime.spawn(async move {
+            sleep(span).await;
+            cluster.record_clock(who);
+        });
+    }
+
+    fn record_clock(&self, who: Who) {
+        let (Some(recorder), Ok(clock)) = (&self.inner.net.recorder, self.clock(who)) else {
+            return;
+        };
+        recorder.note_with(|now| {
+            let (ahead, per_million) = clock.face(who);
+            let shows = i128::from(now.as_nanos()) + ahead;
+            Event::Clock {
+                who,
+                shows: SimTime::from_nanos(u64::try_from(shows).unwrap_or(0)),
+                per_million,
+            }
+        });
+    }
+
+    fn clock(&self, who: Who) -> Result<&MachineClock, ClusterError> {
         Ok(match who {
             Who::Node(node) => &self.member(node)?.clock,
             Who::Client(client) => &self.machine(client)?.clock,

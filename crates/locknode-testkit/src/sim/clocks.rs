@@ -39,6 +39,18 @@ pub(crate) struct Clocks {
     slip: u64,
     noise: u64,
     shown: u64,
+    /// What an onlooker sees, who is not concerned by restarts, and what the clocks showed when he last looked.
+    face: u64,
+    face_last: [u64; 3],
+}
+
+/// What an onlooker sees of the clock that a process goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Face {
+    /// From the start of the world on.
+    pub(crate) shows: SimTime,
+    /// How far it goes in a million nanoseconds of true time.
+    pub(crate) per_million: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +80,33 @@ impl Clocks {
             slip: 0,
             noise: 0,
             shown: 0,
+            face: 0,
+            face_last: [uptime, uptime, wall],
         }
+    }
+
+    /// What an onlooker sees now. Looking changes nothing for the process.
+    pub(crate) fn face(&mut self, now: SimTime) -> Face {
+        let readings = self.readings(now);
+        self.face = self
+            .face
+            .saturating_add(self.step(self.face_last, readings));
+        self.face_last = readings;
+        Face {
+            shows: SimTime::from_nanos(self.face),
+            per_million: u32::try_from(self.pace()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Changes the clocks; what an onlooker sees before and after.
+    pub(crate) fn changed(
+        &mut self,
+        now: SimTime,
+        change: impl FnOnce(&mut Self, SimTime),
+    ) -> (Face, Face) {
+        let before = self.face(now);
+        change(self, now);
+        (before, self.face(now))
     }
 
     /// The time of a process that starts now begins at `from`.
@@ -79,20 +117,21 @@ impl Clocks {
 
     /// The machine boots: boottime and raw begin at zero.
     pub(crate) fn reboot(&mut self, now: SimTime) {
-        self.boottime.set(now, 0);
-        self.raw.set(now, 0);
+        self.replace(now, 0);
     }
 
     /// The machine is another one, which has been running for `uptime`.
     pub(crate) fn replace(&mut self, now: SimTime, uptime: u64) {
+        self.face(now);
         self.boottime.set(now, uptime);
         self.raw.set(now, uptime);
+        self.face_last = self.readings(now);
     }
 
     /// What the process takes for the time; readings never run back.
     pub(crate) fn read(&mut self, now: SimTime, random: &mut Random) -> u64 {
         let readings = self.readings(now);
-        let step = self.step(readings);
+        let step = self.step(self.last, readings);
         let [boot, raw] = [0, 1].map(|i| readings[i].saturating_sub(self.last[i]));
         self.slip += boot.abs_diff(raw) / 2;
         self.time += step;
@@ -133,7 +172,7 @@ impl Clocks {
     /// When the process's time reaches `target` if the clocks go on as they do: never sooner than it really does, by less
     /// than a microsecond later; the present when it has.
     pub(crate) fn when(&self, now: SimTime, target: u64) -> SimTime {
-        let time = self.time + self.step(self.readings(now));
+        let time = self.time + self.step(self.last, self.readings(now));
         let Some(left) = target.checked_sub(time) else {
             return now;
         };
@@ -216,8 +255,8 @@ impl Clocks {
         [self.boottime.at(now), self.raw.at(now), self.wall.at(now)]
     }
 
-    fn step(&self, readings: [u64; 3]) -> u64 {
-        let [boot, raw, wall] = [0, 1, 2].map(|i| readings[i].saturating_sub(self.last[i]));
+    fn step(&self, last: [u64; 3], readings: [u64; 3]) -> u64 {
+        let [boot, raw, wall] = [0, 1, 2].map(|i| readings[i].saturating_sub(last[i]));
         match self.rule {
             Rule::Slower => boot.min(raw),
             Rule::Faster => boot.max(raw),
@@ -227,7 +266,7 @@ impl Clocks {
         }
     }
 
-    /// Nanoseconds of the process's time per millisecond of true time.
+    /// Nanoseconds of the process's time in a million of true time.
     fn pace(&self) -> u64 {
         let (boot, raw) = (self.boottime.pace(), self.raw.pace());
         match self.rule {
@@ -348,6 +387,31 @@ mod tests {
         assert_eq!(clocks.when(at(0), 1), SimTime::NEVER);
         clocks.wake(at(5));
         assert_eq!(clocks.when(at(5), 1), SimTime::from_nanos(5 * SECOND + 1));
+    }
+
+    #[test]
+    fn an_onlooker_sees_the_pace_and_no_restart() {
+        let mut clocks = Clocks::new(Rule::Slower, 5 * SECOND, 0);
+        let face = |seconds, per_million| Face {
+            shows: at(seconds),
+            per_million,
+        };
+        assert_eq!(clocks.face(at(10)), face(10, 1_000_000));
+        clocks.set_rate(at(10), -500_000);
+        assert_eq!(clocks.face(at(10)), face(10, 500_000));
+        clocks.restart(at(20), 0);
+        clocks.reboot(at(30));
+        assert_eq!(clocks.face(at(30)), face(20, 500_000));
+        clocks.set_rate(at(30), 0);
+        clocks.suspend(at(30));
+        assert_eq!(clocks.face(at(40)), face(20, 0));
+        clocks.wake(at(40));
+        // Of the wall clock a node's time knows nothing.
+        clocks.jump_wall(at(40), 3_600_000);
+        assert_eq!(clocks.face(at(50)), face(30, 1_000_000));
+        let mut clocks = Clocks::new(Rule::Wall, 0, SECOND);
+        clocks.jump_wall(at(1), 60_000);
+        assert_eq!(clocks.face(at(1)), face(61, 1_000_000));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::fault::{DiskFault, Fault, Links, Way, Who};
 use crate::history::Event as Told;
+use crate::sim::clocks::{Clocks, Face};
 use crate::sim::link::Link;
 use crate::sim::world::{Event, Stop, World};
 use crate::span::{SimTime, nanos};
@@ -101,23 +102,33 @@ impl World {
         self.push(until, Event::GoesOn { who, stop: how });
     }
 
-    fn clocks(&mut self, who: Who, change: impl FnOnce(&mut crate::sim::clocks::Clocks, SimTime)) {
+    fn clocks(&mut self, who: Who, change: impl FnOnce(&mut Clocks, SimTime)) {
         let now = self.now;
-        match who {
-            Who::Node(node) => {
-                if let Some(it) = self.nodes.get_mut(usize::from(node)) {
-                    // Up to now it went as it did.
-                    it.clocks.read(now, &mut it.random);
-                    change(&mut it.clocks, now);
-                }
-            }
-            Who::Client(client) => {
-                if let Some(it) = self.clients.get_mut(usize::from(client)) {
-                    it.note_time(now);
-                    change(&mut it.clocks, now);
-                    self.pace_changed(client);
-                }
-            }
+        let faces = match who {
+            Who::Node(node) => self.nodes.get_mut(usize::from(node)).map(|it| {
+                // Up to now it went as it did.
+                it.clocks.read(now, &mut it.random);
+                it.clocks.changed(now, change)
+            }),
+            Who::Client(client) => self.clients.get_mut(usize::from(client)).map(|it| {
+                it.note_time(now);
+                it.clocks.changed(now, change)
+            }),
+        };
+        let Some((before, after)) = faces else { return };
+        if before != after {
+            let Face { shows, per_million } = after;
+            self.recorder.push(
+                now,
+                Told::Clock {
+                    who,
+                    shows,
+                    per_million,
+                },
+            );
+        }
+        if let Who::Client(client) = who {
+            self.pace_changed(client);
         }
     }
 

@@ -44,7 +44,7 @@ fn sample(out: &mut String, sample: &Sample, x: u32, y: u32) {
             }
             let y = match *id {
                 "extended" | "not-extended" => y + 2,
-                "written" => y + 12,
+                "written" | "tick" => y + 12,
                 "flag" => y + 2,
                 _ => y + 7,
             };
@@ -148,6 +148,10 @@ const REST: Entries = &[
     (
         Sample::Bar("ln-density", 12),
         "how many messages there were, when arrows would be too many",
+    ),
+    (
+        Sample::Sign("tick", None),
+        "a tick of the lane's own clock, where that was wrong",
     ),
 ];
 

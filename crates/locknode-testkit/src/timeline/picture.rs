@@ -200,6 +200,7 @@ impl Picture<'_> {
         self.holdings(&subject.ownership.holdings, rows);
         self.claims(&subject.beliefs.claims, &subject.client_rows.rows);
         self.stops();
+        self.clocks();
         self.moments(&subject.beliefs, &subject.client_rows.rows);
         self.out.push_str(&std::mem::take(&mut self.labels));
         self.flags(&subject.faults, head_height + 8);

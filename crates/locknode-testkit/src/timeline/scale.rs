@@ -45,9 +45,14 @@ impl Scale {
         from <= self.until() && until >= self.from
     }
 
+    /// From one tick to the next.
+    pub(crate) fn step_ns(self) -> u64 {
+        round_step(self.span_ns.div_ceil(TICKS_MAX))
+    }
+
     /// The moments that the axis names, and how: at most a dozen, at round distances.
     pub(crate) fn ticks(self) -> Vec<(SimTime, String)> {
-        let step_ns = round_step(self.span_ns.div_ceil(TICKS_MAX));
+        let step_ns = self.step_ns();
         let first = self.from.as_nanos().div_ceil(step_ns);
         let last = self.until().as_nanos() / step_ns;
         (first..=last)

@@ -44,6 +44,8 @@ fn whoever_points_at_something_reads_what_it_is() {
         "at 2.5s node 4 refused client 1: LOADING",
         "client 1 stands still from 1.3s to 1.7s: pause (the process does nothing, its clocks go on)",
         "client 0 is down from 2.75s to 3s",
+        "the clock of node 1 shows 500ms at 500ms: right, and runs at the right pace",
+        "the clock of node 1 shows 1s at 1.025s: 25ms behind, and runs 20 % too slow",
         "at 705ms client 0 extended its lock; valid until 2.67s",
         "at 2.6s client 2 could not extend its lock: not-held",
         "at 500ms client 0 wrote under orders with fencing token 1: taken",
@@ -53,6 +55,8 @@ fn whoever_points_at_something_reads_what_it_is() {
     ] {
         assert!(svg.contains(&format!("<title>{title}")), "{title}");
     }
+    // Of clocks that are always right the axis tells.
+    assert!(!svg.contains("the clock of node 0"));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The clocks of nodes and clients.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_testkit::cluster::Cluster;
+use locknode_testkit::cluster::{Cluster, Recorder};
+use locknode_testkit::history::Event;
 use locknode_testkit::{Fault, Who};
 use redlock_client::Time;
 use tokio::time::{Instant, advance, sleep};
@@ -128,4 +130,56 @@ async fn a_clients_clock_bends_for_those_who_read_it() {
     sleep(Duration::from_secs(10)).await;
     let after = cluster.client_clock(0).unwrap().now();
     assert_eq!(after.since(before), Duration::from_secs(11));
+}
+
+/// What faults do to clocks is in the history: what they show then, and how they go on.
+#[tokio::test(start_paused = true)]
+async fn clocks_that_go_wrong_are_recorded() {
+    let recorder = Arc::new(Recorder::new(2, 1));
+    let builder = Cluster::builder().nodes(2).record(Arc::clone(&recorder));
+    let cluster = Wire::Memory.build(builder).await;
+    let second = Duration::from_secs(1);
+    sleep(second).await;
+    let faults = [
+        Fault::Rate(NODE, -500_000),
+        // The slower one counts, and that is as slow as it was.
+        Fault::Slew(NODE, 0),
+        Fault::Suspend(Who::Node(1), second),
+        // No process sees it.
+        Fault::WallJump(NODE, 50_000),
+        Fault::Noise(NODE, Duration::from_millis(1)),
+    ];
+    for fault in faults {
+        cluster.inject(fault).await.unwrap();
+    }
+    sleep(4 * second).await;
+    cluster.inject(Fault::Calm).await.unwrap();
+    let clocks: Vec<_> = recorder
+        .history()
+        .entries
+        .iter()
+        .filter_map(|entry| match entry.event {
+            Event::Clock {
+                who,
+                shows,
+                per_million,
+            } => Some((
+                entry.at.as_nanos() / 1_000_000,
+                who,
+                shows.as_nanos() / 1_000_000,
+                per_million,
+            )),
+            _ => None,
+        })
+        .collect();
+    let other = Who::Node(1);
+    assert_eq!(
+        clocks,
+        [
+            (1000, NODE, 1000, 500_000),
+            (1000, other, 1000, 0),
+            (2000, other, 1000, 1_000_000),
+            (5000, NODE, 3000, 1_000_000),
+        ]
+    );
 }

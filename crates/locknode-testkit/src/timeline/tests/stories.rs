@@ -105,6 +105,15 @@ pub(super) fn restart_story() -> (History, Headline, Vec<Mark>) {
             is_accepted: false,
         },
     );
+    story.fault(900, "rate node 1 -200000ppm");
+    story.at(
+        900,
+        Event::Clock {
+            who: Who::Node(1),
+            shows: ms(900),
+            per_million: 800_000,
+        },
+    );
     let (who, how, until) = (Who::Client(1), "pause", ms(1_700));
     story.fault(1_300, "pause client 1 400ms");
     story.at(1_300, Event::Stopped { who, how, until });
