@@ -16,6 +16,8 @@ mod completions;
 mod descriptors;
 mod duration;
 mod failure;
+#[cfg(any(feature = "lab", feature = "sim"))]
+mod history_file;
 #[cfg(any(
     feature = "bench",
     feature = "lock",

@@ -91,6 +91,11 @@ pub(crate) struct LabFlags {
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
     #[arg(requires = "happening")]
     pub(super) timeline: Option<PathBuf>,
+
+    /// File for all that happened, as lines of JSON, for other checkers
+    #[arg(long, value_name = "FILE", help_heading = FAULTS)]
+    #[arg(requires = "happening")]
+    pub(super) history: Option<PathBuf>,
 }
 
 /// Whether nodes guard their restarts.

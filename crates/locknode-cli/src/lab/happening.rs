@@ -147,6 +147,7 @@ fn show(flags: &LabFlags) -> Result<Option<Show>, Failure> {
     Ok(Some(Show {
         piece,
         timeline: flags.timeline.clone().unwrap_or_else(default),
+        history: flags.history.clone(),
         again,
     }))
 }

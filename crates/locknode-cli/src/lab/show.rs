@@ -17,6 +17,7 @@ use super::stage::Stage;
 use super::telling::counted;
 use super::verdict::Verdict;
 use crate::failure::{Exit, Failure};
+use crate::history_file;
 use crate::output;
 
 /// What is shown.
@@ -34,6 +35,8 @@ pub(super) struct Show {
     pub(super) piece: Piece,
     /// The file for the picture.
     pub(super) timeline: PathBuf,
+    /// The file for the history, if it is wanted.
+    pub(super) history: Option<PathBuf>,
     /// The line that does it again.
     pub(super) again: String,
 }
@@ -167,6 +170,8 @@ impl Show {
     pub(super) fn conclude(&self, stage: &Stage, is_cut_short: bool) -> Result<Exit, Failure> {
         let mut history = stage.recorder.history();
         let verdict = Verdict::of(&history, &self.piece.scenario());
+        let kept = self.history.as_deref();
+        let kept = kept.map(|path| history_file::write(path, &history).map(|()| path));
         thin(&mut history, verdict.first_at());
         let title = format!(
             "locknode lab: {}",
@@ -199,9 +204,13 @@ impl Show {
             let path = self.timeline.display();
             text.push_str(&format!("\nA picture of all that, for a browser: {path}\n"));
         }
+        if let Some(Ok(path)) = kept {
+            text.push_str(&format!("All of it, as JSON: {}\n", path.display()));
+        }
         text.push_str(&format!("Once more: {}\n", self.again));
         output::write(&text)?;
         written?;
+        kept.transpose()?;
         Ok(match verdict.is_bad {
             true => Exit::Broken,
             false => Exit::Success,

@@ -9,9 +9,11 @@ use std::thread;
 
 use locknode_testkit::{Report, Scenario, Shrunk, SimTime, Trigger, shrink_with};
 
+use super::SimFlags;
 use super::progress::{Progress, REDRAW};
 use super::violations::lines;
 use crate::failure::Failure;
+use crate::history_file;
 
 /// What is known of a world that broke a promise.
 #[derive(Debug)]
@@ -117,6 +119,54 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
             path.display()
         ))
     })
+}
+
+impl SimFlags {
+    /// The world of a scenario, with its messages if anything that is to be written has them.
+    pub(super) fn report(&self, scenario: &Scenario) -> Report {
+        match self.timeline.is_some() || self.history.is_some() {
+            true => Report::with_messages(scenario),
+            false => Report::of(scenario),
+        }
+    }
+
+    /// Writes the picture and the history that were asked for.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub(super) fn write_files(&self, report: &Report, replay: &str) -> Result<(), Failure> {
+        if let Some(path) = &self.timeline {
+            write(path, &report.timeline(Some(replay)))?;
+        }
+        self.write_history(report)
+    }
+
+    /// Writes the history, if it was asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub(super) fn write_history(&self, report: &Report) -> Result<(), Failure> {
+        match &self.history {
+            Some(path) => history_file::write(path, report.history()),
+            None => Ok(()),
+        }
+    }
+
+    /// The lines that name the files.
+    pub(super) fn file_lines(&self) -> String {
+        let timeline = self.timeline.as_deref();
+        let timeline = timeline.map(|path| format!("timeline  {}\n", path.display()));
+        timeline.unwrap_or_default() + &self.history_line()
+    }
+
+    /// The line that names the history, if it was asked for.
+    pub(super) fn history_line(&self) -> String {
+        let history = self.history.as_deref();
+        let line = history.map(|path| format!("history   {}\n", path.display()));
+        line.unwrap_or_default()
+    }
 }
 
 /// Makes a scenario shorter, on a thread of its own so that Ctrl-C ends it.

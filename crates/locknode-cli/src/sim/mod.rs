@@ -56,7 +56,7 @@ pub(crate) struct SimFlags {
 
     /// Print the scenario of a seed, and run nothing
     #[arg(long, value_name = "SEED", group = "task")]
-    #[arg(conflicts_with_all = ["timeline", "check_determinism", "coverage", "keep_going", "threads", "json", "out"])]
+    #[arg(conflicts_with_all = ["timeline", "history", "check_determinism", "coverage", "keep_going", "threads", "json", "out"])]
     print: Option<u64>,
 
     /// Print the bugs that --bug knows
@@ -110,6 +110,16 @@ pub(crate) struct SimFlags {
         It shows the world that broke a promise, otherwise that of the first seed."
     )]
     timeline: Option<PathBuf>,
+
+    /// Write all that happened in the world to this file, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    #[arg(
+        long_help = "Write all that happened in the world to this file: a JSON object in each line, for other checkers and\n\
+        for pictures of your own. The events and their fields are those of the crate locknode-testkit,\n\
+        History::json_lines.\n\n\
+        It is the world that broke a promise, otherwise that of the first seed."
+    )]
+    history: Option<PathBuf>,
 
     /// Directory for what a broken promise leaves: a scenario and a picture
     #[arg(

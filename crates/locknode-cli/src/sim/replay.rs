@@ -7,7 +7,7 @@ use std::path::Path;
 
 use locknode_testkit::{Report, Scenario, Span};
 
-use super::evidence::{shell_word, write};
+use super::evidence::shell_word;
 use super::inspection::difference;
 use super::{SimFlags, coverage, violations};
 use crate::failure::{Exit, Failure};
@@ -21,23 +21,18 @@ use crate::output;
 /// When the file cannot be read or is no scenario, or the picture cannot be written.
 pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
     let scenario = read(file)?;
-    let report = match &flags.timeline {
-        Some(_) => Report::with_messages(&scenario),
-        None => Report::of(&scenario),
-    };
+    let report = flags.report(&scenario);
     let hash = report.hash();
     let unexpected = flags.expect.filter(|expected| *expected != hash);
     let differs = flags
         .check_determinism
         .then(|| difference(&report))
         .flatten();
-    if let Some(path) = &flags.timeline {
-        let replay = format!(
-            "locknode sim --replay {} --expect {hash:016x}",
-            shell_word(file)
-        );
-        write(path, &report.timeline(Some(&replay)))?;
-    }
+    let replay = format!(
+        "locknode sim --replay {} --expect {hash:016x}",
+        shell_word(file)
+    );
+    flags.write_files(&report, &replay)?;
     let exit = match (unexpected.is_some() || differs.is_some(), report.is_safe()) {
         (true, _) => Exit::Differs,
         (false, false) => Exit::Broken,
@@ -97,9 +92,7 @@ impl Outcome<'_> {
                 |difference| format!("{difference}\n"),
             ));
         }
-        if let Some(path) = &flags.timeline {
-            let _ = writeln!(text, "timeline  {}", path.display());
-        }
+        text.push_str(&flags.file_lines());
         if flags.coverage {
             text.push_str(&coverage::text(report.counters(), None));
         }

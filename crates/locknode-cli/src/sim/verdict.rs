@@ -40,6 +40,7 @@ pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exi
             let scenario = exploration.swarm.scenario(*seed);
             let timeline = flags.timeline.as_deref();
             let evidence = Evidence::gather(&scenario, &flags.out, timeline, &is_interrupted)?;
+            flags.write_history(&evidence.short)?;
             verdict.found = Some(Found::Broken(Box::new(evidence)));
         }
         Some((seed, Trouble::Differs(difference))) => {
@@ -49,11 +50,10 @@ pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exi
             verdict.found = Some(Found::Differs(difference.clone(), file));
         }
         None => {
-            if let Some(path) = &flags.timeline {
+            if flags.timeline.is_some() || flags.history.is_some() {
                 let seed = exploration.seeds.first();
-                let report = Report::with_messages(&exploration.swarm.scenario(seed));
-                let page = report.timeline(Some(&flags.swarm.again(seed)));
-                evidence::write(path, &page)?;
+                let report = flags.report(&exploration.swarm.scenario(seed));
+                flags.write_files(&report, &flags.swarm.again(seed))?;
             }
         }
     }
@@ -178,8 +178,8 @@ impl Verdict<'_> {
             ),
             Some(Found::Broken(evidence)) => self.story(evidence),
         };
-        if let (None, Some(path)) = (&self.found, &self.flags.timeline) {
-            let _ = writeln!(text, "timeline  {}", path.display());
+        if self.found.is_none() {
+            text.push_str(&self.flags.file_lines());
         }
         if self.flags.coverage {
             text.push_str(&coverage::text(
@@ -219,9 +219,10 @@ impl Verdict<'_> {
         text.push_str(&violations::text(short));
         let _ = write!(
             text,
-            "\nscenario  {}\ntimeline  {}\nreplay    {}\nunshrunk  {}\n",
+            "\nscenario  {}\ntimeline  {}\n{}replay    {}\nunshrunk  {}\n",
             evidence.scenario_file.display(),
             evidence.timeline_file.display(),
+            self.flags.history_line(),
             evidence.replay(),
             self.flags.swarm.again(evidence.seed)
         );

@@ -64,5 +64,7 @@ mod run_signals;
 mod serve;
 #[cfg(feature = "sim")]
 mod sim;
+#[cfg(feature = "sim")]
+mod sim_history;
 #[cfg(all(feature = "lab", feature = "status"))]
 mod status;
