@@ -1,11 +1,12 @@
 //! Connections that come and go.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cause::Cause;
 use crate::core::asking::note_unreachable;
 use crate::core::link::{LinkAlarm, Phase, Unanswered};
-use crate::core::operation::{Operation, State};
+use crate::core::operation::{Ask, Operation, State};
 use crate::core::{Core, Notice};
 use crate::entropy::Entropy;
 use crate::quorum::NodeId;
@@ -87,8 +88,18 @@ impl<E: Entropy> Core<E> {
         let was_up = matches!(link.phase, Phase::Ready | Phase::Suspect { .. });
         let incarnation = link.incarnation;
         for request in link.fail(now, cause.clone(), random) {
-            if let Unanswered::Ticket(ticket) | Unanswered::TicketText(ticket) = request {
-                link.ledger.push(*ticket);
+            match request {
+                Unanswered::Ticket(ticket) | Unanswered::TicketText(ticket) => {
+                    link.ledger.push(*ticket);
+                }
+                Unanswered::Question(question) => {
+                    if let Ask::Extend { ttl } = question.ask
+                        && let Some(operation) = self.operations.get_mut(question.op)
+                    {
+                        operation.doubt(node, ttl);
+                    }
+                }
+                Unanswered::Greeting(_) => {}
             }
         }
         link.waiting.clear();
@@ -133,6 +144,13 @@ impl<E: Entropy> Core<E> {
 }
 
 impl Operation {
+    /// An extension was not answered when its connection broke. Whether its round is decided by now, or was long ago, makes
+    /// no difference: the node may hear of it at any time.
+    fn doubt(&mut self, node: NodeId, ttl: Duration) {
+        self.doubtful.insert(node);
+        self.doubtful_ttl = self.doubtful_ttl.min(ttl);
+    }
+
     /// A node's connection is gone: its vote goes with it. Whether it had one, or owed one.
     fn revoke(&mut self, node: NodeId, incarnation: u32) -> bool {
         match &mut self.state {
@@ -142,12 +160,7 @@ impl Operation {
                 let Some(extension) = extension else {
                     return false;
                 };
-                let is_cut = extension.round.on_disconnected(node, incarnation);
-                if is_cut {
-                    self.doubtful.insert(node);
-                    self.doubtful_ttl = self.doubtful_ttl.min(extension.round.ttl());
-                }
-                is_cut
+                extension.round.on_disconnected(node, incarnation)
             }
             State::Releasing { round, .. } => round.on_disconnected(node, incarnation),
             State::Waiting { .. } | State::Looking { .. } | State::Over => false,

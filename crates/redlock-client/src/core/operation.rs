@@ -115,8 +115,8 @@ pub(crate) struct Operation {
     pub(crate) acquired: Time,
     /// What went wrong on which node in the present round.
     pub(crate) causes: Vec<(NodeId, Cause)>,
-    /// Nodes whose connection broke over an extension, and the shortest TTL of such a one. It may still reach them,
-    /// after a later and longer one, and cut that short.
+    /// Nodes that owed the answer to an extension when their connection broke, and the shortest TTL of such a one. It may
+    /// still reach them, after a later and longer one, and cut that short.
     pub(crate) doubtful: NodeSet,
     pub(crate) doubtful_ttl: Duration,
     /// When the operation wants to be looked at.

@@ -302,6 +302,48 @@ fn a_shorter_extension_counts_from_the_moment_it_is_asked_for() {
     assert!(stage.told("Lost"));
 }
 
+/// Two nodes hear of a shorter extension, or do not, and nobody knows: its time is over, or the others have decided it, when
+/// their connections break. What was sent may still arrive, after a longer one, and cut that short.
+#[test]
+fn a_shorter_extension_that_was_never_answered_is_not_forgotten() {
+    for (is_decided, next, is_extended) in [
+        (false, ms(10_000), false),
+        (true, ms(10_000), false),
+        (false, ms(5_000), true),
+        (true, ms(4_000), true),
+    ] {
+        let context = format!("decided: {is_decided}, then {next:?}");
+        let mut stage = Stage::new(5, Dialect::DelEx);
+        let op = stage.lock(terms(ms(10_000)));
+        let extend = |stage: &mut Stage, ttl, answering: std::ops::Range<usize>| {
+            stage.notices.clear();
+            stage.core.extend(stage.now, op, ttl);
+            for node in 0..5 {
+                let requests = stage.sent(node);
+                if answering.contains(&node) {
+                    let replies = stage.serve(node, requests);
+                    stage.hear(node, &replies);
+                }
+            }
+            stage.pass(ms(100));
+            let is_told =
+                |notice: &Notice| matches!(notice, Notice::Extended { result: Ok(_), .. });
+            assert!(stage.told("Extended"), "{:?}", stage.notices);
+            stage.notices.iter().any(is_told)
+        };
+        let answering = if is_decided { 2..5 } else { 2..2 };
+        assert_eq!(extend(&mut stage, ms(5_000), answering), is_decided);
+        let broken = if is_decided { 0..2 } else { 0..5 };
+        broken.clone().for_each(|node| stage.break_off(node));
+        stage.pass(ms(100));
+        for node in broken {
+            stage.reconnect(node);
+            stage.answer(node);
+        }
+        assert_eq!(extend(&mut stage, next, 0..3), is_extended, "{context}");
+    }
+}
+
 #[test]
 fn two_cores_that_are_told_the_same_do_the_same() {
     let mut one = Stage::new(3, Dialect::Script);
