@@ -53,3 +53,4 @@ mod fencing;
 mod memo;
 mod node;
 mod search;
+mod symmetry;

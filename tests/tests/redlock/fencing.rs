@@ -11,7 +11,7 @@ use redlock_client::{FenceCheck, FencingToken, Guard, NodeStatus, Redlock, Rejec
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stage::{AMPLE, LONG, Stage};
+use crate::stage::{AMPLE, LONG, Stage, wait_until_connected};
 
 async fn lock(redlock: &Redlock, key: &str) -> Guard {
     let request = redlock.lock(key).ttl(LONG);
@@ -54,7 +54,7 @@ fn sent(stage: &Stage, name: &str) -> usize {
 #[tokio::test]
 async fn a_lock_takes_one_round_trip() {
     let stage = Stage::of_flavour(3, Flavour::Locknode).await;
-    let redlock = stage.redlock();
+    let redlock = stage.connected().await;
     let mut tokens = Vec::new();
     for _ in 0..20 {
         tokens.push(fenced(&redlock, "k").await);
@@ -151,6 +151,7 @@ async fn a_cluster_has_tokens_if_a_majority_of_its_nodes_counts() {
             .node_timeout(AMPLE)
             .build()
             .expect("a good configuration");
+        wait_until_connected(&redlock).await;
         let mut seen = BTreeSet::new();
         for _ in 0..5 {
             let guard = lock(&redlock, "k").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locknode_tests::fake_node::{FakeNode, Purpose};
 use redlock_client::{Cause, Error, Redlock};
 
-use crate::stage::{LONG, Stage, is_let_go};
+use crate::stage::{AMPLE, LONG, Stage, is_let_go};
 
 /// The second address of a server has no vote: of three configured nodes two are one, and one alone is no majority.
 #[tokio::test]
@@ -94,7 +94,8 @@ async fn a_wrong_password_is_the_cause_that_is_named() {
         (format!("redis://{address}"), "NOAUTH"),
     ];
     for (url, code) in rows {
-        let redlock = Redlock::builder().node(&url).build().unwrap();
+        let builder = Redlock::builder().node(&url).node_timeout(AMPLE);
+        let redlock = builder.build().unwrap();
         let error = redlock
             .lock("k")
             .ttl(LONG)

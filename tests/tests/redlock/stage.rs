@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use locknode_tests::fake_node::{Behaviour, FakeNode, Flavour, On, Purpose};
-use locknode_tests::patience::eventually;
+use locknode_tests::patience::{eventually, eventually_async};
 use redlock_client::{Builder, Clock, Event, Observer, Redlock, Released, Time};
 
 /// Fakes in the order in which a client has them.
@@ -32,6 +32,13 @@ impl Stage {
     /// A client of all fakes, with time enough for a slow machine.
     pub(crate) fn redlock(&self) -> Redlock {
         self.builder().build().expect("a good configuration")
+    }
+
+    /// The same, connected to all of them: no node is late for the first lock.
+    pub(crate) async fn connected(&self) -> Redlock {
+        let redlock = self.redlock();
+        wait_until_connected(&redlock).await;
+        redlock
     }
 
     /// What [`Stage::redlock`] is built from.
@@ -207,6 +214,15 @@ impl Observer for Recorder {
         };
         self.events.lock().expect("no panic").push(entry);
     }
+}
+
+/// Waits until the client is connected to all of its nodes.
+pub(crate) async fn wait_until_connected(redlock: &Redlock) {
+    eventually_async("connected to all nodes", async || {
+        let nodes = redlock.nodes().await.expect("a list");
+        nodes.iter().all(|node| node.state.is_ok())
+    })
+    .await;
 }
 
 /// Whether a lock that a majority held was let go. Nodes that were late may never have had it and be the first to

@@ -10,6 +10,7 @@ use crate::exclusion::client::{Client, Phase};
 use crate::exclusion::rounds::Votes;
 use crate::exclusion::rules::Rules;
 use crate::node::{NOBODY, Node};
+use crate::symmetry::orders;
 
 /// Everything that differs from one moment to another. What belongs to one node is in its lane, so that the nodes
 /// can change places.
@@ -307,22 +308,6 @@ impl<const CLIENTS: usize> Lane<CLIENTS> {
 pub(crate) fn token(client: usize, attempt: u8) -> u8 {
     let client = u8::try_from(client).expect("a few clients");
     NOBODY + 1 + client * TRIES_MAX + attempt
-}
-
-/// The orders in which clients can be named, the present one first.
-fn orders(clients: usize) -> &'static [[usize; 3]] {
-    match clients {
-        2 => &[[0, 1, 2], [1, 0, 2]],
-        3 => &[
-            [0, 1, 2],
-            [0, 2, 1],
-            [1, 0, 2],
-            [1, 2, 0],
-            [2, 0, 1],
-            [2, 1, 0],
-        ],
-        _ => &[[0, 1, 2]],
-    }
 }
 
 pub(crate) const NODES: usize = 3;

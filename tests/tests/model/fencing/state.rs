@@ -4,6 +4,7 @@ use stateright::Representative;
 
 use crate::fencing::{Bug, Rules};
 use crate::node::{NOBODY, Node};
+use crate::symmetry::orders;
 
 /// Everything that differs from one moment to another. What belongs to one node is in its lane, so that the nodes
 /// can change places.
@@ -278,22 +279,6 @@ impl<const ATTEMPTS: usize> Representative for State<ATTEMPTS> {
 /// The value of an attempt that has one of its own.
 fn name(attempt: usize) -> u8 {
     NOBODY + 1 + u8::try_from(attempt).expect("a few attempts")
-}
-
-/// The orders in which attempts can be named, the present one first.
-fn orders(attempts: usize) -> &'static [[usize; 3]] {
-    match attempts {
-        2 => &[[0, 1, 2], [1, 0, 2]],
-        3 => &[
-            [0, 1, 2],
-            [0, 2, 1],
-            [1, 0, 2],
-            [1, 2, 0],
-            [2, 0, 1],
-            [2, 1, 0],
-        ],
-        _ => &[[0, 1, 2]],
-    }
 }
 
 pub(crate) const NODES: usize = 3;

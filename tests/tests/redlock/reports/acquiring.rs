@@ -319,7 +319,7 @@ async fn an_acquire_that_is_sent_again_does_not_count_twice() {
 #[tokio::test]
 async fn every_attempt_has_a_token_of_its_own() {
     let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let redlock = stage.connected().await;
     stage.held_by_other("k", 0..2);
     let policy = RetryPolicy::tries(20).backoff(Duration::from_millis(1), Duration::from_millis(1));
     redlock
@@ -329,6 +329,9 @@ async fn every_attempt_has_a_token_of_its_own() {
         .acquire()
         .await
         .expect_err("taken");
+    for fake in stage.iter() {
+        fake.wait_for_count(Purpose::Acquire, 20).await;
+    }
     let asked = stage.tokens_asked();
     for tokens in &asked {
         let distinct: HashSet<_> = tokens.iter().collect();

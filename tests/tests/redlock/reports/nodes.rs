@@ -210,7 +210,7 @@ async fn a_server_that_refuses_pleasantries_is_used_all_the_same() {
     );
     stage.always(0..3, "COMMAND", &Behaviour::error(errors::NOPERM));
     stage.always(0..3, "INFO", &Behaviour::error(errors::NOPERM));
-    let redlock = stage.redlock();
+    let redlock = stage.connected().await;
     let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
     guard.extend(LONG).await.expect("extended");
     assert!(is_let_go(&guard.release().await));
