@@ -241,9 +241,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_cannot_be_made_is_an_error() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
+        // Bound, so that nobody else gets the port, and not listening.
+        let deaf = tokio::net::TcpSocket::new_v4().unwrap();
+        deaf.bind((std::net::Ipv4Addr::LOCALHOST, 0).into())
+            .unwrap();
+        let port = deaf.local_addr().unwrap().port();
         let error = connect(&address(&format!("127.0.0.1:{port}")), None)
             .await
             .unwrap_err();

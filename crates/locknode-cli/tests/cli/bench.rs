@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+use crate::cluster::Absent;
 use crate::program::{Program, command, outcome, run};
 
 #[test]
@@ -110,8 +111,8 @@ fn a_wrong_reply_makes_the_run_void_and_is_shown() {
 
 #[test]
 fn a_server_that_is_away_is_exit_code_69() {
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let away = closed.expect("an address").to_string();
+    let absent = Absent::new();
+    let away: String = absent.nodes().split(',').take(1).collect();
     let (code, _, err) = outcome(&run(&["bench", "--addr", &away]));
     assert_eq!(code, Some(69));
     assert!(err.contains(&away), "{err}");

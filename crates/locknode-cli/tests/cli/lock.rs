@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
-use crate::cluster::{Absent, Cluster};
+use crate::cluster::{Absent, Cluster, decided};
 use crate::program::{Directory, ask, command, connect, outcome, run, text_of};
 
 /// Runs the program with that on its standard input.
@@ -22,11 +22,18 @@ fn run_with_input(args: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
+/// `locknode lock` of these nodes, with time to get the lock: one try gives them 250 ms, and a busy machine may take
+/// longer.
+fn patient_lock(nodes: &str) -> [&str; 6] {
+    ["lock", "--nodes", nodes, "job", "--wait", "20s"]
+}
+
 #[test]
 fn a_lock_goes_from_process_to_process_by_its_token() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let (code, out, err) = outcome(&run(&["lock", "--nodes", &nodes, "job", "--ttl", "20s"]));
+    let lock = [&patient_lock(&nodes)[..], &["--ttl", "20s"]].concat();
+    let (code, out, err) = outcome(&run(&lock));
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let token = out.trim_end();
     assert_eq!((token.len(), out.len()), (40, 41), "{out:?}");
@@ -37,7 +44,7 @@ fn a_lock_goes_from_process_to_process_by_its_token() {
         (&["-E", "3"], 3),
     ] {
         let args = [&["lock", "--nodes", &nodes, "job"], flags].concat();
-        let (code, out, err) = outcome(&run(&args));
+        let (code, out, err) = decided(expected, || run(&args));
         assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
         assert!(err.contains("job"), "{err}");
     }
@@ -48,7 +55,7 @@ fn a_lock_goes_from_process_to_process_by_its_token() {
         ("wrong", 1),
         ("", 64),
     ] {
-        let (code, out, err) = outcome(&run_with_input(&extend, input));
+        let (code, out, err) = decided(expected, || run_with_input(&extend, input));
         assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
         assert_eq!(err.is_empty(), expected == 0, "{err}");
     }
@@ -63,7 +70,8 @@ fn a_lock_goes_from_process_to_process_by_its_token() {
     }
     assert!(cluster.is_free("job"));
     // What has ended is not taken again.
-    let (code, ..) = outcome(&run(&["extend", "--nodes", &nodes, "job", token]));
+    let extend = ["extend", "--nodes", &nodes, "job", token];
+    let (code, ..) = decided(1, || run(&extend));
     assert_eq!(code, Some(1));
     assert!(cluster.is_free("job"));
 }
@@ -74,18 +82,18 @@ fn the_token_can_be_in_a_file_that_only_its_owner_reads() {
     let nodes = cluster.nodes();
     let directory = Directory::new("token");
     let file = text_of(&directory.path.join("token"));
-    let lock = ["lock", "--nodes", &nodes, "job", "--token-file", &file];
+    let lock = [&patient_lock(&nodes)[..], &["--token-file", &file]].concat();
     let (code, out, err) = outcome(&run(&lock));
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", ""));
     let mode = fs::metadata(&file).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     for (task, expected) in [("extend", 0), ("release", 0), ("release", 1)] {
         let args = [task, "--nodes", &nodes, "job", "--token-file", &file];
-        let (code, _, err) = outcome(&run(&args));
+        let (code, _, err) = decided(expected, || run(&args));
         assert_eq!(code, Some(expected), "{task}: {err}");
     }
     let nowhere = text_of(&directory.path.join("no/such/folder"));
-    let lock = ["lock", "--nodes", &nodes, "job", "--token-file", &nowhere];
+    let lock = [&patient_lock(&nodes)[..], &["--token-file", &nowhere]].concat();
     let (code, _, err) = outcome(&run(&lock));
     assert_eq!(code, Some(69), "{err}");
     assert!(cluster.is_free("job"));
@@ -104,14 +112,16 @@ fn the_token_can_be_in_a_file_that_only_its_owner_reads() {
 fn json_has_the_token_and_its_time() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let (code, out, _) = outcome(&run(&["lock", "--nodes", &nodes, "job", "--json"]));
+    let lock = [&patient_lock(&nodes)[..], &["--json"]].concat();
+    let (code, out, _) = outcome(&run(&lock));
     assert_eq!(code, Some(0));
     assert!(out.starts_with("{\"name\":\"job\",\"token\":\""), "{out}");
     for part in ["\"valid_ms\":2", "\"valid_until_unix_ms\":"] {
         assert!(out.contains(part), "{out}");
     }
     let token = &out["{\"name\":\"job\",\"token\":\"".len()..][..40];
-    let (code, out, err) = outcome(&run(&["extend", "--nodes", &nodes, "job", token, "--json"]));
+    let extend = ["extend", "--nodes", &nodes, "job", token, "--json"];
+    let (code, out, err) = decided(0, || run(&extend));
     assert_eq!(code, Some(0), "{err}");
     assert!(
         out.contains(token) && out.contains("\"valid_ms\":2"),
@@ -122,7 +132,7 @@ fn json_has_the_token_and_its_time() {
 #[test]
 fn a_token_that_nobody_reads_is_no_lock() {
     let cluster = Cluster::start();
-    let mut command = command(&["lock", "--nodes", &cluster.nodes(), "job"]);
+    let mut command = command(&patient_lock(&cluster.nodes()));
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -207,12 +217,13 @@ fn wrong_usage_is_told() {
 fn status_shows_what_each_node_says_of_a_lock() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let (code, out, err) = outcome(&run(&["status", "--nodes", &nodes, "job"]));
+    let status = ["status", "--nodes", &nodes, "job"];
+    let (code, out, err) = decided(0, || run(&status));
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("job is free"), "{out}");
-    let (_, token, _) = outcome(&run(&["lock", "--nodes", &nodes, "job"]));
+    let (_, token, _) = outcome(&run(&patient_lock(&nodes)));
     let token = token.trim_end();
-    let (code, out, err) = outcome(&run(&["status", "--nodes", &nodes, "job"]));
+    let (code, out, err) = decided(0, || run(&status));
     assert_eq!(code, Some(0), "{err}");
     let held = format!("job is held by {token} on ");
     assert!(

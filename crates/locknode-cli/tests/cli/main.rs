@@ -26,9 +26,9 @@
 
 #[cfg(feature = "bench")]
 mod bench;
-#[cfg(all(
-    feature = "lab",
-    any(feature = "run", all(feature = "lock", feature = "status"))
+#[cfg(any(
+    feature = "bench",
+    all(feature = "lab", any(feature = "run", feature = "status"))
 ))]
 mod cluster;
 mod configuration;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::process::Signal;
 
-use crate::cluster::{Absent, Cluster};
+use crate::cluster::{Absent, Cluster, decided};
 use crate::program::{Directory, Program, command, outcome, run, text_of};
 
 /// A command that says `ready`, goes on until SIGTERM, and then ends well.
@@ -24,9 +24,28 @@ pub(crate) fn run_args<'a>(nodes: &'a str, flags: &[&'a str], command: &[&'a str
     args
 }
 
-/// Runs it to its end.
+/// The same with time to get the lock: one try gives the nodes 250 ms, and a busy machine may take longer.
+pub(crate) fn patient_args<'a>(
+    nodes: &'a str,
+    flags: &[&'a str],
+    command: &[&'a str],
+) -> Vec<&'a str> {
+    run_args(nodes, &[&["--wait", "20s"], flags].concat(), command)
+}
+
+/// Runs it to its end, with time to get the lock.
 fn run_to_end(nodes: &str, flags: &[&str], command: &[&str]) -> (Option<i32>, String, String) {
-    outcome(&run(&run_args(nodes, flags, command)))
+    outcome(&run(&patient_args(nodes, flags, command)))
+}
+
+/// Runs it with these flags alone to an end with that code.
+fn run_decided(
+    code: i32,
+    nodes: &str,
+    flags: &[&str],
+    command: &[&str],
+) -> (Option<i32>, String, String) {
+    decided(code, || run(&run_args(nodes, flags, command)))
 }
 
 #[test]
@@ -88,7 +107,7 @@ fn wrong_usage_is_told_before_anything_is_done() {
         (&[], "<NAME>"),
         (&[""], "at least one byte"),
     ] {
-        let (code, out, err) = run_to_end(&nodes, flags, &["true"]);
+        let (code, out, err) = outcome(&run(&run_args(&nodes, flags, &["true"])));
         assert_eq!(code, Some(64), "{flags:?}: {err}");
         assert!(err.contains(part) && out.is_empty(), "{flags:?}: {err}");
     }
@@ -116,7 +135,7 @@ fn wrong_usage_is_told_before_anything_is_done() {
 fn a_lock_that_somebody_else_holds_keeps_the_command_from_running() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let mut holder = Program::start(command(&run_args(&nodes, &["job"], HOLDER)));
+    let mut holder = Program::start(command(&patient_args(&nodes, &["job"], HOLDER)));
     holder.line_with("ready");
     for (flags, code) in [
         (&["job"][..], 75),
@@ -127,13 +146,13 @@ fn a_lock_that_somebody_else_holds_keeps_the_command_from_running() {
         (&["--busy-exit-code", "0", "job"], 0),
         (&["--wait", "500ms", "-E", "200", "job"], 200),
     ] {
-        let (found, out, err) = run_to_end(&nodes, flags, &["echo", "ran"]);
+        let (found, out, err) = run_decided(code, &nodes, flags, &["echo", "ran"]);
         assert_eq!((found, out.as_str()), (Some(code), ""), "{flags:?}: {err}");
         assert!(err.contains("job"), "{err}");
     }
-    let (code, _, err) = run_to_end(&nodes, &["--quiet", "job"], &["true"]);
+    let (code, _, err) = run_decided(75, &nodes, &["--quiet", "job"], &["true"]);
     assert_eq!((code, err.as_str()), (Some(75), ""));
-    let (code, _, err) = run_to_end(&nodes, &["--json", "job"], &["true"]);
+    let (code, _, err) = run_decided(75, &nodes, &["--json", "job"], &["true"]);
     assert_eq!(code, Some(75));
     assert!(
         err.starts_with("{\"event\":\"failed\",\"name\":\"job\",\"exit\":75,\"reason\":"),
@@ -151,7 +170,7 @@ fn who_waits_gets_the_lock_when_it_is_released() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     for (wait, announced) in [("30s", ""), ("forever", "\"event\":\"waiting\"")] {
-        let mut holder = Program::start(command(&run_args(&nodes, &["job"], HOLDER)));
+        let mut holder = Program::start(command(&patient_args(&nodes, &["job"], HOLDER)));
         holder.line_with("ready");
         let flags = ["--json", "--wait", wait, "job"];
         let mut waiting = Program::start(command(&run_args(&nodes, &flags, &["echo", "ran"])));
@@ -178,7 +197,7 @@ fn without_a_majority_of_nodes_the_command_does_not_run() {
         let nodes = [&nodes[..], &absent[..down]].concat().join(",");
         for wait in ["0", "500ms"] {
             let flags = ["--wait", wait, "job"];
-            let (found, out, err) = run_to_end(&nodes, &flags, &["echo", "ran"]);
+            let (found, out, err) = run_decided(code, &nodes, &flags, &["echo", "ran"]);
             assert_eq!(found, Some(code), "{up} of {}: {err}", up + down);
             assert_eq!(out.is_empty(), code != 0);
         }
@@ -214,7 +233,7 @@ fn the_nodes_have_the_token_of_the_environment_while_the_command_runs() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     let script = "trap 'exit 0' TERM; echo \"token=$LOCKNODE_TOKEN\"; while :; do sleep 0.01; done";
-    let args = run_args(&nodes, &["job"], &["sh", "-c", script]);
+    let args = patient_args(&nodes, &["job"], &["sh", "-c", script]);
     let mut holder = Program::start(command(&args));
     let token = holder.line_with("token=").replace("token=", "");
     // The value is in the reply's second line; asking with the token is as good.
@@ -238,7 +257,7 @@ fn a_lock_is_kept_for_at_least_the_time_given() {
     let flags = ["--ttl", "60s", "--at-least", "40s", "job"];
     let (code, _, err) = run_to_end(&nodes, &flags, &["true"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    let (code, ..) = run_to_end(&nodes, &["job"], &["true"]);
+    let (code, ..) = run_decided(75, &nodes, &["job"], &["true"]);
     assert_eq!(code, Some(75));
     let held = cluster.ask("PTTL job").into_iter().filter(|reply| {
         let left = reply.trim_start_matches(':').parse::<i64>();

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::cluster::Cluster;
 use crate::processes::{self, wait_until};
 use crate::program::{Directory, Program, command};
-use crate::run::run_args;
+use crate::run::patient_args;
 
 /// Says `ready` and writes the time, in milliseconds since 1970, to the file `$1` over and over.
 const OBEDIENT: &str = "echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
@@ -26,9 +26,8 @@ impl Job {
     fn start(name: &str, nodes: &str, flags: &[&str], script: &str) -> Self {
         let directory = Directory::new(&format!("run-loss-{name}"));
         let trail = directory.file("trail", "");
-        // A busy machine may be late for the first answers.
-        let flags = [flags, &["--wait", "20s", "--json", "job"]].concat();
-        let args = run_args(nodes, &flags, &["sh", "-c", script, "sh", &trail]);
+        let flags = [flags, &["--json", "job"]].concat();
+        let args = patient_args(nodes, &flags, &["sh", "-c", script, "sh", &trail]);
         let mut program = Program::start(command(&args));
         program.line_with("ready");
         Self { directory, program }
@@ -54,6 +53,10 @@ impl Job {
         ends.max().expect("a validity")
     }
 
+    fn has_ended_in_time(&self) -> bool {
+        self.last_seen() < self.valid_until()
+    }
+
     fn assert_ended_in_time(&self, what: &str) {
         let (last_seen, valid_until) = (self.last_seen(), self.valid_until());
         assert!(
@@ -68,26 +71,39 @@ impl Job {
     }
 }
 
+/// Plays a job that is killed, and again when it was seen too late: the kill comes 10 ms before the end, and a busy
+/// machine wakes nobody so exactly each time. A kill that is too late by itself is so three times.
+fn assert_is_killed_in_time(what: &str, play: impl Fn() -> Job) {
+    for _ in 0..2 {
+        if play().has_ended_in_time() {
+            return;
+        }
+    }
+    play().assert_ended_in_time(what);
+}
+
 #[test]
 fn a_command_that_takes_longer_than_its_lock_is_ended_before_the_lock_is() {
-    for (name, script, is_killed) in [("obedient", OBEDIENT, false), ("stubborn", STUBBORN, true)] {
+    let play = |name: &str, script, is_killed| {
         let cluster = Cluster::start();
         let flags = ["--ttl", "1500ms", "--grace", "500ms"];
         let mut job = Job::start(name, &cluster.nodes(), &flags, script);
         assert_eq!(job.program.wait().code(), Some(79), "{name}");
-        job.assert_ended_in_time(name);
         assert!(job.has_said("\"event\":\"lost\"") && job.has_said("--renew"));
         assert_eq!(job.has_said("\"event\":\"killed\""), is_killed, "{name}");
         assert!(cluster.is_free("job"));
-    }
+        job
+    };
+    play("obedient", OBEDIENT, false).assert_ended_in_time("obedient");
+    assert_is_killed_in_time("stubborn", || play("stubborn", STUBBORN, true));
 }
 
 #[test]
 fn a_command_that_ends_well_when_asked_has_lost_its_lock_nonetheless() {
     let cluster = Cluster::start();
     for (flags, code) in [
-        (&["--ttl", "900ms"][..], 79),
-        (&["--ttl", "900ms", "--lost-exit-code", "5"], 5),
+        (&["--ttl", "2s"][..], 79),
+        (&["--ttl", "2s", "--lost-exit-code", "5"], 5),
     ] {
         let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done";
         let mut job = Job::start("ends-well", &cluster.nodes(), flags, script);
@@ -99,20 +115,22 @@ fn a_command_that_ends_well_when_asked_has_lost_its_lock_nonetheless() {
 #[test]
 fn a_command_with_no_grace_is_killed_at_the_end() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "900ms", "--grace", "0s"];
+    let flags = ["--ttl", "2s", "--grace", "0s"];
     let script =
         "trap 'echo asked' TERM; echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
-    let mut job = Job::start("no-grace", &cluster.nodes(), &flags, script);
-    assert_eq!(job.program.wait().code(), Some(79));
-    job.assert_ended_in_time("no grace");
-    assert!(job.has_said("\"event\":\"killed\""));
+    assert_is_killed_in_time("no grace", || {
+        let mut job = Job::start("no-grace", &cluster.nodes(), &flags, script);
+        assert_eq!(job.program.wait().code(), Some(79));
+        assert!(job.has_said("\"event\":\"killed\""));
+        job
+    });
 }
 
 #[test]
 fn a_renewed_lock_lasts_as_long_as_the_command() {
     let cluster = Cluster::start();
     let script = "echo ready; sleep 4; exit 3";
-    let flags = ["--ttl", "1500ms", "--renew"];
+    let flags = ["--ttl", "3s", "--renew"];
     let mut job = Job::start("renewed", &cluster.nodes(), &flags, script);
     job.program.line_with("\"event\":\"renewed\"");
     assert_eq!(
@@ -127,7 +145,7 @@ fn a_renewed_lock_lasts_as_long_as_the_command() {
 #[test]
 fn a_lock_is_not_renewed_longer_than_it_may_be_held() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "1500ms", "--max-hold", "4s"];
+    let flags = ["--ttl", "3s", "--max-hold", "8s"];
     let mut job = Job::start("max-hold", &cluster.nodes(), &flags, OBEDIENT);
     job.program.line_with("\"event\":\"renewed\"");
     let line = job.program.line_with("\"event\":\"lost\"");
@@ -138,24 +156,24 @@ fn a_lock_is_not_renewed_longer_than_it_may_be_held() {
 
 #[test]
 fn with_three_of_five_nodes_gone_the_command_ends_before_the_validity() {
-    for (name, signal, script) in [
-        ("stopped-obedient", Signal::STOP, OBEDIENT),
-        ("stopped-stubborn", Signal::STOP, STUBBORN),
-        ("killed-obedient", Signal::KILL, OBEDIENT),
-        ("killed-stubborn", Signal::KILL, STUBBORN),
-    ] {
+    let play = |name: &str, signal, script| {
         let cluster = Cluster::start_apart();
         let flags = ["--ttl", "3s", "--renew"];
         let mut job = Job::start(name, &cluster.nodes(), &flags, script);
         job.program.line_with("\"event\":\"renewed\"");
         cluster.signal(3, signal);
         assert_eq!(job.program.wait().code(), Some(79), "{name}");
-        job.assert_ended_in_time(name);
         assert!(
             job.has_said("no majority"),
             "{name}: {:#?}",
             job.program.seen()
         );
+        job
+    };
+    for (name, signal) in [("stopped", Signal::STOP), ("killed", Signal::KILL)] {
+        play(&format!("{name}-obedient"), signal, OBEDIENT).assert_ended_in_time(name);
+        let stubborn = format!("{name}-stubborn");
+        assert_is_killed_in_time(&stubborn, || play(&stubborn, signal, STUBBORN));
     }
 }
 
@@ -204,17 +222,16 @@ fn what_a_command_started_does_not_outlive_the_lock() {
     let script = "sh -c 'trap \"\" TERM; echo started; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done' \
         sh \"$1\" & echo \"grandchild=$!\"; echo ready; wait";
     let flags = ["--ttl", "1500ms", "--grace", "500ms"];
-    let mut job = Job::start("grandchild", &cluster.nodes(), &flags, script);
-    let line = job
-        .program
-        .seen()
-        .iter()
-        .find(|line| line.contains("grandchild="));
-    let grandchild = line.and_then(|line| line.strip_prefix("grandchild=")?.parse().ok());
-    let grandchild: u32 = grandchild.expect("a process id");
-    assert_eq!(job.program.wait().code(), Some(79));
-    assert!(!processes::is_alive(grandchild));
-    job.assert_ended_in_time("grandchild");
+    assert_is_killed_in_time("grandchild", || {
+        let mut job = Job::start("grandchild", &cluster.nodes(), &flags, script);
+        let line = job.program.line_ever_with("grandchild=");
+        let grandchild = line.strip_prefix("grandchild=");
+        let grandchild = grandchild.and_then(|grandchild| grandchild.parse().ok());
+        let grandchild: u32 = grandchild.expect("a process id");
+        assert_eq!(job.program.wait().code(), Some(79));
+        assert!(!processes::is_alive(grandchild));
+        job
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::cluster::Cluster;
 use crate::processes::{self, wait_until};
 use crate::program::{Program, command, outcome};
-use crate::run::{HOLDER, run_args};
+use crate::run::{HOLDER, patient_args, run_args};
 
 /// The number behind `"pid":` in a line of `--json`, or behind `name=` in a line of a script.
 fn number_in(line: &str) -> u32 {
@@ -35,7 +35,7 @@ fn signals_reach_the_command() {
         let script = format!(
             "trap 'echo got {name}; exit {code}' {name}; echo ready; while :; do sleep 0.01; done"
         );
-        let args = run_args(&nodes, &["job"], &["sh", "-c", &script]);
+        let args = patient_args(&nodes, &["job"], &["sh", "-c", &script]);
         let mut job = Program::start(command(&args));
         job.line_with("ready");
         job.signal(signal);
@@ -57,7 +57,7 @@ fn a_signal_that_ends_the_command_is_in_the_exit_code() {
         (Signal::USR2, 140),
     ] {
         // No trap, and echo is done by the program that gets the signal.
-        let args = run_args(
+        let args = patient_args(
             &nodes,
             &["job"],
             &["sh", "-c", "echo ready; exec sleep 1000"],
@@ -75,7 +75,7 @@ fn a_second_interrupt_kills_a_command_that_does_not_end() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     let script = "trap 'echo got' INT; echo ready; while :; do sleep 0.01; done";
-    let args = run_args(&nodes, &["job"], &["sh", "-c", script]);
+    let args = patient_args(&nodes, &["job"], &["sh", "-c", script]);
     let mut job = Program::start(command(&args));
     job.line_with("ready");
     job.signal(Signal::INT);
@@ -90,7 +90,7 @@ fn signals_reach_what_the_command_started() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     let script = "sleep 1000 & echo \"grandchild=$!\"; wait";
-    let args = run_args(&nodes, &["job"], &["sh", "-c", script]);
+    let args = patient_args(&nodes, &["job"], &["sh", "-c", script]);
     let mut job = Program::start(command(&args));
     let grandchild = number_in(&job.line_with("grandchild="));
     assert!(processes::is_alive(grandchild));
@@ -108,7 +108,7 @@ fn what_the_command_leaves_behind_is_killed_if_so_wished() {
         sh -c 'sleep 1000 & echo \"deep=$!\"; wait' >&2 & \
         sleep 1000 >/dev/null 2>&1 & echo \"grandchild=$!\"; exit 4";
     for (flags, is_killed) in [(&["--kill-group", "job"][..], true), (&["job"], false)] {
-        let args = run_args(&nodes, flags, &["sh", "-c", script]);
+        let args = patient_args(&nodes, flags, &["sh", "-c", script]);
         let mut job = Program::start(command(&args));
         let grandchild = number_in(&job.line_with("grandchild="));
         if is_killed {
@@ -130,7 +130,7 @@ fn what_the_command_leaves_behind_is_killed_if_so_wished() {
 fn a_signal_while_waiting_gives_up() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let mut holder = Program::start(command(&run_args(&nodes, &["job"], HOLDER)));
+    let mut holder = Program::start(command(&patient_args(&nodes, &["job"], HOLDER)));
     holder.line_with("ready");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let flags = ["--wait", "forever", "--json", "job"];
@@ -148,7 +148,7 @@ fn a_signal_while_waiting_gives_up() {
 fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let inner = command(&run_args(&nodes, &["job"], HOLDER));
+    let inner = command(&patient_args(&nodes, &["job"], HOLDER));
     // As nohup does it.
     let mut nohup = Command::new("sh");
     nohup
@@ -170,7 +170,7 @@ fn the_command_does_not_outlive_locknode() {
     }
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let args = run_args(&nodes, &["--json", "job"], &["sleep", "1000"]);
+    let args = patient_args(&nodes, &["--json", "job"], &["sleep", "1000"]);
     let mut job = Program::start(command(&args));
     let child = number_in(&job.line_with("\"event\":\"started\""));
     job.signal(Signal::KILL);
@@ -185,7 +185,7 @@ fn ctrl_z_stops_the_command_too() {
     let nodes = cluster.nodes();
     // Not a shell that starts programs: stopped amid that it waits for them, and does not count as stopped.
     let script = ["sh", "-c", "echo ready; exec sleep 1000"];
-    let args = run_args(&nodes, &["--json", "job"], &script);
+    let args = patient_args(&nodes, &["--json", "job"], &script);
     let mut job = Program::start(command(&args));
     let child = number_in(&job.line_with("\"event\":\"started\""));
     job.line_ever_with("ready");
@@ -221,7 +221,11 @@ fn on_a_terminal_the_command_shares_our_process_group() {
     let (_ours, theirs) = terminal();
     let script = "trap 'echo interrupted' INT; trap 'echo ended; exit 5' TERM; echo ready; \
         while :; do sleep 0.01; done";
-    let mut locknode = command(&run_args(&nodes, &["--json", "job"], &["sh", "-c", script]));
+    let mut locknode = command(&patient_args(
+        &nodes,
+        &["--json", "job"],
+        &["sh", "-c", script],
+    ));
     locknode.stdin(theirs);
     let mut job = Program::start(locknode);
     let child = number_in(&job.line_with("\"event\":\"started\""));
@@ -246,7 +250,7 @@ fn on_a_terminal_the_command_shares_our_process_group() {
 fn without_a_terminal_the_command_leads_a_process_group() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let mut job = Program::start(command(&run_args(&nodes, &["--json", "job"], HOLDER)));
+    let mut job = Program::start(command(&patient_args(&nodes, &["--json", "job"], HOLDER)));
     let child = number_in(&job.line_with("\"event\":\"started\""));
     assert_eq!(processes::group(child), Some(child));
     job.line_ever_with("ready");
