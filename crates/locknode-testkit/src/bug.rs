@@ -134,7 +134,7 @@ impl Bug {
     /// So many seeds of [`Swarm::for_bug`](crate::Swarm::for_bug), from 0 on, are enough to find it.
     pub const fn seeds(self) -> u64 {
         match self {
-            Self::SlewedClock => 1_000,
+            Self::SlewedClock | Self::ExtendWithoutCompare => 1_000,
             Self::WriteBackAnyway => 4_000,
             _ => 400,
         }

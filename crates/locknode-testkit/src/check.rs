@@ -60,7 +60,7 @@ pub fn check_all(history: &History, scenario: &Scenario) -> Vec<Violation> {
     violations.extend(continuity::continuity(facts));
     violations.extend(expired::expired(facts));
     violations.extend(majority::majority(facts));
-    violations.extend(node::nodes(facts, Tolerance::of(scenario)));
+    violations.extend(node::nodes(facts, |node| Tolerance::of(scenario, node)));
     if let Some(bounds) = Bounds::of(scenario) {
         violations.extend(liveness::liveness(facts, &bounds));
     }

@@ -97,11 +97,16 @@
 //!   and hears nothing, and is refused at once by a node that is down. In memory connecting takes as long as the link makes
 //!   it take.
 //! * **Paused time on loopback.** Sockets are real: a paused clock runs ahead while bytes are on their way.
+//! * **`CLIENT REPLY OFF` and `SKIP`.** The links know a request as answered by its reply, and do not follow these commands:
+//!   requests whose replies never come stay open in their account, so what is recorded, and what a desk answers behind them,
+//!   goes by the wrong requests from there on.
 //!
 //! # Limits
 //!
 //! 16 nodes and 16 clients; 512 connections to a node, others are broken at once; 2 MiB on their way on a connection, then its
-//! sender has to wait; messages above 1 MiB pass in pieces and are judged piece by piece.
+//! sender has to wait; messages above 1 MiB pass in pieces and are judged piece by piece. Connections whose clients have said
+//! that they say no more do not count among the 512: what they have sent arrives when the link lets it, within 100 s, on 64 of
+//! them per link; what is beyond that is given up at once.
 
 mod builder;
 mod clock;
@@ -173,6 +178,12 @@ struct LinkConnector {
 }
 
 impl Cluster {
+    /// How many connections a node takes; others are broken at once.
+    pub const CONNECTIONS_MAX: usize = net::CONNECTIONS_MAX;
+
+    /// How many connections a link keeps whose clients have left, for what they have sent; the others are given up at once.
+    pub const ORPHANS_MAX: usize = net::ORPHANS_MAX;
+
     /// A builder: five nodes, three clients, guards without a disk, ports on loopback.
     pub const fn builder() -> ClusterBuilder {
         ClusterBuilder::new()
@@ -296,7 +307,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Connections to the node right now.
+    /// Connections to the node right now, without those whose clients have left.
     pub fn connections(&self, node: u8) -> usize {
         self.inner.net.connections(node)
     }

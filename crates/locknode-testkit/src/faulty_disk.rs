@@ -75,10 +75,13 @@ impl FaultyDisk {
     }
 
     /// Power is lost. `keep` is asked for every piece of what was not synced - a sector, a directory entry - how many
-    /// of its bytes are kept, counted from its beginning. Faults are gone afterwards.
+    /// of its bytes are kept, counted from its beginning. Faults are gone afterwards, except that a full disk stays full.
     pub fn crash(&self, keep: &mut dyn FnMut(usize) -> usize) {
         let mut inner = self.lock();
-        inner.faults = Faults::default();
+        inner.faults = Faults {
+            capacity: inner.faults.capacity,
+            ..Faults::default()
+        };
         let changes = std::mem::take(&mut inner.pending_names);
         for change in changes {
             if keep(1) > 0 {
@@ -96,9 +99,15 @@ impl FaultyDisk {
         inner.forget_nameless();
     }
 
-    /// The process dies and the machine goes on: all that was written is seen by the next one. Faults are gone.
+    /// The process dies and the machine goes on: all that was written is seen by the next one. What is wrong with the disk
+    /// itself stays: it is as full as it was, and the sync that is to fail still does. Other faults are gone.
     pub fn kill(&self) {
-        self.lock().faults = Faults::default();
+        let mut inner = self.lock();
+        inner.faults = Faults {
+            capacity: inner.faults.capacity,
+            sync_in: inner.faults.sync_in,
+            ..Faults::default()
+        };
     }
 
     /// The sync after `after` further ones fails. What it should have made durable can still be read, is not durable, and
@@ -521,6 +530,25 @@ mod tests {
         assert!(disk.create("b", 1).is_err());
         disk.limit(None);
         disk.create("b", 1).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_stays_full_and_a_sync_that_fails_does_so_for_the_next_process() {
+        let mut disk = disk();
+        disk.limit(Some(4));
+        disk.fail_sync(0);
+        disk.fail_write(0, ErrorKind::Other, 0);
+        disk.kill();
+        disk.write("a", 0, b"x").unwrap();
+        assert!(disk.create("b", 1).is_err());
+        assert!(disk.sync("a").is_err());
+        disk.fail_sync(0);
+        disk.crash(&mut keep_all);
+        assert!(disk.create("b", 1).is_err());
+        disk.sync("a").unwrap();
+        disk.erase();
+        disk.create("b", 4).unwrap();
+        assert!(disk.create("c", 1).is_err(), "another file takes its room");
     }
 
     #[test]

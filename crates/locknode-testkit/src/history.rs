@@ -2,6 +2,7 @@
 
 mod json;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -25,6 +26,19 @@ pub struct History {
     pub entries: Vec<Entry>,
     /// Messages, in the order in which they were sent; only when they were recorded.
     pub messages: Vec<Message>,
+    /// What is missing because there was too much.
+    pub left_out: LeftOut,
+}
+
+/// How much of what happened is not in a history: recorders have limits, and what they leave out is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Events.
+    pub events: u64,
+    /// When the first of them was: until then all are there.
+    pub since: Option<SimTime>,
+    /// Messages, the earliest or the latest; only when they were recorded.
+    pub messages: u64,
 }
 
 /// One thing that happened.
@@ -36,7 +50,7 @@ pub struct Entry {
     pub event: Event,
 }
 
-/// The place of a key in [`History::keys`].
+/// The place of a key in [`History::keys`]. There are at most 65,535 keys in a world.
 pub type KeyNo = u16;
 
 /// One attempt of a client: what a node knows by its token. Counted from 0 over the whole world.
@@ -167,6 +181,15 @@ pub enum Event {
         attempt: AttemptNo,
         /// Whether it had waited for the disk.
         is_late: bool,
+    },
+    /// The reply to a grant or an extension will never leave the node: its connection has ended.
+    Unanswered {
+        /// The node.
+        node: u8,
+        /// The client.
+        client: u8,
+        /// Whose grant or extension it would have told of.
+        attempt: AttemptNo,
     },
     /// The reply left the node although the horizon, TTL in use or fence ceiling that it rests on is not durable.
     NotDurable {
@@ -340,6 +363,8 @@ impl History {
         let mut windows: Vec<Window> = Vec::new();
         // By lock: when it was called for, and the place of its window while that is open.
         let mut locks: Vec<(SimTime, Option<usize>)> = Vec::new();
+        // By client: the locks of which the window is open.
+        let mut open: BTreeMap<u8, BTreeSet<LockNo>> = BTreeMap::new();
         let place = |locks: &[(SimTime, Option<usize>)], lock: LockNo| {
             usize::try_from(lock)
                 .ok()
@@ -369,6 +394,7 @@ impl History {
                         .and_then(|lock| locks.get_mut(lock));
                     let Some(slot) = slot else { continue };
                     slot.1 = Some(windows.len());
+                    open.entry(*client).or_default().insert(*lock);
                     windows.push(Window {
                         client: *client,
                         lock: *lock,
@@ -396,31 +422,36 @@ impl History {
                         window.extensions += u32::from(*is_extension);
                     }
                 }
-                Event::Lost { lock, .. } | Event::Releases { lock, .. } => {
-                    if let Some(window) =
-                        place(&locks, *lock).and_then(|place| windows.get_mut(place))
-                    {
-                        window.until = window.until.min(entry.at);
+                Event::Lost { client, lock, .. } | Event::Releases { client, lock, .. } => {
+                    if let Some(open) = open.get_mut(client) {
+                        open.remove(lock);
                     }
-                    if let Some(slot) = usize::try_from(*lock)
-                        .ok()
-                        .and_then(|lock| locks.get_mut(lock))
-                    {
-                        slot.1 = None;
-                    }
+                    close(&mut locks, &mut windows, *lock, entry.at);
                 }
                 Event::ClientDown { client } => {
-                    for slot in &mut locks {
-                        let window = slot.1.and_then(|place| windows.get_mut(place));
-                        if let Some(window) = window.filter(|window| window.client == *client) {
-                            window.until = window.until.min(entry.at);
-                            slot.1 = None;
-                        }
+                    for lock in open.remove(client).unwrap_or_default() {
+                        close(&mut locks, &mut windows, lock, entry.at);
                     }
                 }
                 _ => {}
             }
         }
         windows
+    }
+}
+
+/// The window of a lock ends now, if it is open.
+fn close(
+    locks: &mut [(SimTime, Option<usize>)],
+    windows: &mut [Window],
+    lock: LockNo,
+    at: SimTime,
+) {
+    let slot = usize::try_from(lock)
+        .ok()
+        .and_then(|lock| locks.get_mut(lock));
+    let place = slot.and_then(|slot| slot.1.take());
+    if let Some(window) = place.and_then(|place| windows.get_mut(place)) {
+        window.until = window.until.min(at);
     }
 }

@@ -178,8 +178,14 @@ pub struct LockAct {
     pub tries: u32,
     /// How long it is held; `None` until something else ends it.
     pub hold: Option<Duration>,
-    /// How often it is extended by its TTL meanwhile.
+    /// How often the client extends it by its TTL meanwhile.
     pub extend_every: Option<Duration>,
+    /// The TTL of every second of these extensions instead: shorter and longer ones follow each other.
+    pub extend_to: Option<Duration>,
+    /// How long after an extension the client core is to renew it on its own.
+    pub renew_every: Option<Duration>,
+    /// Up to what age of the lock it does that; `None` as long as it is held.
+    pub renew_for: Option<Duration>,
     /// How often the client writes to the resource meanwhile.
     pub write_every: Option<Duration>,
     /// What happens after `hold`.
@@ -226,6 +232,11 @@ impl Setup {
             seed,
             ..Self::default()
         }
+    }
+
+    /// Whether the plain client runs: it is asked for, or the mistake is one of a client's.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.client == ClientKind::Plain || self.bug.is_some_and(Bug::is_clients)
     }
 }
 
@@ -291,6 +302,9 @@ impl LockAct {
             tries: 1,
             hold: None,
             extend_every: None,
+            extend_to: None,
+            renew_every: None,
+            renew_for: None,
             write_every: None,
             ending: Ending::Release,
         }
@@ -314,6 +328,27 @@ impl LockAct {
     #[must_use]
     pub const fn extend_every(mut self, every: Duration) -> Self {
         self.extend_every = Some(every);
+        self
+    }
+
+    /// Every second extension asks for this TTL.
+    #[must_use]
+    pub const fn extend_to(mut self, ttl: Duration) -> Self {
+        self.extend_to = Some(ttl);
+        self
+    }
+
+    /// Renewed by the client core, so long after each extension.
+    #[must_use]
+    pub const fn renew_every(mut self, every: Duration) -> Self {
+        self.renew_every = Some(every);
+        self
+    }
+
+    /// Renewed until it is so old.
+    #[must_use]
+    pub const fn renew_for(mut self, bound: Duration) -> Self {
+        self.renew_for = Some(bound);
         self
     }
 

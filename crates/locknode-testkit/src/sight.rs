@@ -36,6 +36,12 @@ impl<'a> Sight<'a> {
         };
         let (name, key) = (name.as_ref(), key.as_ref());
         let word = |place: usize| args.get(place).map_or(&[][..], |word| word.as_ref());
+        let after = |name: &[u8]| {
+            let place = args
+                .iter()
+                .position(|word| word.as_ref().eq_ignore_ascii_case(name))?;
+            Some(word(place + 1))
+        };
         let is_one = reply.starts_with(b":1\r");
         let grant = |counter, ttl: Option<Duration>| match ttl {
             Some(ttl) => Self::Grant {
@@ -55,14 +61,24 @@ impl<'a> Sight<'a> {
                 grant(counter.unwrap_or(0), millis(word(3)))
             }
             b"set" if reply.starts_with(b"+OK") => {
-                let px = args
-                    .iter()
-                    .position(|word| word.as_ref().eq_ignore_ascii_case(b"px"));
-                grant(0, px.and_then(|px| millis(word(px + 1))))
+                let ttl = after(b"px").and_then(millis);
+                let ttl = ttl.or_else(|| after(b"ex").and_then(seconds));
+                match after(b"ifeq") {
+                    Some(_) => extension(ttl),
+                    None => grant(0, ttl),
+                }
             }
             b"lock.extend" if is_one => extension(millis(word(3))),
             b"pexpire" if is_one => extension(millis(word(2))),
-            b"lock.release" | b"del" | b"delex" if is_one => Self::Release { key },
+            b"expire" if is_one => extension(seconds(word(2))),
+            b"lock.release" | b"del" | b"delex" | b"delifeq" if is_one => Self::Release { key },
+            // By their words, as clients everywhere have them: a key and a token, and a TTL when it is extended.
+            b"eval" | b"evalsha" if is_one && word(2) == b"1" => match args.len() {
+                5 => Self::Release { key: word(3) },
+                6 => millis(word(5))
+                    .map_or(Self::Nothing, |ttl| Self::Extension { key: word(3), ttl }),
+                _ => Self::Nothing,
+            },
             b"lock.fence" => Self::WriteBack { is_taken: is_one },
             _ => Self::Nothing,
         }
@@ -79,6 +95,10 @@ fn refusal(error: &[u8]) -> Option<&'static str> {
 
 fn millis(word: &[u8]) -> Option<Duration> {
     number(word).map(Duration::from_millis)
+}
+
+fn seconds(word: &[u8]) -> Option<Duration> {
+    number(word).map(Duration::from_secs)
 }
 
 fn number(word: &[u8]) -> Option<u64> {
@@ -105,7 +125,8 @@ mod tests {
             key: b"k",
             ttl: ms(900),
         };
-        let rows: [(&str, &str, Sight<'_>); 12] = [
+        let release = Sight::Release { key: b"k" };
+        let rows: [(&str, &str, Sight<'_>); 20] = [
             (
                 "LOCK.ACQUIRE k t 900",
                 "*3\r\n:1\r\n:77\r\n:900\r\n",
@@ -122,7 +143,24 @@ mod tests {
             ("lock.extend k t 900", ":1\r\n", extension),
             ("lock.extend k t 900", ":0\r\n", Sight::Nothing),
             ("pexpire k 900", ":1\r\n", extension),
-            ("delex k ifeq t", ":1\r\n", Sight::Release { key: b"k" }),
+            ("delex k ifeq t", ":1\r\n", release),
+            ("delifeq k t", ":1\r\n", release),
+            ("set k t ifeq t px 900", "+OK\r\n", extension),
+            ("set k t nx ex 2", "+OK\r\n", {
+                let (key, token, ttl) = (&b"k"[..], &b"t"[..], Duration::from_secs(2));
+                let counter = 0;
+                Sight::Grant {
+                    key,
+                    token,
+                    counter,
+                    ttl,
+                }
+            }),
+            ("evalsha b70c 1 k t", ":1\r\n", release),
+            ("evalsha b70c 1 k t", ":0\r\n", Sight::Nothing),
+            ("EVAL script 1 k t", ":1\r\n", release),
+            ("eval script 1 k t 900", ":1\r\n", extension),
+            ("eval script 2 k l t", ":1\r\n", Sight::Nothing),
             ("lock.release k t", ":0\r\n", Sight::Nothing),
             ("set k t", "-LOADING wait\r\n", Sight::Refusal("LOADING")),
             ("ping", "+PONG\r\n", Sight::Nothing),

@@ -1,13 +1,16 @@
 //! The simulator: worlds of nodes and clients in one thread, without sockets and without real time.
 
+mod batch;
 mod caller;
 mod client;
 mod clocks;
+mod due;
 mod faulting;
 mod link;
 mod node;
 mod notice;
 mod observing;
+mod parking;
 mod plain;
 mod player;
 mod recorder;

@@ -53,6 +53,8 @@ struct Style {
     crashes: bool,
     /// Some locks are longer than what rides on the restart guard.
     is_long: bool,
+    /// Their client can renew locks, and extend them by another TTL.
+    renews: bool,
 }
 
 impl Default for Swarm {
@@ -207,6 +209,7 @@ impl Swarm {
             crashes: self.faults.has(FaultKind::ClientCrash),
             // With the disk the log is lost.
             is_long: !chosen.has(FaultKind::DiskLost),
+            renews: !scenario.setup.is_plain(),
         };
         for client in 0..self.clients {
             let mut random = Random::stream(seed, "workload", client.into());
@@ -258,6 +261,7 @@ impl Swarm {
         let logs = style.is_long && matches!(guard, Guarding::Long | Guarding::Always);
         let mut at = nanos(MS * 200) + random.below(nanos(MS * 1_000));
         let end = nanos(self.run_for).saturating_sub(nanos(MS * 2_000));
+        let mut others = Random::stream(setup.seed, "extensions", client.into());
         let mut acts = Vec::new();
         while at < end {
             let most = if logs && random.chance(10) {
@@ -294,6 +298,8 @@ impl Swarm {
                 2 if style.crashes => Ending::Crash,
                 _ => Ending::Release,
             });
+            let act = extend_otherwise(act, style, &mut others);
+            let hold = act.hold.map_or(hold, nanos);
             acts.push((Duration::from_nanos(at), Act::Lock(act)));
             at += rounded(hold + random.below(nanos(MS * 3_000)));
             if style.keys.is_none() {
@@ -307,6 +313,34 @@ impl Swarm {
                 what: crate::scenario::Deed::Act(client, act),
             });
         }
+    }
+}
+
+/// Of the locks that their callers extend, some get another TTL now and then; of the rest the client renews some, which are
+/// held longer. `random` is a stream of its own, and as much is drawn from it for every lock.
+fn extend_otherwise(act: LockAct, style: &Style, random: &mut Random) -> LockAct {
+    let ttl = nanos(act.ttl);
+    let is_chosen = random.chance(40);
+    let other = rounded(random.between(ttl / 4, ttl));
+    let every = rounded(ttl / random.between(2, 5));
+    let (is_bounded, bound) = (
+        random.chance(50),
+        rounded(random.between(ttl / 2, ttl * 5 / 2)),
+    );
+    let hold = rounded(random.between(ttl / 2, ttl * 2));
+    if !is_chosen || !style.renews {
+        return act;
+    }
+    if act.extend_every.is_some() {
+        return act.extend_to(Duration::from_nanos(other));
+    }
+    let mut act = act.renew_every(Duration::from_nanos(every));
+    if is_bounded {
+        act = act.renew_for(Duration::from_nanos(bound));
+    }
+    match style.overruns {
+        true => act.hold(Duration::from_nanos(hold)),
+        false => act,
     }
 }
 

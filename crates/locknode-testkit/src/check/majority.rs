@@ -15,7 +15,7 @@ use crate::check::absence::{Absence, Absences};
 use crate::check::evidence::Evidence;
 use crate::check::facts::Facts;
 use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
-use crate::history::{AttemptNo, Event, Window};
+use crate::history::{AttemptNo, Event, KeyNo, Window};
 use crate::span::SimTime;
 
 /// The first time without a majority of each window that has one.
@@ -65,6 +65,8 @@ struct Lack {
 /// When nodes held the locks of which there are windows.
 struct Votes {
     held: BTreeMap<AttemptNo, Vec<Vote>>,
+    /// Whose lock each node has, or had last.
+    holders: BTreeMap<(u8, KeyNo), AttemptNo>,
     /// When each node went down, by the place of that in the history.
     downs: BTreeMap<u8, Vec<(usize, SimTime)>>,
 }
@@ -84,6 +86,7 @@ impl Votes {
             .map(|window| (window.attempt, Vec::new()));
         let mut votes = Self {
             held: attempts.collect(),
+            holders: BTreeMap::new(),
             downs: BTreeMap::new(),
         };
         for (place, entry) in facts.history.entries.iter().enumerate() {
@@ -91,17 +94,21 @@ impl Votes {
             match entry.event {
                 Event::Granted {
                     node,
+                    key,
                     attempt,
                     ends,
                     ..
                 }
                 | Event::Restored {
                     node,
+                    key,
                     attempt,
                     ends,
-                    ..
+                } => {
+                    votes.replace(at, node, key, attempt);
+                    votes.give(place, at, node, attempt, ends);
                 }
-                | Event::Extended {
+                Event::Extended {
                     node,
                     attempt,
                     ends,
@@ -118,6 +125,14 @@ impl Votes {
             cut(&votes.downs, held);
         }
         votes
+    }
+
+    /// A node has one lock of a key: that of another attempt has ended, rightly or not.
+    fn replace(&mut self, at: SimTime, node: u8, key: KeyNo, attempt: AttemptNo) {
+        let old = self.holders.insert((node, key), attempt);
+        if let Some(old) = old.filter(|old| *old != attempt) {
+            self.take(at, node, old);
+        }
     }
 
     /// A node holds the lock until `ends`: a lock that it holds already ends then instead.

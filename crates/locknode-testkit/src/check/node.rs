@@ -6,6 +6,7 @@
 //! has noted in true time when that would be.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use crate::check::evidence::Evidence;
 use crate::check::facts::Facts;
@@ -15,9 +16,9 @@ use crate::history::{AttemptNo, Event, KeyNo};
 use crate::span::SimTime;
 
 /// Grants against grants that were told, counters that did not rise, grants in quarantine, and what was told too soon.
-pub(crate) fn nodes(facts: &Facts<'_>, tolerance: Tolerance) -> Vec<Violation> {
+pub(crate) fn nodes(facts: &Facts<'_>, tolerance: impl Fn(u8) -> Tolerance) -> Vec<Violation> {
     let mut ledger = Ledger {
-        tolerance,
+        tolerances: (0..facts.history.nodes).map(tolerance).collect(),
         promises: BTreeMap::new(),
         counters: BTreeMap::new(),
         untold: BTreeMap::new(),
@@ -79,7 +80,8 @@ struct Counted {
 }
 
 struct Ledger {
-    tolerance: Tolerance,
+    /// Of each node.
+    tolerances: Vec<Tolerance>,
     promises: BTreeMap<(u8, KeyNo), Promised>,
     counters: BTreeMap<(u8, KeyNo), Counted>,
     /// By node and attempt: what is still to be told, in the order of the replies.
@@ -150,6 +152,7 @@ impl Ledger {
                 }
             }
             Event::Answered { node, attempt, .. } => self.tell(node, attempt),
+            Event::Unanswered { node, attempt, .. } => self.lose(node, attempt),
             Event::NotDurable {
                 node,
                 client,
@@ -185,11 +188,17 @@ impl Ledger {
     /// The quarantine is over: it may have been a little sooner.
     fn serves(&mut self, at: SimTime, node: u8) {
         if let Some((since, grants)) = self.quarantined.remove(&node) {
-            let sooner = at - self.tolerance.of_span(at.since(since));
+            let sooner = at - self.sooner(node, at.since(since));
             for grant in grants.into_iter().filter(|grant| grant.at < sooner) {
                 self.report(grant);
             }
         }
+    }
+
+    /// By how much a time of this length may be shorter on a node.
+    fn sooner(&self, node: u8, span: Duration) -> Duration {
+        let tolerance = self.tolerances.get(usize::from(node));
+        tolerance.map_or(Duration::ZERO, |it| it.of_span(span))
     }
 
     fn report(&mut self, found: Found) {
@@ -242,7 +251,7 @@ impl Ledger {
             return;
         };
         let Deadline { set, ends } = old.ends;
-        let sooner = ends - self.tolerance.of_span(ends.since(set));
+        let sooner = ends - self.sooner(place.0, ends.since(set));
         if old.is_told && old.attempt != attempt && at < sooner {
             self.report(Found {
                 kind: ViolationKind::NodeGrant,
@@ -310,11 +319,17 @@ impl Ledger {
             return;
         };
         let told = untold.pop_front();
-        let is_last = untold.back().copied();
-        if is_last.is_none() {
+        let later = untold.iter().map(|later| later.deadline);
+        // What is sooner and comes later may have been executed, and may never be told.
+        let ends = later
+            .chain(told.map(|told| told.deadline))
+            .min_by_key(|deadline| deadline.ends);
+        if untold.is_empty() {
             self.untold.remove(&(node, attempt));
         }
-        let Some(told) = told else { return };
+        let (Some(told), Some(ends)) = (told, ends) else {
+            return;
+        };
         let place = (node, told.key);
         let promised = self
             .promises
@@ -322,10 +337,7 @@ impl Ledger {
             .filter(|it| it.attempt == attempt);
         if let Some(promised) = promised {
             promised.is_told = true;
-            // A later extension that makes it sooner has been heeded already.
-            if is_last.is_none() {
-                promised.ends = told.deadline;
-            }
+            promised.ends = ends;
         }
         if let Some(counted) = self
             .counters
@@ -333,6 +345,23 @@ impl Ledger {
             .filter(|it| told.counter > it.told)
         {
             (counted.told, counted.told_at) = (told.counter, told.deadline.set);
+        }
+    }
+
+    /// A reply will never leave: the first of those that tell of this attempt. Where several connections wait for one it may
+    /// have been a later one, so what remains counts for no more than either.
+    fn lose(&mut self, node: u8, attempt: AttemptNo) {
+        let Some(untold) = self.untold.get_mut(&(node, attempt)) else {
+            return;
+        };
+        let lost = untold.pop_front();
+        let (Some(lost), Some(next)) = (lost, untold.front_mut()) else {
+            self.untold.remove(&(node, attempt));
+            return;
+        };
+        next.counter = next.counter.min(lost.counter);
+        if lost.deadline.ends < next.deadline.ends {
+            next.deadline = lost.deadline;
         }
     }
 

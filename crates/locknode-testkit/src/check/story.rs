@@ -174,6 +174,15 @@ impl Story {
         self.at(at, event)
     }
 
+    pub(crate) fn untold(self, at: u64, node: u8, attempt: u32) -> Self {
+        let event = Event::Unanswered {
+            node,
+            client: 0,
+            attempt,
+        };
+        self.at(at, event)
+    }
+
     pub(crate) fn down(self, at: u64, node: u8, how: Crash) -> Self {
         self.at(at, Event::Down { node, how })
     }

@@ -9,7 +9,7 @@ use crate::fault::{Fault, Who};
 use crate::scenario::{Deed, Scenario};
 use crate::span::nanos;
 
-/// By how much a grant may end sooner than the history says.
+/// By how much a grant of one node may end sooner than the history says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
     /// Millionths of the time from the grant to its end ...
@@ -19,22 +19,25 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// What the clocks of a scenario's nodes make necessary: the ends are noted at the pace of the moment, at the slowest
-    /// that of the slowest clock, and come at the pace of the fastest. A clock that shows too late a time ends them sooner by so
-    /// much.
-    pub fn of(scenario: &Scenario) -> Self {
+    /// What the clocks of a scenario's node make necessary: the ends are noted at the pace of the moment, at the slowest
+    /// its slowest, and come at its fastest. A clock that shows too late a time ends them sooner by so much. What is done to
+    /// the clocks of other nodes is nothing to it.
+    pub fn of(scenario: &Scenario, node: u8) -> Self {
+        let it = Who::Node(node);
         let (mut fast, mut slow, mut slewed, mut noise) = (0, 0, 0, Duration::ZERO);
         for step in &scenario.steps {
             match step.what {
-                Deed::Fault(Fault::Rate(Who::Node(_), ppm)) if ppm > 0 => {
+                Deed::Fault(Fault::Rate(who, ppm)) if who == it && ppm > 0 => {
                     fast = ppm.unsigned_abs().max(fast);
                 }
-                Deed::Fault(Fault::Rate(Who::Node(_), ppm)) => slow = ppm.unsigned_abs().max(slow),
+                Deed::Fault(Fault::Rate(who, ppm)) if who == it => {
+                    slow = ppm.unsigned_abs().max(slow);
+                }
                 // The node goes by the slower of its two clocks: one that is slewed ahead does not matter.
-                Deed::Fault(Fault::Slew(Who::Node(_), ppm)) if ppm < 0 => {
+                Deed::Fault(Fault::Slew(who, ppm)) if who == it && ppm < 0 => {
                     slewed = ppm.unsigned_abs().max(slewed);
                 }
-                Deed::Fault(Fault::Noise(Who::Node(_), span)) => noise = span.max(noise),
+                Deed::Fault(Fault::Noise(who, span)) if who == it => noise = span.max(noise),
                 _ => {}
             }
         }

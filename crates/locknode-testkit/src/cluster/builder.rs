@@ -243,10 +243,10 @@ impl ClusterBuilder {
         (0..clients).map(reserve).collect()
     }
 
-    /// Whether there are so many ports.
+    /// The last port, if there are so many.
     fn last_port(&self) -> Option<u16> {
         let ports = u16::from(self.clients) * u16::from(self.nodes);
-        self.first_port.checked_add(ports)
+        self.first_port.checked_add(ports.saturating_sub(1))
     }
 
     fn clock(&self, runtime: &Handle, stream: u64) -> MachineClock {

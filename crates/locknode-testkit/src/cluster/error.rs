@@ -56,7 +56,8 @@ impl ClusterError {
 }
 
 impl NotHere {
-    pub(crate) fn fault(fault: &Fault, why: &'static str) -> Self {
+    /// This fault cannot be had, and why; for tools that refuse more than the cluster does.
+    pub fn fault(fault: &Fault, why: &'static str) -> Self {
         Self::new(fault, why)
     }
 

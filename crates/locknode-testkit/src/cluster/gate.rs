@@ -11,8 +11,11 @@ use super::incarnation::Incarnation;
 use super::net::{LinkId, Net};
 use super::relay::Passage;
 
-/// A port that stays the cluster's while its node is down: it is bound and does not listen, so connections are refused
-/// and no other process gets it.
+/// A port that stays the cluster's while its node is down: it is bound and does not listen, so connections are refused, and
+/// the system gives it to nobody who asks for any free one.
+///
+/// Whoever asks for this very one with `SO_REUSEADDR`, as most servers do, gets it all the same while nobody listens: without
+/// that option on ours the node could not come back to it. Then the node does not start again, and says which port it is.
 #[derive(Debug)]
 pub(crate) struct Gate {
     address: SocketAddr,

@@ -165,8 +165,10 @@ impl Member {
         let mut gates = Vec::new();
         for gate in &self.gates {
             node.listens_on(gate.address());
+            // Somebody may have taken it while the node was down.
             let accept = gate.open(&self.net, &incarnation);
-            gates.push(accept.map_err(|error| ClusterError::io("listen on loopback", error))?);
+            let port = gate.address().port();
+            gates.push(accept.map_err(|error| ClusterError::port(port, error))?);
         }
         self.front().running = Some((node.clone(), incarnation));
         back.has_started = true;

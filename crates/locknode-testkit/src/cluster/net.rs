@@ -91,6 +91,8 @@ struct Link {
     delay: Duration,
     doubles: u8,
     resets: u64,
+    /// Connections whose clients have left, and whose data may still be on its way.
+    orphans: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -198,13 +200,29 @@ impl Net {
         }
     }
 
-    pub(crate) fn leave(&self, node: u8) {
-        if let Some(count) = self.state().connections.get_mut(usize::from(node)) {
-            *count = count.saturating_sub(1);
+    /// The client of a connection has left: it counts among the link's orphans from now on, and not among the node's
+    /// connections. False when the link has too many; then it counts as before.
+    pub(crate) fn orphan(&self, id: LinkId) -> bool {
+        let mut state = self.state();
+        match self.link(&mut state, id) {
+            Some(link) if link.orphans < ORPHANS_MAX => link.orphans += 1,
+            _ => return false,
+        }
+        state.uncount(id.node);
+        true
+    }
+
+    /// Counts a connection out, from where it was counted.
+    pub(crate) fn leave(&self, id: LinkId, is_orphan: bool) {
+        let mut state = self.state();
+        if !is_orphan {
+            state.uncount(id.node);
+        } else if let Some(link) = self.link(&mut state, id) {
+            link.orphans = link.orphans.saturating_sub(1);
         }
     }
 
-    /// Connections to the node right now.
+    /// Connections to the node right now, without orphans.
     pub(crate) fn connections(&self, node: u8) -> usize {
         let state = self.state();
         let count = state.connections.get(usize::from(node)).copied();
@@ -267,6 +285,7 @@ impl Net {
         self.each(Links::ALL, |link| {
             *link = Link {
                 resets: link.resets,
+                orphans: link.orphans,
                 ..Link::default()
             }
         });
@@ -317,6 +336,14 @@ impl Net {
     }
 }
 
+impl State {
+    fn uncount(&mut self, node: u8) {
+        if let Some(count) = self.connections.get_mut(usize::from(node)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
 impl Link {
     fn lane(&mut self, direction: Direction) -> &mut Lane {
         match direction {
@@ -343,3 +370,8 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Each takes one descriptor on loopback, of the 1024 that a process has by default, and at most some megabytes when all
 /// that it has sent is held back.
 pub(crate) const CONNECTIONS_MAX: usize = 512;
+
+/// Of a link. Behind a cut clients give up and connect again for as long as it lasts, and each of their connections may hold
+/// some megabytes: their number has a limit of its own, as Linux has one for sockets that no process has any more
+/// (`tcp_max_orphans`), and what is beyond it is given up at once. As many as some clients leave in a minute.
+pub(crate) const ORPHANS_MAX: usize = 64;

@@ -1,5 +1,6 @@
 //! What can be done to the nodes of a cluster, and faults as data.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
@@ -275,10 +276,13 @@ impl Cluster {
         if self.inner.net.recorder.is_none() {
             return;
         }
-        let cluster = self.clone();
+        // A cluster that nobody has any more ends before that.
+        let inner = Arc::downgrade(&self.inner);
         self.inner.runtime.spawn(async move {
             sleep(span).await;
-            cluster.record_clock(who);
+            if let Some(inner) = inner.upgrade() {
+                Self { inner }.record_clock(who);
+            }
         });
     }
 

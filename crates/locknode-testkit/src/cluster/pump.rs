@@ -258,6 +258,9 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             Direction::Requests if self.is_dead || self.is_sink_gone => {
                 return Some(PumpEnd::SourceGone);
             }
+            Direction::Requests if !self.passage.becomes_orphan() => {
+                return Some(PumpEnd::SourceGone);
+            }
             // The client is not told of anything any more.
             Direction::Replies if self.is_dead => {}
             _ => self.enqueue(Entry {

@@ -14,11 +14,14 @@ use tokio::time::Instant;
 
 use super::net::LinkId;
 use crate::fault::Crash;
-use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LockNo, Message};
+use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LeftOut, LockNo, Message};
 use crate::sight::Sight;
 use crate::span::SimTime;
 
 /// Writes down what happens. See [`ClusterBuilder::record`](super::ClusterBuilder::record).
+///
+/// It keeps two million events, the first ones, and 20,000 messages, the last ones; and of what nodes do it follows a thousand
+/// keys and those that were [asked for](Self::key). What is left out is counted, in [`History::left_out`].
 #[derive(Debug)]
 pub struct Recorder {
     start: Instant,
@@ -28,6 +31,8 @@ pub struct Recorder {
 #[derive(Debug)]
 struct State {
     history: History,
+    /// By their bytes: names in the history are for people.
+    keys: BTreeMap<Vec<u8>, KeyNo>,
     attempts: BTreeMap<Vec<u8>, AttemptNo>,
     locks: LockNo,
     nodes: Vec<NodeSeen>,
@@ -61,6 +66,7 @@ impl Recorder {
             start: Instant::now(),
             state: Mutex::new(State {
                 history,
+                keys: BTreeMap::new(),
                 attempts: BTreeMap::new(),
                 locks: 0,
                 nodes: vec![NodeSeen::default(); usize::from(nodes)],
@@ -90,7 +96,7 @@ impl Recorder {
         now
     }
 
-    /// The number of a key.
+    /// The number of a key: its own, however many there are, as long as numbers last; from the 65,536th on keys share one.
     pub fn key(&self, name: &[u8]) -> KeyNo {
         self.state().key(name)
     }
@@ -113,7 +119,13 @@ impl Recorder {
         state.history.end = now;
         let mut history = state.history.clone();
         history.messages = state.messages.iter().cloned().collect();
+        history.left_out = state.left_out();
         history
+    }
+
+    /// How much is missing until now.
+    pub fn left_out(&self) -> LeftOut {
+        self.state().left_out()
     }
 
     /// A look at what has happened from a place on, and the place for the next look.
@@ -202,8 +214,22 @@ impl Recorder {
 
 impl State {
     fn push(&mut self, at: SimTime, event: Event) {
-        if self.history.entries.len() < ENTRIES_MAX {
-            self.history.entries.push(Entry { at, event });
+        match self.history.entries.len() < ENTRIES_MAX {
+            true => self.history.entries.push(Entry { at, event }),
+            false => self.leave_out(at),
+        }
+    }
+
+    fn leave_out(&mut self, at: SimTime) {
+        let left_out = &mut self.history.left_out;
+        left_out.events += 1;
+        left_out.since.get_or_insert(at);
+    }
+
+    fn left_out(&self) -> LeftOut {
+        LeftOut {
+            messages: self.forgotten,
+            ..self.history.left_out
         }
     }
 
@@ -237,7 +263,10 @@ impl State {
                 counter,
                 ttl,
             } => {
-                let (key, attempt) = (self.key(key), self.attempt(token));
+                let Some(key) = self.followed(key) else {
+                    return self.leave_out(now);
+                };
+                let attempt = self.attempt(token);
                 // Its clock may be fast, and its quarantine be over before ours of it is.
                 if self.seen(node).is_some_and(|seen| seen.serves_at.is_some()) {
                     self.serves(now, node);
@@ -256,7 +285,9 @@ impl State {
                 }
             }
             Sight::Extension { key, ttl } => {
-                let key = self.key(key);
+                let Some(key) = self.followed(key) else {
+                    return self.leave_out(now);
+                };
                 let Some(Some(attempt)) = self.holder(node, key).copied() else {
                     return;
                 };
@@ -269,7 +300,9 @@ impl State {
                 }
             }
             Sight::Release { key } => {
-                let key = self.key(key);
+                let Some(key) = self.followed(key) else {
+                    return self.leave_out(now);
+                };
                 let Some(attempt) = self.holder(node, key).and_then(Option::take) else {
                     return;
                 };
@@ -294,17 +327,27 @@ impl State {
         holders.get_mut(place)
     }
 
+    /// The number of a key that a node was asked about, if it is one of those that are followed. One number for several keys
+    /// would show two holders where there are none.
+    fn followed(&mut self, name: &[u8]) -> Option<KeyNo> {
+        match self.keys.get(name) {
+            Some(key) => Some(*key),
+            None if self.keys.len() >= KEYS_MAX => None,
+            None => Some(self.key(name)),
+        }
+    }
+
     fn key(&mut self, name: &[u8]) -> KeyNo {
-        let keys = &mut self.history.keys;
-        let place = keys.iter().position(|key| key.as_bytes() == name);
-        let place = place.unwrap_or_else(|| {
-            // Whoever uses more has them in one: they are not what this is for.
-            if keys.len() < KEYS_MAX {
-                keys.push(Arc::from(&*String::from_utf8_lossy(name)));
-            }
-            keys.len() - 1
-        });
-        KeyNo::try_from(place).unwrap_or(KeyNo::MAX)
+        if let Some(key) = self.keys.get(name) {
+            return *key;
+        }
+        let names = &mut self.history.keys;
+        let Ok(key) = KeyNo::try_from(names.len()) else {
+            return KeyNo::MAX;
+        };
+        names.push(Arc::from(&*String::from_utf8_lossy(name)));
+        self.keys.insert(name.to_vec(), key);
+        key
     }
 
     fn attempt(&mut self, token: &[u8]) -> AttemptNo {
@@ -342,7 +385,7 @@ fn text(bytes: &[u8]) -> Box<str> {
 /// Some hundred megabytes, and hours of eight clients.
 const ENTRIES_MAX: usize = 2_000_000;
 
-/// More than a picture can show.
+/// More than a picture can show. Keys of the clients whose beliefs are noted go beyond it.
 const KEYS_MAX: usize = 1000;
 
 /// Half a minute of eight clients.
@@ -451,5 +494,63 @@ mod tests {
         assert_eq!(messages.len(), MESSAGES_MAX);
         assert_eq!(&*messages[MESSAGES_MAX - 1].text, "-ERR no\\r\\n");
         assert_eq!(messages[MESSAGES_MAX - 1].arrived, Some(at(0)));
+        assert_eq!(recorder.history().left_out.messages, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_two_keys_have_one_number() {
+        let recorder = Recorder::new(1, 2);
+        let grant = |key: usize| {
+            let request = format!("SET key-{key} t-{key} NX PX 100");
+            recorder.answered(LINK, &words(&request), b"+OK\r\n");
+        };
+        (0..KEYS_MAX).for_each(grant);
+        assert_eq!(recorder.left_out(), LeftOut::default());
+        tokio::time::advance(Duration::from_millis(7)).await;
+        // Of a key that nobody follows nothing is told.
+        grant(KEYS_MAX);
+        for request in ["PEXPIRE key-1000 300", "DEL key-1000"] {
+            recorder.answered(LINK, &words(request), b":1\r\n");
+        }
+        let want = LeftOut {
+            events: 3,
+            since: Some(at(7)),
+            messages: 0,
+        };
+        let history = recorder.history();
+        assert_eq!((history.left_out, recorder.left_out()), (want, want));
+        assert_eq!(history.entries.len(), KEYS_MAX);
+        // A client's own keys have their numbers all the same, and are followed then.
+        let (one, other) = (recorder.key(b"\xff"), recorder.key(b"\xfe"));
+        assert_eq!((one, other, recorder.key(b"\xff")), (1000, 1001, 1000));
+        assert_eq!(recorder.key(b"key-999"), 999);
+        assert_eq!(recorder.key(b"key-1000"), 1002);
+        grant(KEYS_MAX);
+        let (entries, _) = recorder.since(KEYS_MAX);
+        let is_of_it = |entry: &Entry| matches!(entry.event, Event::Granted { key: 1002, .. });
+        assert!(
+            entries.len() == 1 && entries.iter().all(is_of_it),
+            "{entries:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_are_too_many_are_counted() {
+        let recorder = Recorder::new(1, 1);
+        let client = 0;
+        for _ in 0..ENTRIES_MAX {
+            recorder.note(Event::ClientDown { client });
+        }
+        assert_eq!(recorder.left_out(), LeftOut::default());
+        for _ in 0..2 {
+            tokio::time::advance(Duration::from_millis(5)).await;
+            recorder.note(Event::ClientStarted { client });
+        }
+        let want = LeftOut {
+            events: 2,
+            since: Some(at(5)),
+            messages: 0,
+        };
+        assert_eq!(recorder.left_out(), want);
     }
 }

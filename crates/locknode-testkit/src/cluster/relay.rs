@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub(crate) struct Passage {
     open: AtomicUsize,
     /// Requests that the desk has not settled.
     at_desk: AtomicUsize,
+    /// Whether it counts among the link's orphans.
+    is_orphan: AtomicBool,
     /// The words of the requests that the node has and has not answered, when somebody records.
     asked: Mutex<VecDeque<Vec<Vec<u8>>>>,
 }
@@ -61,6 +63,7 @@ impl Passage {
             resets,
             open: AtomicUsize::new(0),
             at_desk: AtomicUsize::new(0),
+            is_orphan: AtomicBool::new(false),
             asked: Mutex::default(),
         }
     }
@@ -131,6 +134,14 @@ impl Passage {
                 return;
             }
         }
+    }
+
+    /// The client has left, as far as one can see: it may also listen on. False when what it has sent is to be given up,
+    /// because the link has too many of those.
+    pub(crate) fn becomes_orphan(&self) -> bool {
+        let is_one = self.net.orphan(self.link);
+        self.is_orphan.store(is_one, Ordering::Release);
+        is_one
     }
 
     /// Notes that requests were delivered, just before they are.
@@ -233,7 +244,8 @@ struct Counted(Passage);
 impl Drop for Counted {
     fn drop(&mut self) {
         let Self(passage) = self;
-        passage.net.leave(passage.link.node);
+        let is_orphan = passage.is_orphan.load(Ordering::Acquire);
+        passage.net.leave(passage.link, is_orphan);
         if let Some(anchor) = &passage.incarnation.anchor {
             anchor.answered(passage.unanswered.swap(0, Ordering::AcqRel));
         }

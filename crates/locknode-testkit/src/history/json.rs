@@ -11,9 +11,10 @@ impl History {
     /// The history as lines of JSON, an object each, without the ends of lines.
     ///
     /// The first line has `locknode_history`, the version of the format, which is 1; `nodes` and `clients`, how many there
-    /// were; `keys`, their names; and `end`. Then come the events in order: `at`, `event` with the event's name in
-    /// `snake_case`, and the fields that [`Event`] has. At the end come the messages, if they were recorded, with `event`
-    /// `"message"` and the fields of [`Message`].
+    /// were; `keys`, their names; `end`; and `left_out_events` and `left_out_messages`, how many are missing because there
+    /// were too many: a checker that finds nothing has seen all only where these are 0. Then come the events in order: `at`,
+    /// `event` with the event's name in `snake_case`, and the fields that [`Event`] has. At the end come the messages, if
+    /// they were recorded, with `event` `"message"` and the fields of [`Message`].
     ///
     /// Times are whole nanoseconds of true time since the start of the world; what never comes is `null`. A key is its place
     /// in `keys`. Counters and fencing tokens are below 2^63: read them as integers, not as floating point numbers. Who
@@ -30,7 +31,13 @@ impl History {
     ///
     /// let history = History { nodes: 5, clients: 2, ..History::default() };
     /// let lines: Vec<String> = history.json_lines().collect();
-    /// assert_eq!(lines, [r#"{"locknode_history":1,"nodes":5,"clients":2,"end":0,"keys":[]}"#]);
+    /// assert_eq!(
+    ///     lines,
+    ///     [concat!(
+    ///         r#"{"locknode_history":1,"nodes":5,"clients":2,"end":0,"keys":[],"#,
+    ///         r#""left_out_events":0,"left_out_messages":0}"#
+    ///     )]
+    /// );
     /// ```
     pub fn json_lines(&self) -> impl Iterator<Item = String> + '_ {
         let head = Head {
@@ -39,6 +46,8 @@ impl History {
             clients: self.clients,
             end: self.end,
             keys: self.keys.iter().map(|key| &**key).collect(),
+            left_out_events: self.left_out.events,
+            left_out_messages: self.left_out.messages,
         };
         let entries = self.entries.iter().map(|entry| {
             line(&EventLine {
@@ -63,6 +72,8 @@ struct Head<'h> {
     clients: u8,
     end: SimTime,
     keys: Vec<&'h str>,
+    left_out_events: u64,
+    left_out_messages: u64,
 }
 
 #[derive(Serialize)]
@@ -115,7 +126,7 @@ const VERSION: u8 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::Entry;
+    use crate::history::{Entry, LeftOut};
 
     #[test]
     fn a_line_has_what_the_event_has() {
@@ -167,12 +178,17 @@ mod tests {
                 arrived: None,
                 text: "SET k t".into(),
             }],
+            left_out: LeftOut {
+                events: 3,
+                since: Some(at(6)),
+                messages: 4,
+            },
         };
         let lines: Vec<String> = history.json_lines().collect();
         assert_eq!(
             lines,
             [
-                r#"{"locknode_history":1,"nodes":5,"clients":2,"end":3000,"keys":["a \"key\"\n"]}"#,
+                r#"{"locknode_history":1,"nodes":5,"clients":2,"end":3000,"keys":["a \"key\"\n"],"left_out_events":3,"left_out_messages":4}"#,
                 r#"{"at":5,"event":"fault","fault":"cut client 0 node \"1\""}"#,
                 r#"{"at":5,"event":"down","node":3,"how":"power-loss"}"#,
                 r#"{"at":5,"event":"stopped","who":"client 1","how":"pause","until":null}"#,

@@ -76,6 +76,35 @@ fn a_scenario_is_read_as_it_was_written() {
 }
 
 #[test]
+fn extensions_to_another_ttl_and_renewals_are_words_of_a_lock() {
+    let lock = LockAct::new("k", 3 * S).hold(2 * S).write_every(S);
+    let rows = [
+        (
+            lock.clone().extend_every(S),
+            "lock k ttl 3s tries 1 hold 2s extend 1s write 1s then release",
+        ),
+        (
+            lock.clone().extend_every(S).extend_to(2 * S),
+            "lock k ttl 3s tries 1 hold 2s extend 1s to 2s write 1s then release",
+        ),
+        (
+            lock.clone().renew_every(S),
+            "lock k ttl 3s tries 1 hold 2s renew every 1s write 1s then release",
+        ),
+        (
+            lock.renew_every(S).renew_for(9 * S),
+            "lock k ttl 3s tries 1 hold 2s renew every 1s for 9s write 1s then release",
+        ),
+    ];
+    for (lock, text) in rows {
+        assert_eq!(Act::from(lock.clone()).to_string(), text);
+        let line = format!("locknode-scenario 1\nat 1s client 0 {text}");
+        let expected = Scenario::new(Setup::default()).act(S, 0, lock.into());
+        assert_eq!(Scenario::parse(&line), Ok(expected), "{line}");
+    }
+}
+
+#[test]
 fn what_is_no_scenario_is_told_where_and_why() {
     let rows = [
         ("", "locknode-scenario 1"),
@@ -118,6 +147,34 @@ fn what_is_no_scenario_is_told_where_and_why() {
         (
             "locknode-scenario 1\nat 1s client 0 lock k ttl 3s until monday",
             "tries, hold",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s hold 1s to 2s",
+            "to behind extend",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s renew 1s",
+            "expected every",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s renew every 2s",
+            "line 2: a renewal every 1ms to 1.5s",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s renew every 1s for 0s",
+            "a renewal for 0s is none",
+        ),
+        (
+            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s extend 1s to 0s",
+            "an extension to at least 1ms",
+        ),
+        (
+            "locknode-scenario 1\nclient plain\nat 1s client 0 lock k ttl 3s extend 1s to 2s",
+            "line 3: the plain client",
+        ),
+        (
+            "locknode-scenario 1\nbug votes-kept\nat 1s client 0 lock k ttl 3s renew every 1s",
+            "line 3: the plain client",
         ),
     ];
     for (text, expected) in rows {

@@ -16,6 +16,8 @@
 //! run 60s
 //! liveness-from 45s                   # only if progress is demanded
 //! at 1s client 0 lock k ttl 3s tries 3 hold 2s extend 1s write 500ms then release
+//! at 1s client 1 lock k ttl 3s extend 1s to 2s      # every second extension to 2s
+//! at 1s client 1 lock k ttl 3s renew every 1s for 9s # by the client core
 //! at 2s client 0 extend k ttl 3s
 //! at 2s client 0 write k takes 1ms
 //! at 3s client 0 release k
@@ -93,8 +95,11 @@ impl Scenario {
 }
 
 impl Step {
-    /// Whether the nodes and clients are there that a step names.
+    /// Whether the nodes and clients are there that a step names, and can do it.
     fn check(&self, setup: &Setup) -> Result<(), ParseError> {
+        if let Deed::Act(_, Act::Lock(lock)) = &self.what {
+            lock.check(setup)?;
+        }
         let mut named = Vec::new();
         if let Trigger::On { cue, .. } = &self.when {
             named.push(cue.who());
@@ -114,6 +119,35 @@ impl Step {
                 setup.nodes.saturating_sub(1),
                 setup.clients.saturating_sub(1)
             ))),
+        }
+    }
+}
+
+impl LockAct {
+    /// Whether there is a client that works so: the shipped one refuses such terms, the plain one does not know them.
+    fn check(&self, setup: &Setup) -> Result<(), ParseError> {
+        let is_other = self.extend_to.is_some() || self.renew_every.is_some();
+        if is_other && setup.is_plain() {
+            return Err(ParseError::because(
+                "the plain client, which also runs with a bug of a client, extends a lock by its own TTL and renews none: \
+                 leave out `to` and `renew`",
+            ));
+        }
+        if self.extend_to.is_some_and(|ttl| ttl < LEAST) {
+            return Err(ParseError::because("an extension to at least 1ms"));
+        }
+        match self.renew_every {
+            Some(every) if every < LEAST || every > self.ttl / 2 => {
+                Err(ParseError::because(format!(
+                    "a renewal every 1ms to {}, which is half of the TTL, not every {}",
+                    Span(self.ttl / 2),
+                    Span(every)
+                )))
+            }
+            Some(_) if self.renew_for.is_some_and(|bound| bound.is_zero()) => Err(
+                ParseError::because("a renewal for 0s is none: leave it out"),
+            ),
+            _ => Ok(()),
         }
     }
 }
@@ -235,6 +269,9 @@ impl Display for LockAct {
         let spans = [
             ("hold", self.hold),
             ("extend", self.extend_every),
+            ("to", self.extend_every.and(self.extend_to)),
+            ("renew every", self.renew_every),
+            ("for", self.renew_every.and(self.renew_for)),
             ("write", self.write_every),
         ];
         for (name, span) in spans {
@@ -427,13 +464,20 @@ fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
 fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
     words.expect("ttl")?;
     let mut lock = LockAct::new(key, words.span()?);
+    let mut before = "";
     while let Some(word) = words.next() {
-        match word {
-            "tries" => lock.tries = words.number("how often")?,
-            "hold" => lock.hold = Some(words.span()?),
-            "extend" => lock.extend_every = Some(words.span()?),
-            "write" => lock.write_every = Some(words.span()?),
-            "then" => {
+        match (before, word) {
+            ("extend", "to") => lock.extend_to = Some(words.span()?),
+            ("renew", "for") => lock.renew_for = Some(words.span()?),
+            (_, "tries") => lock.tries = words.number("how often")?,
+            (_, "hold") => lock.hold = Some(words.span()?),
+            (_, "extend") => lock.extend_every = Some(words.span()?),
+            (_, "renew") => {
+                words.expect("every")?;
+                lock.renew_every = Some(words.span()?);
+            }
+            (_, "write") => lock.write_every = Some(words.span()?),
+            (_, "then") => {
                 lock.ending = match words.need("release, leave or crash")? {
                     "release" => Ending::Release,
                     "leave" => Ending::Leave,
@@ -449,15 +493,19 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             }
             _ => {
                 return Err(ParseError::unexpected(
-                    "tries, hold, extend, write or then",
+                    "tries, hold, extend, to behind extend, renew, for behind renew, write or then",
                     word,
                     "a lock",
                 ));
             }
         }
+        before = word;
     }
     Ok(lock)
 }
+
+/// What nodes count in.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// A million: some gigabyte of work, and more than any seed makes.
 const STEPS_MAX: usize = 1_000_000;

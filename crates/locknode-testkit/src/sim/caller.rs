@@ -70,6 +70,7 @@ impl World {
             key,
             act: Arc::new(act.clone()),
             held: None,
+            extensions: 0,
         });
         self.turn(client);
     }
@@ -156,7 +157,7 @@ impl World {
         if !it.is_up || it.life != life {
             return;
         }
-        let Some(active) = it.locks.iter().find(|active| active.lock == lock) else {
+        let Some(active) = it.locks.iter_mut().find(|active| active.lock == lock) else {
             return;
         };
         let (act, handle) = (Arc::clone(&active.act), active.handle);
@@ -166,7 +167,11 @@ impl World {
         match what {
             Chore::End => self.end_lock(client, lock, act.ending),
             Chore::Extend => {
-                self.extend_lock(client, handle, act.ttl);
+                let ttl = active.next_ttl();
+                if ttl != act.ttl {
+                    self.recorder.counters.bump("extension-to-another-ttl");
+                }
+                self.extend_lock(client, handle, ttl);
                 self.plan_chore(client, lock, act.extend_every, Chore::Extend);
             }
             Chore::Write => {
@@ -235,6 +240,16 @@ impl World {
                 },
             );
         }
+    }
+}
+
+impl ActiveLock {
+    /// The TTL of the next extension that its caller had planned.
+    fn next_ttl(&mut self) -> Duration {
+        self.extensions = self.extensions.wrapping_add(1);
+        let is_second = self.extensions.is_multiple_of(2);
+        let other = self.act.extend_to.filter(|_| is_second);
+        other.unwrap_or(self.act.ttl)
     }
 }
 

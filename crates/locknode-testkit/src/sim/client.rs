@@ -37,6 +37,8 @@ pub(crate) struct ActiveLock {
     pub(crate) key: KeyNo,
     pub(crate) act: Arc<LockAct>,
     pub(crate) held: Option<Held>,
+    /// How many extensions its caller asked for as planned.
+    pub(crate) extensions: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -339,6 +341,7 @@ impl World {
             return;
         };
         held.valid_until = valid_until;
+        let is_renewal = is_extension && active.act.renew_every.is_some();
         let told = Told::Validity {
             client,
             lock,
@@ -346,6 +349,9 @@ impl World {
             is_extension,
         };
         self.recorder.push(now, told);
+        if is_renewal {
+            self.recorder.counters.bump("renewed");
+        }
         if is_extension {
             self.recorder.counters.bump("extended");
             self.cue(Cue::Renewed(client));

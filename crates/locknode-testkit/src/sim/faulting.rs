@@ -99,7 +99,8 @@ impl World {
             Stop::Suspend => clocks.suspend(now),
             Stop::Freeze => clocks.freeze(now),
         });
-        self.push(until, Event::GoesOn { who, stop: how });
+        // What waited for it comes after it.
+        self.push_early(until, Event::GoesOn { who, stop: how });
     }
 
     fn clocks(&mut self, who: Who, change: impl FnOnce(&mut Clocks, SimTime)) {

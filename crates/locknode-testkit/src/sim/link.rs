@@ -6,9 +6,9 @@ use std::time::Duration;
 use locknode_engine::{Need, Session};
 use locknode_resp::Decoder;
 
-use crate::fault::Way;
 use crate::history::Message;
 use crate::random::Random;
+use crate::sim::parking::Parking;
 use crate::sim::recorder::NO_MESSAGE;
 use crate::sim::world::{Event, World};
 use crate::span::{SimTime, nanos};
@@ -34,8 +34,7 @@ pub(crate) struct Lane {
     pub(crate) drops: u8,
     pub(crate) lates: u8,
     pub(crate) late_by: Duration,
-    /// What arrived while nothing passes.
-    parked: Vec<Event>,
+    pub(crate) parking: Parking,
 }
 
 /// One connection.
@@ -65,6 +64,8 @@ pub(crate) struct NodeEnd {
     pub(crate) unread: Vec<u8>,
     /// Replies that wait for the disk; nothing is executed meanwhile, as in the server.
     pub(crate) withheld: VecDeque<Withheld>,
+    /// The client has closed, and what it had sent before is still to be executed.
+    pub(crate) is_closing: bool,
 }
 
 /// Replies that have not left.
@@ -99,15 +100,16 @@ impl Link {
         }
     }
 
-    fn travel(&mut self, range: (Duration, Duration)) -> Duration {
+    pub(crate) fn lane(&mut self, is_requests: bool) -> &mut Lane {
+        match is_requests {
+            true => &mut self.requests,
+            false => &mut self.replies,
+        }
+    }
+
+    pub(crate) fn travel(&mut self, range: (Duration, Duration)) -> Duration {
         let nanos = self.random.between(nanos(range.0), nanos(range.1));
         Duration::from_nanos(nanos) + self.delay
-    }
-}
-
-impl Lane {
-    const fn is_closed(&self) -> bool {
-        self.is_cut || self.is_held
     }
 }
 
@@ -183,9 +185,7 @@ impl World {
             .and_then(|node| node.connect(now));
         match session {
             Some(session) => {
-                if let Some(it) = self.conn_mut(conn) {
-                    it.end = Some(Box::new(NodeEnd::new(session)));
-                }
+                self.new_end(conn, node, session);
                 self.tell_client(client, |player, now| player.connected(now, node));
             }
             None => self.closed_at_client(conn),
@@ -208,20 +208,49 @@ impl World {
         self.tell_client(client, |player, now| player.disconnected(now, node));
     }
 
-    /// A node sees the end of a connection, after all that was sent before it.
+    /// The end of a connection comes to a client, unless nothing passes.
+    pub(crate) fn end_reaches_client(&mut self, conn: u32) {
+        match self.is_parked(conn, false, || Event::ClosedAtClient { conn }) {
+            true => {}
+            false => self.closed_at_client(conn),
+        }
+    }
+
+    /// A node sees the end of a connection, after all that was sent before it, unless nothing passes. What waits there behind
+    /// a reply that the disk holds back is executed before the node looks for more, as in the server.
     pub(crate) fn closed_at_node(&mut self, conn: u32) {
-        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
-            return;
-        };
-        if let Some(link) = self
-            .link_mut(client, node)
-            .filter(|link| link.requests.is_closed())
-        {
-            link.requests.parked.push(Event::ClosedAtNode { conn });
+        if self.is_parked(conn, true, || Event::ClosedAtNode { conn }) {
             return;
         }
+        let end = self.conn_mut(conn).and_then(|it| it.end.as_mut());
+        match end {
+            Some(end) if !end.withheld.is_empty() => end.is_closing = true,
+            _ => self.drop_end(conn),
+        }
+    }
+
+    /// A node has an end of a connection.
+    fn new_end(&mut self, conn: u32, node: u8, session: Session) {
         if let Some(it) = self.conn_mut(conn) {
-            it.end = None;
+            it.end = Some(Box::new(NodeEnd::new(session)));
+        }
+        if let Some(live) = self.live.get_mut(usize::from(node)) {
+            live.push(conn);
+        }
+    }
+
+    /// A node has no end of a connection any more; replies that wait there never leave.
+    pub(crate) fn drop_end(&mut self, conn: u32) {
+        let Some(it) = self.conn_mut(conn) else {
+            return;
+        };
+        let (client, node, end) = (it.client, it.node, it.end.take());
+        if let Some(live) = self.live.get_mut(usize::from(node)) {
+            live.retain(|other| *other != conn);
+        }
+        let withheld = end.into_iter().flat_map(|end| end.withheld);
+        for cover in withheld.flat_map(|withheld| withheld.covers) {
+            self.never_leaves(node, client, &cover);
         }
     }
 
@@ -235,8 +264,8 @@ impl World {
             return;
         };
         let travel = link.travel(delay);
+        self.drop_end(conn);
         if let Some(it) = self.conn_mut(conn) {
-            it.end = None;
             let at = it.client_at.max(now + travel);
             it.client_at = at;
             self.push(at, Event::ClosedAtClient { conn });
@@ -259,26 +288,15 @@ impl World {
             self.recorder.counters.bump("duplicated-request");
             self.send_shadow(client, node, bytes.clone());
         }
-        let has_end = self.conn(conn).is_some_and(|it| it.end.is_some());
         let Some(it) = self.conn_mut(conn) else {
             return;
         };
         if is_dropped {
             it.loses_requests = true;
             self.recorder.counters.bump("lost-request");
-            return;
+        } else if !it.loses_requests {
+            self.send(conn, true, message, bytes);
         }
-        if it.loses_requests {
-            return;
-        }
-        if !has_end {
-            // The node is gone; its machine, if it is there, says so.
-            if self.is_up(node) {
-                self.hang_up(conn);
-            }
-            return;
-        }
-        self.send(conn, true, message, bytes);
     }
 
     /// A node writes to a client.
@@ -313,82 +331,48 @@ impl World {
 
     /// Bytes arrive at a node, unless nothing passes.
     pub(crate) fn reach_node(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
-        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
-            return;
+        let mut bytes = Some(bytes);
+        let event = || Event::ToNode {
+            conn,
+            message,
+            bytes: bytes.take().unwrap_or_default(),
         };
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        if link.requests.is_closed() {
-            link.requests.parked.push(Event::ToNode {
-                conn,
-                message,
-                bytes,
-            });
+        if self.is_parked(conn, true, event) {
             return;
         }
         self.recorder.arrived(message, self.now);
-        self.serve(conn, bytes);
+        let Some(it) = self.conn(conn) else { return };
+        match it.end {
+            Some(_) => self.serve(conn, bytes.unwrap_or_default()),
+            // The node has started anew meanwhile; its machine says so.
+            None if it.is_open && self.is_up(it.node) => self.hang_up(conn),
+            None => {}
+        }
     }
 
     /// Bytes arrive at a client, unless nothing passes.
     pub(crate) fn reach_client(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
+        let mut bytes = Some(bytes);
+        let event = || Event::ToClient {
+            conn,
+            message,
+            bytes: bytes.take().unwrap_or_default(),
+        };
+        if self.is_parked(conn, false, event) {
+            return;
+        }
         let Some(&Conn {
             client,
             node,
-            is_open,
+            is_open: true,
             ..
         }) = self.conn(conn)
         else {
             return;
         };
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        if link.replies.is_closed() {
-            link.replies.parked.push(Event::ToClient {
-                conn,
-                message,
-                bytes,
-            });
-            return;
-        }
-        if is_open {
-            self.recorder.arrived(message, self.now);
-            self.tell_client(client, |player, now| player.received(now, node, &bytes));
-        }
-    }
-
-    /// Lets go what arrived while nothing passed.
-    pub(crate) fn unpark(&mut self, client: u8, node: u8, way: Way) {
-        let delay = self.scenario.setup.delay;
-        let mut now = self.now;
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        let mut parked = Vec::new();
-        if way.has_requests() && !link.requests.is_closed() {
-            parked.append(&mut link.requests.parked);
-        }
-        if way.has_replies() && !link.replies.is_closed() {
-            parked.append(&mut link.replies.parked);
-        }
-        if !parked.is_empty() {
-            now = now + link.travel(delay);
-        }
-        for event in parked {
-            if let Event::ToNode { conn, .. } | Event::ClosedAtNode { conn } = &event
-                && let Some(it) = self.conn_mut(*conn)
-            {
-                it.node_at = it.node_at.max(now);
-            }
-            if let Event::ToClient { conn, .. } = &event
-                && let Some(it) = self.conn_mut(*conn)
-            {
-                it.client_at = it.client_at.max(now);
-            }
-            self.push(now, event);
-        }
+        self.recorder.arrived(message, self.now);
+        let bytes = bytes.unwrap_or_default();
+        self.tell_client(client, |player, now| player.received(now, node, &bytes));
     }
 
     /// The connection between the two breaks; both ends notice.
@@ -405,12 +389,13 @@ impl World {
 
     /// The node's process is gone, and with it its ends of all connections.
     pub(crate) fn drop_ends(&mut self, node: u8, is_told: bool) {
-        for conn in 0..self.conns.len() {
-            let Some(it) = self.conns.get_mut(conn) else {
+        let live = self.live.get_mut(usize::from(node)).map(std::mem::take);
+        for conn in live.unwrap_or_default() {
+            let Some(it) = self.conn_mut(conn) else {
                 continue;
             };
-            if it.node == node && it.end.take().is_some() && is_told && it.is_open {
-                self.hang_up(u32::try_from(conn).unwrap_or(u32::MAX));
+            if it.end.take().is_some() && is_told && it.is_open {
+                self.hang_up(conn);
             }
         }
     }
@@ -432,9 +417,7 @@ impl World {
                     return;
                 };
                 let conn = self.new_conn(client, node, true);
-                if let Some(it) = self.conn_mut(conn) {
-                    it.end = Some(Box::new(NodeEnd::new(session)));
-                }
+                self.new_end(conn, node, session);
                 if let Some(link) = self.link_mut(client, node) {
                     link.shadow = Some(conn);
                 }
@@ -476,10 +459,7 @@ impl World {
             return;
         };
         let mut travel = link.travel(delay);
-        let lane = match is_request {
-            true => &mut link.requests,
-            false => &mut link.replies,
-        };
+        let lane = link.lane(is_request);
         if take_one(&mut lane.lates) {
             travel += lane.late_by;
         }
@@ -523,6 +503,7 @@ impl NodeEnd {
             decoder: Decoder::new(),
             unread: Vec::new(),
             withheld: VecDeque::new(),
+            is_closing: false,
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::fault::{Crash, DiskFault};
 use crate::faulty_disk::{FaultyDisk, Image, dice, keep_none};
 use crate::random::Random;
 use crate::scenario::{Guarding, Setup};
+use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
 use crate::span::SimTime;
 
@@ -218,13 +219,14 @@ impl SimNode {
         run.engine.connect(Peer::default(), time)
     }
 
-    /// Executes one request and appends its reply.
+    /// Executes requests in one go, appends their replies, and tells where each of them ends.
     pub(crate) fn execute(
         &mut self,
         now: SimTime,
         session: &mut Session,
-        args: &[&[u8]],
+        requests: &[Request<'_>],
         out: &mut Vec<u8>,
+        ends: &mut Vec<usize>,
     ) -> Need {
         let Some(run) = &mut self.run else {
             return Need::NONE;
@@ -232,22 +234,33 @@ impl SimNode {
         let moment = self.clocks.moment(now, &mut self.random);
         self.executed_at = moment.time.as_nanos();
         run.engine.guard().note_slip(self.clocks.slip());
-        let is_planted = self.bug == Some(Bug::WriteBackAnyway);
-        if is_planted
-            && args
-                .first()
-                .is_some_and(|name| name.eq_ignore_ascii_case(b"LOCK.FENCE"))
+        if self.bug == Some(Bug::WriteBackAnyway)
+            && let [request] = requests
+            && request.with(is_fence)
         {
-            return run.write_back_anyway(moment, session, args, out);
+            let need = request.with(|args| run.write_back_anyway(moment, session, args, out));
+            ends.push(out.len());
+            return need;
         }
         let mut batch = run.engine.batch(moment);
-        batch.execute(session, args, out);
-        let need = batch.finish(session, 1);
+        for request in requests {
+            request.with(|args| batch.execute(session, args, out));
+            ends.push(out.len());
+        }
+        let need = batch.finish(session, requests.len() as u64);
         run.batches = run.batches.wrapping_add(1);
         if run.batches % SWEEP_EVERY == 0 {
             run.engine.sweep(moment.time, SWEEP_SLOTS);
         }
         need
+    }
+
+    /// How many requests are executed in one go: all, unless a planted bug sits between two.
+    pub(crate) fn most(&self) -> usize {
+        match self.bug {
+            Some(Bug::WriteBackAnyway) => 1,
+            _ => usize::MAX,
+        }
     }
 
     /// What becomes of replies that rest on `need`. `is_logged`: it was the log's part.
@@ -554,6 +567,12 @@ fn fresh_id(random: &mut Random) -> [u8; 16] {
     let mut id = [0; 16];
     redlock_client::Entropy::fill(random, &mut id);
     id
+}
+
+/// Whether a node is asked to accept a fencing token.
+fn is_fence(args: &[&[u8]]) -> bool {
+    args.first()
+        .is_some_and(|name| name.eq_ignore_ascii_case(b"LOCK.FENCE"))
 }
 
 /// Files so small that a minute of locks sees segments change and the log compacted.

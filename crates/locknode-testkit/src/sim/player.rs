@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use redlock_client::core::{Core, CoreConfig, LockTerms, Login, Notice, OpId};
-use redlock_client::{Cause, Drift, ErrorKind, NodeId, RetryPolicy, Time};
+use redlock_client::{Cause, Drift, ErrorKind, NodeId, RenewPolicy, RetryPolicy, Time};
 
 use crate::random::Random;
-use crate::scenario::{ClientKind, LockAct, Setup};
+use crate::scenario::{LockAct, Setup};
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::plain::{PlainClient, PlainTerms};
 
@@ -35,9 +35,8 @@ impl Player {
             connect_timeout: CONNECT_TIMEOUT,
         };
         let plain_bug = setup.bug.filter(|bug| bug.is_clients());
-        let is_plain = setup.client == ClientKind::Plain || plain_bug.is_some();
         match Core::new(config, random.clone()) {
-            Some(core) if !is_plain => Self::Shipped(Box::new(Shipped {
+            Some(core) if !setup.is_plain() => Self::Shipped(Box::new(Shipped {
                 core,
                 handles: Vec::new(),
                 next: 0,
@@ -61,7 +60,7 @@ impl Player {
                     ttl: act.ttl,
                     timeout,
                     retry: RetryPolicy::tries(act.tries),
-                    renew: None,
+                    renew: renewal(act),
                     hold_at_least: Duration::ZERO,
                 };
                 let op = it.core.acquire(now, terms);
@@ -247,11 +246,24 @@ impl Shipped {
                     why: word(kind),
                 }
             }
+            // A renewal is an extension that the core asked for itself.
+            Notice::Validity {
+                op,
+                valid_until,
+                is_renewal: true,
+            } => ClientNotice::Extended {
+                lock: self.handle(op)?,
+                result: Ok(valid_until),
+            },
             Notice::Validity {
                 op, valid_until, ..
             } => ClientNotice::Validity {
                 lock: self.handle(op)?,
                 valid_until,
+            },
+            Notice::RenewalFailed { op, .. } => ClientNotice::Extended {
+                lock: self.handle(op)?,
+                result: Err("renewal-failed"),
             },
             Notice::Extended { op, result, .. } => ClientNotice::Extended {
                 lock: self.handle(op)?,
@@ -277,6 +289,15 @@ impl Shipped {
 /// How long a client gives a node for a reply: the shipped client's default.
 pub(crate) fn timeout(ttl: Duration) -> Duration {
     (ttl / 10).clamp(Duration::from_millis(5), Duration::from_millis(250))
+}
+
+/// How the core is to renew a lock on its own.
+fn renewal(act: &LockAct) -> Option<RenewPolicy> {
+    let policy = match act.renew_for {
+        Some(bound) => RenewPolicy::until(bound),
+        None => RenewPolicy::times(u32::MAX),
+    };
+    Some(policy.every(act.renew_every?))
 }
 
 const fn word(kind: ErrorKind) -> &'static str {

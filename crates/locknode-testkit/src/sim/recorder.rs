@@ -31,6 +31,8 @@ pub(crate) struct Recorder {
     pub(crate) recording: Recording,
     /// The hash after each event, when asked for.
     pub(crate) hashes: Option<Vec<u64>>,
+    /// The numbers of the keys.
+    keys: BTreeMap<Vec<u8>, KeyNo>,
     /// For each key the attempts by their tokens.
     attempts: Vec<BTreeMap<Vec<u8>, AttemptNo>>,
     next_attempt: AttemptNo,
@@ -72,6 +74,7 @@ impl Recorder {
             events: 0,
             recording,
             hashes: None,
+            keys: BTreeMap::new(),
             attempts: Vec::new(),
             next_attempt: 0,
         }
@@ -105,12 +108,14 @@ impl Recorder {
 
     /// The number of a key.
     pub(crate) fn key(&mut self, key: &[u8]) -> KeyNo {
-        let keys = &mut self.history.keys;
-        if let Some(place) = keys.iter().position(|known| known.as_bytes() == key) {
-            return KeyNo::try_from(place).unwrap_or(KeyNo::MAX);
+        if let Some(number) = self.keys.get(key) {
+            return *number;
         }
-        keys.push(Arc::from(&*String::from_utf8_lossy(key)));
-        KeyNo::try_from(keys.len() - 1).unwrap_or(KeyNo::MAX)
+        let names = &mut self.history.keys;
+        let number = KeyNo::try_from(names.len()).unwrap_or(KeyNo::MAX);
+        names.push(Arc::from(&*String::from_utf8_lossy(key)));
+        self.keys.insert(key.to_vec(), number);
+        number
     }
 
     /// The number of an attempt: of a token under a key.
@@ -132,7 +137,11 @@ impl Recorder {
 
     /// Records a message, if messages are recorded; its place.
     pub(crate) fn message(&mut self, message: impl FnOnce() -> Message) -> u32 {
-        if self.recording != Recording::Messages || self.history.messages.len() >= MESSAGES_MAX {
+        if self.recording != Recording::Messages {
+            return NO_MESSAGE;
+        }
+        if self.history.messages.len() >= MESSAGES_MAX {
+            self.history.left_out.messages += 1;
             return NO_MESSAGE;
         }
         self.history.messages.push(message());
@@ -161,3 +170,46 @@ pub(crate) const NO_MESSAGE: u32 = u32::MAX;
 
 /// A picture of more would show nothing.
 const MESSAGES_MAX: usize = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_too_many_are_counted() {
+        let message = || Message {
+            client: 0,
+            node: 0,
+            is_request: true,
+            sent: SimTime::ZERO,
+            arrived: None,
+            text: "".into(),
+        };
+        let mut recorder = Recorder::new(1, 1, Recording::Messages);
+        for _ in 0..MESSAGES_MAX {
+            assert_ne!(recorder.message(message), NO_MESSAGE);
+        }
+        assert_eq!(recorder.history.left_out.messages, 0);
+        assert_eq!(recorder.message(message), NO_MESSAGE);
+        assert_eq!(recorder.history.left_out.messages, 1);
+        // Who records no messages leaves none out.
+        let mut recorder = Recorder::new(1, 1, Recording::Events);
+        assert_eq!(recorder.message(message), NO_MESSAGE);
+        assert_eq!(recorder.history.left_out, Default::default());
+    }
+
+    #[test]
+    fn each_key_has_a_number_of_its_own() {
+        let mut recorder = Recorder::new(5, 1, Recording::Events);
+        for _ in 0..2 {
+            for number in 0..KeyNo::MAX {
+                assert_eq!(recorder.key(format!("k{number}").as_bytes()), number);
+            }
+        }
+        assert_eq!(recorder.history.key(7), "k7");
+        // What is no text is told apart all the same.
+        let mut recorder = Recorder::new(5, 1, Recording::Events);
+        let numbers = [&[0xff][..], &[0xfe], &[0xff]].map(|key| recorder.key(key));
+        assert_eq!(numbers, [0, 1, 0]);
+    }
+}

@@ -1,14 +1,11 @@
 //! The nodes' part of a world: requests in, replies out, disks, starts and ends.
 
-use std::collections::VecDeque;
 use std::time::Duration;
-
-use locknode_engine::Session;
-use locknode_resp::Limits;
 
 use crate::fault::Crash;
 use crate::history::Event as Told;
 use crate::scenario::Cue;
+use crate::sim::batch::{Gone, Requests};
 use crate::sim::link::{Cover, NodeEnd, Withheld};
 use crate::sim::node::{Fate, SimNode};
 use crate::sim::world::{Event, World};
@@ -44,47 +41,39 @@ impl World {
         input: Vec<u8>,
     ) {
         let incarnation = self.incarnation(node);
-        let limits = Limits::default();
+        let most = self.nodes.get(usize::from(node)).map_or(1, SimNode::most);
         let mut done = 0;
-        let NodeEnd {
-            session,
-            decoder,
-            withheld,
-            ..
-        } = &mut *end;
-        while withheld.is_empty() && !self.is_stopped(node) {
+        while end.withheld.is_empty() && !self.is_stopped(node) {
             let rest = input.get(done..).unwrap_or_default();
-            if rest.is_empty() {
+            let Some(read) = Requests::read(&mut end.decoder, rest, most) else {
+                self.hang_up(conn);
+                return;
+            };
+            if read.requests.is_empty() {
                 break;
             }
-            let (mut short, long): ([&[u8]; 9], Vec<&[u8]>);
-            short = [&[]; 9];
-            let (args, consumed) = match decoder.decode_short(rest, &mut short) {
-                Some((count, consumed)) => (short.get(..count).unwrap_or_default(), consumed),
-                None => match decoder.decode(rest, &limits, true) {
-                    Ok(Some(frame)) => {
-                        let consumed = frame.consumed();
-                        long = frame.args().collect();
-                        (&long[..], consumed)
-                    }
-                    Ok(None) => break,
-                    Err(_) => {
-                        self.hang_up(conn);
-                        return;
-                    }
-                },
-            };
-            done += consumed;
-            let is_here = self.serve_one(conn, (client, node), session, withheld, args);
-            if !is_here || self.incarnation(node) != incarnation || !self.is_up(node) {
+            done += read.consumed;
+            let members = (client, node);
+            let executed = self.execute(conn, members, &mut end.session, &read.requests);
+            if self.incarnation(node) != incarnation || !self.is_up(node) {
                 // The process ended meanwhile, and this end of the connection with it.
                 self.after_lost_end(conn, node);
                 return;
             }
+            match executed {
+                Ok(withheld) => end.withheld.extend(withheld),
+                Err(Gone) => return,
+            }
         }
         end.unread = input.get(done..).unwrap_or_default().to_vec();
-        if let Some(it) = self.conn_mut(conn) {
-            it.end = Some(end);
+        let is_done = end.withheld.is_empty() && !self.is_stopped(node);
+        match end.is_closing && is_done {
+            true => self.drop_end(conn),
+            false => {
+                if let Some(it) = self.conn_mut(conn) {
+                    it.end = Some(end);
+                }
+            }
         }
         self.start_disk(node);
     }
@@ -100,71 +89,8 @@ impl World {
         }
     }
 
-    /// Executes one request; whether the process is still there.
-    fn serve_one(
-        &mut self,
-        conn: u32,
-        (client, node): (u8, u8),
-        session: &mut Session,
-        withheld: &mut VecDeque<Withheld>,
-        args: &[&[u8]],
-    ) -> bool {
-        let now = self.now;
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return false;
-        };
-        let incarnation = at.incarnation;
-        let need = at.execute(now, session, args, &mut out);
-        if let Some(lag) = self.scenario.setup.replica_lag {
-            let args = args.iter().map(|arg| arg.to_vec()).collect();
-            self.push(now + lag, Event::Replicated { node, args });
-        }
-        let cover = self.observe(client, node, args, &out);
-        // A step that waited for the grant may have ended the process, and another have started it again.
-        let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
-        let Some(at) = self.nodes.get(usize::from(node)).filter(is_same) else {
-            self.out = out;
-            return false;
-        };
-        let is_logged = cover.as_ref().is_some_and(|(_, is_logged)| *is_logged);
-        // A process that was stopped by what waited for the grant says nothing until it goes on.
-        let fate = match self.is_stopped(node) {
-            true => Fate::Wait,
-            false => at.fate(&need, is_logged),
-        };
-        match fate {
-            Fate::Leave => {
-                self.leaves(node, client, false, cover.map(|(cover, _)| cover).as_ref());
-                let bytes = out.clone();
-                self.out = out;
-                self.send_reply(conn, bytes);
-            }
-            Fate::Wait => {
-                self.recorder.counters.bump("reply-waits-for-disk");
-                withheld.push_back(Withheld {
-                    need,
-                    is_logged,
-                    bytes: out.clone(),
-                    covers: cover.map(|(cover, _)| cover).into_iter().collect(),
-                });
-                self.out = out;
-            }
-            Fate::Lost => {
-                self.out = out;
-                self.recorder.counters.bump("reply-lost-to-disk");
-                self.hang_up(conn);
-                // This end is gone, the process is not; the caller drops it.
-                return false;
-            }
-        }
-        true
-    }
-
     /// A reply leaves; what it tells of has to be durable.
-    fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: Option<&Cover>) {
-        let Some(cover) = cover else { return };
+    pub(crate) fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: &Cover) {
         let attempt = cover.attempt;
         self.recorder.push(
             self.now,
@@ -188,6 +114,17 @@ impl World {
                 },
             );
         }
+    }
+
+    /// A reply will never leave.
+    pub(crate) fn never_leaves(&mut self, node: u8, client: u8, cover: &Cover) {
+        let attempt = cover.attempt;
+        let told = Told::Unanswered {
+            node,
+            client,
+            attempt,
+        };
+        self.recorder.push(self.now, told);
     }
 
     /// Gives a node's disk something to do, if there is anything and it is idle.
@@ -235,15 +172,14 @@ impl World {
 
     /// Lets replies go that may leave now, or never will, and executes what waited behind them.
     pub(crate) fn release_withheld(&mut self, node: u8) {
-        for place in 0..self.conns.len() {
-            let conn = u32::try_from(place).unwrap_or(u32::MAX);
+        for conn in self.live(node) {
             let waits = |world: &Self| {
                 // What is let go may bring the fault that stops the process.
                 if world.is_stopped(node) {
                     return None;
                 }
-                let it = world.conns.get(place)?;
-                let end = it.end.as_ref().filter(|_| it.node == node)?;
+                let it = world.conn(conn)?;
+                let end = it.end.as_ref()?;
                 let first = end.withheld.front()?;
                 let at = world.nodes.get(usize::from(node))?;
                 Some((it.client, at.fate(&first.need, first.is_logged)))
@@ -263,17 +199,25 @@ impl World {
 
     /// A node that stood still executes what it has read.
     pub(crate) fn serve_unread(&mut self, node: u8) {
-        for place in 0..self.conns.len() {
-            let it = self.conns.get_mut(place).filter(|it| it.node == node);
-            let Some(it) = it else { continue };
+        for conn in self.live(node) {
+            let Some(it) = self.conn_mut(conn) else {
+                continue;
+            };
             let has_input =
                 |end: &mut Box<NodeEnd>| end.withheld.is_empty() && !end.unread.is_empty();
             if let Some(mut end) = it.end.take_if(has_input) {
                 let (client, input) = (it.client, std::mem::take(&mut end.unread));
-                let conn = u32::try_from(place).unwrap_or(u32::MAX);
                 self.serve_input(conn, client, node, end, input);
             }
         }
+    }
+
+    /// The connections that a node has an end of.
+    fn live(&self, node: u8) -> Vec<u32> {
+        self.live
+            .get(usize::from(node))
+            .cloned()
+            .unwrap_or_default()
     }
 
     fn release_one(&mut self, conn: u32, client: u8, node: u8) {
@@ -283,9 +227,9 @@ impl World {
         let Some(Withheld { bytes, covers, .. }) = end.withheld.pop_front() else {
             return;
         };
-        let is_ready = end.withheld.is_empty() && !end.unread.is_empty();
+        let is_ready = end.withheld.is_empty() && (end.is_closing || !end.unread.is_empty());
         for cover in &covers {
-            self.leaves(node, client, true, Some(cover));
+            self.leaves(node, client, true, cover);
         }
         self.send_reply(conn, bytes);
         if is_ready && let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) {
@@ -392,7 +336,7 @@ impl World {
     }
 
     /// Whether a node's process stands still.
-    fn is_stopped(&self, node: u8) -> bool {
+    pub(crate) fn is_stopped(&self, node: u8) -> bool {
         let until = self.node_stopped.get(usize::from(node));
         until.is_some_and(|until| *until > self.now)
     }
@@ -504,7 +448,7 @@ const fn reason_word(reason: locknode_engine::durable::StartReason) -> &'static 
 }
 
 /// A disk that was full is tried again after this, as the server does.
-const TRY_DISK_AGAIN: Duration = Duration::from_millis(100);
+const TRY_DISK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often a node is looked at whose clocks stand still.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);

@@ -9,7 +9,6 @@
 //! All that a world does is decided by its scenario: there is no thread, no socket, no clock and no randomness but the
 //! streams of the scenario's seed.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use crate::history::{Event as Told, History};
 use crate::random::Random;
 use crate::scenario::{Act, Cue, Deed, Scenario, Trigger};
 use crate::sim::client::SimClient;
+use crate::sim::due::{Due, Place};
 use crate::sim::link::{Conn, Link};
 use crate::sim::node::SimNode;
 use crate::sim::recorder::{Counters, Recorder, Recording};
@@ -45,9 +45,13 @@ pub struct World {
     pub(crate) now: SimTime,
     pub(crate) queue: BinaryHeap<Due>,
     pub(crate) seq: u64,
+    /// The place of the event that happens now.
+    present: Place,
     pub(crate) nodes: Vec<SimNode>,
     pub(crate) clients: Vec<SimClient>,
     pub(crate) conns: Vec<Conn>,
+    /// By node, the connections that it has an end of.
+    pub(crate) live: Vec<Vec<u32>>,
     pub(crate) links: Vec<Link>,
     /// When the process of each node goes on, and of each client.
     pub(crate) node_stopped: Vec<SimTime>,
@@ -59,8 +63,11 @@ pub struct World {
     pub(crate) recorder: Recorder,
     pub(crate) next_lock: u32,
     waiting: Vec<Waiting>,
-    /// Room for replies.
+    /// Cues of something that happens in one go, and is not over.
+    pub(crate) held_cues: Option<Vec<Cue>>,
+    /// Room for replies, and where each of them ends.
     pub(crate) out: Vec<u8>,
+    pub(crate) ends: Vec<usize>,
 }
 
 /// A step that waits for a cue.
@@ -72,14 +79,7 @@ struct Waiting {
     step: usize,
 }
 
-/// An event and when it is due.
-#[derive(Debug)]
-pub(crate) struct Due {
-    pub(crate) at: u64,
-    seq: u64,
-    pub(crate) event: Event,
-}
-
+/// What happens in a world.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A step of the scenario.
@@ -109,6 +109,12 @@ pub(crate) enum Event {
     },
     ClosedAtNode {
         conn: u32,
+    },
+    /// What waited before a closed link arrives, in its order.
+    Drain {
+        client: u8,
+        node: u8,
+        is_requests: bool,
     },
     /// A client's timer.
     Timer {
@@ -196,11 +202,13 @@ impl World {
             now: SimTime::ZERO,
             queue: BinaryHeap::new(),
             seq: 0,
+            present: Place::default(),
             nodes: (0..nodes).map(|node| SimNode::new(setup, node)).collect(),
             clients: (0..clients)
                 .map(|client| SimClient::new(setup, client))
                 .collect(),
             conns: Vec::new(),
+            live: vec![Vec::new(); nodes.into()],
             links: (0..links).map(link).collect(),
             node_stopped: vec![SimTime::ZERO; nodes.into()],
             client_stopped: vec![SimTime::ZERO; clients.into()],
@@ -209,7 +217,9 @@ impl World {
             recorder: Recorder::new(nodes, clients, recording),
             next_lock: 0,
             waiting: Vec::new(),
+            held_cues: None,
             out: Vec::new(),
+            ends: Vec::new(),
             scenario: Arc::new(scenario.clone()),
         };
         for node in 0..nodes {
@@ -269,19 +279,36 @@ impl World {
 
     /// Lets the next event happen; whether there was one.
     pub fn step(&mut self) -> bool {
-        let Some(Due { at, event, .. }) = self.queue.pop() else {
+        let Some(due) = self.queue.pop() else {
             return false;
         };
-        self.now = SimTime::from_nanos(at);
+        self.now = SimTime::from_nanos(due.at);
         self.recorder.history.end = self.now;
-        if let Some(goes_on) = self.stopped_until(&event)
+        self.come(due);
+        true
+    }
+
+    /// An event has come: it happens, unless the process that it is for stands still. Then it waits, and keeps its place
+    /// before all that was sent later.
+    pub(crate) fn come(&mut self, mut due: Due) {
+        if let Some(goes_on) = self.stopped_until(&due.event)
             && goes_on > self.now
         {
-            self.push(goes_on, event);
-            return true;
+            due.at = goes_on.as_nanos();
+            self.queue.push(due);
+            return;
         }
-        self.happen(event);
-        true
+        self.present = due.place;
+        self.happen(due.event);
+    }
+
+    /// The event that happens now, to come later in its place.
+    pub(crate) const fn postponed(&self, event: Event) -> Due {
+        Due {
+            at: self.now.as_nanos(),
+            place: self.present,
+            event,
+        }
     }
 
     /// Something goes wrong now.
@@ -338,19 +365,31 @@ impl World {
     }
 
     pub(crate) fn push(&mut self, at: SimTime, event: Event) {
+        self.push_as(at, at.as_nanos(), event);
+    }
+
+    /// An event that comes before all others of its moment.
+    pub(crate) fn push_early(&mut self, at: SimTime, event: Event) {
+        self.push_as(at, 0, event);
+    }
+
+    fn push_as(&mut self, at: SimTime, since: u64, event: Event) {
         self.seq += 1;
-        self.queue.push(Due {
-            at: at.as_nanos(),
+        let place = Place {
+            since,
             seq: self.seq,
-            event,
-        });
+        };
+        let at = at.as_nanos();
+        self.queue.push(Due { at, place, event });
     }
 
     /// Something happened that a step may wait for: what is to come at once comes before anything else does.
     #[inline]
     pub(crate) fn cue(&mut self, cue: Cue) {
-        if !self.waiting.is_empty() {
-            self.cue_waiting(cue);
+        match &mut self.held_cues {
+            _ if self.waiting.is_empty() => {}
+            Some(held) => held.push(cue),
+            None => self.cue_waiting(cue),
         }
     }
 
@@ -416,6 +455,7 @@ impl World {
             | Event::Write { client, .. } => of_client(*client),
             Event::DiskDone { node, .. } | Event::Serving { node, .. } => of_node(*node),
             Event::Step(_)
+            | Event::Drain { .. }
             | Event::GoesOn { .. }
             | Event::ClientStarts { .. }
             | Event::Replicated { .. } => None,
@@ -459,7 +499,15 @@ impl World {
             }
             Event::ClosedAtClient { conn } => {
                 note(recorder, 6, conn.into(), &[]);
-                self.closed_at_client(conn);
+                self.end_reaches_client(conn);
+            }
+            Event::Drain {
+                client,
+                node,
+                is_requests,
+            } => {
+                note(recorder, 17, node.into(), &[client]);
+                self.drain(client, node, is_requests);
             }
             Event::ClosedAtNode { conn } => {
                 note(recorder, 7, conn.into(), &[]);
@@ -534,27 +582,6 @@ impl World {
 
     pub(crate) fn crash_node(&mut self, node: u8, how: Crash) {
         self.node_down(node, how);
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.seq) == (other.at, other.seq)
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    /// The earliest is the greatest, which is what a heap gives first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.seq).cmp(&(self.at, self.seq))
     }
 }
 

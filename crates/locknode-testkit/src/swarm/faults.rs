@@ -216,16 +216,13 @@ impl FaultMaker {
         let span = self.span(5, 400);
         match self.random.below(4) {
             0 => {
-                // Nothing is granted after it: the process has to start again.
+                // Nothing is granted after it: the process has to start again, before the calm.
                 let at = self.moment();
                 push(scenario, at, Fault::Disk(node, DiskFault::SyncError));
-                let after = at + nanos(self.span(100, 4_000));
-                push(scenario, after, Fault::Crash(node, Crash::Kill));
-                push(
-                    scenario,
-                    after + nanos(self.span(1, 500)),
-                    Fault::Restart(node),
-                );
+                let down = (at + nanos(self.span(100, 4_000))).min(self.end);
+                push(scenario, down, Fault::Crash(node, Crash::Kill));
+                let up = (down + nanos(self.span(1, 500))).min(self.end);
+                push(scenario, up, Fault::Restart(node));
             }
             1 => {
                 let back = Fault::Disk(node, DiskFault::Room);

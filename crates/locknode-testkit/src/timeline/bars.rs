@@ -1,7 +1,7 @@
 //! What takes time, as bars: conditions of nodes, what they hold, what clients believe, and who stands still.
 
 use crate::fault::Who;
-use crate::history::Event;
+use crate::history::{Event, History};
 use crate::span::SimTime;
 use crate::timeline::belief::{Absence, Claim};
 use crate::timeline::lanes::Lane;
@@ -9,6 +9,33 @@ use crate::timeline::markup::{Pixels, Tag, clipped, key_name};
 use crate::timeline::ownership::{Condition, Holding, Spell};
 use crate::timeline::picture::Picture;
 use crate::timeline::scale::WIDTH;
+
+/// A process or machine that stands still.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standstill {
+    who: Who,
+    how: &'static str,
+    pub(crate) from: SimTime,
+    pub(crate) until: SimTime,
+}
+
+impl Standstill {
+    pub(crate) fn all(history: &History) -> Vec<Self> {
+        let stopped = history.entries.iter().filter_map(|entry| {
+            let Event::Stopped { who, how, until } = entry.event else {
+                return None;
+            };
+            let from = entry.at;
+            Some(Self {
+                who,
+                how,
+                from,
+                until,
+            })
+        });
+        stopped.collect()
+    }
+}
 
 impl Picture<'_> {
     /// The ground of each lane; what is down stands out of it.
@@ -212,27 +239,29 @@ impl Picture<'_> {
     }
 
     /// Who stands still, over all that is in the lane.
-    pub(crate) fn stops(&mut self) {
-        for entry in &self.history.entries {
-            let Event::Stopped { who, how, until } = &entry.event else {
-                continue;
-            };
+    pub(crate) fn stops(&mut self, stops: &[Standstill]) {
+        for stop in stops {
+            let Standstill {
+                who,
+                how,
+                from,
+                until,
+            } = *stop;
             let lane = match who {
-                Who::Node(node) => self.lanes.node(*node),
-                Who::Client(client) => self.lanes.client(*client),
+                Who::Node(node) => self.lanes.node(node),
+                Who::Client(client) => self.lanes.client(client),
             };
-            let Some(lane) = lane.filter(|_| self.scale.shows(entry.at, *until)) else {
+            let Some(lane) = lane else {
                 continue;
             };
             let title = format!(
-                "{who} stands still from {} to {until}: {how} ({})",
-                entry.at,
+                "{who} stands still from {from} to {until}: {how} ({})",
                 what_stops(how)
             );
-            self.bar("ln-stop", (entry.at, *until), lane.y, lane.height)
+            self.bar("ln-stop", (from, until), lane.y, lane.height)
                 .titled(&title);
             let y = lane.bottom() - 3;
-            self.label((entry.at, *until), y, &[(*how).to_owned()]);
+            self.label((from, until), y, &[how.to_owned()]);
         }
     }
 }
@@ -259,5 +288,55 @@ fn what_stops(how: &str) -> &'static str {
         "suspend" => "the machine sleeps, and of its clocks only boottime and the wall clock go on",
         "freeze" => "the machine stands still with all its clocks, and cannot notice",
         _ => "it does nothing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fault::Who;
+    use crate::history::{Entry, Event, History, LeftOut};
+    use crate::span::SimTime;
+    use crate::timeline::Timeline;
+
+    fn standstills(count: u64) -> History {
+        let at = |ms: u64| SimTime::from_nanos(ms * 1_000_000);
+        let entry = |number: u64| Entry {
+            at: at(number * 10),
+            event: Event::Stopped {
+                who: Who::Node(0),
+                how: "pause",
+                until: at(number * 10 + 5),
+            },
+        };
+        History {
+            nodes: 1,
+            clients: 1,
+            end: at(count * 10),
+            entries: (0..count).map(entry).collect(),
+            ..History::default()
+        }
+    }
+
+    #[test]
+    fn of_too_many_standstills_the_nearest_are_drawn_and_the_others_told_of() {
+        for (count, drawn, is_told) in [(500, 500, false), (700, 500, true)] {
+            let page = Timeline::new(&standstills(count)).svg();
+            let shown = page.matches("\"ln-stop\"").count();
+            assert_eq!(shown, drawn + 1, "with the one of the legend");
+            let note = "Of 700 standstills, only the 500 nearest to 0s are drawn.";
+            assert_eq!(page.contains(note), is_told);
+        }
+    }
+
+    #[test]
+    fn a_picture_says_that_messages_are_missing() {
+        let mut history = standstills(1);
+        let note = "12 messages were not kept";
+        assert!(!Timeline::new(&history).svg().contains("not kept"));
+        history.left_out = LeftOut {
+            messages: 12,
+            ..LeftOut::default()
+        };
+        assert!(Timeline::new(&history).svg().contains(note));
     }
 }

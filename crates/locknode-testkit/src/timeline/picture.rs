@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::history::{AttemptNo, Event, History, KeyNo, Message, Window};
 use crate::span::SimTime;
 use crate::timeline::Mark;
+use crate::timeline::bars::Standstill;
 use crate::timeline::belief::{Beliefs, Claim};
 use crate::timeline::lanes::{Lanes, Place, Rows};
 use crate::timeline::legend;
@@ -42,6 +43,7 @@ pub(crate) struct Picture<'h> {
 struct Subject {
     beliefs: Beliefs,
     ownership: Ownership,
+    stops: Vec<Standstill>,
     messages: Vec<Message>,
     message_count: usize,
     faults: Vec<(SimTime, String)>,
@@ -122,6 +124,10 @@ impl Subject {
             "conditions of nodes",
             |spell| (spell.from, spell.until),
         );
+        let mut stops = Standstill::all(history);
+        keep.only(&mut stops, SPELLS_MAX, "standstills", |stop| {
+            (stop.from, stop.until)
+        });
         let mut messages = history.messages.clone();
         let message_end = |message: &Message| message.arrived.unwrap_or(message.sent);
         messages.retain(|message| scale.shows(message.sent, message_end(message)));
@@ -140,6 +146,7 @@ impl Subject {
         Self {
             beliefs,
             ownership,
+            stops,
             messages,
             message_count,
             faults,
@@ -159,6 +166,12 @@ impl Picture<'_> {
         head_height: u32,
     ) {
         self.notes.extend(subject.notes.iter().cloned());
+        let missing = self.history.left_out.messages;
+        if missing > 0 {
+            self.notes.push(format!(
+                "{missing} messages were not kept, for they were too many: where no arrow is, there may have been some."
+            ));
+        }
         let is_crowded = subject.message_count > MESSAGES_READABLE;
         if is_crowded {
             self.notes.push(format!(
@@ -199,7 +212,7 @@ impl Picture<'_> {
         let rows = &subject.node_rows.rows;
         self.holdings(&subject.ownership.holdings, rows);
         self.claims(&subject.beliefs.claims, &subject.client_rows.rows);
-        self.stops();
+        self.stops(&subject.stops);
         self.clocks();
         self.moments(&subject.beliefs, &subject.client_rows.rows);
         self.out.push_str(&std::mem::take(&mut self.labels));

@@ -7,6 +7,7 @@ use locknode_resp::Reply;
 use locknode_testkit::cluster::{Cluster, ClusterError};
 use locknode_testkit::{Crash, Cue, DiskFault, Fault, Guarding, Links, Scenario, Setup, Way, Who};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 
 use crate::wire::{Wire, ok};
 
@@ -130,6 +131,8 @@ async fn a_scenario_is_refused_before_anything_is_done() {
     }
 }
 
+const FULL_AFTER: Duration = Duration::from_secs(1);
+
 async fn more_than_fits_waits(wire: Wire) {
     let cluster = wire.build(Cluster::builder().nodes(1)).await;
     let link = Links::between(0, 0);
@@ -137,7 +140,11 @@ async fn more_than_fits_waits(wire: Wire) {
     let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
     let text = "x".repeat(100_000);
     let mut said = 0;
-    while !wire.is_silent(client.say(&["ECHO", &text])).await {
+    // What is only slow, and not yet full, goes on within this time.
+    while timeout(FULL_AFTER, client.say(&["ECHO", &text]))
+        .await
+        .is_ok()
+    {
         said += 1;
         assert!(said < 1000, "100 MB were taken");
     }

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use locknode::StartReason;
-use locknode_testkit::cluster::Cluster;
+use locknode_testkit::cluster::{Cluster, ClusterError};
 use locknode_testkit::{Crash, Fault, Guarding};
 
 use tokio::time::Instant;
@@ -296,4 +296,25 @@ async fn a_directory_of_the_users_stays() {
         cluster.clean_stop(0).await.unwrap();
     }
     std::fs::remove_dir_all(&path).unwrap();
+}
+
+#[tokio::test]
+async fn a_node_whose_port_somebody_took_meanwhile_says_which() {
+    let cluster = Wire::Loopback.build(Cluster::builder().nodes(1)).await;
+    cluster.crash(0).await.unwrap();
+    let address = cluster.addresses()[0];
+    let taken = std::net::TcpListener::bind(address).unwrap();
+    let error = cluster.restart(0).await.unwrap_err();
+    assert!(matches!(error, ClusterError::Port(port, _) if port == address.port()));
+    drop(taken);
+    cluster.restart(0).await.unwrap();
+    Wire::Loopback.dial(&cluster, 0, 0).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_port_is_one() {
+    let builder = || Cluster::builder().nodes(5).clients(1).in_memory();
+    builder().first_port(65_531).build().await.unwrap();
+    let error = builder().first_port(65_532).build().await.unwrap_err();
+    assert!(error.to_string().contains("65532"), "{error}");
 }

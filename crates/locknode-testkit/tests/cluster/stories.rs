@@ -36,11 +36,14 @@ async fn the_restart_that_forgets_gives_a_lock_twice_without_a_guard_and_not_wit
         let (first, second) = (client(&cluster, 0), client(&cluster, 1));
         cluster.partition(0, [3, 4]).unwrap();
         cluster.partition(1, [0, 1]).unwrap();
-        let request = || Duration::from_secs(30);
-        let held = first.lock("k").ttl(request()).acquire().await.unwrap();
+        let ttl = Duration::from_secs(30);
+        let held = first.lock("k").ttl(ttl).node_timeout(AMPLE).acquire();
+        let held = held.await.unwrap();
         cluster.crash(2).await.unwrap();
         cluster.restart(2).await.unwrap();
-        let other = second.lock("k").ttl(request()).try_acquire().await;
+        // Where there is a guard, this is waited out.
+        let other = second.lock("k").ttl(ttl).node_timeout(AMPLE / 5);
+        let other = other.try_acquire().await;
         assert!(held.is_valid(), "{guard:?}");
         let is_held_twice = other.is_ok_and(|other| other.is_some_and(|guard| guard.is_valid()));
         assert_eq!(is_held_twice, is_broken, "{guard:?}");
@@ -52,7 +55,8 @@ async fn a_lock_outlives_a_crash_and_a_restart(wire: Wire) {
     let cluster = wire.build(Cluster::builder().max_ttl(wire.span(30))).await;
     let redlock = client(&cluster, 0);
     let ttl = wire.span(30);
-    let held = redlock.lock("k").ttl(ttl).acquire().await.unwrap();
+    let held = redlock.lock("k").ttl(ttl).node_timeout(AMPLE).acquire();
+    let held = held.await.unwrap();
     cluster.crash(1).await.unwrap();
     held.extend(ttl).await.unwrap();
     cluster.restart(1).await.unwrap();
@@ -72,6 +76,9 @@ async fn a_lock_outlives_a_crash_and_a_restart(wire: Wire) {
         .unwrap();
     assert!(again.is_valid());
 }
+
+/// For what must be answered, on a slow machine with slow files.
+const AMPLE: Duration = Duration::from_secs(5);
 
 const SCRIPT: &str = "\
 locknode-scenario 1

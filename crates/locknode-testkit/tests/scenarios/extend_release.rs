@@ -347,6 +347,176 @@ fn s39_extensions_end_with_their_holder() {
     assert!(wait <= ms(2_020) + ms(600), "{wait:?}");
 }
 
+/// Client 0 reaches nodes 0, 1 and 2 and holds a lock for ten seconds. It extends it to two, which comes to nodes 1 and 2 three
+/// seconds late; then to ten again, over new connections, which succeeds on all three nodes. When the late ones have come and
+/// nodes 1 and 2 have let the lock go, client 1 wants it of them and of nodes 3 and 4.
+///
+/// What the client promises (`core/voting.rs`, `Operation::doubtful`): where a shorter extension may still be under way, a longer
+/// one has no vote. So the lock is as short as it was made, and ends before any node lets it go.
+fn shortened(late: impl Fn(Scenario, Links) -> Scenario) -> Scenario {
+    let script = Scenario::new(setup())
+        .cut(0, [3, 4])
+        .act(s(1), 0, lock(s(10)).into());
+    late(script, Links::between(0, [1, 2]))
+        .act(s(2), 0, extend(s(2)))
+        .act(ms(3_400), 0, extend(s(10)))
+        .act(s(7) + ms(50), 1, lock(s(2)).hold(s(1)).into())
+}
+
+/// Nodes 0, 1 and 2 made the lock longer and the holder did not believe them; it was lost as if there had been only the shorter
+/// one, and released.
+fn ends_as_the_shorter_one(it: &Outcome) {
+    let longer =
+        |event: &Event| matches!(*event, Event::Extended { ends, .. } if ends > s(13).into());
+    assert_eq!(it.count(longer), 3, "{}", it.story());
+    assert!(it.last(longer) < ms(3_500).into(), "{}", it.story());
+    let held = it.window(0);
+    assert!(held.until < s(4).into(), "{held:?}: {}", it.story());
+    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
+    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
+}
+
+/// The shorter one has failed for want of a reply when the client gives the connections up.
+#[test]
+fn s61_shorter_extension_that_timed_out_comes_after_a_longer_one() {
+    let script =
+        shortened(|script, links| script.at(ms(1_900), Fault::Late(links, Way::Requests, 1, s(3))));
+    let it = safe(&script);
+    let counts = (it.count(renewed(0)), it.count(not_extended(0)));
+    assert_eq!(counts, (0, 2), "{}", it.story());
+    ends_as_the_shorter_one(&it);
+}
+
+/// The connections break while the shorter one waits for its replies; a copy of it is under way elsewhere.
+#[test]
+fn s61_shorter_extension_of_a_broken_connection_comes_after_a_longer_one() {
+    let script = shortened(|script, links| {
+        script
+            .at(ms(1_900), Fault::Duplicate(links, 1))
+            .at(ms(1_900), Fault::Late(links, Way::Requests, 1, s(3)))
+            .at(ms(1_900), Fault::Drop(links, Way::Requests, 1))
+            .at(ms(2_100), Fault::Reset(links))
+    });
+    let it = safe(&script);
+    let counts = (it.count(renewed(0)), it.count(not_extended(0)));
+    assert_eq!(counts, (0, 2), "{}", it.story());
+    ends_as_the_shorter_one(&it);
+}
+
+/// The shorter one has succeeded on nodes 0, 3 and 4 when the other connections break, and with them what nodes 1 and 2 owe. Of
+/// the longer one nodes 3 and 4 hear nothing.
+#[test]
+fn s61_shorter_extension_that_succeeded_elsewhere_comes_after_a_longer_one() {
+    let late = Links::between(0, [1, 2]);
+    let script = Scenario::new(setup())
+        .act(s(1), 0, lock(s(10)).into())
+        .at(ms(1_900), Fault::Duplicate(late, 1))
+        .at(ms(1_900), Fault::Late(late, Way::Requests, 1, s(3)))
+        .at(ms(1_900), Fault::Drop(late, Way::Requests, 1))
+        .act(s(2), 0, extend(s(2)))
+        .at(ms(2_100), Fault::Reset(late))
+        .at(ms(2_100), Fault::Cut(Links::between(0, [3, 4]), Way::Both))
+        .act(ms(3_400), 0, extend(s(10)))
+        .act(s(7) + ms(50), 1, lock(s(2)).hold(s(1)).into());
+    let it = safe(&script);
+    assert_eq!(it.count(renewed(0)), 1, "the shorter: {}", it.story());
+    assert_eq!(it.count(not_extended(0)), 1, "the longer: {}", it.story());
+    ends_as_the_shorter_one(&it);
+}
+
+/// A caller that asks for two TTLs in turn: the lock is shorter from the moment that it asks, and longer when a majority has said
+/// so.
+#[test]
+fn s61_extensions_to_two_ttls_in_turn() {
+    let busy = lock(s(4))
+        .extend_every(ms(500))
+        .extend_to(ms(1_500))
+        .hold(s(6));
+    let script = Scenario::new(setup()).act(s(1), 0, busy.into()).act(
+        s(2),
+        1,
+        lock(s(2)).tries(80).hold(ms(10)).into(),
+    );
+    let it = safe(&script);
+    assert!(
+        it.counters.of("extension-to-another-ttl") >= 5,
+        "{:?}",
+        it.counters
+    );
+    let mut ends = it.history.entries.iter().filter_map(|entry| {
+        let is_his = renewed(0)(&entry.event);
+        match entry.event {
+            Event::Validity { valid_until, .. } if is_his => Some(valid_until.since(entry.at)),
+            _ => None,
+        }
+    });
+    let (mut longer, mut shorter) = (ends.next(), ends.next());
+    while let (Some(long), Some(short)) = (longer, shorter) {
+        assert!(long > s(3) && short < ms(1_500), "{long:?} {short:?}");
+        (longer, shorter) = (ends.next(), ends.next());
+    }
+    let (held, next) = (it.window(0), it.window(1));
+    assert!(held.extensions >= 10, "{held:?}");
+    assert!(
+        held.until >= s(7).into() && next.from > held.until,
+        "{}",
+        it.story()
+    );
+}
+
+/// The client renews a lock on its own for ten TTLs, while a node crashes and is in quarantine, and not any longer. The node
+/// that lost it has it again before it is over.
+#[test]
+fn s62_renewal_through_a_crash_up_to_its_bound() {
+    let script = Scenario::new(setup())
+        .act(
+            s(1),
+            0,
+            lock(s(1)).renew_every(ms(300)).renew_for(s(10)).into(),
+        )
+        .at(s(3), Fault::Crash(2, Crash::Kill))
+        .after(Cue::Down(2), ms(5), Fault::Restart(2))
+        .act(s(2), 1, lock(s(1)).tries(80).hold(ms(10)).into());
+    let it = safe(&script);
+    let (held, next) = (it.window(0), it.window(1));
+    assert!(held.extensions >= 30, "{held:?}");
+    assert_eq!(it.counters.of("renewed"), held.extensions as u64);
+    let lasts = held.until.since(held.called);
+    assert!(
+        lasts > ms(9_800) && lasts <= s(10),
+        "{lasts:?}: {}",
+        it.story()
+    );
+    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
+    assert_eq!(it.count(not_extended(0)), 0, "{}", it.story());
+    let back = it.serves_again(2);
+    assert!(it.last(granted(2, 0)) > back, "{}", it.story());
+    assert!(next.from > held.until, "{}", it.story());
+    assert!(
+        next.from.since(held.until) < ms(700),
+        "nobody waits for longer: {}",
+        it.story()
+    );
+}
+
+/// A renewal that finds no majority is tried again soon, and the lock is lost when its time is over and not before.
+#[test]
+fn s62_renewal_without_a_majority() {
+    let cut = Fault::Cut(Links::between(0, [0, 1, 2]), Way::Both);
+    let script = Scenario::new(setup())
+        .act(s(1), 0, lock(s(2)).renew_every(ms(600)).into())
+        .at(s(5), cut)
+        .act(s(5), 1, lock(s(1)).tries(80).hold(ms(10)).into());
+    let it = safe(&script);
+    let (held, next) = (it.window(0), it.window(1));
+    let last = it.last(renewed(0));
+    assert!(last < ms(5_010).into(), "{}", it.story());
+    assert!(it.count(not_extended(0)) >= 2, "{}", it.story());
+    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
+    assert!(held.until.since(last) > ms(1_800), "{}", it.story());
+    assert!(next.from > held.until, "{}", it.story());
+}
+
 fn extend(ttl: Duration) -> Act {
     Act::Extend {
         key: "k".into(),

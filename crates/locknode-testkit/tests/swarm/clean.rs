@@ -99,7 +99,7 @@ fn without_a_restart_guard_two_hold_a_lock() {
 }
 
 /// Faults and states that a thousand worlds reach.
-const SOMETIMES: [&str; 66] = [
+const SOMETIMES: [&str; 68] = [
     "kill",
     "power-loss",
     "power-loss-all",
@@ -154,6 +154,8 @@ const SOMETIMES: [&str; 66] = [
     "acquired",
     "extended",
     "extension-failed",
+    "extension-to-another-ttl",
+    "renewed",
     "failed-busy",
     "failed-no-quorum",
     "failed-expired",

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::found;
@@ -6,7 +7,8 @@ use crate::check::story::{Story, ms};
 use crate::check::violation::Violation;
 use crate::fault::{Crash, Fault, Who};
 use crate::history::Event;
-use crate::scenario::{LockAct, Scenario, Setup};
+use crate::scenario::{Deed, LockAct, Scenario, Setup, Trigger};
+use crate::swarm::Swarm;
 
 /// Calm after a second, settled after eleven.
 fn bounds() -> Bounds {
@@ -17,6 +19,7 @@ fn bounds() -> Bounds {
         call: Duration::from_secs(2),
         quiet: Duration::from_millis(500),
         contended: 4,
+        tries: BTreeMap::new(),
         is_quick: true,
     }
 }
@@ -110,6 +113,21 @@ fn a_call_ends_in_time() {
             "calmed once more",
             call(20_000).fault(21_000, "calm"),
             Some((20_000, 60_000)),
+        ),
+        (
+            "what is right is put right",
+            call(20_000)
+                .fault(20_001, "restart node 0")
+                .fault(20_002, "heal client all node 1")
+                .fault(20_003, "release client 0 node 1 both")
+                .fault(20_004, "disk node 4 room")
+                .fault(20_005, "disk node 4 go"),
+            Some((20_000, 60_000)),
+        ),
+        (
+            "a disk fails",
+            call(20_000).fault(21_000, "disk node 4 full"),
+            None,
         ),
         (
             "the trouble was before",
@@ -259,6 +277,122 @@ fn votes_are_not_split_for_ever() {
     );
 }
 
+/// What comes before does not excuse what comes after.
+#[test]
+fn a_row_of_failures_begins_when_the_key_is_free() {
+    let row = |from: u64| {
+        move |story| {
+            (0..5).fold(story, |story: Story, n| {
+                let (at, lock) = (from + n * 100, u32::try_from(from + n).unwrap());
+                story.calls(at, 0, lock).fails(at + 150, 0, lock)
+            })
+        }
+    };
+    let late = row(30_000);
+    let bad = Some((30_000, 30_550));
+    let held = || Story::new().held(1, 9, 20_000, 25_000);
+    let votes = |until| held().votes(19_999, &[0, 1, 2], 9, until);
+    let dies = || {
+        let died = Event::ClientDown { client: 0 };
+        Story::new().granted(19_999, 3, 9, 30_001).at(20_001, died)
+    };
+    let down = |story: Story, node| story.down(30_200, node, Crash::Kill);
+    let away = |story| (0..3).fold(story, down);
+    let rows = [
+        ("held before", late(held()), bad),
+        (
+            "held as it begins",
+            late(held().held(1, 8, 29_000, 30_001)),
+            None,
+        ),
+        (
+            "held meanwhile",
+            late(held().held(1, 8, 30_050, 30_060)),
+            None,
+        ),
+        (
+            "held and left to its TTL until then",
+            late(votes(30_000)),
+            bad,
+        ),
+        ("and longer", late(votes(30_001)), None),
+        (
+            "it was freed",
+            late(
+                votes(30_001)
+                    .freed(26_000, 0, 9)
+                    .freed(26_000, 1, 9)
+                    .freed(26_000, 2, 9),
+            ),
+            bad,
+        ),
+        (
+            "one holds on",
+            late(votes(30_001).freed(26_000, 0, 9).freed(26_000, 1, 9)),
+            None,
+        ),
+        (
+            "extended",
+            late(votes(25_005).prolonged(24_000, 2, 9, 30_001)),
+            None,
+        ),
+        ("somebody died", late(dies()), None),
+        ("and all is free", late(dies().freed(26_000, 3, 9)), bad),
+        (
+            "split votes are no excuse",
+            late(Story::new().granted(30_001, 3, 9, 40_000)),
+            bad,
+        ),
+        ("a majority goes down", away(late(Story::new())), None),
+        (
+            "a row before it was held",
+            row(30_000)(held().held(1, 8, 40_000, 41_000)),
+            bad,
+        ),
+    ];
+    for (name, story, want) in rows {
+        check(name, story, want);
+    }
+}
+
+#[test]
+fn each_try_of_a_call_counts() {
+    let story = || {
+        Story::new()
+            .calls(20_000, 0, 0)
+            .calls(20_005, 1, 1)
+            .fails(20_500, 0, 0)
+            .fails(20_600, 1, 1)
+    };
+    let spans = |tries: u32| {
+        let bounds = Bounds {
+            tries: BTreeMap::from([((ms(20_000), 0), tries)]),
+            ..bounds()
+        };
+        let found = found(story(), |facts| liveness(facts, &bounds));
+        found
+            .iter()
+            .map(|it| (it.from, it.until))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(spans(3), []);
+    assert_eq!(spans(4), [(ms(20_000), ms(20_600))]);
+}
+
+/// What comes later than that ends the time in which progress is demanded.
+#[test]
+fn a_swarm_plans_no_fault_after_the_calm() {
+    for seed in 0..500 {
+        let scenario = Swarm::default().scenario(seed);
+        let calm = scenario.setup.liveness_from.unwrap();
+        for step in &scenario.steps {
+            if let (Trigger::At(at), Deed::Fault(fault)) = (&step.when, &step.what) {
+                assert!(*at <= calm, "seed {seed}: {fault:?} at {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_quarantine_ends() {
     let starts = |at| Story::new().starts(at, 3, true);
@@ -304,6 +438,8 @@ fn bounds_follow_from_the_scenario() {
     assert_eq!(bounds.call, Duration::from_millis(3 * 2100 + 1000));
     assert_eq!(bounds.quiet, Duration::from_millis(1100));
     assert_eq!(bounds.from, ms(5000));
+    assert_eq!(bounds.contended, 3 * 8);
+    assert_eq!(bounds.tries, BTreeMap::from([((ms(0), 0), 3)]));
 }
 
 #[test]

@@ -17,7 +17,7 @@ const EXACT: Tolerance = Tolerance {
 };
 
 fn check(name: &str, story: Story, want: &[ViolationKind]) {
-    let violations = found(story, |facts| nodes(facts, EXACT));
+    let violations = found(story, |facts| nodes(facts, |_| EXACT));
     assert_eq!(kinds(&violations), want, "{name}");
     assert!(
         violations
@@ -120,6 +120,87 @@ fn a_node_grants_a_key_again_when_what_it_told_has_ended() {
                 .told(101, 2, 0)
                 .granted(400, 2, 1, 4000),
             &[],
+        ),
+    ];
+    for (name, story, want) in rows {
+        check(name, story, want);
+    }
+}
+
+/// A connection ends with what waited in it for the disk.
+#[test]
+fn a_reply_that_never_left_is_not_waited_for() {
+    let kill = Crash::Kill;
+    let crash = |story: Story| story.down(800, 2, kill).starts(801, 2, false);
+    let again = |story: Story| story.prolonged(200, 2, 0, 3000).told(201, 2, 0);
+    let lost = || told().prolonged(100, 2, 0, 900).untold(101, 2, 0);
+    let counted = |story: Story| story.counted(900, 2, 1, 2000, 7);
+    let rows: [(&str, Story, &[ViolationKind]); 9] = [
+        (
+            "the grant, and an extension is told",
+            again(untold().untold(6, 2, 0)).granted(2000, 2, 1, 4000),
+            &[NodeGrant],
+        ),
+        (
+            "an extension, and the next is told",
+            again(lost()).granted(2000, 2, 1, 4000),
+            &[NodeGrant],
+        ),
+        (
+            "an extension, and the grant was told",
+            lost().granted(500, 2, 1, 4000),
+            &[NodeGrant],
+        ),
+        (
+            "another node's",
+            untold()
+                .untold(6, 3, 0)
+                .told(7, 2, 0)
+                .granted(500, 2, 1, 4000),
+            &[NodeGrant],
+        ),
+        (
+            "the only one",
+            crash(untold().untold(6, 2, 0).told(7, 2, 0)).granted(900, 2, 1, 4000),
+            &[],
+        ),
+        (
+            "a later one that waits has not been told",
+            crash(
+                told()
+                    .prolonged(100, 2, 0, 3000)
+                    .prolonged(150, 2, 0, 5000)
+                    .told(160, 2, 0),
+            )
+            .granted(2000, 2, 1, 6000)
+            .untold(2001, 2, 0),
+            &[NodeGrant],
+        ),
+        (
+            "either of two, and the sooner one counts",
+            again(told().prolonged(100, 2, 0, 900).untold(250, 2, 0)).granted(1000, 2, 1, 4000),
+            &[],
+        ),
+        (
+            "a counter",
+            counted(crash(
+                Story::new()
+                    .counted(5, 2, 0, 300, 7)
+                    .untold(6, 2, 0)
+                    .prolonged(10, 2, 0, 310)
+                    .told(11, 2, 0),
+            )),
+            &[],
+        ),
+        (
+            "a counter of which there is an answer",
+            counted(crash(
+                Story::new()
+                    .counted(5, 2, 0, 300, 7)
+                    .told(6, 2, 0)
+                    .untold(7, 2, 0),
+            )),
+            &[NodeCounter],
         ),
     ];
     for (name, story, want) in rows {
@@ -242,7 +323,21 @@ fn the_tolerance_is_what_clocks_may_change_by() {
                 Fault::Rate(Who::Node(1), 5000),
                 Fault::Rate(Who::Node(0), -7000),
             ],
+            5000,
+            1000,
+        ),
+        (
+            vec![
+                Fault::Rate(Who::Node(1), 5000),
+                Fault::Rate(Who::Node(1), -7000),
+            ],
             12_000,
+            1000,
+        ),
+        (vec![Fault::Slew(Who::Node(0), -80_000)], 0, 1000),
+        (
+            vec![Fault::Noise(Who::Node(0), Duration::from_micros(500))],
+            0,
             1000,
         ),
         (vec![Fault::Rate(Who::Client(1), 5000)], 0, 1000),
@@ -267,7 +362,7 @@ fn the_tolerance_is_what_clocks_may_change_by() {
             });
         let constant = Duration::from_micros(constant_us);
         assert_eq!(
-            Tolerance::of(&scenario),
+            Tolerance::of(&scenario, 1),
             Tolerance { ppm, constant },
             "{faults:?}"
         );
@@ -279,7 +374,7 @@ fn the_tolerance_is_what_clocks_may_change_by() {
     // A tenth of 995 ms and the constant before the end.
     for (at, want) in [(899, &[][..]), (898, &[NodeGrant][..])] {
         let violations = found(told().granted(at + 1, 2, 1, 2000), |facts| {
-            nodes(facts, fast)
+            nodes(facts, |node| if node == 2 { fast } else { EXACT })
         });
         assert_eq!(kinds(&violations), want, "{at}");
     }
@@ -291,7 +386,7 @@ fn a_node_is_told_of_with_what_happened_to_it() {
         .down(300, 2, Crash::Kill)
         .starts(301, 2, false)
         .granted(500, 2, 1, 2000);
-    let violations = found(story, |facts| nodes(facts, EXACT));
+    let violations = found(story, |facts| nodes(facts, |_| EXACT));
     let text = "500ms node-grant: node 2 granted a lock to client 0 (attempt 1), although it had told client 0 (attempt 0) that it holds it: granted at 5ms, until 1s (`a`)
   300ms: node 2 is down: kill
   301ms: node 2 starts: start-after-crash";

@@ -2,6 +2,7 @@ use super::found;
 use crate::check::majority::majority;
 use crate::check::story::{Story, ms};
 use crate::fault::Crash;
+use crate::history::Event;
 
 /// A lock that is believed in from 10 ms to a second.
 fn story() -> Story {
@@ -59,6 +60,36 @@ fn a_majority_holds_the_lock_at_each_moment_of_its_window() {
         ),
         ("one lets go", three().freed(400, 2, 0), Some((400, 1000))),
         ("one lets go of another's", three().freed(400, 2, 1), None),
+        (
+            "one grants it to another",
+            three().granted(400, 2, 1, 2000),
+            Some((400, 1000)),
+        ),
+        (
+            "one grants it to another, and another takes over",
+            three().granted(400, 2, 1, 2000).granted(400, 3, 0, 2000),
+            None,
+        ),
+        (
+            "one grants another key to another",
+            three().at(
+                400,
+                Event::Granted {
+                    node: 2,
+                    key: 1,
+                    attempt: 1,
+                    client: 1,
+                    counter: 0,
+                    ends: ms(2000),
+                },
+            ),
+            None,
+        ),
+        (
+            "one had granted it to another",
+            two().granted(3, 2, 1, 4).granted(5, 2, 0, 1005),
+            None,
+        ),
         ("one goes down and stays", three().down(400, 2, kill), None),
         (
             "one forgets",

@@ -1,0 +1,154 @@
+//! What one connection has sent, executed in one go as the server does: at one moment, with one write of all replies, after
+//! one wait for the disk.
+
+use locknode_engine::Session;
+use locknode_resp::{Decoder, Limits};
+
+use crate::sim::link::Withheld;
+use crate::sim::node::{Fate, SimNode};
+use crate::sim::world::{Event, World};
+
+/// Whole requests, in order.
+#[derive(Debug)]
+pub(crate) struct Requests<'i> {
+    pub(crate) requests: Vec<Request<'i>>,
+    /// How many bytes they are.
+    pub(crate) consumed: usize,
+}
+
+/// The words of a request.
+#[derive(Debug)]
+pub(crate) enum Request<'i> {
+    Short([&'i [u8]; SHORT], usize),
+    Long(Vec<Vec<u8>>),
+}
+
+impl<'i> Requests<'i> {
+    /// Reads whole requests, `most` at most; `None` when the input is none.
+    pub(crate) fn read(decoder: &mut Decoder, input: &'i [u8], most: usize) -> Option<Self> {
+        let limits = Limits::default();
+        let (mut requests, mut consumed) = (Vec::new(), 0);
+        while requests.len() < most {
+            let rest = input.get(consumed..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            let mut short: [&[u8]; SHORT] = [&[]; SHORT];
+            if let Some((count, len)) = decoder.decode_short(rest, &mut short) {
+                requests.push(Request::Short(short, count));
+                consumed += len;
+                continue;
+            }
+            let Some(frame) = decoder.decode(rest, &limits, true).ok()? else {
+                break;
+            };
+            let words = frame.args().map(<[u8]>::to_vec).collect();
+            consumed += frame.consumed();
+            requests.push(Request::Long(words));
+        }
+        Some(Self { requests, consumed })
+    }
+}
+
+impl Request<'_> {
+    /// Does something with the words.
+    pub(crate) fn with<T>(&self, what: impl FnOnce(&[&[u8]]) -> T) -> T {
+        match self {
+            Self::Short(words, count) => what(words.get(..*count).unwrap_or_default()),
+            Self::Long(words) => {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                what(&words)
+            }
+        }
+    }
+}
+
+impl World {
+    /// Executes requests in one go; what is withheld then, unless this end of the connection is gone.
+    pub(crate) fn execute(
+        &mut self,
+        conn: u32,
+        (client, node): (u8, u8),
+        session: &mut Session,
+        requests: &[Request<'_>],
+    ) -> Result<Option<Withheld>, Gone> {
+        let now = self.now;
+        let mut out = std::mem::take(&mut self.out);
+        let mut ends = std::mem::take(&mut self.ends);
+        out.clear();
+        ends.clear();
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return Err(Gone);
+        };
+        let incarnation = at.incarnation;
+        let need = at.execute(now, session, requests, &mut out, &mut ends);
+        if let Some(lag) = self.scenario.setup.replica_lag {
+            for request in requests {
+                let args = request.with(|args| args.iter().map(|arg| arg.to_vec()).collect());
+                self.push(now + lag, Event::Replicated { node, args });
+            }
+        }
+        let (mut covers, mut is_logged, mut begin) = (Vec::new(), false, 0);
+        self.held_cues = Some(Vec::new());
+        for (request, end) in requests.iter().zip(&ends) {
+            let reply = out.get(begin..*end).unwrap_or_default();
+            begin = *end;
+            let cover = request.with(|args| self.observe(client, node, args, reply));
+            if let Some((cover, is_on_log)) = cover {
+                covers.push(cover);
+                is_logged |= is_on_log;
+            }
+        }
+        // Steps that waited for this come when all is done. One may end the process, and another start it again.
+        for cue in self.held_cues.take().unwrap_or_default() {
+            self.cue(cue);
+        }
+        let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
+        let bytes = out.clone();
+        (self.out, self.ends) = (out, ends);
+        let Some(at) = self.nodes.get(usize::from(node)).filter(is_same) else {
+            return Err(Gone);
+        };
+        // A process that was stopped by what waited for the grant says nothing until it goes on.
+        let fate = match self.is_stopped(node) {
+            true => Fate::Wait,
+            false => at.fate(&need, is_logged),
+        };
+        match fate {
+            Fate::Leave => {
+                for cover in &covers {
+                    self.leaves(node, client, false, cover);
+                }
+                self.send_reply(conn, bytes);
+                Ok(None)
+            }
+            Fate::Wait => {
+                self.recorder.counters.bump("reply-waits-for-disk");
+                if requests.len() > 1 {
+                    self.recorder.counters.bump("replies-wait-together");
+                }
+                Ok(Some(Withheld {
+                    need,
+                    is_logged,
+                    bytes,
+                    covers,
+                }))
+            }
+            Fate::Lost => {
+                self.recorder.counters.bump("reply-lost-to-disk");
+                for cover in &covers {
+                    self.never_leaves(node, client, cover);
+                }
+                self.hang_up(conn);
+                Err(Gone)
+            }
+        }
+    }
+}
+
+/// This end of the connection is gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gone;
+
+/// The words of all requests that clients usually send.
+const SHORT: usize = 9;

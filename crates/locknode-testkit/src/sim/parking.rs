@@ -1,0 +1,163 @@
+//! What waits before a link that lets nothing pass, and how it is let go: in its order, and overtaken by nothing.
+
+use crate::fault::Way;
+use crate::sim::due::Due;
+use crate::sim::link::{Conn, Lane};
+use crate::sim::world::{Event, World};
+
+/// What has come to one direction of a link while nothing passed.
+#[derive(Debug, Default)]
+pub(crate) struct Parking {
+    waiting: Vec<Due>,
+    /// It has been let go and is on its way again; what comes meanwhile follows it.
+    is_draining: bool,
+}
+
+impl Lane {
+    const fn is_closed(&self) -> bool {
+        self.is_cut || self.is_held
+    }
+
+    /// Nothing that comes now may pass.
+    const fn is_blocked(&self) -> bool {
+        self.is_closed() || self.parking.is_draining
+    }
+}
+
+impl World {
+    /// Whether nothing passes in one direction: then the event waits, and comes in its turn.
+    pub(crate) fn is_parked(
+        &mut self,
+        conn: u32,
+        is_requests: bool,
+        event: impl FnOnce() -> Event,
+    ) -> bool {
+        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
+            return false;
+        };
+        let is_blocked = self
+            .link_mut(client, node)
+            .is_some_and(|link| link.lane(is_requests).is_blocked());
+        if is_blocked {
+            let due = self.postponed(event());
+            if let Some(link) = self.link_mut(client, node) {
+                link.lane(is_requests).parking.waiting.push(due);
+            }
+        }
+        is_blocked
+    }
+
+    /// Lets go what arrived while nothing passed: it is on its way again, and nothing overtakes it.
+    pub(crate) fn unpark(&mut self, client: u8, node: u8, way: Way) {
+        let (now, delay) = (self.now, self.scenario.setup.delay);
+        for (is_requests, is_meant) in [(true, way.has_requests()), (false, way.has_replies())] {
+            let Some(link) = self.link_mut(client, node).filter(|_| is_meant) else {
+                continue;
+            };
+            let lane = link.lane(is_requests);
+            if lane.is_blocked() || lane.parking.waiting.is_empty() {
+                continue;
+            }
+            lane.parking.is_draining = true;
+            let travel = link.travel(delay);
+            let drain = Event::Drain {
+                client,
+                node,
+                is_requests,
+            };
+            self.push(now + travel, drain);
+        }
+    }
+
+    /// What was let go arrives, with all that came behind it.
+    pub(crate) fn drain(&mut self, client: u8, node: u8, is_requests: bool) {
+        let Some(link) = self.link_mut(client, node) else {
+            return;
+        };
+        let lane = link.lane(is_requests);
+        lane.parking.is_draining = false;
+        if lane.is_closed() {
+            return;
+        }
+        for due in std::mem::take(&mut lane.parking.waiting) {
+            self.come(due);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::fault::{Crash, Fault, Links, Way};
+    use crate::history::Event as Told;
+    use crate::scenario::{LockAct, Scenario, Setup};
+    use crate::sim::recorder::Recording;
+    use crate::sim::world::World;
+    use crate::span::SimTime;
+
+    fn at(ms: u64) -> SimTime {
+        SimTime::from(Duration::from_millis(ms))
+    }
+
+    /// A world with one client, which is connected to its one node and reads no more replies.
+    fn connected(seed: u64) -> World {
+        let lock = LockAct::new("k", Duration::from_secs(8)).tries(8);
+        let setup = Setup {
+            nodes: 1,
+            clients: 1,
+            delay: (Duration::from_millis(1), Duration::from_millis(50)),
+            run_for: Duration::from_secs(9),
+            ..Setup::seeded(seed)
+        };
+        let scenario = Scenario::new(setup).act(Duration::ZERO, 0, lock.into());
+        let mut world = World::recording(&scenario, Recording::Messages);
+        let is_had = world.run_until_seen(|event| matches!(event, Told::Acquired { .. }));
+        assert!(is_had, "seed {seed}");
+        world.inject(Fault::Drop(Links::ALL, Way::Replies, 1));
+        world.run_until(at(1_000));
+        world
+    }
+
+    #[test]
+    fn what_is_let_go_keeps_its_order() {
+        for seed in 0..50 {
+            let mut world = connected(seed);
+            let before = world.history().messages.len();
+            world.inject(Fault::Hold(Links::ALL, Way::Requests));
+            for step in 0..30 {
+                world.run_until(at(1_000 + 5 * step));
+                world.send_request(0, 0, b"*1\r\n$4\r\nPING\r\n".to_vec());
+                match step {
+                    10 | 20 => world.inject(Fault::Release(Links::ALL, Way::Requests)),
+                    12 => world.inject(Fault::Cut(Links::ALL, Way::Requests)),
+                    18 => world.inject(Fault::Heal(Links::ALL)),
+                    _ => {}
+                }
+            }
+            world.run_until(at(2_000));
+            let sent = world.history().messages.iter().skip(before);
+            let arrived: Vec<_> = sent
+                .filter(|message| &*message.text == "PING")
+                .map(|message| message.arrived)
+                .collect();
+            assert_eq!(arrived.len(), 30);
+            assert!(arrived.iter().all(Option::is_some), "{seed}: {arrived:?}");
+            assert!(arrived.is_sorted(), "{seed}: {arrived:?}");
+        }
+    }
+
+    /// A client behind a cut link learns of its node's end when the link is whole again.
+    #[test]
+    fn the_end_of_a_connection_does_not_pass_a_cut() {
+        let mut world = connected(3);
+        let is_open = |world: &World| world.conn(0).is_some_and(|conn| conn.is_open);
+        world.inject(Fault::Cut(Links::ALL, Way::Replies));
+        world.inject(Fault::Crash(0, Crash::Kill));
+        world.run_until(at(3_000));
+        assert!(is_open(&world));
+        world.inject(Fault::Heal(Links::ALL));
+        world.run_until(at(4_000));
+        assert!(!is_open(&world));
+    }
+}
