@@ -74,6 +74,7 @@ impl Hands {
         let asked = Asked {
             node: request.node,
             ports: &ports,
+            clients: self.cluster.clients(),
         };
         match Order::read(&words, asked) {
             Err(expected) => request.answer(error(&expected)),

@@ -24,6 +24,8 @@ pub(super) struct Asked<'a> {
     pub(super) node: u8,
     /// The ports of the nodes, which name them as well as their numbers.
     pub(super) ports: &'a [u16],
+    /// How many clients have links of their own.
+    pub(super) clients: u8,
 }
 
 /// The words of a command, sorted.
@@ -197,8 +199,9 @@ impl Words {
         };
         let nodes_max = u8::try_from(asked.ports.len()).unwrap_or(u8::MAX);
         let chosen: Members = match (kind, &*members) {
-            ("client", _) => clients,
             // All that there are, and not all that there could be.
+            ("client", "all") => (0..asked.clients).collect(),
+            ("client", _) => clients,
             (_, "all") => (0..nodes_max).collect(),
             _ => nodes,
         };
@@ -329,6 +332,7 @@ mod tests {
             Asked {
                 node: 1,
                 ports: &ports,
+                clients: 2,
             },
         )
     }
@@ -348,6 +352,13 @@ mod tests {
             (
                 "restart node all",
                 vec![Fault::Restart(0), Fault::Restart(1), Fault::Restart(2)],
+            ),
+            (
+                "pause client all 2s",
+                vec![
+                    Fault::Pause(Who::Client(0), s(2)),
+                    Fault::Pause(Who::Client(1), s(2)),
+                ],
             ),
             ("PARTITION", vec![Fault::Cut(here, Way::Both)]),
             ("cut replies", vec![Fault::Cut(here, Way::Replies)]),
@@ -395,7 +406,8 @@ mod tests {
                 &[],
                 Asked {
                     node: 0,
-                    ports: &[7101]
+                    ports: &[7101],
+                    clients: 1,
                 }
             ),
             Ok(Order::Help)

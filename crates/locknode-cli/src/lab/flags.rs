@@ -11,6 +11,7 @@ use crate::duration;
 /// What is to be tried out.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("happening").args(["faults", "script", "chaos"]).multiple(true)))]
+#[command(group(ArgGroup::new("played").args(["script", "chaos"])))]
 pub(crate) struct LabFlags {
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -85,16 +86,25 @@ pub(crate) struct LabFlags {
     /// off: nodes serve at once after a crash, with everything forgotten, as Redis does
     #[arg(long, value_name = "on|off", help_heading = FAULTS)]
     #[arg(requires = "happening", hide_possible_values = true)]
+    #[arg(
+        long_help = "off: nodes serve at once after a crash, with everything forgotten, as Redis does.\n\n\
+        With --script, on is for scenarios that are without: other guards stay as they are."
+    )]
     pub(super) restart_guard: Option<Guard>,
 
-    /// File for the picture of what happened [default: locknode-chaos-SEED.html]
+    /// File for the picture [default: locknode-chaos-SEED.html or locknode-SCRIPT.html]
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    #[arg(requires = "happening")]
+    #[arg(requires = "played")]
+    #[arg(
+        long_help = "File for the picture of what happened. Default locknode-chaos-SEED.html with --chaos and\n\
+        locknode-SCRIPT.html with --script, after the name of the file; without restart guard\n\
+        locknode-chaos-SEED-guard-off.html and locknode-SCRIPT-guard-off.html."
+    )]
     pub(super) timeline: Option<PathBuf>,
 
     /// File for all that happened, as lines of JSON, for other checkers
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    #[arg(requires = "happening")]
+    #[arg(requires = "played")]
     pub(super) history: Option<PathBuf>,
 }
 
@@ -195,8 +205,8 @@ Examples:
                                      the same with nodes that forget, as Redis does
   locknode lab --faults              then, from any client: redis-cli -p 7103 FAULT CRASH FOR 5s
 
-Exit codes: 0 done, 1 two clients held a lock at once, 64 wrong usage, 69 a port is taken or a file
-cannot be used, 70 internal error.";
+Exit codes: 0 done, 1 a promise was broken, such as two clients that held a lock at once, 64 wrong
+usage, 69 a port is taken or a file cannot be used, 70 internal error.";
 
 #[cfg(test)]
 mod tests {

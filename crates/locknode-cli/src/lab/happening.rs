@@ -29,8 +29,7 @@ use crate::serving::Serving;
 pub(super) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     let show = show(flags)?;
     let (builder, (nodes, clients)) = builder(flags, show.as_ref())?;
-    // On each link some connections, of both ends in this process.
-    let room = u64::from(nodes) * u64::from(clients) * LINK_DESCRIPTORS;
+    let room = descriptors_for(nodes, clients);
     descriptors::make_room(room, u16::from(nodes) * u16::from(clients));
     let mut serving = Serving::prepare()?;
     let recorder = Arc::new(Recorder::new(nodes, clients));
@@ -86,6 +85,7 @@ fn perform(
     requests: UnboundedReceiver<DeskRequest>,
 ) -> Result<Exit, Failure> {
     let stage = Arc::new(show.stage(cluster.clone(), recorder)?);
+    show.prepare(&stage)?;
     if let Piece::Chaos(plan) = &show.piece {
         output::write(&foreword(plan))?;
     }
@@ -125,15 +125,13 @@ fn show(flags: &LabFlags) -> Result<Option<Show>, Failure> {
                 guard: flags.guard().unwrap_or(Guarding::Memory),
             };
             let again = again(&plan);
-            (Piece::Chaos(plan), format!("chaos-{seed}"), again)
+            let name = format!("chaos-{seed}{}", mark_of(plan.guard));
+            (Piece::Chaos(plan), name, again)
         }
         (None, Some(path)) => {
             let scenario = read(path, flags.guard())?;
-            let name = path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let name = format!("{stem}{}", mark_of(scenario.setup.guard));
             let mut again = format!("locknode lab --script {}", path.display());
             if let Some(guard) = flags.guard() {
                 again.push_str(" --restart-guard ");
@@ -184,13 +182,41 @@ fn read(path: &Path, guard: Option<Guarding>) -> Result<Scenario, Failure> {
         .map_err(|error| Failure::unavailable(format!("cannot read {shown}: {error}")))?;
     let mut scenario =
         Scenario::parse(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    if scenario.setup.client == ClientKind::Plain || scenario.setup.bug.is_some() {
+    let setup = &mut scenario.setup;
+    if setup.client == ClientKind::Plain || setup.bug.is_some() || setup.replica_lag.is_some() {
         return Err(Failure::usage(format!(
-            "{shown}: the lab runs nodes and clients as they are; `client plain` and `bug` are for locknode sim"
+            "{shown}: the lab runs nodes and clients as they are, and nodes without replicas; `client plain`, `bug` and \
+             `replica` are for locknode sim --replay"
         )));
     }
-    scenario.setup.guard = guard.unwrap_or(scenario.setup.guard);
+    setup.guard = guarded(setup.guard, guard);
     Ok(scenario)
+}
+
+/// How the nodes of a scenario guard their restarts, when something else was asked for: guards with a disk are guards too.
+fn guarded(scenario: Guarding, asked: Option<Guarding>) -> Guarding {
+    match (scenario, asked) {
+        (_, Some(Guarding::Off)) => Guarding::Off,
+        (Guarding::Off, Some(guard)) => guard,
+        (guard, _) => guard,
+    }
+}
+
+/// What the names of pictures tell apart: one sees the difference in two of them side by side.
+const fn mark_of(guard: Guarding) -> &'static str {
+    match guard {
+        Guarding::Off => "-guard-off",
+        _ => "",
+    }
+}
+
+/// How many descriptors the nodes may need: as many connections as they take, what clients that have left leave behind, and
+/// the other ends of those of our own clients.
+fn descriptors_for(nodes: u8, clients: u8) -> u64 {
+    let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let links = u64::from(nodes) * u64::from(clients);
+    u64::from(nodes) * of(Cluster::CONNECTIONS_MAX)
+        + links * (of(Cluster::ORPHANS_MAX) + LINK_DESCRIPTORS)
 }
 
 /// The line that does a plan again.
@@ -300,5 +326,33 @@ const CHAOS_CLIENTS: u8 = 8;
 /// As `--nodes` has it.
 const NODES: u8 = 5;
 
-/// Two ends, and as much again while a connection takes the place of another.
+/// Of a client of our own: both ends, and as much again while a connection takes the place of another.
 const LINK_DESCRIPTORS: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_that_is_asked_for_takes_no_better_one_away() {
+        use Guarding::{Always, Long, Memory, Off};
+        for (scenario, asked, want) in [
+            (Off, None, Off),
+            (Off, Some(Memory), Memory),
+            (Memory, Some(Memory), Memory),
+            (Long, Some(Memory), Long),
+            (Always, Some(Memory), Always),
+            (Always, None, Always),
+            (Always, Some(Off), Off),
+        ] {
+            assert_eq!(guarded(scenario, asked), want, "{scenario:?} {asked:?}");
+        }
+    }
+
+    #[test]
+    fn there_are_descriptors_for_all_that_the_nodes_take() {
+        for (nodes, clients, at_least) in [(1, 1, 512 + 64), (5, 8, 5 * 512 + 40 * 64)] {
+            assert!(descriptors_for(nodes, clients) >= at_least);
+        }
+    }
+}

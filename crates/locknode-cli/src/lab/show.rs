@@ -1,11 +1,13 @@
 //! `--chaos` and `--script`: clients and faults on real nodes, shown while they go on, judged when they end, drawn in a timeline.
 
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, ClusterBuilder, Recorder};
-use locknode_testkit::history::{Event, History};
+use locknode_testkit::history::{Event, History, LeftOut};
 use locknode_testkit::{Act, Guarding, LockAct, Scenario, Setup, SimTime, Timeline};
 use redlock_client::{Builder, Drift};
 use tokio::time::{MissedTickBehavior, interval};
@@ -144,6 +146,22 @@ impl Show {
         Stage::new(cluster, recorder, |builder| self.piece.tune(builder))
     }
 
+    /// Looks whether the piece can be played and its files be written: nobody is to learn of that after ten minutes.
+    ///
+    /// # Errors
+    ///
+    /// When not, with what to do.
+    pub(super) fn prepare(&self, stage: &Stage) -> Result<(), Failure> {
+        if let Piece::Script(_, scenario) = &self.piece {
+            stage.steps(scenario)?;
+        }
+        touch(&self.timeline).map_err(|error| unwritable("timeline", &self.timeline, &error))?;
+        if let Some(path) = &self.history {
+            touch(path).map_err(|error| unwritable("history", path, &error))?;
+        }
+        Ok(())
+    }
+
     /// Plays the piece and shows it.
     ///
     /// # Errors
@@ -166,7 +184,8 @@ impl Show {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written, or standard output fails.
+    /// When a file cannot be written, or standard output fails; after a broken promise that is told, and the exit code is of the
+    /// promise.
     pub(super) fn conclude(&self, stage: &Stage, is_cut_short: bool) -> Result<Exit, Failure> {
         let mut history = stage.recorder.history();
         let verdict = Verdict::of(&history, &self.piece.scenario());
@@ -208,13 +227,15 @@ impl Show {
             text.push_str(&format!("All of it, as JSON: {}\n", path.display()));
         }
         text.push_str(&format!("Once more: {}\n", self.again));
-        output::write(&text)?;
-        written?;
-        kept.transpose()?;
-        Ok(match verdict.is_bad {
-            true => Exit::Broken,
-            false => Exit::Success,
-        })
+        let results = [output::write(&text), written, kept.transpose().map(drop)];
+        let mut failures = results.into_iter().filter_map(Result::err);
+        if !verdict.is_bad {
+            return failures.next().map_or(Ok(Exit::Success), Err);
+        }
+        for failure in failures.filter(|failure| failure.exit() != Exit::Success) {
+            let _ = writeln!(io::stderr(), "locknode: {failure}");
+        }
+        Ok(Exit::Broken)
     }
 
     /// Shows what happens, for ever.
@@ -226,7 +247,7 @@ impl Show {
         let mut screen = Screen::new();
         let mut ticks = interval(if screen.is_terminal { REDRAW } else { REPORT });
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut place, mut is_told) = (0, false);
+        let (mut place, mut is_told, mut is_blind) = (0, false, false);
         loop {
             ticks.tick().await;
             let (entries, next) = stage.recorder.since(place);
@@ -239,15 +260,23 @@ impl Show {
                 }
             }
             let now = stage.recorder.now();
+            let blind = blindness(stage.recorder.left_out());
             if screen.is_terminal {
                 let left: Vec<Option<Duration>> = (0..nodes)
                     .map(|node| stage.cluster.quarantine_left(node))
                     .collect();
                 let canvas = screen.canvas();
                 let elapsed = now.since(SimTime::ZERO).as_secs_f64();
-                let title = format!("{title}   {elapsed:.1}s of {run_for}s");
+                let title = match &blind {
+                    None => format!("{title}   {elapsed:.1}s of {run_for}s"),
+                    Some(blind) => format!("{elapsed:.1}s of {run_for}s   {blind}"),
+                };
                 screen.draw(board.lines(&title, now, &left, canvas), canvas)?;
                 continue;
+            }
+            if let Some(blind) = blind.filter(|_| !is_blind) {
+                is_blind = true;
+                news.push_str(&format!("{}  {blind}\n", clock(now)));
             }
             let [_, (overlap, is_bad)] = board.tally.lines();
             if is_bad && !is_told {
@@ -281,10 +310,12 @@ fn wrapped(line: &str, width: usize) -> String {
 /// quarantine one for each that would be on the same spot.
 fn thin(history: &mut History, wrong_at: Option<SimTime>) {
     let messages = &mut history.messages;
+    let before = messages.len();
     let until = wrong_at.map(|at| at + AROUND);
     messages.retain(|message| until.is_some_and(|until| message.sent <= until));
     let too_many = messages.len().saturating_sub(MESSAGES_DRAWN);
     messages.drain(..too_many);
+    history.left_out.messages += u64::try_from(before - messages.len()).unwrap_or(u64::MAX);
     let mut refused_at = vec![SimTime::ZERO; usize::from(history.nodes)];
     history.entries.retain(|entry| match entry.event {
         Event::Refused { node, .. } => match refused_at.get_mut(usize::from(node)) {
@@ -299,12 +330,36 @@ fn thin(history: &mut History, wrong_at: Option<SimTime>) {
 }
 
 fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(path, page).map_err(|error| {
-        Failure::unavailable(format!(
-            "cannot write the timeline to {}: {error}; choose another file with --timeline",
-            path.display()
-        ))
-    })
+    fs::write(path, page).map_err(|error| unwritable("timeline", path, &error))
+}
+
+/// Creates a file, or sees that what is there can be written. A pipe is left alone: whoever reads it would take this for all.
+fn touch(path: &Path) -> io::Result<()> {
+    let is_pipe = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+    if fs::metadata(path).is_ok_and(is_pipe) {
+        return Ok(());
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    options.open(path).map(drop)
+}
+
+/// `what` is called as the flag that chooses its file.
+fn unwritable(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::unavailable(format!(
+        "cannot write the {what} to {}: {error}; choose another file with --{what}",
+        path.display()
+    ))
+}
+
+/// What those who watch are told when not all is recorded any more.
+fn blindness(left_out: LeftOut) -> Option<String> {
+    let since = left_out.since?;
+    let since = clock(since);
+    Some(format!(
+        "too much happens: not all is shown and judged from {} on",
+        since.trim()
+    ))
 }
 
 /// What all clients of a chaos want.

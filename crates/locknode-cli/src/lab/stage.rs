@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_testkit::cluster::{Cluster, ClusterError, Recorder};
+use locknode_testkit::cluster::{Cluster, ClusterError, NotHere, Recorder};
 use locknode_testkit::history::Event;
 use locknode_testkit::{Crash, Deed, Fault, Scenario, Trigger, Who};
 use redlock_client::{Builder, FenceCheck};
@@ -70,6 +70,7 @@ impl Stage {
                 worker.stand_still(span);
             }
             _ => {
+                self.check(&fault)?;
                 self.cluster.check(&fault)?;
                 self.recorder.note(told);
                 match fault {
@@ -110,20 +111,7 @@ impl Stage {
     ///
     /// Before anything is done, when there is a step that cannot be done here; later, when a node does not start.
     pub(super) async fn play(&self, scenario: &Scenario) -> Result<(), Failure> {
-        let mut steps = Vec::new();
-        for step in &scenario.steps {
-            let Trigger::At(at) = step.when else {
-                return Err(Failure::usage(format!(
-                    "`{step}` cannot be played by the lab: real nodes do not wait for a fault, so it knows times only (at \
-                     1.5s do ...)"
-                )));
-            };
-            match &step.what {
-                Deed::Fault(fault) => self.check(fault).map_err(|error| failed(&error))?,
-                Deed::Act(client, _) => drop(self.worker(*client).map_err(|error| failed(&error))?),
-            }
-            steps.push((Duration::from_nanos(at.as_nanos()), &step.what));
-        }
+        let mut steps = self.steps(scenario)?;
         steps.sort_by_key(|(at, _)| *at);
         let start = Instant::now();
         let end = start + scenario.setup.run_for;
@@ -146,6 +134,32 @@ impl Stage {
         Ok(())
     }
 
+    /// What a scenario does and when, in its order.
+    ///
+    /// # Errors
+    ///
+    /// When there is a step that cannot be done here.
+    pub(super) fn steps<'s>(
+        &self,
+        scenario: &'s Scenario,
+    ) -> Result<Vec<(Duration, &'s Deed)>, Failure> {
+        let mut steps = Vec::new();
+        for step in &scenario.steps {
+            let Trigger::At(at) = step.when else {
+                return Err(Failure::usage(format!(
+                    "`{step}` cannot be played by the lab: real nodes do not wait for a fault, so it knows times only (at \
+                     1.5s do ...)"
+                )));
+            };
+            match &step.what {
+                Deed::Fault(fault) => self.check(fault).map_err(|error| failed(&error))?,
+                Deed::Act(client, _) => drop(self.worker(*client).map_err(|error| failed(&error))?),
+            }
+            steps.push((Duration::from_nanos(at.as_nanos()), &step.what));
+        }
+        Ok(steps)
+    }
+
     /// Whether a fault can be done here, as far as that is known before.
     ///
     /// # Errors
@@ -155,6 +169,13 @@ impl Stage {
         match *fault {
             Fault::CrashClient(client) | Fault::Pause(Who::Client(client), _) => {
                 self.worker(client).map(drop)
+            }
+            // By such a clock a belief would seem to end when it does not: overlaps would be hidden, or made up.
+            Fault::Rate(Who::Client(client), _)
+            | Fault::Slew(Who::Client(client), _)
+            | Fault::Noise(Who::Client(client), _) => {
+                self.worker(client)?;
+                Err(NotHere::fault(fault, OWN_CLOCK).into())
             }
             // What there is to go back to shows when its time comes.
             Fault::Crash(_, Crash::Rollback) => Ok(()),
@@ -185,3 +206,7 @@ pub(super) fn failed(error: &ClusterError) -> Failure {
         _ => Failure::usage(error.to_string()),
     }
 }
+
+/// Why no client has a clock that runs wrong.
+const OWN_CLOCK: &str = "the lab measures what its clients believe by its own clock; `locknode sim --replay FILE` plays \
+     clocks of clients";

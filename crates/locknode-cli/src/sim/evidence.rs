@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -184,23 +184,38 @@ fn shorten(scenario: &Scenario, is_interrupted: &AtomicBool) -> Result<Shrunk, F
             let _ = sender.send(shrink_with(&work, RUNS_MAX, tell));
         })
         .map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
+    let (seed, all) = (scenario.setup.seed, scenario.steps.len());
+    let shorter = shorter(&shrunk, seed, is_interrupted, || {
+        let (runs, steps) = *so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("shrinking seed {seed}: {steps} of {all} steps left after {runs} runs")
+    })?;
+    Ok(shorter.unwrap_or_else(|| Shrunk {
+        scenario: scenario.clone(),
+        runs: 0,
+    }))
+}
+
+/// Waits for the thread that makes the scenario of a seed shorter, and shows how far it is; none when it was interrupted.
+fn shorter(
+    shrunk: &Receiver<Shrunk>,
+    seed: u64,
+    is_interrupted: &AtomicBool,
+    so_far: impl Fn() -> String,
+) -> Result<Option<Shrunk>, Failure> {
     let mut progress = Progress::new();
     while !is_interrupted.load(Ordering::Relaxed) {
         match shrunk.recv_timeout(REDRAW) {
-            Ok(shrunk) => return Ok(shrunk),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(shrunk) => return Ok(Some(shrunk)),
+            Err(RecvTimeoutError::Timeout) => progress.show(&so_far),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::internal(format!(
+                    "seed {seed} broke a promise, and making its scenario shorter failed: that is a bug of locknode, please \
+                     report it with the seed and the lines above"
+                )));
+            }
         }
-        progress.show(|| {
-            let (runs, steps) = *so_far.lock().unwrap_or_else(PoisonError::into_inner);
-            let (seed, all) = (scenario.setup.seed, scenario.steps.len());
-            format!("shrinking seed {seed}: {steps} of {all} steps left after {runs} runs")
-        });
     }
-    Ok(Shrunk {
-        scenario: scenario.clone(),
-        runs: 0,
-    })
+    Ok(None)
 }
 
 /// Runs a scenario with its steps in the order of time, for people to read; as it is if it then breaks something else.
@@ -242,6 +257,18 @@ const RUNS_MAX: u32 = 1_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
+
+    #[test]
+    fn a_thread_that_fails_is_not_taken_for_ctrl_c() {
+        let (sender, shrunk) = mpsc::channel();
+        drop(sender);
+        let failed = shorter(&shrunk, 7, &AtomicBool::new(false), String::new).unwrap_err();
+        assert_eq!(failed.exit(), Exit::Internal);
+        assert!(failed.to_string().contains("seed 7"), "{failed}");
+        let interrupted = shorter(&shrunk, 7, &AtomicBool::new(true), String::new);
+        assert!(matches!(interrupted, Ok(None)));
+    }
 
     #[test]
     fn paths_become_one_word_for_a_shell() {

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::program::{Program, ask, command, connect, outcome, run};
+use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
 
 /// A lab in which things can go wrong, and the addresses of its nodes.
 fn lab(nodes: usize, more: &[&str]) -> (Program, Vec<SocketAddr>) {
@@ -199,9 +199,9 @@ fn answers_come_in_the_order_of_the_questions() {
 fn a_pause_delays_what_is_asked_meanwhile() {
     let (_lab, nodes) = lab(1, &[]);
     let mut client = connect(nodes[0]);
-    let pause = Duration::from_millis(300);
+    let pause = Duration::from_secs(2);
     let start = Instant::now();
-    assert_eq!(ask(&mut client, "FAULT PAUSE 300ms"), "+OK");
+    assert_eq!(ask(&mut client, "FAULT PAUSE 2s"), "+OK");
     assert!(start.elapsed() < pause, "the answer does not wait");
     assert_eq!(ask(&mut client, "PING"), "+PONG");
     assert!(start.elapsed() >= pause);
@@ -241,6 +241,8 @@ fn flags_that_need_each_other_say_so() {
         (&["lab", "--clients", "2"][..], "--faults"),
         (&["lab", "--restart-guard", "off"], "--faults"),
         (&["lab", "--for", "5s"], "--chaos"),
+        (&["lab", "--faults", "--timeline", "x.html"], "--chaos"),
+        (&["lab", "--faults", "--history", "x.jsonl"], "--script"),
         (&["lab", "--faults", "--ttl", "5s"], "--chaos"),
         (&["lab", "--faults", "--threads", "2"], "--threads"),
         (&["lab", "--faults", "--nodes", "17"], "16"),
@@ -265,4 +267,107 @@ fn a_port_that_somebody_has_is_named() {
     let (code, _, err) = outcome(&run(&["lab", "--faults", "--nodes", "1", "--port", &port]));
     assert_eq!(code, Some(69), "{err}");
     assert!(err.contains(&port), "{err}");
+}
+
+#[test]
+fn a_fault_of_all_clients_is_one_of_those_that_there_are() {
+    let (_lab, nodes) = lab(1, &["--clients", "2"]);
+    let reply = ask(&mut connect(nodes[0]), "FAULT CRASH CLIENT ALL");
+    assert!(reply.contains("`crash client 0`"), "{reply}");
+}
+
+#[test]
+fn what_the_lab_cannot_measure_or_does_not_have_is_not_played() {
+    let directory = Directory::new("not-played");
+    for (line, expected) in [
+        ("at 0s do rate client 0 -500000ppm", "sim --replay FILE"),
+        ("at 0s do slew client 1 +80000ppm", "by its own clock"),
+        ("at 0s do noise client 0 2ms", "by its own clock"),
+        ("at 0s do rate client 9 +5ppm", "no client 9"),
+        ("replica 10ms", "`replica`"),
+    ] {
+        let text = format!("locknode-scenario 1\n{line}\n");
+        let script = directory.file("refused.scenario", &text);
+        let page = directory.path.join("refused.html");
+        let flags = ["--port", "0", "--timeline", &text_of(&page)];
+        let (code, _, err) = outcome(&run(&[&["lab", "--script", &script], &flags[..]].concat()));
+        assert_eq!(code, Some(64), "{line}: {err}");
+        assert!(err.contains(expected), "{line}: {err}");
+        assert!(!page.exists(), "{line}: nothing was played");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written_end_the_run_before_it_begins() {
+    let directory = Directory::new("no-files");
+    let nowhere = text_of(&directory.path.join("no/such/directory/file"));
+    let page = text_of(&directory.path.join("page.html"));
+    for (timeline, history, flag) in [
+        (&nowhere, &page, "--timeline"),
+        (&page, &nowhere, "--history"),
+    ] {
+        // Longer than the test waits.
+        let lab = ["lab", "--chaos", "1", "--for", "10m"];
+        let files = ["--timeline", timeline, "--history", history];
+        let (code, out, err) = outcome(&run(&[&lab[..], &files].concat()));
+        assert_eq!((code, &*out), (Some(69), ""), "{err}");
+        assert!(err.contains(&nowhere) && err.contains(flag), "{err}");
+    }
+}
+
+/// A majority forgets the lock that a client holds, and another one takes it.
+#[cfg(target_os = "linux")]
+const FORGETFUL: &str = "\
+locknode-scenario 1
+nodes 1
+clients 2
+guard off
+delay 0s 0s
+run 800ms
+at 0s client 0 lock k ttl 20s then release
+at 300ms do crash node 0 kill
+at 300ms do restart node 0
+at 350ms client 1 lock k ttl 20s tries 3 then release
+";
+
+/// A file that is there and always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_cannot_be_written_in_the_end_does_not_hide_the_verdict() {
+    let directory = Directory::new("full");
+    let script = directory.file("forgetful.scenario", FORGETFUL);
+    for (guard, want) in [("off", 1), ("on", 69)] {
+        let lab = ["lab", "--script", &script, "--port", "0"];
+        let flags = ["--restart-guard", guard, "--timeline", "/dev/full"];
+        let (code, out, err) = outcome(&run(&[&lab[..], &flags].concat()));
+        assert_eq!(code, Some(want), "{out}{err}");
+        assert!(
+            err.starts_with("locknode: cannot write the timeline to /dev/full"),
+            "{err}"
+        );
+    }
+}
+
+#[test]
+fn a_picture_without_restart_guard_has_a_name_of_its_own() {
+    let directory = Directory::new("names");
+    for guard in ["on", "off"] {
+        let lab = ["lab", "--chaos", "2", "--for", "1s", "--ttl", "100ms"];
+        let mut lab = command(&[&lab[..], &["--restart-guard", guard]].concat());
+        lab.current_dir(&directory.path);
+        lab.output().expect("the program starts");
+    }
+    for name in ["locknode-chaos-2.html", "locknode-chaos-2-guard-off.html"] {
+        assert!(directory.path.join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn the_highest_port_is_one() {
+    // Others may have it: that is another error.
+    let mut lab = Program::start(command(&[
+        "lab", "--faults", "--nodes", "1", "--port", "65535",
+    ]));
+    let line = lab.line_with("65535");
+    assert!(!line.contains("beyond"), "{line}");
 }

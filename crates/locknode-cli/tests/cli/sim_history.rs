@@ -54,7 +54,7 @@ fn another_checker_finds_nothing_where_nothing_is_broken() {
 fn another_checker_finds_what_ours_finds() {
     let directory = Directory::new("history-broken");
     for (bug, violation, words) in [
-        ("quarantine-off", "exclusion", " at the same time, from "),
+        ("half-is-quorum", "exclusion", " at the same time, from "),
         ("max-only", "fencing-order", " has the fencing token "),
     ] {
         let file = text_of(&directory.path.join(format!("{bug}.jsonl")));
