@@ -338,6 +338,13 @@ impl LockAct {
         self
     }
 
+    /// The TTL that an extension asks for: the lock's own and [`extend_to`](Self::extend_to) in turn. Extensions are counted
+    /// from 1.
+    pub fn ttl_of_extension(&self, number: u32) -> Duration {
+        let other = self.extend_to.filter(|_| number.is_multiple_of(2));
+        other.unwrap_or(self.ttl)
+    }
+
     /// Renewed by the client core, so long after each extension.
     #[must_use]
     pub const fn renew_every(mut self, every: Duration) -> Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, ClusterBuilder, DeskRequest, Recorder};
-use locknode_testkit::{ClientKind, Guarding, Scenario, Span};
+use locknode_testkit::{Act, ClientKind, Deed, Guarding, Scenario, Span, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::chaos::Plan;
@@ -190,6 +190,13 @@ fn read(path: &Path, guard: Option<Guarding>) -> Result<Scenario, Failure> {
         )));
     }
     setup.guard = guarded(setup.guard, guard);
+    let renews = |step: &&Step| matches!(&step.what, Deed::Act(_, Act::Lock(act)) if act.renew_every.is_some());
+    if let Some(step) = scenario.steps.iter().find(renews) {
+        return Err(Failure::usage(format!(
+            "{shown}: `{step}`: the lab does not see what a client does by itself; `renew` is for locknode sim --replay, `extend` \
+             is for both"
+        )));
+    }
     Ok(scenario)
 }
 

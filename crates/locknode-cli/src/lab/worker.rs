@@ -261,7 +261,7 @@ impl Holding<'_> {
         let ends = self.act.hold.map(|hold| start + hold);
         let mut next_write = self.act.write_every.map(|every| start + every / 4);
         let mut next_extension = self.act.extend_every.map(|every| start + every);
-        let mut lost = None;
+        let (mut lost, mut extensions) = (None, 0_u32);
         loop {
             self.worker.goes_on().await;
             if lost.is_none() && !self.guard.is_valid() {
@@ -284,7 +284,8 @@ impl Holding<'_> {
                 continue;
             }
             if is_due(next_extension) {
-                self.extend(self.act.ttl).await;
+                extensions = extensions.wrapping_add(1);
+                self.extend(self.act.ttl_of_extension(extensions)).await;
                 next_extension = self.act.extend_every.map(|every| Instant::now() + every);
                 continue;
             }

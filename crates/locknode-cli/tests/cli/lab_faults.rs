@@ -285,6 +285,10 @@ fn what_the_lab_cannot_measure_or_does_not_have_is_not_played() {
         ("at 0s do noise client 0 2ms", "by its own clock"),
         ("at 0s do rate client 9 +5ppm", "no client 9"),
         ("replica 10ms", "`replica`"),
+        (
+            "at 1s client 0 lock k ttl 2s tries 1 hold 1s renew every 500ms then release",
+            "`renew` is for locknode sim",
+        ),
     ] {
         let text = format!("locknode-scenario 1\n{line}\n");
         let script = directory.file("refused.scenario", &text);

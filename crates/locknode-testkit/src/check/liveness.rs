@@ -1,8 +1,9 @@
 //! Progress after the faults: nobody waits when nothing is in the way.
 //!
 //! From [`Setup::liveness_from`](crate::Setup::liveness_from) on all faults are healed, by a [`Fault::Calm`]; the next fault
-//! ends what is demanded, unless it only puts right what is right already. What is left of the faults then has to end by itself, which takes [`Bounds::settle`] at the
-//! longest: quarantines, and locks whose holders died or whose release was lost (L3). After that:
+//! ends what is demanded, unless it only puts right what is right already. What is left of the faults then has to end by
+//! itself, which takes [`Bounds::settle`] at the longest: quarantines, and locks whose holders died or whose release was lost
+//! (L3). After that:
 //!
 //! * *Stuck*: whoever tries for a lock knows within [`Bounds::call`] whether he has it.
 //! * *Alone* (L1, L2): he has it, when nobody else tried for the key or held it, may still hold it on the nodes (a holder that
@@ -39,7 +40,7 @@ pub struct Bounds {
     pub call: Duration,
     /// How long after a release or a failed call nodes may still hold its lock.
     pub quiet: Duration,
-    /// How many tries for a key may fail in a row because they split the votes: [`ROUNDS`] for each client. Waits between
+    /// How many tries for a key may fail in a row because they split the votes: `ROUNDS` for each client. Waits between
     /// tries are drawn from a range that doubles up to half a second, many times what a try takes, so that among all clients
     /// somebody soon has the nodes for himself.
     pub contended: u32,

@@ -247,9 +247,7 @@ impl ActiveLock {
     /// The TTL of the next extension that its caller had planned.
     fn next_ttl(&mut self) -> Duration {
         self.extensions = self.extensions.wrapping_add(1);
-        let is_second = self.extensions.is_multiple_of(2);
-        let other = self.act.extend_to.filter(|_| is_second);
-        other.unwrap_or(self.act.ttl)
+        self.act.ttl_of_extension(self.extensions)
     }
 }
 
