@@ -75,8 +75,14 @@ impl FaultyDisk {
     }
 
     /// Power is lost. `keep` is asked for every piece of what was not synced - a sector, a directory entry - how many
-    /// of its bytes are kept, counted from its beginning. Faults are gone afterwards, except that a full disk stays full.
+    /// of its bytes are kept, counted from its beginning. Faults are gone afterwards: somebody has seen to the disk.
     pub fn crash(&self, keep: &mut dyn FnMut(usize) -> usize) {
+        self.crash_as_it_is(keep);
+        self.lock().faults = Faults::default();
+    }
+
+    /// The same, and nobody has seen to the disk: it is as full as it was.
+    pub fn crash_as_it_is(&self, keep: &mut dyn FnMut(usize) -> usize) {
         let mut inner = self.lock();
         inner.faults = Faults {
             capacity: inner.faults.capacity,
@@ -99,9 +105,14 @@ impl FaultyDisk {
         inner.forget_nameless();
     }
 
-    /// The process dies and the machine goes on: all that was written is seen by the next one. What is wrong with the disk
-    /// itself stays: it is as full as it was, and the sync that is to fail still does. Other faults are gone.
+    /// The process dies and the machine goes on: all that was written is seen by the next one. Faults are gone: somebody has
+    /// seen to the disk.
     pub fn kill(&self) {
+        self.lock().faults = Faults::default();
+    }
+
+    /// The same, and nobody has seen to the disk: it is as full as it was, and a sync that is to fail still does.
+    pub fn kill_as_it_is(&self) {
         let mut inner = self.lock();
         inner.faults = Faults {
             capacity: inner.faults.capacity,
@@ -538,17 +549,21 @@ mod tests {
         disk.limit(Some(4));
         disk.fail_sync(0);
         disk.fail_write(0, ErrorKind::Other, 0);
-        disk.kill();
+        disk.kill_as_it_is();
         disk.write("a", 0, b"x").unwrap();
         assert!(disk.create("b", 1).is_err());
         assert!(disk.sync("a").is_err());
         disk.fail_sync(0);
-        disk.crash(&mut keep_all);
+        disk.crash_as_it_is(&mut keep_all);
         assert!(disk.create("b", 1).is_err());
         disk.sync("a").unwrap();
         disk.erase();
         disk.create("b", 4).unwrap();
         assert!(disk.create("c", 1).is_err(), "another file takes its room");
+        disk.fail_sync(0);
+        disk.kill();
+        disk.create("c", 1).unwrap();
+        disk.sync("c").unwrap();
     }
 
     #[test]

@@ -380,21 +380,21 @@ impl SimNode {
         self.run = None;
         let seed = self.random.next();
         match how {
-            Crash::Kill | Crash::CleanStop => self.disk.kill(),
-            Crash::PowerLoss | Crash::TornWrite => self.disk.crash(&mut dice(seed)),
-            Crash::PowerLossAll => self.disk.crash(&mut keep_none),
+            Crash::Kill | Crash::CleanStop => self.disk.kill_as_it_is(),
+            Crash::PowerLoss | Crash::TornWrite => self.disk.crash_as_it_is(&mut dice(seed)),
+            Crash::PowerLossAll => self.disk.crash_as_it_is(&mut keep_none),
             Crash::DiskLost => {
-                self.disk.kill();
+                self.disk.kill_as_it_is();
                 self.disk.erase();
                 self.image = None;
             }
             Crash::Rollback => {
-                self.disk.kill();
+                self.disk.kill_as_it_is();
                 if let Some(image) = &self.image {
                     self.disk.restore(image);
                 }
             }
-            Crash::Moved => self.disk.kill(),
+            Crash::Moved => self.disk.kill_as_it_is(),
         }
         match how {
             Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
@@ -457,7 +457,7 @@ impl SimNode {
             let mut table = run.engine.table(reading.moment.time);
             is_well = store.close(&mut table, reading).is_ok();
         }
-        self.disk.kill();
+        self.disk.kill_as_it_is();
         if is_well {
             self.image = Some(self.disk.snapshot());
         }
