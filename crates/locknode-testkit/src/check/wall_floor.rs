@@ -76,12 +76,16 @@ impl Starts {
 
     fn add(&mut self, node: u8, at: i128, reason: &str) {
         let is_first = !self.last.contains_key(&node);
+        let is_damaged = reason.contains("damaged");
+        let before = self.steps;
         self.steps += match self.has_directory && !is_first {
-            true if reason.contains("damaged") => STEPS_AFTER_DAMAGE * SECOND,
+            true if is_damaged => STEPS_AFTER_DAMAGE * SECOND,
             true => SECOND,
             false => 0,
         };
-        let latest = self.latest.unwrap_or(i128::MIN).max(at - self.steps);
+        // What a usual start adds is above counters of earlier starts; after damage it is above the calendar, too.
+        let own = if is_damaged { before } else { self.steps };
+        let latest = self.latest.unwrap_or(i128::MIN).max(at - own);
         self.latest = Some(latest);
         self.last.insert(node, (self.steps, latest));
     }

@@ -116,6 +116,14 @@ fn a_node_that_stands_still_serves_nobody() {
     }
 }
 
+/// A node whose state was damaged begins nine steps above the calendar; one that lost its disk nine seconds later is not above
+/// that yet, and nothing is promised of its counters.
+#[test]
+fn seed_554998_keeps_its_promises() {
+    let scenario = Scenario::parse(include_str!("seed_554998.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+}
+
 /// Two grants in one turn, with a fault between them that stops the machine's clocks: the second came all the same, and
 /// was taken for one without an end.
 #[test]

@@ -369,14 +369,21 @@ fn the_calendar_holds_when_it_has_overtaken_all_counters() {
             "after damage",
             Long,
             vec![],
-            lost(damaged(begin(), 100), 10_999),
+            lost(damaged(begin(), 100), 11_099),
+            false,
+        ),
+        (
+            "after late damage, as seed 554998 had it",
+            Long,
+            vec![],
+            lost(damaged(begin(), 15_300), 24_192),
             false,
         ),
         (
             "long after damage",
             Long,
             vec![],
-            lost(damaged(begin(), 100), 11_000),
+            lost(damaged(begin(), 100), 11_100),
             true,
         ),
         (
