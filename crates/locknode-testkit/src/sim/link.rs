@@ -497,6 +497,11 @@ impl World {
 }
 
 impl NodeEnd {
+    /// Whether no reply is in the way of what has been read, or of the end of the connection.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.withheld.is_empty() && (self.is_closing || !self.unread.is_empty())
+    }
+
     fn new(session: Session) -> Self {
         Self {
             session,

@@ -203,9 +203,7 @@ impl World {
             let Some(it) = self.conn_mut(conn) else {
                 continue;
             };
-            let has_input =
-                |end: &mut Box<NodeEnd>| end.withheld.is_empty() && !end.unread.is_empty();
-            if let Some(mut end) = it.end.take_if(has_input) {
+            if let Some(mut end) = it.end.take_if(|end| end.is_ready()) {
                 let (client, input) = (it.client, std::mem::take(&mut end.unread));
                 self.serve_input(conn, client, node, end, input);
             }
@@ -227,7 +225,7 @@ impl World {
         let Some(Withheld { bytes, covers, .. }) = end.withheld.pop_front() else {
             return;
         };
-        let is_ready = end.withheld.is_empty() && (end.is_closing || !end.unread.is_empty());
+        let is_ready = end.is_ready();
         for cover in &covers {
             self.leaves(node, client, true, cover);
         }
