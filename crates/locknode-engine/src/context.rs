@@ -2,10 +2,11 @@
 
 use locknode_resp::Encoder;
 
+use crate::command::{Flags, Keys, Spec};
 use crate::durable::{LockRecord, Record};
 use crate::engine::Engine;
 use crate::fence::Grant;
-use crate::guard::{Need, Permit};
+use crate::guard::{Denial, Permit, Rest};
 use crate::keyspace::Space;
 use crate::session::Session;
 use crate::shard::Probe;
@@ -36,7 +37,7 @@ pub(crate) struct Context<'c, 'k> {
     pub(crate) moment: Moment,
     pub(crate) flow: Flow,
     /// What has to be durable before the batch's replies leave.
-    pub(crate) need: &'c mut Need,
+    pub(crate) rest: &'c mut Rest,
 }
 
 /// A live lock as a command reads it.
@@ -51,9 +52,49 @@ impl Context<'_, '_> {
     #[inline]
     pub(crate) fn probe(&mut self, key: &[u8]) -> Probe {
         let hash = self.space.hash(self.session.db, key);
-        self.space
-            .shard_of(hash)
-            .probe(self.moment.time, self.session.db, hash, key)
+        let mut probe =
+            self.space
+                .shard_of(hash)
+                .probe(self.moment.time, self.session.db, hash, key);
+        if self.engine.guard.has_awaited() {
+            self.rest_on(&mut probe, key);
+        }
+        probe
+    }
+
+    /// Somebody waits for the disk: what is told of this key may have to wait, too.
+    #[cold]
+    fn rest_on(&mut self, probe: &mut Probe, key: &[u8]) {
+        let shard = self.space.shard_of(probe.hash());
+        let is_riding = shard.grant(probe).is_some_and(|it| !it.is_logged());
+        let rides_until = shard.deadline(probe).filter(|_| is_riding);
+        let now = self.moment.time;
+        let guard = &self.engine.guard;
+        let need = guard.need_of(now, self.session.db, key, rides_until);
+        if !need.is_none() {
+            self.rest.saw(need);
+            probe.mark_unsure();
+        }
+    }
+
+    /// Ends a command while somebody waits for the disk.
+    #[cold]
+    pub(crate) fn end(&mut self, spec: &Spec) {
+        if spec.keys == Keys::All && !spec.flags.has(Flags::WRITE) {
+            self.rest_on_all(spec);
+        }
+        self.rest.end_command();
+    }
+
+    /// As [`Context::probe`], for a command that looks at the whole table. What tells of the node itself, as INFO does, is
+    /// told also when it never becomes durable.
+    pub(crate) fn rest_on_all(&mut self, spec: &Spec) {
+        let guard = &self.engine.guard;
+        let need = guard.need_of_all();
+        let is_told_anyway = spec.flags.has(Flags::LOADING) && guard.is_hopeless(&need);
+        if !need.is_none() && !is_told_anyway {
+            self.rest.saw(need);
+        }
     }
 
     /// As [`Context::probe`], for an operation that also replies the value: counts as a hit or a miss in INFO.
@@ -87,9 +128,17 @@ impl Context<'_, '_> {
     /// Asks the restart guard whether a key may be held until a deadline; replies the refusal otherwise. To be called
     /// when nothing else stands against the grant, and before anything is changed or replied.
     #[inline]
-    pub(crate) fn permit(&mut self, deadline: Deadline, reply: &mut Encoder<'_>) -> Option<Permit> {
+    pub(crate) fn permit(
+        &mut self,
+        probe: &Probe,
+        deadline: Deadline,
+        reply: &mut Encoder<'_>,
+    ) -> Option<Permit> {
         let guard = &self.engine.guard;
-        match guard.permit(self.moment.time, deadline, self.need) {
+        let shard = self.space.shard_of(probe.hash());
+        let is_on_log = || shard.grant(probe).is_some_and(Grant::is_logged);
+        let need = &mut self.rest.need;
+        match guard.permit(self.moment.time, deadline, is_on_log, need) {
             Ok(permit) => Some(permit),
             Err(denial) => {
                 denial.refuse(reply);
@@ -98,12 +147,53 @@ impl Context<'_, '_> {
         }
     }
 
+    /// Whether the lock that a probe found, if it found one, may be released; replies the refusal otherwise. The release of
+    /// a lock without a deadline has to be durable `[L3]`. To be called before anything is changed or replied.
+    #[inline]
+    pub(crate) fn may_remove(&mut self, probe: &Probe, reply: &mut Encoder<'_>) -> bool {
+        match self.engine.guard.may_log() {
+            Ok(()) => true,
+            Err(denial) => self.may_remove_unlogged(probe, &denial, reply),
+        }
+    }
+
+    /// [`Context::may_remove`] for the locks under several keys.
+    #[inline]
+    pub(crate) fn may_remove_all(&mut self, keys: &[&[u8]], reply: &mut Encoder<'_>) -> bool {
+        let Err(denial) = self.engine.guard.may_log() else {
+            return true;
+        };
+        let (now, db) = (self.moment.time, self.session.db);
+        keys.iter().all(|key| {
+            let hash = self.space.hash(db, key);
+            let probe = self.space.shard_of(hash).probe(now, db, hash, key);
+            self.may_remove_unlogged(&probe, &denial, reply)
+        })
+    }
+
+    #[cold]
+    fn may_remove_unlogged(
+        &mut self,
+        probe: &Probe,
+        denial: &Denial,
+        reply: &mut Encoder<'_>,
+    ) -> bool {
+        let shard = self.space.shard_of(probe.hash());
+        let waits = shard.deadline(probe) == Some(Deadline::NEVER)
+            && shard.grant(probe).is_some_and(Grant::is_logged);
+        if waits {
+            denial.refuse(reply);
+        }
+        !waits
+    }
+
     /// Creates or overwrites the key; returns the key's fence counter at the lock's grant.
     #[inline]
     pub(crate) fn put(&mut self, probe: Probe, key: &[u8], value: &[u8], permit: Permit) -> u64 {
         let shard = self.space.shard_of(probe.hash());
         let grant = shard.put(probe, self.session.db, key, value, permit);
-        self.engine.guard.note_counter(grant.counter(), self.need);
+        let need = &mut self.rest.need;
+        self.engine.guard.note_counter(grant.counter(), need);
         if grant.is_logged() {
             self.log_put(key, value, permit.deadline, grant);
         }
@@ -119,15 +209,18 @@ impl Context<'_, '_> {
         {
             let token = shard.value(probe).unwrap_or_default();
             let record = held(self.session.db, key, token, permit.deadline, grant);
-            self.engine.guard.log(&record, true, self.need);
+            self.engine.guard.log(&record, true, &mut self.rest.need);
         }
         has_moved
     }
 
     /// Removes a live lock; `false` without one. Only the release of a lock without a deadline has to be durable: a
-    /// crash may bring another back, but for no longer than it had left `[L3]`.
+    /// crash may bring another back, but for no longer than it had left `[L3]`. Ask [`Context::may_remove`] first.
     #[inline]
     pub(crate) fn remove(&mut self, probe: Probe, key: &[u8]) -> bool {
+        if probe.is_unsure() {
+            self.rest.released();
+        }
         match self.space.shard_of(probe.hash()).remove(probe) {
             Some((grant, deadline)) => {
                 if grant.is_logged() {
@@ -146,18 +239,27 @@ impl Context<'_, '_> {
             key,
         };
         let waits = deadline == Deadline::NEVER;
-        self.engine.guard.log(&record, waits, self.need);
+        let need = &mut self.rest.need;
+        self.engine.guard.log(&record, waits, need);
     }
 
-    /// Removes every key of one database, or of all; all shards are locked.
-    pub(crate) fn clear(&mut self, db: Option<u8>) {
+    /// Removes every key of one database, or of all; all shards are locked. `false`: it replied why it may not.
+    pub(crate) fn clear(&mut self, db: Option<u8>, reply: &mut Encoder<'_>) -> bool {
+        let guard = &self.engine.guard;
+        if guard.has_log()
+            && let Err(denial) = guard.may_log()
+        {
+            denial.refuse(reply);
+            return false;
+        }
         for shard in self.space.shards() {
             shard.clear(db);
         }
         if self.engine.guard.has_log() {
             let record = Record::Clear { db };
-            self.engine.guard.log(&record, true, self.need);
+            self.engine.guard.log(&record, true, &mut self.rest.need);
         }
+        true
     }
 
     /// The grant of the lock that a probe found.
@@ -170,7 +272,8 @@ impl Context<'_, '_> {
     pub(crate) fn counter(&mut self, probe: &Probe, key: &[u8]) -> u64 {
         let shard = self.space.shard_of(probe.hash());
         let counter = shard.counter(self.session.db, key);
-        self.engine.guard.note_counter(counter, self.need);
+        let need = &mut self.rest.need;
+        self.engine.guard.note_counter(counter, need);
         counter
     }
 
@@ -178,22 +281,20 @@ impl Context<'_, '_> {
     pub(crate) fn import(&mut self, probe: &Probe, key: &[u8], fence: u64) {
         let shard = self.space.shard_of(probe.hash());
         let counter = shard.import(self.session.db, key, fence);
-        self.engine.guard.note_counter(counter, self.need);
+        let need = &mut self.rest.need;
+        self.engine.guard.note_counter(counter, need);
     }
 
     #[cold]
     fn log_put(&mut self, key: &[u8], token: &[u8], deadline: Deadline, grant: Grant) {
         let record = held(self.session.db, key, token, deadline, grant);
-        self.engine.guard.log(&record, true, self.need);
+        self.engine.guard.log(&record, true, &mut self.rest.need);
     }
 
     /// A read that counts as a hit or a miss in INFO.
     pub(crate) fn read(&mut self, key: &[u8]) -> Option<Lock<'_>> {
-        let hash = self.space.hash(self.session.db, key);
-        let shard = self.space.shard_of(hash);
-        let probe = shard.probe(self.moment.time, self.session.db, hash, key);
-        shard.count_read(probe.is_live());
-        let (value, deadline) = shard.entry(&probe)?;
+        let probe = self.probe_read(key);
+        let (value, deadline) = self.space.shard_of(probe.hash()).entry(&probe)?;
         Some(Lock { value, deadline })
     }
 }

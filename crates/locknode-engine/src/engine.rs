@@ -22,7 +22,7 @@ use crate::context::{Context, Flow};
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
 use crate::fence::{FENCE_END, Grant};
-use crate::guard::{Guard, GuardConfig, Need};
+use crate::guard::{Guard, GuardConfig, Need, Rest};
 use crate::host::{Host, HostFacts, NoHost};
 use crate::keyspace::{Keyspace, Space};
 use crate::pause::Pause;
@@ -91,7 +91,7 @@ pub struct Batch<'e> {
     engine: &'e Engine,
     space: Space<'e>,
     moment: Moment,
-    need: Need,
+    rest: Rest,
 }
 
 /// The lock table as a store reads it; see [`Engine::table`].
@@ -146,7 +146,7 @@ impl Engine {
             engine: self,
             space: self.keyspace.enter(),
             moment,
-            need: Need::NONE,
+            rest: Rest::default(),
         }
     }
 
@@ -333,7 +333,7 @@ impl Batch<'_> {
     #[inline]
     pub fn finish(self, session: &Session, commands: u64) -> Need {
         session.client.note(self.moment.time, commands);
-        self.need
+        self.rest.need
     }
 
     fn run(
@@ -359,10 +359,13 @@ impl Batch<'_> {
                 space: &mut self.space,
                 moment: self.moment,
                 flow,
-                need: &mut self.need,
+                rest: &mut self.rest,
             };
             (spec.run)(&mut context, args, &mut reply);
             flow = context.flow;
+            if self.engine.guard.has_awaited() {
+                context.end(spec);
+            }
             let has_failed = out.get(start) == Some(&b'-');
             self.engine.counters.note_call(id, has_failed);
         }

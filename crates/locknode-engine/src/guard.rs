@@ -12,12 +12,17 @@
 //! that a sync takes, so that in steady state the next horizon is durable before a deadline reaches the present one
 //! `[G8]`. A grant beyond them asks for more, and one beyond what is durable makes its reply wait.
 //!
+//! Who looks at what is not durable yet waits as well: a reply tells of a lock, or of a key that is free, only what a crash
+//! cannot take back `[G17]`. While nobody waits for the disk that costs one look at [`Guard::has_awaited`] per key.
+//!
 //! The guard also tells whether the node is in quarantine `[G1]` and why it grants nothing `[G13]` `[G14]`.
 
 mod denial;
 mod ledger;
 mod need;
 mod report;
+mod rest;
+mod unsure;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -33,6 +38,7 @@ use ledger::Ledger;
 pub(crate) use denial::Denial;
 pub use need::Need;
 pub use report::{GuardReport, GuardState};
+pub(crate) use rest::Rest;
 
 /// How a node guards its restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +98,9 @@ pub struct Guard {
     slip: AtomicU64,
     trouble: AtomicU8,
     has_work: AtomicBool,
+    /// A reply waits for something that is not durable, or would if its client listened. Set before the shard is let go in
+    /// which there is something new to see.
+    has_awaited: AtomicBool,
     version_durable: AtomicU64,
     records_durable: AtomicU64,
     ledger: Mutex<Ledger>,
@@ -154,6 +163,7 @@ impl Guard {
             }),
             trouble: AtomicU8::new(HEALTHY),
             has_work: AtomicBool::new(false),
+            has_awaited: AtomicBool::new(false),
             version_durable: AtomicU64::new(0),
             records_durable: AtomicU64::new(0),
             ledger: Mutex::new(Ledger::new(config, now)),
@@ -163,6 +173,7 @@ impl Guard {
     }
 
     /// The right to make a key held from `now` until `deadline`, and in `need` what has to be durable before the reply.
+    /// `is_on_log` tells whether a lock that is on the log holds it now.
     ///
     /// # Errors
     ///
@@ -172,6 +183,7 @@ impl Guard {
         &self,
         now: Time,
         deadline: Deadline,
+        is_on_log: impl FnOnce() -> bool,
         need: &mut Need,
     ) -> Result<Permit, Denial> {
         let bits = deadline.to_bits();
@@ -184,7 +196,7 @@ impl Guard {
                 floor: 0,
             });
         }
-        self.permit_beyond(now, deadline, need)
+        self.permit_beyond(now, deadline, is_on_log(), need)
     }
 
     /// A grant beyond the bounds.
@@ -193,6 +205,7 @@ impl Guard {
         &self,
         now: Time,
         deadline: Deadline,
+        is_on_log: bool,
         need: &mut Need,
     ) -> Result<Permit, Denial> {
         let ttl_ns = deadline.to_bits().saturating_sub(now.as_nanos());
@@ -222,8 +235,8 @@ impl Guard {
         };
         let trouble = self.trouble.load(Ordering::Acquire);
         let is_refused = match trouble {
-            LOG_FULL => is_logged,
-            FULL => is_logged || ledger.is_beyond(deadline, ttl_ns),
+            LOG_FULL => is_logged || is_on_log,
+            FULL => is_logged || is_on_log || ledger.is_beyond(deadline, ttl_ns),
             _ => false,
         };
         if is_refused {
@@ -267,11 +280,48 @@ impl Guard {
     /// Writes a change to the log. `waits`: the reply rests on it.
     pub(crate) fn log(&self, record: &Record<'_>, waits: bool, need: &mut Need) {
         let mut ledger = self.ledger.lock();
-        let number = ledger.append(record);
-        if waits {
-            need.records = need.records.max(number);
-        }
+        ledger.append(record, waits, need);
         self.note_work(&ledger);
+    }
+
+    /// Whether a change that a reply would have to wait for can be written to the log `[G13]` `[G14]`: the release of a lock
+    /// without a TTL, or of everything.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot.
+    #[inline]
+    pub(crate) fn may_log(&self) -> Result<(), Denial> {
+        match self.trouble.load(Ordering::Acquire) {
+            HEALTHY => Ok(()),
+            CLOSED => Err(Denial::Closed),
+            _ => Err(Denial::Unreleasable {
+                error: self.ledger.lock().error.clone(),
+            }),
+        }
+    }
+
+    /// Whether somebody's reply waits for something that is not durable yet. To be asked while the shard of what was
+    /// looked at is held.
+    #[inline]
+    pub(crate) fn has_awaited(&self) -> bool {
+        self.has_awaited.load(Ordering::Relaxed)
+    }
+
+    /// What has to be durable before anybody may be told of a key; see [`Ledger::need_of`].
+    pub(crate) fn need_of(
+        &self,
+        now: Time,
+        db: u8,
+        key: &[u8],
+        rides_until: Option<Deadline>,
+    ) -> Need {
+        self.ledger.lock().need_of(now, db, key, rides_until)
+    }
+
+    /// What has to be durable before anybody may be told of the whole table.
+    pub(crate) fn need_of_all(&self) -> Need {
+        self.ledger.lock().need_of_all()
     }
 
     /// Whether there is a log.
@@ -408,11 +458,15 @@ impl Guard {
         self.note_work(&ledger);
     }
 
+    /// Whether the disk has refused what was to be written and that is tried again.
     fn is_full(&self) -> bool {
         matches!(self.trouble.load(Ordering::Acquire), LOG_FULL | FULL)
     }
 
+    /// To be called when the ledger has changed.
     fn note_work(&self, ledger: &Ledger) {
+        let is_settled = ledger.need_of_all().is_none();
+        self.has_awaited.store(!is_settled, Ordering::Relaxed);
         if ledger.wants_work() && !self.has_failed() {
             self.has_work.store(true, Ordering::Release);
         }
@@ -420,8 +474,7 @@ impl Guard {
 
     /// Sets the bounds to what the ledger says, or to nothing in trouble, so that every grant is looked at.
     fn set_bounds(&self, ledger: &Ledger) {
-        // Where the log is full, the state can be written, and what needs no log goes on.
-        let is_healthy = self.trouble.load(Ordering::Acquire) <= LOG_FULL && !ledger.is_exhausted;
+        let is_healthy = self.trouble.load(Ordering::Acquire) == HEALTHY && !ledger.is_exhausted;
         let (horizon, ttl, ceiling) = match self.mode {
             _ if !is_healthy => (0, 0, 0),
             GuardMode::Off => (u64::MAX, u64::MAX, COUNTERS_END - 1),

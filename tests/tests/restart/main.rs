@@ -4,6 +4,7 @@
 //! * [`amnesia`]: what a node forgot in a crash it grants to nobody; clean stops, lost disks, crash loops.
 //! * [`clocks`]: clocks that jump, stop, run differently or belong to another machine.
 //! * [`disk`]: writes that are torn, syncs that fail, disks that are full, at every point of a script.
+//! * [`unsynced`]: replies that tell of what is not durable yet, and changes that cannot be made so.
 //! * [`long_locks`]: what is on the log survives, what was taken off it stays off.
 //! * [`commands`]: late and foreign extensions and releases.
 //! * [`fencing`]: counters that never go back, and the write-back.
@@ -32,6 +33,7 @@ mod majority;
 mod promises;
 mod random;
 mod served;
+mod unsynced;
 
 use std::time::Duration;
 

@@ -166,9 +166,12 @@ fn move_deadline(
         return reply.integer(0);
     }
     if target.unix_ms <= context.moment.wall.as_unix_millis() {
+        if !context.may_remove(&probe, reply) {
+            return;
+        }
         context.remove(probe, key);
     } else {
-        let Some(permit) = context.permit(target.deadline, reply) else {
+        let Some(permit) = context.permit(&probe, target.deadline, reply) else {
             return;
         };
         context.set_deadline(&probe, key, permit);
@@ -182,7 +185,7 @@ fn persist(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
     let deadline = context.deadline(&probe);
     let has_deadline = deadline.is_some_and(|deadline| deadline != Deadline::NEVER);
     if has_deadline {
-        let Some(permit) = context.permit(Deadline::NEVER, reply) else {
+        let Some(permit) = context.permit(&probe, Deadline::NEVER, reply) else {
             return;
         };
         context.set_deadline(&probe, key, permit);

@@ -22,8 +22,9 @@ fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>,
         [_, word] if word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async") => {}
         _ => return refusal::syntax(reply),
     }
-    context.clear(db);
-    reply.ok();
+    if context.clear(db, reply) {
+        reply.ok();
+    }
 }
 
 const FLUSH: Spec = Spec {

@@ -22,6 +22,9 @@ fn get(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
 fn getdel(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let [_, key] = args else { return };
     let probe = context.probe_read(key);
+    if !context.may_remove(&probe, reply) {
+        return;
+    }
     match context.value(&probe) {
         Some(value) => reply.bulk(value),
         None => return reply.null(),
@@ -49,10 +52,11 @@ fn getex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     };
     let moves = !matches!(lifetime, Lifetime::Unsaid | Lifetime::Keep);
     let permit = match deadline {
-        Some(deadline) if moves => match context.permit(deadline, reply) {
+        Some(deadline) if moves => match context.permit(&probe, deadline, reply) {
             Some(permit) => Some(permit),
             None => return,
         },
+        None if moves && !context.may_remove(&probe, reply) => return,
         _ => None,
     };
     if let Some(value) = context.value(&probe) {

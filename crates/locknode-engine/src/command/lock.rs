@@ -35,7 +35,7 @@ fn acquire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
         let fence = context.counter(&probe, key);
         return outcome(reply, 0, fence, held_until.remaining_millis(now));
     }
-    let Some(permit) = context.permit(deadline, reply) else {
+    let Some(permit) = context.permit(&probe, deadline, reply) else {
         return;
     };
     let fence = context.put(probe, key, token, permit.above(floor));
@@ -58,7 +58,7 @@ fn extend(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     if context.value(&probe) != Some(token) {
         return reply.integer(0);
     }
-    if let Some(permit) = context.permit(deadline, reply) {
+    if let Some(permit) = context.permit(&probe, deadline, reply) {
         context.set_deadline(&probe, key, permit);
         reply.integer(1);
     }
@@ -69,6 +69,9 @@ fn release(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
     let probe = context.probe(key);
     let is_holder = context.value(&probe) == Some(token);
     if is_holder {
+        if !context.may_remove(&probe, reply) {
+            return;
+        }
         context.remove(probe, key);
     }
     reply.integer(i64::from(is_holder));

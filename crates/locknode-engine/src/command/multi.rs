@@ -132,11 +132,11 @@ fn put_all(
     let mut outcomes = SmallVec::<[Outcome; PAIRS_INLINE]>::new();
     for [key, _] in pairs {
         let mut deadline = deadline;
+        let probe = context.probe(key);
         if keeps_deadlines {
-            let probe = context.probe(key);
             deadline = context.deadline(&probe).or(deadline);
         }
-        match Outcome::of(context, deadline, reply) {
+        match Outcome::of(context, &probe, deadline, reply) {
             Some(outcome) => outcomes.push(outcome),
             None => return false,
         }

@@ -50,7 +50,7 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     let Some(new) = old.checked_add(by) else {
         return reply.error("ERR increment or decrement would overflow");
     };
-    if let Some(permit) = context.permit(deadline, reply) {
+    if let Some(permit) = context.permit(&probe, deadline, reply) {
         context.put(probe, key, Digits::of(new).as_bytes(), permit);
         reply.integer(new);
     }

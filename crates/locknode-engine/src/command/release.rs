@@ -9,8 +9,12 @@ use super::spec::{Flags, Keys, Spec};
 use crate::context::Context;
 
 fn del(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let [_, keys @ ..] = args else { return };
+    if !context.may_remove_all(keys, reply) {
+        return;
+    }
     let mut removed = 0;
-    for key in args.iter().skip(1) {
+    for key in keys {
         let probe = context.probe(key);
         removed += i64::from(context.remove(probe, key));
     }
@@ -51,6 +55,9 @@ fn delete_if(
     };
     match condition.holds(value) {
         Ok(true) => {
+            if !context.may_remove(&probe, reply) {
+                return;
+            }
             context.remove(probe, key);
             reply.integer(1);
         }

@@ -126,6 +126,9 @@ fn run_shape(
             let probe = context.probe(key);
             let outcome = match context.lock(&probe) {
                 Some(lock) if lock.value == *token => {
+                    if !context.may_remove(&probe, reply) {
+                        return true;
+                    }
                     context.remove(probe, key);
                     held
                 }
@@ -148,7 +151,7 @@ fn run_shape(
             let outcome = match context.lock(&probe) {
                 Some(lock) if lock.value == *token => {
                     let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
-                    let Some(permit) = context.permit(deadline, reply) else {
+                    let Some(permit) = context.permit(&probe, deadline, reply) else {
                         return true;
                     };
                     context.set_deadline(&probe, key, permit);
@@ -254,7 +257,12 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         };
         match refusal {
             Some(refusal) => encoder.error(refusal),
-            None => (spec.run)(self.context, args, &mut encoder),
+            None => {
+                (spec.run)(self.context, args, &mut encoder);
+                if spec.keys == Keys::All && engine.guard.has_awaited() {
+                    self.context.rest_on_all(spec);
+                }
+            }
         }
     }
 }

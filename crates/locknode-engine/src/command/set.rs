@@ -120,7 +120,7 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     if options.lifetime == Lifetime::Keep {
         deadline = context.deadline(&probe).or(deadline);
     }
-    let Some(outcome) = Outcome::of(context, deadline, reply) else {
+    let Some(outcome) = Outcome::of(context, &probe, deadline, reply) else {
         return;
     };
     if options.wants_old {
@@ -146,12 +146,13 @@ impl Outcome {
     #[inline]
     pub(super) fn of(
         context: &mut Context<'_, '_>,
+        probe: &Probe,
         deadline: Option<Deadline>,
         reply: &mut Encoder<'_>,
     ) -> Option<Self> {
         match deadline {
-            Some(deadline) => context.permit(deadline, reply).map(Self::Held),
-            None => Some(Self::Missing),
+            Some(deadline) => context.permit(probe, deadline, reply).map(Self::Held),
+            None => context.may_remove(probe, reply).then_some(Self::Missing),
         }
     }
 
@@ -184,7 +185,7 @@ fn setnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     if probe.is_live() {
         return reply.integer(0);
     }
-    if let Some(permit) = context.permit(Deadline::NEVER, reply) {
+    if let Some(permit) = context.permit(&probe, Deadline::NEVER, reply) {
         context.put(probe, key, value, permit);
         reply.integer(1);
     }
@@ -214,7 +215,7 @@ fn set_with_ttl(
         return;
     }
     let probe = context.probe(key);
-    if let Some(outcome) = Outcome::of(context, deadline, reply) {
+    if let Some(outcome) = Outcome::of(context, &probe, deadline, reply) {
         outcome.write(context, probe, key, value);
         reply.ok();
     }
@@ -226,7 +227,7 @@ fn getset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
         return;
     }
     let probe = context.probe_read(key);
-    if let Some(permit) = context.permit(Deadline::NEVER, reply) {
+    if let Some(permit) = context.permit(&probe, Deadline::NEVER, reply) {
         reply_old(context, &probe, reply);
         context.put(probe, key, value, permit);
     }

@@ -13,6 +13,8 @@ pub(crate) enum Denial {
     Failed { error: String },
     /// The disk takes nothing, being full as a rule, and the grant lies beyond what is durable `[G14]`.
     Full { error: String },
+    /// A release that has to be on the log, and the disk is full or has failed `[G13]` `[G14]`.
+    Unreleasable { error: String },
     /// The fencing tokens are used up `[F6]`.
     Exhausted,
     /// The node is ending: its snapshot is written or being written.
@@ -33,12 +35,17 @@ impl Denial {
                 )
             }
             Self::Failed { error } => format!(
-                "MISCONF nothing is granted since writing to the data directory failed ({error}); releases are \
-                 served: see to the disk, then restart the node"
+                "MISCONF nothing is granted since writing to the data directory failed ({error}); releases of locks \
+                 with a TTL are served: see to the disk, then restart the node"
             ),
             Self::Full { error } => format!(
                 "MISCONF this lock cannot be made durable ({error}): see to the disk of the data directory, is it full? \
-                 The node goes on by itself when it can write; locks that need no room on the disk, and releases, are served"
+                 The node goes on by itself when it can write; locks that need no room on the disk, and releases of locks \
+                 with a TTL, are served"
+            ),
+            Self::Unreleasable { error } => format!(
+                "MISCONF this release cannot be made durable ({error}), so nothing was released: a restart would bring \
+                 back what has no TTL. See to the disk of the data directory, then try again"
             ),
             Self::Exhausted => {
                 "MISCONF the fencing tokens of this node are used up: somebody raised them by \

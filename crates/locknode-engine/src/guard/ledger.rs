@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::unsure::Unsure;
 use super::{COUNTERS_END, GuardConfig, Need};
 use crate::durable::{Durable, Record, StartReason, Work};
 use crate::fence::FENCE_STEP;
@@ -28,6 +29,10 @@ pub(super) struct Ledger {
     slip_durable_ns: u64,
     /// Records that no work has taken yet.
     log: Vec<u8>,
+    /// The last version and the last record that a reply waits for, or waited for.
+    awaited: Need,
+    /// The keys that the records concern which a disk in trouble did not take; `None` while it is well.
+    unsure: Option<Unsure>,
     /// By how much the horizon is raised before it is needed.
     lead_ns: u64,
     /// Grants before this instant had TTLs up to `durable.ttl_in_use`, those since up to `epoch_ttl_ns`.
@@ -54,6 +59,8 @@ impl Ledger {
             slip_in_flight_ns: 0,
             slip_durable_ns: 0,
             log: Vec::new(),
+            awaited: Need::NONE,
+            unsure: None,
             lead_ns: LEAD_MIN_NS,
             epoch_start: now,
             epoch_ttl_ns: 0,
@@ -87,7 +94,7 @@ impl Ledger {
         debug_assert!(end_ns <= self.horizon_wanted());
         debug_assert!(ttl <= self.wanted.ttl_in_use);
         if self.is_beyond(deadline, ttl_ns) {
-            need.state = self.version;
+            self.await_state(need);
         }
     }
 
@@ -98,8 +105,13 @@ impl Ledger {
             self.version += 1;
         }
         if counter > self.durable.ceiling {
-            need.state = self.version;
+            self.await_state(need);
         }
+    }
+
+    fn await_state(&mut self, need: &mut Need) {
+        need.state = self.version;
+        self.awaited.state = self.version;
     }
 
     /// Whether a grant lies beyond what is durable.
@@ -129,11 +141,48 @@ impl Ledger {
         self.durable.ceiling.saturating_sub(CEILING_LEAD)
     }
 
-    /// Appends a record to the log; returns its number.
-    pub(super) fn append(&mut self, record: &Record<'_>) -> u64 {
+    /// Appends a record to the log. `waits`: the reply rests on it.
+    pub(super) fn append(&mut self, record: &Record<'_>, waits: bool, need: &mut Need) {
         record.encode(&mut self.log);
         self.wanted.records += 1;
-        self.wanted.records
+        if waits {
+            need.records = self.wanted.records;
+            self.awaited.records = self.wanted.records;
+            if let Some(unsure) = &mut self.unsure {
+                unsure.note(record);
+            }
+        }
+    }
+
+    /// What has to be durable and is not before anybody may be told of the whole table.
+    pub(super) fn need_of_all(&self) -> Need {
+        let newer = |wanted, durable| if wanted > durable { wanted } else { 0 };
+        Need {
+            state: newer(self.awaited.state, self.version_durable),
+            records: newer(self.awaited.records, self.durable.records),
+        }
+    }
+
+    /// What has to be durable and is not before anybody may be told of this key, which is held until `rides_until` by a
+    /// lock that rides on the guard, or otherwise, or not at all. While the disk is well, all records that somebody waits
+    /// for count: the next sync brings them. A disk in trouble brings none, and then only those of this key do.
+    pub(super) fn need_of(
+        &self,
+        now: Time,
+        db: u8,
+        key: &[u8],
+        rides_until: Option<Deadline>,
+    ) -> Need {
+        let all = self.need_of_all();
+        let is_state_sure = rides_until.is_none_or(|deadline| {
+            let left_ns = deadline.to_bits().saturating_sub(now.as_nanos());
+            !self.is_beyond(deadline, left_ns)
+        });
+        let are_records_sure = self.unsure.as_ref().is_some_and(|it| !it.has(db, key));
+        Need {
+            state: if is_state_sure { 0 } else { all.state },
+            records: if are_records_sure { 0 } else { all.records },
+        }
     }
 
     pub(super) const fn wants_work(&self) -> bool {
@@ -164,6 +213,7 @@ impl Ledger {
             self.slip_durable_ns = self.slip_in_flight_ns;
         }
         self.durable = *goal;
+        self.unsure = None;
         if let Some(version) = self.version_in_flight.take() {
             self.version_durable = version;
         }
@@ -174,6 +224,7 @@ impl Ledger {
     pub(super) fn give_back(&mut self, mut work: Work, durable: &Durable) -> bool {
         work.log.append(&mut self.log);
         self.log = work.log;
+        self.unsure = Some(Unsure::of(&self.log));
         let is_state_durable = durable.horizon >= work.goal.horizon
             && durable.ceiling >= work.goal.ceiling
             && durable.ttl_in_use == work.goal.ttl_in_use;

@@ -54,7 +54,7 @@ fn without_a_log_only_short_locks_are_permitted() {
     let guard = guard(GuardMode::Memory, Duration::from_secs(60));
     let now = Time::from_millis(5);
     let mut need = Need::NONE;
-    let mut permit = |deadline| guard.permit(now, deadline, &mut need);
+    let mut permit = |deadline| guard.permit(now, deadline, || false, &mut need);
     assert!(permit(Deadline::after_millis(now, 60_000)).is_ok());
     for deadline in [
         Deadline::after_millis(now, 60_001),
@@ -75,7 +75,11 @@ fn a_guard_that_is_off_permits_everything() {
     let guard = Guard::new(&GuardConfig::off(), Time::ZERO);
     let mut need = Need::NONE;
     for deadline in [Deadline::after_millis(Time::ZERO, 1), Deadline::NEVER] {
-        assert!(guard.permit(Time::ZERO, deadline, &mut need).is_ok());
+        assert!(
+            guard
+                .permit(Time::ZERO, deadline, || false, &mut need)
+                .is_ok()
+        );
     }
     assert!(need.is_none());
 }
@@ -96,7 +100,7 @@ fn in_steady_state_nobody_waits_and_one_sync_serves_a_slack() {
             }
             let mut need = Need::NONE;
             let deadline = Deadline::after_millis(now, ttl_ms);
-            assert!(guard.permit(now, deadline, &mut need).is_ok());
+            assert!(guard.permit(now, deadline, || false, &mut need).is_ok());
             waits += u64::from(!need.is_none() && !guard.is_durable(&need));
             if guard.has_work()
                 && let Some(work) = guard.take_work(now)
@@ -124,7 +128,7 @@ fn a_horizon_covers_less_when_the_machines_clocks_run_ahead() {
         let now = Time::from_millis(now_ms);
         let mut need = Need::NONE;
         let deadline = Deadline::after_millis(now, ttl_ms);
-        assert!(guard.permit(now, deadline, &mut need).is_ok());
+        assert!(guard.permit(now, deadline, || false, &mut need).is_ok());
         let waits = !guard.is_durable(&need);
         if let Some(work) = guard.take_work(now) {
             guard.done(&work);
@@ -153,7 +157,11 @@ fn an_idle_node_wants_nothing() {
     let guard = guard(long(), Duration::from_secs(60));
     let mut need = Need::NONE;
     let deadline = Deadline::after_millis(Time::ZERO, 1000);
-    assert!(guard.permit(Time::ZERO, deadline, &mut need).is_ok());
+    assert!(
+        guard
+            .permit(Time::ZERO, deadline, || false, &mut need)
+            .is_ok()
+    );
     assert!(!guard.is_durable(&need));
     let work = guard.take_work(Time::ZERO).unwrap();
     guard.done(&work);
@@ -170,7 +178,7 @@ fn the_ttl_in_use_is_lowered_when_the_longer_locks_have_ended() {
         let now = Time::from_millis(now_ms);
         let mut need = Need::NONE;
         let deadline = Deadline::after_millis(now, ttl_ms);
-        assert!(guard.permit(now, deadline, &mut need).is_ok());
+        assert!(guard.permit(now, deadline, || false, &mut need).is_ok());
         if let Some(work) = guard.take_work(now) {
             guard.done(&work);
         }
@@ -241,12 +249,14 @@ fn tokens_that_are_used_up_end_all_granting() {
         let deadline = Deadline::after_millis(Time::ZERO, 1000);
         guard.note_counter(COUNTERS_END - 1, &mut need);
         assert!(
-            guard.permit(Time::ZERO, deadline, &mut need).is_ok(),
+            guard
+                .permit(Time::ZERO, deadline, || false, &mut need)
+                .is_ok(),
             "{mode:?}"
         );
         guard.note_counter(COUNTERS_END, &mut need);
         assert_eq!(
-            guard.permit(Time::ZERO, deadline, &mut need),
+            guard.permit(Time::ZERO, deadline, || false, &mut need),
             Err(Denial::Exhausted),
             "{mode:?}"
         );
@@ -269,7 +279,7 @@ fn a_node_whose_tokens_were_used_up_before_it_started_grants_nothing() {
                 ..GuardConfig::off()
             };
             let guard = Guard::new(&config, Time::ZERO);
-            let permit = guard.permit(Time::ZERO, deadline, &mut Need::default());
+            let permit = guard.permit(Time::ZERO, deadline, || false, &mut Need::default());
             assert_eq!(
                 permit == Err(Denial::Exhausted),
                 is_refused,
@@ -345,7 +355,7 @@ proptest! {
                 Step::Grant(ttl_ms) => {
                     let deadline = Deadline::after_millis(now, ttl_ms);
                     let mut need = Need::NONE;
-                    let Ok(permit) = guard.permit(now, deadline, &mut need) else {
+                    let Ok(permit) = guard.permit(now, deadline, || false, &mut need) else {
                         panic!("nothing stands against a grant");
                     };
                     prop_assert_eq!(permit.is_logged, ttl_ms > 60_000);
