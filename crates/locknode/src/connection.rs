@@ -153,9 +153,11 @@ impl<S> Connection<S> {
         }
         let need = batch.finish(&self.session, commands);
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
-        if need.is_none() {
-            self.node.after_batch();
-        } else if !out.is_empty() {
+        self.node.wake_sweeper();
+        if need.is_none() || out.is_empty() {
+            // What nobody waits for has to become durable as well `[G17]`.
+            self.node.wake_disk();
+        } else {
             self.need = need;
         }
         done
@@ -214,6 +216,15 @@ impl<S> Connection<S> {
                 .pause
                 .insert(Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK)));
             ready!(timer.as_mut().poll(cx));
+        }
+    }
+}
+
+impl<S> Drop for Connection<S> {
+    /// What was executed has to become durable though its reply will not be sent.
+    fn drop(&mut self) {
+        if !self.need.is_none() {
+            self.node.wake_disk();
         }
     }
 }

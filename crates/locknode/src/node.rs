@@ -547,10 +547,9 @@ impl Shared {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the sweeper if it waits for work, and the disk's thread if there is some; once per batch.
+    /// Wakes the sweeper if it waits for work; once per batch.
     #[inline]
-    pub(crate) fn after_batch(&self) {
-        self.wake_disk();
+    pub(crate) fn wake_sweeper(&self) {
         if self.is_sweeper_parked.load(Ordering::Relaxed) {
             self.is_sweeper_parked.store(false, Ordering::Relaxed);
             self.commands_came.notify_one();

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use locknode::{Machine, Node, NodeBuilder, StartReason};
-use locknode_tests::{ManualClock, Wire};
+use locknode::{Durability, Machine, Node, NodeBuilder, StartReason};
+use locknode_tests::patience::eventually;
+use locknode_tests::{ManualClock, Wire, serve_tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -189,4 +190,61 @@ async fn replies_that_wait_for_the_disk_come_also_when_serve_was_dropped() {
         assert!(read.is_ok(), "{key}: no reply");
         assert_eq!(&reply, b"+OK\r\n", "{key}");
     }
+}
+
+/// [G17] [L1] [G6]: a grant becomes durable also when nobody is told of it.
+#[tokio::test]
+async fn what_is_granted_without_a_reply_becomes_durable() {
+    for grant in [
+        "SET k a NX",
+        "SET k a NX PX 30000",
+        "LOCK.ACQUIRE k a 30000",
+    ] {
+        for (before, after) in [
+            ("CLIENT REPLY OFF\r\n", ""),
+            ("CLIENT REPLY SKIP\r\n", ""),
+            ("", "QUIT\r\n"),
+            ("", "CLIENT KILL TYPE normal SKIPME no\r\n"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let clock = ManualClock::starting_at_unix_millis(NOON);
+            let node = first_start(directory.path(), &clock);
+            let (address, task) = serve_tcp(&node, std::future::pending()).await;
+            let mut client = TcpStream::connect(address).await.unwrap();
+            let requests = format!("{before}{grant}\r\n{after}");
+            client.write_all(requests.as_bytes()).await.unwrap();
+            if !after.is_empty() {
+                drop(client);
+            }
+            eventually(&requests, || {
+                let guard = node.guard();
+                guard.records == 1 || guard.horizon_ahead > Duration::from_secs(30)
+            })
+            .await;
+            task.abort();
+        }
+    }
+}
+
+/// Memory of ended locks is given back though every batch waits for the disk.
+#[tokio::test]
+async fn ended_locks_are_reclaimed_where_every_grant_waits_for_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = ManualClock::starting_at_unix_millis(NOON);
+    let node = builder(&clock)
+        .first_start(true)
+        .durability(Durability::Always)
+        .open(directory.path())
+        .unwrap();
+    let (_, task) = serve_tcp(&node, std::future::pending()).await;
+    // The sweeper has looked once, and sleeps until a command comes.
+    tokio::task::yield_now().await;
+    let mut wire = Wire::connect(&node);
+    for round in 0..3 {
+        wire.check(b"SET k a NX PX 200\r\n", b"+OK\r\n").await;
+        clock.advance(Duration::from_millis(201));
+        let expired = || node.stats().expired == round + 1;
+        eventually("an ended lock is reclaimed", expired).await;
+    }
+    task.abort();
 }
