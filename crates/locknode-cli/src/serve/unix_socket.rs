@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,28 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::failure::Failure;
 
-/// A socket file that is removed when this is dropped.
+/// A socket file that is removed when this is dropped, unless another server has put its own there meanwhile.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
+    identity: Identity,
+}
+
+/// Tells a file from one that replaced it: device, inode and the time it was made. A file system soon gives the inode
+/// of a removed file to the next one.
+type Identity = (u64, u64, i64, i64);
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    let file = fs::symlink_metadata(path)?;
+    Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // If somebody removed it already, that is what was wanted.
-        let _ = fs::remove_file(&self.path);
+        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -45,6 +57,7 @@ pub(super) fn listen(
     socket.bind(&addr).map_err(|error| fail(&error))?;
     let file = SocketFile {
         path: path.to_owned(),
+        identity: identity(path).map_err(|error| fail(&error))?,
     };
     if let Some(mode) = mode {
         // Before listen(), so that nobody connects while the permissions are still the default ones.
@@ -103,6 +116,15 @@ mod tests {
         std::mem::forget(file);
         let (_listener, file) = listen(&path, None, 16).expect("the old file is replaced");
         drop(file);
+        assert!(!path.exists());
+
+        // A node drains, its successor starts on the path, and only then the first one ends.
+        let (draining, old) = listen(&path, Some(0o600), 16).expect("a new socket");
+        drop(draining);
+        let (_successor, new) = listen(&path, None, 16).expect("the old file is replaced");
+        drop(old);
+        assert!(path.exists(), "the successor's socket stays");
+        drop(new);
         assert!(!path.exists());
 
         fs::write(&path, "not a socket").expect("a file");
