@@ -51,7 +51,8 @@ pub(crate) struct Connection<S> {
     late_input: usize,
     /// Whether the peer was at work when its connection ended.
     is_busy: bool,
-    pause: Option<Pin<Box<Sleep>>>,
+    /// Wakes the task when CLIENT PAUSE, or the wait for a peer that was at work, may be over.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl<S> Connection<S> {
             is_short_batch: false,
             late_input: 0,
             is_busy: false,
-            pause: None,
+            timer: None,
         }
     }
 
@@ -208,12 +209,12 @@ impl<S> Connection<S> {
         loop {
             let now = self.node.clock.now().time;
             let Some(end) = self.node.engine.pause_end(now) else {
-                self.pause = None;
+                self.timer = None;
                 return Poll::Ready(());
             };
             // The engine's clock decides; the timer only says when to ask it again.
             let timer = self
-                .pause
+                .timer
                 .insert(Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK)));
             ready!(timer.as_mut().poll(cx));
         }
@@ -252,6 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     let now = self.node.clock.now().time;
                     self.is_busy = self.session.client().idle(now) < BUSY;
+                    self.timer = None;
                     self.state = State::Lingering;
                     continue;
                 }
@@ -317,16 +319,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Some(()))
     }
 
-    /// Reads and forgets. When the node ends, a peer that was at work until now is waited for until it has closed too;
-    /// otherwise what is there is taken, up to a limit.
+    /// Reads and forgets. When the node ends, a peer that was at work until now may have sent more before it saw the end:
+    /// it is waited for until it closes too, or sends nothing for a while. Otherwise what is there is taken, up to a limit.
     fn poll_linger(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         let waits = self.is_busy && self.scope.phase() == Phase::Draining;
         let mut taken = 0;
         while waits || taken <= LATE_INPUT_MAX {
             let mut input = ReadBuf::new(&mut scratch.input);
             match Pin::new(&mut self.stream).poll_read(cx, &mut input) {
-                Poll::Ready(Ok(())) if !input.filled().is_empty() => taken += input.filled().len(),
-                Poll::Pending if waits => return Poll::Pending,
+                Poll::Ready(Ok(())) if !input.filled().is_empty() => {
+                    taken += input.filled().len();
+                    self.timer = None;
+                }
+                Poll::Pending if waits => {
+                    let quiet = || Box::pin(tokio::time::sleep(QUIET));
+                    return self.timer.get_or_insert_with(quiet).as_mut().poll(cx);
+                }
                 Poll::Ready(_) | Poll::Pending => break,
             }
         }
@@ -403,6 +411,9 @@ const LATE_INPUT_MAX: usize = 256 << 10;
 
 /// A peer that sent something so recently may be sending more right now.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What a peer sent before it saw the end arrives within a round trip; this is a long one.
+const QUIET: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Timers have a resolution of a millisecond; asking one later saves asking twice.
 const TIMER_SLACK: std::time::Duration = std::time::Duration::from_millis(1);
