@@ -77,6 +77,18 @@ impl Serving {
         Ok(Self { runtime, signals })
     }
 
+    /// Goes on after SIGHUP, from now until the process ends: a closed terminal or a rotated log is no reason to end a
+    /// service, and a node that the signal kills begins its next run with a quarantine. Redis ignores it, too.
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be listened to.
+    pub(crate) fn ignore_hang_ups(&self) -> Result<(), Failure> {
+        let _entered = self.runtime.enter();
+        // The handler stays when nobody listens any more.
+        listen(SignalKind::hangup()).map(drop)
+    }
+
     /// Waits, before anything is served, for `until` or for SIGTERM or SIGINT, whose name it returns.
     pub(crate) fn wait(&mut self, until: impl Future<Output = ()>) -> Option<&'static str> {
         let Self { runtime, signals } = self;
@@ -159,10 +171,6 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 
 impl Signals {
     fn new() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::internal(format!("cannot wait for signals: {error}")))
-        };
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
@@ -175,6 +183,10 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::internal(format!("cannot wait for signals: {error}")))
 }
 
 fn start(

@@ -68,6 +68,7 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         Quarantine::Refuse => None,
     };
     let serving = Serving::prepare()?;
+    serving.ignore_hang_ups()?;
     let node = open(setup, maxclients)?;
     log.info(format_args!(
         "locknode {}, process {}",
@@ -277,8 +278,9 @@ A file for --config:
   maxmemory = \"100mb\"
   dir = \"/var/lib/locknode\"
 
-Signals: SIGTERM and SIGINT end the node within --drain, the second one at once; with
---dir every lock is then written to it.
+Signals: SIGTERM and SIGINT end the node when its clients have their replies, within --drain at
+the latest; the second one ends it at once. With --dir every lock is then written to it. SIGHUP is
+ignored.
 
 Exit codes: 0 ended in order, 64 wrong usage, 69 an address or the directory cannot be used, 70 the
 operating system failed.";

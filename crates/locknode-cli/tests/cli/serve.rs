@@ -59,10 +59,54 @@ fn a_signal_ends_the_node_and_its_connections() {
             .read_to_end(&mut rest)
             .expect("the connection is closed in order");
         assert!(rest.is_empty());
-        // The node lingers until its clients have closed too.
-        drop(client);
         assert_eq!(node.wait().code(), Some(0));
     }
+}
+
+/// Pooled clients keep their connections open; an hour of drain would be waited for them if anything were.
+#[test]
+fn clients_that_have_their_replies_do_not_delay_the_end() {
+    let flags = [
+        "serve",
+        "--first-start",
+        "--port",
+        "0",
+        "--threads",
+        "2",
+        "--drain",
+        "1h",
+    ];
+    for end in ["SIGTERM", "SHUTDOWN"] {
+        let mut node = Program::start(command(&flags));
+        let address = node.address();
+        let mut pool: Vec<_> = (0..200).map(|_| connect(address)).collect();
+        for (index, client) in pool.iter_mut().enumerate() {
+            let set = format!("SET k{index} token NX PX 30000");
+            assert_eq!(ask(client, &set), "+OK");
+        }
+        match end {
+            "SIGTERM" => node.signal(Signal::TERM),
+            _ => pool[0].write_all(b"SHUTDOWN\r\n").expect("sent"),
+        }
+        assert_eq!(node.wait().code(), Some(0), "{end}");
+    }
+}
+
+#[test]
+fn a_node_goes_on_when_its_terminal_is_closed() {
+    let directory = Directory::new("hang-up");
+    let dir = text_of(&directory.path.join("node"));
+    let flags = ["serve", "--port", "0", "--dir", &dir];
+    let mut node = Program::start(command(&[&flags[..], &["--first-start"]].concat()));
+    let mut client = connect(node.address());
+    assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
+    node.signal(Signal::HUP);
+    assert_eq!(ask(&mut client, "GET k"), "$5");
+    // Signals of different kinds need not be taken in order: the end shows that the first one was no crash.
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait().code(), Some(0));
+    let mut node = Program::start(command(&flags));
+    node.line_with("serving, 1 lock");
 }
 
 #[test]
