@@ -105,8 +105,10 @@ impl Client {
                 .iter_mut()
                 .for_each(|request| request.begin(&mut ledger, sent));
         }
-        let words = batch.iter().map(|request| request.words().into_iter());
-        let words: Vec<Vec<String>> = words.map(|it| it.map(to_wire).collect()).collect();
+        let commands = batch.iter().flat_map(Request::commands);
+        let words: Vec<Vec<String>> = commands
+            .map(|words| words.into_iter().map(to_wire).collect())
+            .collect();
         let mut result = conversation.say(&words);
         let mut is_served = was_served;
         for request in batch {
@@ -195,6 +197,10 @@ impl Client {
             (Request::Set { lock, .. }, Reply::Null) => {
                 ledger.refused(&lock.key, &lock.token, asked, true)
             }
+            (request @ Request::Mute { .. }, Reply::Simple(ok)) if ok == b"OK" => {
+                Tally::add(&run.tally.muted);
+                self.lose(request, ledger);
+            }
             (
                 Request::Acquire {
                     lock,
@@ -254,7 +260,7 @@ impl Client {
     /// Nobody knows what became of a request.
     fn lose(&mut self, request: Request, ledger: &mut Ledger<'_>) {
         match request {
-            Request::Set { lock, ttl, .. } => {
+            Request::Set { lock, ttl, .. } | Request::Mute { lock, ttl } => {
                 ledger.acquire_unknown(&lock.key, &lock.token, ttl);
                 self.held.push(lock);
             }
@@ -288,7 +294,11 @@ impl Client {
     fn draw(&mut self, run: &Run<'_>, ledger: &Ledger<'_>) -> Request {
         let is_eternal = self.held.iter().any(|held| held.is_eternal);
         match self.random.below(100) {
-            0..45 => self.acquire(run, ledger),
+            0..38 => self.acquire(run, ledger),
+            38..45 => match self.acquire(run, ledger) {
+                Request::Set { lock, ttl, .. } => Request::Mute { lock, ttl },
+                other => other,
+            },
             45..60 => match self.take_held() {
                 Some(lock) => Request::Extend {
                     ttl: self.ttl(run.settings),

@@ -3,6 +3,9 @@
 //! A client believes in its lock from when it read the answer until its TTL has passed since before the first byte of
 //! the request was sent, less 1 % and 2 ms. Two beliefs in the same key never overlap, and whoever is served while a
 //! belief lasts is told nothing else. The other way round: whom a client is told to hold a key, must be able to.
+//!
+//! A client that reads who holds a key believes that, too: a lock that was shown once is not lost before its end,
+//! whether or not its holder has an answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -75,6 +78,10 @@ struct Holder {
     settled: Option<Instant>,
     /// Told to be released then, when so many runs had been killed.
     released: Option<(Instant, u64)>,
+    /// Its end when the acquisition is executed as soon as it is sent; `None` is never.
+    first_end: Option<Instant>,
+    /// A release or an extension was sent since: a reader does not know which end it was shown.
+    is_changing: bool,
     /// Of the last grant.
     granted_in: (u64, u64),
 }
@@ -156,11 +163,16 @@ impl<'t> Ledger<'t> {
     }
 
     /// An acquisition is about to be sent.
-    pub(crate) fn acquires(&mut self, key: &str, token: &str, ttl: Option<Duration>) {
+    pub(crate) fn acquires(
+        &mut self,
+        key: &str,
+        token: &str,
+        sent: Instant,
+        ttl: Option<Duration>,
+    ) {
         let granted_in = (self.run, self.crashes);
         let entry = self.keys.entry(key.to_owned()).or_default();
-        let now = Instant::now();
-        entry.holders.retain(|holder| !holder.is_history(now));
+        entry.holders.retain(|holder| !holder.is_history(sent));
         entry.holders.push(Holder {
             token: token.to_owned(),
             beliefs: Vec::new(),
@@ -169,6 +181,8 @@ impl<'t> Ledger<'t> {
             ends: None,
             settled: None,
             released: None,
+            first_end: ttl.map(|ttl| validity(sent, ttl)),
+            is_changing: false,
             granted_in,
         });
     }
@@ -227,6 +241,7 @@ impl<'t> Ledger<'t> {
         let until = validity(sent, ttl);
         if let Some(holder) = self.holder(key, token) {
             holder.in_flight += 1;
+            holder.is_changing = true;
             for belief in &mut holder.beliefs {
                 belief.1 = Some(belief.1.map_or(until, |old| old.min(until)));
             }
@@ -276,6 +291,7 @@ impl<'t> Ledger<'t> {
         };
         // Longer than any TTL here.
         let is_eternal = holder.is_believed(sent, sent + HOUR);
+        holder.is_changing = true;
         for belief in &mut holder.beliefs {
             belief.1 = Some(belief.1.map_or(sent, |old| old.min(sent)));
         }
@@ -341,8 +357,13 @@ impl<'t> Ledger<'t> {
         if let Some(believer) = believer.filter(|_| problem.is_none()) {
             believer.tell(tally, run, crashes);
         }
+        let shown = found.filter(|found| !found.is_changing && found.beliefs.is_empty());
+        let shown = shown.map(|found| (found.token.clone(), found.first_end));
         if let Some(problem) = problem {
             self.violate(&problem);
+        } else if let Some((token, until)) = shown {
+            Tally::add(&tally.shown_first);
+            self.believe_until(key, &token, asked.heard, until);
         }
     }
 
@@ -439,16 +460,21 @@ impl<'t> Ledger<'t> {
 
     /// The holder is sure of its lock from now on until its validity has passed.
     fn believe(&mut self, key: &str, token: &str, asked: Asked, ttl: Option<Duration>) {
-        let granted_in = (self.run, self.crashes);
         let until = ttl.map(|ttl| validity(asked.sent, ttl));
+        self.believe_until(key, token, asked.heard, until);
+    }
+
+    /// Everybody is sure that the token holds the key from then on until then; `None` is for ever.
+    fn believe_until(&mut self, key: &str, token: &str, from: Instant, until: Option<Instant>) {
+        let granted_in = (self.run, self.crashes);
         let entry = self.keys.entry(key.to_owned()).or_default();
         let mut others = entry.holders.iter().filter(|holder| holder.token != token);
-        let other = others.find(|holder| holder.overlaps(asked.heard, until));
+        let other = others.find(|holder| holder.overlaps(from, until));
         let problem = other
             .map(|other| format!("{key} is granted to {token} while {} holds it", other.token));
         if let Some(holder) = entry.holders.iter_mut().find(|it| it.token == token) {
             holder.granted_in = granted_in;
-            holder.beliefs.push((asked.heard, until));
+            holder.beliefs.push((from, until));
         }
         if let Some(problem) = problem {
             self.violate(&problem);

@@ -6,6 +6,8 @@
 //!
 //! * `plan`: what a seed decides.
 //! * `node`: the process.
+//! * `lazy_disk.c`: what half of the nodes with a directory are preloaded with: slow syncs, and a kill loses what was
+//!   not synced.
 //! * `conversation`: a connection to it.
 //! * `client`: the load.
 //! * `request`: what it asks for.
@@ -92,6 +94,8 @@ struct Life<'t> {
     was_stopped: bool,
     /// Some run has served.
     has_served: bool,
+    /// The disk of the run keeps only what was synced.
+    has_lazy_disk: bool,
 }
 
 impl<'t> Life<'t> {
@@ -111,6 +115,7 @@ impl<'t> Life<'t> {
             kills: 0,
             was_stopped: false,
             has_served: false,
+            has_lazy_disk: false,
         }
     }
 
@@ -135,7 +140,9 @@ impl<'t> Life<'t> {
             ledger.begin_run(quarantine, fence_base, settings.has_directory);
             ledger.note(&format!("begins with {settings:?}, ends with {end:?}"));
         }
-        let mut node = NodeProcess::start(&settings.flags(&self.directory.to_string_lossy()));
+        let flags = settings.flags(&self.directory.to_string_lossy());
+        let mut node = NodeProcess::start(&flags, settings.lazy_disk);
+        self.has_lazy_disk = settings.lazy_disk.is_some();
         let result = match end {
             End::KillAtBirth(age) => {
                 std::thread::sleep(age);
@@ -250,6 +257,9 @@ impl<'t> Life<'t> {
 
     fn killed(&mut self) {
         Tally::add(&self.tally.kills);
+        if self.has_lazy_disk {
+            Tally::add(&self.tally.lazy_kills);
+        }
         self.kills += 1;
         self.was_stopped = false;
         let names: Vec<String> = std::fs::read_dir(&self.directory)

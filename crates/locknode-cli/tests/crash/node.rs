@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,15 @@ pub(crate) struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts the program with these arguments and none of our variables in its environment.
-    pub(crate) fn start(args: &[String]) -> Self {
+    /// Starts the program with these arguments and none of our variables in its environment. With a lazy disk, what is
+    /// not synced is lost with the process, and each sync takes so much longer.
+    pub(crate) fn start(args: &[String], lazy_disk: Option<Duration>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_locknode"));
+        if let Some(sync) = lazy_disk {
+            command
+                .env("LD_PRELOAD", &*LAZY_DISK)
+                .env("LAZY_DISK_SYNC_US", sync.as_micros().to_string());
+        }
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("LOCKNODE_") {
                 command.env_remove(name);
@@ -126,6 +133,20 @@ impl Drop for NodeProcess {
         self.kill();
     }
 }
+
+/// The library of `lazy_disk.c`, built once by the C compiler that Rust links with.
+static LAZY_DISK: LazyLock<PathBuf> = LazyLock::new(|| {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/lazy_disk.c");
+    let name = format!("lazy-disk-{}.so", std::process::id());
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
+        .args([&library, &source])
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "lazy_disk.c does not compile");
+    library
+});
 
 /// Only what will never happen takes so long, on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

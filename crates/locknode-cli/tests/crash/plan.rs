@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     /// The node does not listen in quarantine.
     pub(crate) is_refusing: bool,
     pub(crate) threads: u64,
+    /// The disk keeps only what was synced, and each sync takes so much longer.
+    pub(crate) lazy_disk: Option<Duration>,
 }
 
 impl Random {
@@ -108,6 +110,10 @@ impl Kind {
             has_fat_tokens: self == Self::Always,
             is_refusing: random.chance(10),
             threads: 1 + random.below(2),
+            lazy_disk: match self != Self::Memory && random.chance(50) {
+                true => Some(random.between_ms(0, SYNC_MS)),
+                false => None,
+            },
         }
     }
 
@@ -197,6 +203,9 @@ const SHORT_MS: u64 = 400;
 
 /// See [`SHORT_MS`]; also the wait is told from one run's to the next one's.
 const CHANGING_MS: [u64; 3] = [200, 400, 800];
+
+/// Several batches of every client; a start, with half a dozen syncs, takes as long as a lock lives.
+const SYNC_MS: u64 = 40;
 
 /// Above the slack of a second and its lead.
 const WIDE_MS: u64 = 1600;

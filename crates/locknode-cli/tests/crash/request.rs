@@ -29,6 +29,11 @@ pub(crate) enum Request {
         floor: u64,
         hint: u64,
     },
+    /// As `Set`, with replies turned off before and on afterwards: the one reply says nothing of the lock.
+    Mute {
+        lock: Held,
+        ttl: Option<Duration>,
+    },
     Extend {
         lock: Held,
         ttl: Duration,
@@ -58,13 +63,14 @@ impl Request {
         match self {
             Self::Set { lock, ttl, floor } => {
                 *floor = ledger.fence_floor(&lock.key);
-                ledger.acquires(&lock.key, &lock.token, *ttl);
+                ledger.acquires(&lock.key, &lock.token, sent, *ttl);
             }
+            Self::Mute { lock, ttl } => ledger.acquires(&lock.key, &lock.token, sent, *ttl),
             Self::Acquire {
                 lock, ttl, floor, ..
             } => {
                 *floor = ledger.fence_floor(&lock.key);
-                ledger.acquires(&lock.key, &lock.token, Some(*ttl));
+                ledger.acquires(&lock.key, &lock.token, sent, Some(*ttl));
             }
             Self::Extend { lock, ttl } => ledger.extends(&lock.key, &lock.token, sent, *ttl),
             Self::Release {
@@ -77,17 +83,34 @@ impl Request {
         }
     }
 
+    /// The commands that are sent for it.
+    pub(crate) fn commands(&self) -> Vec<Vec<String>> {
+        match self {
+            Self::Mute { .. } => vec![
+                words_of(&["CLIENT", "REPLY", "OFF"]),
+                self.words(),
+                words_of(&["CLIENT", "REPLY", "ON"]),
+            ],
+            _ => vec![self.words()],
+        }
+    }
+
     /// The words of the request.
     pub(crate) fn words(&self) -> Vec<String> {
         let ms = |ttl: &Duration| ttl.as_millis().to_string();
         let words = match self {
             Self::Set {
                 lock, ttl: None, ..
-            } => vec!["SET", &lock.key, &lock.token, "NX"],
+            }
+            | Self::Mute { lock, ttl: None } => vec!["SET", &lock.key, &lock.token, "NX"],
             Self::Set {
                 lock,
                 ttl: Some(ttl),
                 ..
+            }
+            | Self::Mute {
+                lock,
+                ttl: Some(ttl),
             } => {
                 return words_of(&["SET", &lock.key, &lock.token, "NX", "PX", &ms(ttl)]);
             }
@@ -138,7 +161,7 @@ impl Request {
     /// Whether it asks for a lock that needs the log.
     pub(crate) fn is_long(&self, max_ttl: Duration) -> bool {
         match self {
-            Self::Set { ttl, .. } => ttl.is_none_or(|ttl| ttl > max_ttl),
+            Self::Set { ttl, .. } | Self::Mute { ttl, .. } => ttl.is_none_or(|ttl| ttl > max_ttl),
             Self::Acquire { ttl, .. } | Self::Extend { ttl, .. } => *ttl > max_ttl,
             _ => false,
         }

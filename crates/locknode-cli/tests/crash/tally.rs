@@ -35,6 +35,12 @@ pub(crate) struct Tally {
     pub(crate) eternal_after_kill: AtomicU64,
     /// Answers that the lock of an earlier run, which was stopped, is held.
     pub(crate) held_after_stop: AtomicU64,
+    /// Locks that a reader was shown before the holder was told, or that nobody was told.
+    pub(crate) shown_first: AtomicU64,
+    /// Acquisitions whose reply was turned off.
+    pub(crate) muted: AtomicU64,
+    /// SIGKILLs of a node whose disk keeps only what was synced.
+    pub(crate) lazy_kills: AtomicU64,
     /// Releases of locks without a TTL that clients were told.
     pub(crate) eternal_released: AtomicU64,
     /// Acquisitions that clients were told in a run after the key was last held in a killed one.
@@ -68,6 +74,9 @@ impl Tally {
             ("held after a kill", &self.held_after_kill),
             ("eternal after a kill", &self.eternal_after_kill),
             ("held after a stop", &self.held_after_stop),
+            ("shown first", &self.shown_first),
+            ("acquired with replies off", &self.muted),
+            ("kills with a lazy disk", &self.lazy_kills),
             ("eternal released", &self.eternal_released),
             ("regained after a kill", &self.regained),
             ("fences", &self.fences),
