@@ -5,6 +5,7 @@
 //! * `stop` - the clean stop and its marker
 //! * `refusals` - directories that a node does not start with, and does not touch
 //! * `tearing` - writes cut at every byte, sectors lost, damage
+//! * `log_end` - the end of the log: a last batch that is dropped, a log that is cut short
 //! * `faults` - failed syncs, full disks
 //! * `replay` - the table that a log amounts to
 //! * `compaction` - snapshots of a table that changes, bytes on disk
@@ -15,6 +16,7 @@
 
 mod compaction;
 mod faults;
+mod log_end;
 mod random;
 mod refusals;
 mod replay;

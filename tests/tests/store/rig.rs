@@ -64,7 +64,7 @@ pub(crate) struct Rig {
     pub(crate) ceiling_acked: u64,
     incarnation: u64,
     grants: u64,
-    starts: u8,
+    starts: u64,
 }
 
 impl Table for Model {
@@ -183,6 +183,11 @@ impl Rig {
         self.clocks.raw_ns += ns(raw);
     }
 
+    /// Damage took what was acknowledged of a key.
+    pub(crate) fn forget(&mut self, key: &[u8]) {
+        self.possible.remove(&(0, key.to_vec()));
+    }
+
     /// The disk is lost, and all that was acknowledged with it.
     pub(crate) fn lose_disk(&mut self) {
         self.disk.erase();
@@ -206,9 +211,11 @@ impl Rig {
         assert!(self.store.is_none(), "the node runs");
         self.starts += 1;
         // The node's time begins anywhere.
-        self.time_ns = u64::from(self.starts) * 1_234_567;
-        let mut entropy = [self.starts; 32];
-        entropy[31] = 1;
+        self.time_ns = self.starts * 1_234_567;
+        let mut entropy = [1; 32];
+        for part in entropy.chunks_exact_mut(8) {
+            part.copy_from_slice(&self.starts.to_le_bytes());
+        }
         let (store, start) = Store::open_sized(
             self.disk.clone(),
             &self.settings,

@@ -164,6 +164,9 @@ fn because(reason: StartReason) -> &'static str {
         StartReason::ClockMismatch => "the machine's clocks are not those of the last run",
         StartReason::Empty => "the data directory was empty, as after the loss of a disk",
         StartReason::DamagedState => "part of the state file is damaged",
+        StartReason::DroppedBatch => {
+            "the last batch of the log was dropped: the run ended while it was written, or it is damaged"
+        }
         StartReason::NoDirectory => "without a data directory nothing is known of an earlier run",
         StartReason::GuardOff => "there is no restart guard",
         StartReason::Logged => "the last run crashed, and all its locks are on the log",

@@ -16,6 +16,8 @@ pub(super) struct Header {
     pub(super) incarnation: u64,
     /// Whose clocks the batches tell.
     pub(super) machine: Machine,
+    /// The length that a segment was made with; zero in a snapshot, which ends with its last batch.
+    pub(super) file_len: u64,
 }
 
 /// A batch as read.
@@ -56,6 +58,7 @@ impl Header {
         bytes.extend_from_slice(&self.machine.boot_id);
         bytes.extend_from_slice(&self.machine.machine_id);
         bytes.extend_from_slice(&self.machine.time_namespace.to_le_bytes());
+        bytes.extend_from_slice(&self.file_len.to_le_bytes());
         sealed(&bytes)
     }
 
@@ -69,6 +72,7 @@ impl Header {
             node_id: fields.array(),
             incarnation: fields.u64(),
             machine: fields.machine(),
+            file_len: fields.u64(),
         })
     }
 }
@@ -229,6 +233,7 @@ mod tests {
                 machine_id: [5; 16],
                 time_namespace: 6,
             },
+            file_len: 10,
         }
     }
 

@@ -33,12 +33,17 @@ pub(super) struct Log {
 }
 
 impl Segment {
-    /// Makes a segment that holds zeros and its header, durably. No state names it yet.
+    /// Makes a segment that holds zeros and its header, durably. No state names it yet, so one that a state names has its
+    /// length after any crash.
     pub(super) fn create<D: Disk>(
         volume: &mut Volume<D>,
-        header: &Header,
+        header: Header,
         len: u64,
     ) -> Result<Self, StoreError> {
+        let header = Header {
+            file_len: len,
+            ..header
+        };
         let name = name(header.number);
         let filled = volume
             .create(&name, len)

@@ -19,7 +19,7 @@ use crate::durable::verdict::{Verdict, judge, on_machine};
 use crate::durable::volume::Volume;
 use crate::durable::work::{Durability, Durable};
 use crate::fence::{FENCE_END, FENCE_STEP};
-use crate::time::{Deadline, Time};
+use crate::time::Time;
 
 /// What is in the directory.
 struct Survey {
@@ -95,8 +95,10 @@ impl<D: Disk> Store<D> {
             }
         };
         let old = survey.found.state_or_new(node_id);
-        let unlogged = recovery.locks.unlogged;
-        let mut beginning = begin(&old, &verdict, unlogged, settings, machine, reading);
+        if recovery.has_dropped {
+            verdict = verdict.dropped(settings.max_ttl.max(old.ttl_in_use), reading);
+        }
+        let mut beginning = begin(&old, &verdict, &recovery, settings, machine, reading);
 
         // From here on it writes.
         let found = &survey.found;
@@ -208,6 +210,7 @@ impl Beginning {
             node_id: self.state.node_id,
             incarnation: self.state.incarnation,
             machine: self.state.machine,
+            file_len: 0,
         }
     }
 }
@@ -290,21 +293,21 @@ fn survey<D: Disk>(volume: &mut Volume<D>, is_first_start: bool) -> Result<Surve
 fn begin(
     old: &State,
     verdict: &Verdict,
-    unlogged: Option<Deadline>,
+    recovery: &Recovery,
     settings: &StoreSettings,
     machine: Machine,
     reading: Reading,
 ) -> Beginning {
     let now = reading.moment.time;
     // Locks restored from a clean stop that ride on the guard are an obligation from the start.
-    let restored = unlogged.map_or(now, |deadline| {
+    let restored = recovery.locks.unlogged.map_or(now, |deadline| {
         deadline.as_time().unwrap_or(Time::from_nanos(u64::MAX))
     });
     let horizon = verdict.quarantine_end.max(restored).max(now);
     let ttl_in_use = verdict.ttl_in_use.max(restored.since(now));
-    let jump = match verdict.reason {
-        StartReason::DamagedState => CEILING_JUMP,
-        _ => 0,
+    let jump = match verdict.is_state_damaged {
+        true => CEILING_JUMP,
+        false => 0,
     };
     // [F2] [F4]
     let fence_base = old
@@ -324,6 +327,7 @@ fn begin(
         ceiling,
         is_clean: false,
         durability: settings.durability,
+        log_durable: recovery.next_batch - 1,
         ..*old
     };
     Beginning {

@@ -21,6 +21,8 @@ pub(super) struct Recovery {
     pub(super) next_batch: u64,
     /// No segment holds a batch.
     pub(super) is_log_empty: bool,
+    /// Something comes after the last batch: another that is torn, or damaged `[L5]`.
+    pub(super) has_dropped: bool,
     /// The last batch of the log, and where it is.
     tail: Option<Tail>,
 }
@@ -45,6 +47,8 @@ struct Chain {
     suspect: u64,
     /// Segment and place of the last batch.
     last: Option<(usize, usize, usize)>,
+    /// Whether bytes that are no batch come after it.
+    has_dropped: bool,
 }
 
 impl Recovery {
@@ -71,9 +75,13 @@ impl Recovery {
             expected: state.log_batch,
             suspect: state.log_first,
             last: None,
+            has_dropped: false,
         };
         for (index, segment) in segments.iter().enumerate() {
             chain.read(index, segment, state, &mut replay)?;
+        }
+        if chain.expected <= state.log_durable {
+            return Err(chain.damaged("the end of the log is missing"));
         }
         if let Some(bytes) = &snapshot {
             replay.reserve(bytes.len());
@@ -98,6 +106,7 @@ impl Recovery {
             snapshot_len: snapshot.as_deref().map_or(0, len_of),
             next_batch: chain.expected,
             is_log_empty: tail.is_none(),
+            has_dropped: chain.has_dropped,
             tail,
         })
     }
@@ -110,6 +119,7 @@ impl Recovery {
             snapshot_len: 0,
             next_batch: 1,
             is_log_empty: true,
+            has_dropped: false,
             tail: None,
         }
     }
@@ -143,16 +153,16 @@ impl Chain {
         let header = Header::decode(log::MAGIC, bytes)
             .map_err(|fault| bad(fault, &name, "the header of the log segment is damaged"))?;
         check_identity(&header, state, segment.number, &name)?;
+        if header.file_len != len_of(bytes) {
+            let detail = "the log segment has not the length that it was made with";
+            return Err(OpenError::damaged(&name, detail));
+        }
         let mut offset = Header::LEN;
         let mut rest = bytes.get(offset..).unwrap_or_default();
         while let Some(batch) = Batch::decode(rest, header.salt) {
             if batch.number != self.expected {
                 // What should come before it is in an earlier segment, and torn only if nothing came after [L5].
-                let suspect = log::name(self.suspect);
-                return Err(OpenError::damaged(
-                    &suspect,
-                    "a batch of the log is damaged",
-                ));
+                return Err(self.damaged("a batch of the log is damaged"));
             }
             replay
                 .log(&header, &batch)
@@ -160,13 +170,22 @@ impl Chain {
             self.expected += 1;
             self.suspect = segment.number;
             self.last = Some((index, offset, batch.len));
+            // A write that failed and was tried again, in the next segment.
+            self.has_dropped = false;
             offset += batch.len;
             rest = rest.get(batch.len..).unwrap_or_default();
         }
         if has_batch(rest, header.salt) {
             return Err(OpenError::damaged(&name, "a batch of the log is damaged"));
         }
+        // What an incarnation before the last one left was dropped by the start after it, which noted its wait [G9].
+        let is_news = header.incarnation == state.incarnation;
+        self.has_dropped |= is_news && rest.iter().any(|byte| *byte != 0);
         Ok(())
+    }
+
+    fn damaged(&self, detail: &'static str) -> OpenError {
+        OpenError::damaged(&log::name(self.suspect), detail)
     }
 }
 

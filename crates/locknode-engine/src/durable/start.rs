@@ -45,6 +45,8 @@ pub enum StartReason {
     Empty,
     /// One slot of the state is damaged `[S3]`.
     DamagedState,
+    /// A last batch of the log was dropped: it is torn, or damaged `[L5]`.
+    DroppedBatch,
     /// There is no data directory `[G3]`.
     NoDirectory,
     /// The restart guard is off `[G15]`.

@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) log_last: u64,
     /// The number of the first batch in `log_first`.
     pub(super) log_batch: u64,
+    /// The number of the last batch that was durable when this was written: the log ends no earlier `[L5]`.
+    pub(super) log_durable: u64,
 }
 
 /// What the file says.
@@ -60,7 +62,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct StateFile {
     state: State,
-    /// The slots differ in more than the horizon: a write of both was cut short.
+    /// The slots differ in more than bounds: a write of both was cut short.
     is_uneven: bool,
 }
 
@@ -93,6 +95,7 @@ impl State {
             self.log_first,
             self.log_last,
             self.log_batch,
+            self.log_durable,
         ] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
@@ -122,6 +125,7 @@ impl State {
             log_first: fields.u64(),
             log_last: fields.u64(),
             log_batch: fields.u64(),
+            log_durable: fields.u64(),
             is_clean: match fields.array() {
                 [0] => false,
                 [1] => true,
@@ -183,16 +187,16 @@ impl StateFile {
         })
     }
 
-    /// `[S2]` Writes to the older slot and syncs; then to the other as well, unless the horizon and the clocks are all that
-    /// changed.
+    /// `[S2]` Writes to the older slot and syncs; then to the other as well, unless all that changed is the horizon, the clocks
+    /// and the batch that is known to be durable, of which an earlier one is no less true.
     pub(super) fn write<D: Disk>(
         &mut self,
         volume: &mut Volume<D>,
         state: State,
     ) -> Result<(), StoreError> {
-        let is_horizon_only = self.is_like(&state) && !self.is_uneven;
+        let is_one_enough = self.is_like(&state) && !self.is_uneven;
         self.write_slot(volume, state)?;
-        if is_horizon_only {
+        if is_one_enough {
             return Ok(());
         }
         self.is_uneven = true;
@@ -223,6 +227,7 @@ impl StateFile {
             written,
             wall,
             horizon,
+            log_durable,
             ..
         } = self.state;
         self.state
@@ -231,6 +236,7 @@ impl StateFile {
                 written,
                 wall,
                 horizon,
+                log_durable,
                 ..*state
             }
     }
@@ -305,6 +311,7 @@ mod tests {
             log_first: 14,
             log_last: 15,
             log_batch: 16,
+            log_durable: 17,
         }
     }
 

@@ -228,7 +228,7 @@ impl<D: Disk> Store<D> {
         let number = state.log_last + 1;
         let len = self.sizes.segment.max(HEADER_LEN + len);
         let header = self.header(log::MAGIC, number);
-        let segment = Segment::create(&mut self.volume, &header, len)?;
+        let segment = Segment::create(&mut self.volume, header, len)?;
         let is_first = state.log_first > state.log_last;
         let state = State {
             log_last: number,
@@ -285,6 +285,8 @@ impl<D: Disk> Store<D> {
         let state = State {
             written: reading.machine,
             wall: reading.moment.wall,
+            // A batch has its number once it is synced.
+            log_durable: self.log.next_batch - 1,
             ..state
         };
         self.state.write(&mut self.volume, state)
@@ -299,6 +301,7 @@ impl<D: Disk> Store<D> {
             node_id: state.node_id,
             incarnation: state.incarnation,
             machine: self.machine,
+            file_len: 0,
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Verdict {
     pub(super) ttl_in_use: Duration,
     /// The clocks of the last incarnation can be compared with those of now.
     pub(super) is_same_boot: bool,
+    /// A damaged slot of the state may have said more than what is left `[S3]`.
+    pub(super) is_state_damaged: bool,
 }
 
 /// Judges a start with state; `max_ttl` is what this incarnation is configured with.
@@ -36,7 +38,10 @@ pub(super) fn judge(
             // [S3] What the other slot said last is not known.
             let ttl = max_ttl.max(state.ttl_in_use);
             let is_same_boot = same_boot(state, machine, reading) == SameBoot::Yes;
-            return waiting(StartReason::DamagedState, ttl, is_same_boot, reading);
+            return Verdict {
+                is_state_damaged: true,
+                ..waiting(StartReason::DamagedState, ttl, is_same_boot, reading)
+            };
         }
         Found::Whole(state) => state,
     };
@@ -47,6 +52,7 @@ pub(super) fn judge(
         quarantine_end: reading.moment.time,
         ttl_in_use: Duration::ZERO,
         is_same_boot,
+        is_state_damaged: false,
     };
     if state.is_clean {
         // [G10]
@@ -78,6 +84,16 @@ pub(super) fn judge(
                 verdict.ttl_in_use = Duration::ZERO;
             }
             verdict
+        }
+    }
+}
+
+impl Verdict {
+    /// `[L5]` The verdict where a last batch of the log was dropped: what it granted is not known. `ttl` is the longest that may be in use.
+    pub(super) fn dropped(self, ttl: Duration, reading: Reading) -> Self {
+        Self {
+            is_state_damaged: self.is_state_damaged,
+            ..waiting(StartReason::DroppedBatch, ttl, self.is_same_boot, reading)
         }
     }
 }
@@ -150,6 +166,7 @@ fn waiting(reason: StartReason, ttl: Duration, is_same_boot: bool, reading: Read
         quarantine_end: reading.moment.time.saturating_add(full_wait(ttl)),
         ttl_in_use: ttl,
         is_same_boot,
+        is_state_damaged: false,
     }
 }
 

@@ -111,6 +111,7 @@ impl StartReason {
             Self::ClockMismatch => "clock_mismatch",
             Self::Empty => "empty",
             Self::DamagedState => "damaged_state",
+            Self::DroppedBatch => "dropped_batch",
             Self::NoDirectory => "no_directory",
             Self::GuardOff => "guard_off",
             Self::Logged => "logged",
@@ -134,6 +135,10 @@ impl StartReason {
             }
             Self::DamagedState => {
                 "part of the state file was damaged, so the longest wait was taken: see to the disk"
+            }
+            Self::DroppedBatch => {
+                "the last batch of the log was not whole, so the longest wait was taken: locks in it with a longer TTL, or \
+                 none, are lost if it was damaged; unless the node was killed or lost power while it wrote, see to the disk"
             }
             Self::NoDirectory => {
                 "with a data directory (--dir) a clean stop needs no wait and a crash only until the last lock has \

@@ -438,6 +438,7 @@ const fn reason_word(reason: locknode_engine::durable::StartReason) -> &'static 
         Reason::ClockMismatch => "start-with-clock-mismatch",
         Reason::Empty => "start-on-empty-disk",
         Reason::DamagedState => "start-with-damaged-state",
+        Reason::DroppedBatch => "start-with-dropped-batch",
         Reason::NoDirectory => "start-without-directory",
         Reason::GuardOff => "start-without-guard",
         Reason::Logged => "start-from-log",
