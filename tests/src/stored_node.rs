@@ -97,7 +97,7 @@ impl StoredNode {
             machine: Machine {
                 boot_id: [1; 16],
                 machine_id: [1; 16],
-                time_namespace: 1,
+                time_namespace: Machine::INITIAL_TIME_NAMESPACE,
             },
             disk: FaultyDisk::new(),
             seed: 1,
@@ -226,7 +226,7 @@ impl StoredNode {
         self.machine = Machine {
             boot_id: self.fresh_id(),
             machine_id: self.fresh_id(),
-            time_namespace: 1,
+            time_namespace: Machine::INITIAL_TIME_NAMESPACE,
         };
     }
 

@@ -97,6 +97,31 @@ mod tests {
     #[test]
     fn linux_tells_its_boot() {
         let machine = machine_identity();
-        assert!(machine.is_same_boot(&machine_identity()));
+        // In a time namespace of the tests' own no two runs are the same.
+        let is_initial = machine.time_namespace == Machine::INITIAL_TIME_NAMESPACE;
+        assert_eq!(machine.is_same_boot(&machine_identity()), is_initial);
+    }
+
+    /// `[G7]`
+    #[cfg(unix)]
+    #[test]
+    fn only_the_initial_time_namespace_is_the_same_again() {
+        for (target, is_same) in [("time:[4026531834]", true), ("time:[4026532177]", false)] {
+            let root = tempfile::tempdir().unwrap();
+            let put = |path: &str, text: &str| {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            put(
+                "proc/sys/kernel/random/boot_id",
+                "0123456789abcdeffedcba9876543210\n",
+            );
+            fs::create_dir_all(root.path().join("proc/self/ns")).unwrap();
+            std::os::unix::fs::symlink(target, root.path().join("proc/self/ns/time")).unwrap();
+            let machine = read_below(root.path());
+            let is_found = machine.is_same_boot(&read_below(root.path()));
+            assert_eq!(is_found, is_same, "{target}");
+        }
     }
 }

@@ -14,7 +14,7 @@ const NOON: u64 = 1_800_000_000_000;
 const MACHINE: Machine = Machine {
     boot_id: [7; 16],
     machine_id: [9; 16],
-    time_namespace: 1,
+    time_namespace: Machine::INITIAL_TIME_NAMESPACE,
 };
 
 fn builder(clock: &ManualClock) -> NodeBuilder {

@@ -117,7 +117,7 @@ impl Rig {
             machine: Machine {
                 boot_id: [7; 16],
                 machine_id: [8; 16],
-                time_namespace: 9,
+                time_namespace: Machine::INITIAL_TIME_NAMESPACE,
             },
             clocks: MachineTime {
                 boottime_ns: 500 * SECOND,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locknode_engine::durable::{Durability, MachineTime, OpenErrorKind, StartReason};
+use locknode_engine::durable::{Durability, Machine, MachineTime, OpenErrorKind, StartReason};
 use locknode_tests::faulty_disk::{keep_all, keep_none};
 
 use crate::rig::{MAX_TTL, Rig, SECOND, seconds, wait_of};
@@ -124,6 +124,37 @@ fn clocks_that_cannot_be_compared_leave_the_horizon_unused() {
         let mut rig = crashed(seconds(10), seconds(10));
         change(&mut rig);
         check(&mut rig, StartReason::ClockMismatch, wait_of(MAX_TTL));
+    }
+}
+
+/// [G7] The number of a namespace that has ended is that of the next one, with other clocks.
+#[test]
+fn a_time_namespace_is_the_same_only_when_it_is_the_initial_one() {
+    for (namespace, is_comparable) in [
+        (Machine::INITIAL_TIME_NAMESPACE, true),
+        (0, true),
+        (Machine::INITIAL_TIME_NAMESPACE + 1, false),
+        (4_026_532_177, false),
+        (1, false),
+    ] {
+        let mut rig = Rig::new();
+        rig.machine.time_namespace = namespace;
+        rig.first_start();
+        rig.grant(b"short", seconds(10));
+        rig.put(b"long", Some(100_000));
+        rig.perform().unwrap();
+        // The next namespace of that number shows later clocks: nothing has passed.
+        rig.kill();
+        rig.clocks.boottime_ns += 1000 * SECOND;
+        rig.clocks.raw_ns += 1000 * SECOND;
+        rig.try_start().unwrap();
+        let wait = if is_comparable {
+            Duration::ZERO
+        } else {
+            wait_of(seconds(10))
+        };
+        assert_eq!(rig.wait(), wait, "{namespace}");
+        assert_eq!(rig.holds(b"long"), !is_comparable, "{namespace}");
     }
 }
 

@@ -160,7 +160,9 @@ fn because(reason: StartReason) -> &'static str {
         StartReason::FirstStart => "it has never granted one (--first-start)",
         StartReason::CleanStop => "the last run ended in order",
         StartReason::Crash => "the last run crashed",
-        StartReason::Reboot => "the machine was started anew since the last run",
+        StartReason::Reboot => {
+            "the machine was started anew since the last run, or it is another one, or has another time namespace"
+        }
         StartReason::ClockMismatch => "the machine's clocks are not those of the last run",
         StartReason::Empty => "the data directory was empty, as after the loss of a disk",
         StartReason::DamagedState => "part of the state file is damaged",

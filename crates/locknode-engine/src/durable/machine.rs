@@ -10,7 +10,8 @@ pub struct Machine {
     pub boot_id: [u8; 16],
     /// Differs from machine to machine (`/etc/machine-id`); zeros when the system has none.
     pub machine_id: [u8; 16],
-    /// The time namespace, in which a container may see clocks of its own; zero when the system has none.
+    /// The time namespace, in which a container may see clocks of its own; zero when the system has none. The number of a
+    /// namespace that has ended is given to another, so only the initial one is known to be the same again.
     pub time_namespace: u64,
 }
 
@@ -34,8 +35,12 @@ pub struct Reading {
 }
 
 impl Machine {
-    /// Whether clock readings of `earlier` can be compared with readings taken now.
+    /// The number of the time namespace that Linux begins with (`PROC_TIME_INIT_INO`), whose clocks are the machine's.
+    pub const INITIAL_TIME_NAMESPACE: u64 = 0xefff_fffa;
+
+    /// Whether clock readings of `earlier` can be compared with readings taken now `[G7]`.
     pub fn is_same_boot(&self, earlier: &Self) -> bool {
-        self.boot_id != [0; 16] && self == earlier
+        let has_machine_clocks = matches!(self.time_namespace, 0 | Self::INITIAL_TIME_NAMESPACE);
+        self.boot_id != [0; 16] && has_machine_clocks && self == earlier
     }
 }

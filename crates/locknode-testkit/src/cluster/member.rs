@@ -313,7 +313,7 @@ fn another_machine(number: u8) -> Machine {
     Machine {
         boot_id: (id(u64::from(number)) | 1).to_le_bytes(),
         machine_id: (id(u64::from(number)) | 1).to_le_bytes(),
-        time_namespace: 1,
+        time_namespace: Machine::INITIAL_TIME_NAMESPACE,
     }
 }
 

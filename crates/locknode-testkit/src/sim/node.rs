@@ -101,7 +101,7 @@ impl SimNode {
         let machine = Machine {
             boot_id: fresh_id(&mut random),
             machine_id: fresh_id(&mut random),
-            time_namespace: 1,
+            time_namespace: Machine::INITIAL_TIME_NAMESPACE,
         };
         Self {
             clocks: Clocks::new(rule, uptime, wall),
