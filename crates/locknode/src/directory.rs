@@ -4,9 +4,10 @@
 //! called. Files that are written stay open, so that a sync is one system call and reports every error since.
 
 mod directory_error;
+mod lock_file;
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use locknode_engine::durable::Disk;
 use self::directory_error::Problem;
 
 pub use self::directory_error::DirectoryError;
+use self::lock_file::LockFile;
 
 /// A directory that this process uses alone, for as long as the value lives.
 #[derive(Debug)]
@@ -23,9 +25,11 @@ pub struct Directory {
     /// The directory itself, to sync it.
     handle: File,
     /// The exclusive lock; it ends with the process, however that ends.
-    _lock: File,
+    lock: LockFile,
     /// Files that were written, the most recent last.
     open: Vec<OpenFile>,
+    /// Whether there is anything of this process in the directory but the lock.
+    has_written: bool,
 }
 
 #[derive(Debug)]
@@ -50,12 +54,13 @@ impl Directory {
         let failed = |problem: Problem| DirectoryError::new(path.clone(), problem);
         let (handle, is_new) = open_or_create(&path).map_err(failed)?;
         refuse_foreign(&path).map_err(failed)?;
-        let lock = take_lock(&path.join(LOCK)).map_err(failed)?;
+        let lock = LockFile::take(path.join(LOCK)).map_err(failed)?;
         let mut directory = Self {
             path: path.clone(),
             handle,
-            _lock: lock,
+            lock,
             open: Vec::new(),
+            has_written: false,
         };
         directory.make_durable(is_new).map_err(failed)?;
         Ok(directory)
@@ -141,6 +146,8 @@ impl Disk for Directory {
     }
 
     fn create(&mut self, name: &str, len: u64) -> io::Result<()> {
+        self.lock.check()?;
+        self.has_written = true;
         let path = self.file_path(name)?;
         self.open.retain(|open| open.name != name);
         if let Err(error) = fs::symlink_metadata(&path).and_then(regular)
@@ -162,6 +169,8 @@ impl Disk for Directory {
     }
 
     fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.lock.check()?;
+        self.has_written = true;
         let open = self.file(name)?;
         // Said before it is done: of a write that fails halfway something is there.
         open.is_written = true;
@@ -182,10 +191,13 @@ impl Disk for Directory {
             open.file.sync_data().map_err(full)?;
         }
         (open.is_written, open.is_grown) = (false, false);
-        Ok(())
+        // After the sync: a process that took the directory before has to be noticed, and one that takes it later reads what
+        // is durable now.
+        self.lock.check()
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.lock.check()?;
         let path = self.file_path(name)?;
         self.open.retain(|open| open.name != name);
         match fs::remove_file(path) {
@@ -196,6 +208,15 @@ impl Disk for Directory {
 
     fn sync_dir(&mut self) -> io::Result<()> {
         self.handle.sync_all().map_err(full)
+    }
+}
+
+impl Drop for Directory {
+    /// A directory that turned out to be somebody else's is left as it was `[S4]`.
+    fn drop(&mut self) {
+        if !self.has_written {
+            self.lock.unmake();
+        }
     }
 }
 
@@ -245,37 +266,6 @@ fn refuse_foreign(path: &Path) -> Result<(), Problem> {
         }
     }
     foreign.map_or(Ok(()), |name| Err(Problem::Foreign(name)))
-}
-
-/// Takes the exclusive lock `[S1]` and writes down who has it, for the other one's error message.
-fn take_lock(path: &Path) -> Result<File, Problem> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    if let Ok(metadata) = fs::symlink_metadata(path) {
-        regular(metadata).map_err(|error| Problem::io("use the file lock in", error))?;
-    }
-    let mut lock = options
-        .mode(FILE_MODE)
-        .open(path)
-        .map_err(|error| Problem::io("write the file lock in", error))?;
-    let mut holder = String::new();
-    let locked = lock.try_lock();
-    let read = (&lock).take(HOLDER_LEN_MAX).read_to_string(&mut holder);
-    let process = holder.strip_suffix('\n').and_then(|pid| pid.parse().ok());
-    match locked {
-        Err(TryLockError::WouldBlock) => return Err(Problem::Locked(process)),
-        Err(TryLockError::Error(error)) => return Err(Problem::io("lock the file lock in", error)),
-        Ok(()) => {}
-    }
-    if read.is_err() || !(holder.is_empty() || process.is_some()) {
-        return Err(Problem::Foreign(LOCK.to_owned()));
-    }
-    let written = lock
-        .set_len(0)
-        .and_then(|()| io::Seek::rewind(&mut lock))
-        .and_then(|()| writeln!(lock, "{}", std::process::id()));
-    written.map_err(|error| Problem::io("write the file lock in", full(error)))?;
-    Ok(lock)
 }
 
 /// A pipe or a device would block, or never end.
@@ -331,9 +321,6 @@ const OPEN_MAX: usize = 4;
 
 /// Larger writes are not faster.
 const CHUNK_LEN: usize = 1 << 18;
-
-/// A process number has at most ten digits.
-const HOLDER_LEN_MAX: u64 = 12;
 
 #[cfg(test)]
 mod tests;

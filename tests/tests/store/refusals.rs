@@ -1,7 +1,8 @@
 //! Directories that a node does not start with. Nothing in them is overwritten.
 
-use locknode_engine::durable::OpenErrorKind;
-use locknode_tests::faulty_disk::{Image, keep_all, keep_none};
+use locknode_engine::durable::{Durability, OpenErrorKind};
+use locknode_tests::FaultyDisk;
+use locknode_tests::faulty_disk::{Image, dice, keep_all, keep_none};
 
 use crate::rig::Rig;
 
@@ -59,6 +60,95 @@ fn a_directory_of_something_else_is_not_touched() {
     rig.first_start();
 }
 
+/// [S4] Somebody else may have a file of that name, of any size.
+#[test]
+fn a_state_that_no_node_made_is_not_touched() {
+    let text = b"my terraform state\n".repeat(600);
+    let zeros = |len: usize| vec![0; len];
+    let rows: [(&str, Vec<u8>); 9] = [
+        ("a byte", b"x".to_vec()),
+        ("a line", b"my terraform state".to_vec()),
+        ("a slot", text[..4096].to_vec()),
+        ("more than a slot", text[..5000].to_vec()),
+        ("two slots", text[..8192].to_vec()),
+        ("more than a state", text.clone()),
+        (
+            "text behind zeros",
+            [zeros(4096), text[..600].to_vec()].concat(),
+        ),
+        (
+            "text far behind zeros",
+            [zeros(8000), b"x".to_vec()].concat(),
+        ),
+        (
+            "text behind all that is read",
+            [zeros(8192), b"x".to_vec()].concat(),
+        ),
+    ];
+    for (name, content) in rows {
+        for is_first_start in [false, true] {
+            let mut rig = Rig::new();
+            rig.settings.is_first_start = is_first_start;
+            let image = Image::from([("state".to_owned(), content.clone())]);
+            rig.disk.restore(&image);
+            refuses(&mut rig, OpenErrorKind::NotOurs, "state");
+            assert_eq!(rig.disk.snapshot(), image, "{name}");
+        }
+    }
+    // A state without content is no excuse for a directory of somebody else.
+    let mut image = Image::from([("state".to_owned(), Vec::new())]);
+    image.insert("notes.txt".to_owned(), b"mine".to_vec());
+    check(&image, OpenErrorKind::NotOurs, "notes.txt");
+}
+
+/// [G4] [G14]
+#[test]
+fn a_first_start_that_found_the_disk_full_or_was_cut_short_can_be_repeated() {
+    for durability in [Durability::Long, Durability::Always] {
+        let started = |disk: &dyn Fn(&FaultyDisk)| {
+            let mut rig = Rig::new();
+            rig.settings.durability = durability;
+            rig.settings.is_first_start = true;
+            disk(&rig.disk);
+            let result = rig.try_start().map(|_| ());
+            (rig, result)
+        };
+        let mut failures = 0;
+        for capacity in (0..16_384).step_by(64) {
+            let (mut rig, result) = started(&|disk| disk.limit(Some(capacity)));
+            let Err(error) = result else {
+                continue;
+            };
+            failures += 1;
+            assert_eq!(error.kind(), OpenErrorKind::Io, "{capacity}");
+            rig.disk.limit(None);
+            rig.first_start();
+        }
+        assert!(failures > 100, "{failures}");
+        for operations in 0.. {
+            let (_, result) = started(&|disk| disk.stop(operations));
+            if result.is_ok() {
+                assert!(operations >= 6, "{operations}");
+                break;
+            }
+            for loss in 0..40 {
+                let (mut rig, _) = started(&|disk| disk.stop(operations));
+                match loss {
+                    0 => rig.crash(&mut keep_none),
+                    1 => rig.crash(&mut keep_all),
+                    2 => rig.kill(),
+                    _ => rig.crash(&mut dice(loss)),
+                }
+                // A state that was finished cannot be told from that of a node that served.
+                if let Err(error) = rig.try_start() {
+                    assert_eq!(error.kind(), OpenErrorKind::StateExists, "{operations}");
+                    assert!(operations >= 4, "{operations}: {error}");
+                }
+            }
+        }
+    }
+}
+
 /// [S3]
 #[test]
 fn random_bytes_are_no_state() {
@@ -71,9 +161,7 @@ fn random_bytes_are_no_state() {
         .take(len)
         .collect();
         let mut image = Image::from([("state".to_owned(), bytes.clone())]);
-        if len > 4096 {
-            check(&image, OpenErrorKind::Damaged, "state");
-        }
+        check(&image, OpenErrorKind::NotOurs, "state");
         image.insert("log-0000000000000001".to_owned(), Vec::new());
         check(&image, OpenErrorKind::Damaged, "state");
     }

@@ -7,7 +7,8 @@ use std::io;
 /// creation, renaming or removal only after [`Disk::sync_dir`]; until then a crash may keep any part of it.
 ///
 /// Implementations report errors as they come and never try again: after a failed sync nothing is known of what was
-/// written before it.
+/// written before it. [`io::ErrorKind::StaleNetworkFileHandle`] means that the directory may be another process's by now
+/// `[S1]`: nothing in it may be changed any more.
 pub trait Disk: Debug + Send {
     /// The names of all files.
     ///
@@ -37,7 +38,7 @@ pub trait Disk: Debug + Send {
     /// See [`Disk::create`].
     fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes a file's content and length durable.
+    /// Makes a file's content and length durable. When it returns, the directory was still this process's after that.
     ///
     /// # Errors
     ///

@@ -37,6 +37,8 @@ pub(super) struct Batch<'a> {
 pub(super) enum Fault {
     Damaged,
     Newer,
+    /// No lock node wrote it.
+    Foreign,
 }
 
 /// Reads numbers off the front of a slice; zeros past its end, so the caller sees to the length.

@@ -133,8 +133,13 @@ impl<D: Disk> Store<D> {
             buffer: Vec::new(),
             figures: StoreFigures::default(),
         };
-        if settings.durability == Durability::Always {
-            store.roll(0, reading)?;
+        if settings.durability == Durability::Always
+            && let Err(error) = store.roll(0, reading)
+        {
+            if matches!(survey.found, Found::Nothing) {
+                StateFile::unmake(&mut store.volume);
+            }
+            return Err(error.into());
         }
         let named = store.state.state().file_names();
         store.leftovers.retain(|name| !named.contains(name));
@@ -261,20 +266,14 @@ fn survey<D: Disk>(volume: &mut Volume<D>, is_first_start: bool) -> Result<Surve
         .into_iter()
         .filter(|name| name != state_file::NAME && !NEUTRAL.contains(&&name[..]))
         .partition(|name| is_ours(name));
+    let not_ours = |name: &str| {
+        let detail = "no lock node made this file, and there is no state beside it";
+        OpenError::new(OpenErrorKind::NotOurs, name, detail)
+    };
     if content.is_none()
         && let Some(name) = others.first()
     {
-        let detail = "no lock node made this file, and there is no state beside it";
-        return Err(OpenError::new(OpenErrorKind::NotOurs, name, detail));
-    }
-    if is_first_start
-        && let Some(name) = content
-            .as_ref()
-            .map(|_| state_file::NAME)
-            .or(files.first().map(|name| &name[..]))
-    {
-        let detail = "the node has been started before";
-        return Err(OpenError::new(OpenErrorKind::StateExists, name, detail));
+        return Err(not_ours(name));
     }
     if content.is_none() && !files.is_empty() {
         let detail = "the file is missing, and there are others of the node";
@@ -286,7 +285,15 @@ fn survey<D: Disk>(volume: &mut Volume<D>, is_first_start: bool) -> Result<Surve
     }
     let found = state_file::read(content.as_deref(), files.is_empty())
         .map_err(|fault| bad(fault, state_file::NAME, "both slots are damaged"))?;
-    Ok(Survey { found, files })
+    match (&found, others.first()) {
+        (Found::Nothing, Some(name)) => Err(not_ours(name)),
+        (Found::Whole(_) | Found::Half(_), _) if is_first_start => {
+            let detail = "the node has been started before";
+            let kind = OpenErrorKind::StateExists;
+            Err(OpenError::new(kind, state_file::NAME, detail))
+        }
+        _ => Ok(Survey { found, files }),
+    }
 }
 
 /// The state that the incarnation begins with, and what the engine is told.

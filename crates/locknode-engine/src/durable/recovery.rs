@@ -213,6 +213,10 @@ fn check_identity(
 pub(super) fn bad(fault: Fault, name: &str, detail: &'static str) -> OpenError {
     match fault {
         Fault::Damaged => OpenError::damaged(name, detail),
+        Fault::Foreign => {
+            let detail = "no lock node made this file";
+            OpenError::new(OpenErrorKind::NotOurs, name, detail)
+        }
         Fault::Newer => OpenError::new(
             OpenErrorKind::Newer,
             name,

@@ -142,7 +142,8 @@ impl State {
 
 /// What the file's content says; `is_alone` when there is no other file of the node.
 pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Fault> {
-    let mut bytes = content.unwrap_or_default().to_vec();
+    let content = content.unwrap_or_default();
+    let mut bytes = content.to_vec();
     bytes.resize(FILE_LEN, 0);
     let (first, second) = bytes.split_at(SLOT_LEN);
     let slots = [slot(first, 0), slot(second, 1)];
@@ -152,9 +153,18 @@ pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Faul
     match slots {
         [Ok(a), Ok(b)] if a.node_id != b.node_id => Err(Fault::Damaged),
         [Ok(a), Ok(b)] => Ok(Found::Whole(if a.seq > b.seq { a } else { b })),
+        [Err(_), Ok(state)] if is_alone && state.seq == FIRST_SEQ => Ok(Found::Nothing),
         [Ok(state), _] | [_, Ok(state)] => Ok(Found::Half(state)),
-        // Both slots are written before anything is acted on, so a slot that was never written means that nothing was.
-        [Err(_), Err(_)] if is_alone && (is_zero(first) || is_zero(second)) => Ok(Found::Nothing),
+        [Err(_), Err(_)]
+            if is_alone && content.len() <= FILE_LEN && is_unfinished(first, second) =>
+        {
+            Ok(Found::Nothing)
+        }
+        [Err(_), Err(_)]
+            if is_alone && ![first, second].iter().any(|it| it.starts_with(&MAGIC)) =>
+        {
+            Err(Fault::Foreign)
+        }
         [Err(_), Err(_)] => Err(Fault::Damaged),
     }
 }
@@ -166,14 +176,24 @@ impl StateFile {
         state: State,
     ) -> Result<Self, StoreError> {
         let len = u64::try_from(FILE_LEN).unwrap_or(u64::MAX);
-        volume.create(NAME, len)?;
-        let mut file = Self {
-            state,
-            is_uneven: true,
-        };
-        file.write(volume, state)?;
-        volume.sync_dir()?;
-        Ok(file)
+        let made = volume.create(NAME, len).and_then(|()| {
+            let mut file = Self {
+                state,
+                is_uneven: true,
+            };
+            file.write(volume, state)?;
+            volume.sync_dir()?;
+            Ok(file)
+        });
+        if made.is_err() {
+            Self::unmake(volume);
+        }
+        made
+    }
+
+    /// Takes back the file of a node that has not started yet: its first start can be repeated `[G4]`.
+    pub(super) fn unmake<D: Disk>(volume: &mut Volume<D>) {
+        volume.discard(NAME);
     }
 
     /// Takes over the file as it was read, and makes durable what was read: a process that died, or whose sync failed, may
@@ -251,6 +271,18 @@ fn slot(bytes: &[u8], parity: u64) -> Result<State, Fault> {
     }
 }
 
+/// Whether the making of the file ended early. Both slots are written before anything is acted on, the second one first, into
+/// zeros; a write that was cut short leaves the beginning of a slot.
+fn is_unfinished(first: &[u8], second: &[u8]) -> bool {
+    let (state, rest) = second.split_at(CONTENT_LEN);
+    let begun = state
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |at| at + 1);
+    let is_ours = state.iter().take(begun).zip(MAGIC).all(|(a, b)| *a == b);
+    is_zero(first) && is_ours && is_zero(rest)
+}
+
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
@@ -265,6 +297,9 @@ fn offset(seq: u64) -> u64 {
 
 /// The file's name.
 pub(super) const NAME: &str = "state";
+
+/// The number of the first state that is ever written.
+const FIRST_SEQ: u64 = 1;
 
 /// Two slots.
 pub(super) const FILE_LEN: usize = 2 * SLOT_LEN;

@@ -24,8 +24,10 @@ pub(super) enum Action {
 impl StoreError {
     pub(super) fn new(action: Action, file: &str, cause: io::Error) -> Self {
         Self {
-            // Nothing is known of what was written before a sync that failed; trying it again would hide that.
-            is_retryable: action != Action::Sync,
+            // Nothing is known of what was written before a sync that failed; trying it again would hide that. And nothing may
+            // be written where another process may write [S1].
+            is_retryable: action != Action::Sync
+                && cause.kind() != io::ErrorKind::StaleNetworkFileHandle,
             action,
             file: file.into(),
             cause: Arc::new(cause),

@@ -5,7 +5,7 @@ use std::io;
 use super::disk::Disk;
 use super::store_error::{Action, StoreError};
 
-/// A disk that does nothing any more once a sync has failed `[G13]`.
+/// A disk that does nothing any more once a sync has failed `[G13]`, or the directory is another process's `[S1]`.
 #[derive(Debug)]
 pub(super) struct Volume<D> {
     disk: D,
@@ -41,9 +41,8 @@ impl<D: Disk> Volume<D> {
 
     pub(super) fn create(&mut self, name: &str, len: u64) -> Result<(), StoreError> {
         self.check()?;
-        self.disk
-            .create(name, len)
-            .map_err(|cause| StoreError::new(Action::Create, name, cause))
+        let result = self.disk.create(name, len);
+        self.sorted(Action::Create, name, result)
     }
 
     pub(super) fn write(
@@ -53,23 +52,22 @@ impl<D: Disk> Volume<D> {
         bytes: &[u8],
     ) -> Result<(), StoreError> {
         self.check()?;
-        self.disk
-            .write(name, offset, bytes)
-            .map_err(|cause| StoreError::new(Action::Write, name, cause))
+        let result = self.disk.write(name, offset, bytes);
+        self.sorted(Action::Write, name, result)
     }
 
     pub(super) fn sync(&mut self, name: &str) -> Result<(), StoreError> {
         self.check()?;
         self.syncs += 1;
         let result = self.disk.sync(name);
-        self.poisoned(name, result)
+        self.sorted(Action::Sync, name, result)
     }
 
     pub(super) fn sync_dir(&mut self) -> Result<(), StoreError> {
         self.check()?;
         self.syncs += 1;
         let result = self.disk.sync_dir();
-        self.poisoned("the directory", result)
+        self.sorted(Action::Sync, "the directory", result)
     }
 
     /// Removes a file that nothing names any more. One that stays costs room and is removed at the next start.
@@ -77,10 +75,17 @@ impl<D: Disk> Volume<D> {
         self.check().is_ok() && self.disk.remove(name).is_ok()
     }
 
-    fn poisoned(&mut self, name: &str, result: io::Result<()>) -> Result<(), StoreError> {
+    fn sorted(
+        &mut self,
+        action: Action,
+        name: &str,
+        result: io::Result<()>,
+    ) -> Result<(), StoreError> {
         result.map_err(|cause| {
-            let error = StoreError::new(Action::Sync, name, cause);
-            self.failure = Some(error.clone());
+            let error = StoreError::new(action, name, cause);
+            if !error.is_full() {
+                self.failure = Some(error.clone());
+            }
             error
         })
     }

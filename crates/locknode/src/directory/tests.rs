@@ -144,6 +144,74 @@ fn a_directory_that_may_not_be_written_is_refused_with_what_to_do() {
     open(root.path());
 }
 
+/// `[S1]` Whoever removes or replaces `lock` lets another process in.
+#[test]
+fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
+    type Change = fn(&Path);
+    let rows: [(&str, Change); 4] = [
+        ("removed", |path| fs::remove_file(path).unwrap()),
+        ("replaced", |path| {
+            fs::remove_file(path).unwrap();
+            fs::write(path, "").unwrap();
+        }),
+        ("put away and back", |path| {
+            let away = path.with_extension("away");
+            fs::rename(path, &away).unwrap();
+            fs::write(path, "").unwrap();
+        }),
+        ("the directory moved", |path| {
+            let root = path.parent().unwrap();
+            let away = root.with_extension("away");
+            fs::rename(root, &away).unwrap();
+        }),
+    ];
+    for (name, change) in rows {
+        let above = tempfile::tempdir().unwrap();
+        let root = above.path().join("node");
+        let mut disk = open(&root);
+        disk.create("state", 8).unwrap();
+        disk.sync("state").unwrap();
+        disk.write("state", 0, b"before").unwrap();
+        change(&root.join("lock"));
+        // What was written before is seen to by the check after the sync.
+        let lost = |result: io::Result<()>| {
+            let error = result.unwrap_err();
+            assert_eq!(
+                error.kind(),
+                io::ErrorKind::StaleNetworkFileHandle,
+                "{name}"
+            );
+            let text = error.to_string();
+            assert!(text.contains("lock was removed or replaced"), "{text}");
+        };
+        lost(disk.sync("state"));
+        lost(disk.write("state", 0, b"after"));
+        lost(disk.create("log-0000000000000001", 8));
+        lost(disk.remove("state"));
+        if name == "put away and back" {
+            fs::rename(root.join("lock.away"), root.join("lock")).unwrap();
+            lost(disk.sync("state"));
+        }
+        drop(disk);
+    }
+}
+
+/// `[S4]`
+#[test]
+fn a_directory_that_was_only_looked_at_is_left_as_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("state"), "mine").unwrap();
+    let before = content(root.path());
+    let mut disk = open(root.path());
+    assert_eq!(disk.read("state").unwrap().unwrap(), b"mine");
+    drop(disk);
+    assert_eq!(content(root.path()), before);
+    let mut disk = open(root.path());
+    disk.write("state", 0, b"ours").unwrap();
+    drop(disk);
+    assert!(root.path().join("lock").exists());
+}
+
 #[test]
 fn files_hold_what_was_written() {
     let root = tempfile::tempdir().unwrap();

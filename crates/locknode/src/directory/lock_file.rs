@@ -1,0 +1,102 @@
+//! The file `lock`: one process at a time uses a directory `[S1]`.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use super::directory_error::Problem;
+use super::{FILE_MODE, LOCK, full, regular};
+
+/// The exclusive lock on a directory, for as long as the value lives.
+#[derive(Debug)]
+pub(super) struct LockFile {
+    path: PathBuf,
+    /// Keeps the lock, and the file's number from being given to another file.
+    _file: File,
+    identity: (u64, u64),
+    /// It was not there before.
+    is_new: bool,
+    /// It was seen to be gone. That it is back proves nothing: another process may have been there meanwhile.
+    is_lost: bool,
+}
+
+impl LockFile {
+    /// Takes the lock and writes down who has it, for the other one's error message.
+    pub(super) fn take(path: PathBuf) -> Result<Self, Problem> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let found = fs::symlink_metadata(&path);
+        let is_new = found.is_err();
+        if let Ok(metadata) = found {
+            regular(metadata).map_err(|error| Problem::io("use the file lock in", error))?;
+        }
+        let mut file = options
+            .mode(FILE_MODE)
+            .open(&path)
+            .map_err(|error| Problem::io("write the file lock in", error))?;
+        let mut holder = String::new();
+        let locked = file.try_lock();
+        let read = (&file).take(HOLDER_LEN_MAX).read_to_string(&mut holder);
+        let process = holder.strip_suffix('\n').and_then(|pid| pid.parse().ok());
+        match locked {
+            Err(TryLockError::WouldBlock) => return Err(Problem::Locked(process)),
+            Err(TryLockError::Error(error)) => {
+                return Err(Problem::io("lock the file lock in", error));
+            }
+            Ok(()) => {}
+        }
+        if read.is_err() || !(holder.is_empty() || process.is_some()) {
+            return Err(Problem::Foreign(LOCK.to_owned()));
+        }
+        let written = file
+            .set_len(0)
+            .and_then(|()| io::Seek::rewind(&mut file))
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .and_then(|()| file.metadata());
+        let metadata =
+            written.map_err(|error| Problem::io("write the file lock in", full(error)))?;
+        let mut lock = Self {
+            path,
+            _file: file,
+            identity: identity(&metadata),
+            is_new,
+            is_lost: false,
+        };
+        // One that was removed while it was taken is nobody's.
+        lock.check()
+            .map_err(|error| Problem::io("use the file lock in", error))?;
+        Ok(lock)
+    }
+
+    /// Whether the file of that name is still the one that is locked. Where it was removed, or another put in its place, a
+    /// second process can take the directory.
+    pub(super) fn check(&mut self) -> io::Result<()> {
+        let is_there = fs::symlink_metadata(&self.path)
+            .is_ok_and(|metadata| identity(&metadata) == self.identity);
+        self.is_lost |= !is_there;
+        match self.is_lost {
+            false => Ok(()),
+            true => Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, LOST)),
+        }
+    }
+
+    /// Removes the file if it was not there before.
+    pub(super) fn unmake(&mut self) {
+        if self.is_new && self.check().is_ok() {
+            // One that stays does no harm.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What no two files have at a time: the number of the device and that on it.
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+const LOST: &str = "the file lock was removed or replaced while the node ran, so another process may use the directory; \
+    see to it that none does, then start the node again";
+
+/// A process number has at most ten digits.
+const HOLDER_LEN_MAX: u64 = 12;
