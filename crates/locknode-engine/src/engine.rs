@@ -296,8 +296,8 @@ pub struct Stats {
 impl Batch<'_> {
     /// Executes one command: `args[0]` is its name. Appends the reply to `out`. An empty `args` does nothing.
     ///
-    /// The order in which a bad command is refused is Redis': unknown, arity, protected, not authenticated, paused,
-    /// out of memory, then what the command itself finds.
+    /// The order in which a bad command is refused is Redis': unknown, arity, protected, not authenticated, in a refused
+    /// transaction, in quarantine, paused, out of memory, then what the command itself finds.
     pub fn execute(&mut self, session: &mut Session, args: &[&[u8]], out: &mut Vec<u8>) -> Flow {
         let Some(&name) = args.first() else {
             return Flow::Continue;
@@ -381,6 +381,7 @@ enum Refusal {
     Arity(CommandId, &'static Spec),
     Protected(CommandId),
     Unauthenticated(CommandId),
+    Aborted(CommandId),
     Quarantined(CommandId, Duration),
     Paused,
 }
@@ -408,6 +409,9 @@ impl Engine {
         {
             return Err(Refusal::Unauthenticated(id));
         }
+        if session.is_aborting && !spec.flags.has(Flags::TRANSACTION) {
+            return Err(Refusal::Aborted(id));
+        }
         if let Some(left) = self.guard.quarantine_left(now)
             && !spec.flags.has(Flags::LOADING)
         {
@@ -434,6 +438,10 @@ impl Engine {
             }
             Refusal::Unauthenticated(id) => {
                 reply.error(refusal::NO_AUTH);
+                id
+            }
+            Refusal::Aborted(id) => {
+                refusal::aborted(reply);
                 id
             }
             Refusal::Quarantined(id, left) => {

@@ -263,6 +263,11 @@ impl Sha {
         Some(Self(words))
     }
 
+    /// Whether this can be a SHA1, as far as its length tells.
+    pub(crate) const fn has_length(hex: &[u8]) -> bool {
+        hex.len() == 40
+    }
+
     /// A hash for tables. The digits are random already; multiplying brings them where tables look.
     #[inline]
     fn hash(&self) -> u64 {

@@ -14,6 +14,8 @@ pub struct Session {
     pub(crate) db: u8,
     pub(crate) is_authenticated: bool,
     pub(crate) reply_mode: ReplyMode,
+    /// MULTI was refused, and what the client meant to be in the transaction is refused until EXEC or DISCARD.
+    pub(crate) is_aborting: bool,
 }
 
 /// Which replies a client wants, set by CLIENT REPLY.
@@ -38,6 +40,7 @@ impl Session {
             db: 0,
             is_authenticated,
             reply_mode: ReplyMode::On,
+            is_aborting: false,
         }
     }
 

@@ -10,7 +10,6 @@
 //! | GETEX on a missing key with a bad number, on Valkey | Valkey reads the number first; we do as Redis does |
 //! | MSETEX: error texts on Valkey | Valkey words them differently |
 //! | EVAL: error texts on Valkey | it does not name the script's hash |
-//! | SET with the same IF condition twice, on Valkey | Valkey refuses it; Redis takes the last |
 //! | SCAN with an empty cursor, on Redis 7 and older | they read it as 0; newer ones refuse it as we do |
 //! | SCAN with an unknown TYPE, on Valkey | Valkey refuses it; on Redis no key has that type |
 //! | commands and options that the server lacks | not sent |
@@ -125,13 +124,6 @@ impl Peculiarities {
             "hello" => theirs[0] == ours[0] && !is_their_error,
             "getex" if self.is_valkey => is_their_error && (ours == b"$-1\r\n" || ours == b"_\r\n"),
             "msetex" | "eval" if self.is_valkey => are_errors,
-            "set" if self.is_valkey => {
-                let conditions = request
-                    .words
-                    .iter()
-                    .filter(|word| word.len() >= 4 && is_condition(word));
-                is_their_error && conditions.count() > 1
-            }
             _ => false,
         }
     }
@@ -139,11 +131,6 @@ impl Peculiarities {
 
 fn is_unknown(reply: &[u8]) -> bool {
     reply.starts_with(b"-ERR unknown command")
-}
-
-fn is_condition(word: &[u8]) -> bool {
-    word.get(..2)
-        .is_some_and(|start| start.eq_ignore_ascii_case(b"if"))
 }
 
 fn is_near(theirs: &[u8], ours: &[u8], tolerance: i64) -> bool {

@@ -155,7 +155,7 @@ impl Client {
             .strip_prefix("LOADING locknode is in its restart quarantine, ")
             .and_then(|rest| rest.strip_suffix(" ms left"));
         let is_unserved_limit =
-            !run.settings.has_directory && error.starts_with("ERR a lock with a TTL above");
+            !run.settings.has_directory && error.starts_with("UNSUPPORTED give a TTL of ");
         if left.is_none() || !ledger.is_quarantined() {
             ledger.note(&format!("{} -> -{error}", self.line(&request)));
         }

@@ -127,7 +127,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "wait",
         arity: 3,
-        flags: Flags::NONE,
+        flags: Flags::LOADING,
         run: wait,
         summary: "Answers 0, the number of replicas that have acknowledged.",
         group: "generic",
@@ -137,7 +137,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "waitaof",
         arity: 4,
-        flags: Flags::NOSCRIPT,
+        flags: Flags::NOSCRIPT.and(Flags::LOADING),
         run: wait_for_file,
         summary: "Answers 0 and 0: nothing is written to a file, here or elsewhere.",
         group: "generic",

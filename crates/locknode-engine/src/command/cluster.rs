@@ -72,13 +72,13 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "asking",
-        flags: Flags::FAST,
+        flags: Flags::FAST.and(Flags::LOADING),
         ..READONLY
     },
     Spec {
         name: CLUSTER.name,
         arity: -2,
-        flags: Flags::NONE,
+        flags: Flags::LOADING,
         run: cluster,
         group: "server",
         ..READONLY

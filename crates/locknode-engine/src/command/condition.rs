@@ -57,12 +57,6 @@ impl<'a> Condition<'a> {
     pub(crate) const fn holds_for_missing(self) -> bool {
         matches!(self, Self::NotEqual(_) | Self::DigestNotEqual(_))
     }
-
-    /// Whether two conditions are of the same kind.
-    #[inline]
-    pub(crate) fn is_like(self, other: Self) -> bool {
-        std::mem::discriminant(&self) == std::mem::discriminant(&other)
-    }
 }
 
 impl InvalidDigest {

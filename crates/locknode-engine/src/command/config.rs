@@ -16,25 +16,28 @@ fn config(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
 }
 
 fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    // Redis matches names without regard to case.
-    let patterns: Vec<_> = args
-        .iter()
-        .skip(2)
-        .take(PATTERNS_MAX)
-        .map(|arg| arg.to_ascii_lowercase())
-        .collect();
-    let is_asked = |option: &&ConfigOption| {
-        patterns
-            .iter()
-            .any(|pattern| glob::matches(pattern, option.name.as_bytes()))
+    let asked: Vec<_> = args.iter().skip(2).take(PATTERNS_MAX).copied().collect();
+    let named = |option: &'static ConfigOption| {
+        let name = asked.iter().find_map(|name| name_as_asked(option, name))?;
+        Some((option, name))
     };
-    let asked: Vec<_> = OPTIONS.iter().filter(is_asked).collect();
+    let found: Vec<_> = OPTIONS.iter().filter_map(named).collect();
     let (options, facts) = (context.engine.settings.options(), context.engine.facts());
-    reply.map(asked.len());
-    for option in asked {
-        reply.bulk(option.name.as_bytes());
+    reply.map(found.len());
+    for (option, name) in found {
+        reply.bulk(name);
         reply.bulk((option.show)(&options, &facts).as_bytes());
     }
+}
+
+/// The name under which the option is told to a client that asked for `asked`; `None` when that is another one. As in
+/// Redis, case does not matter, and a name comes back as it was written, one that a pattern found as it is.
+fn name_as_asked<'a>(option: &'static ConfigOption, asked: &'a [u8]) -> Option<&'a [u8]> {
+    let name = option.name.as_bytes();
+    if asked.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[')) {
+        return glob::matches(&asked.to_ascii_lowercase(), name).then_some(name);
+    }
+    asked.eq_ignore_ascii_case(name).then_some(asked)
 }
 
 /// All of the pairs, or none: the names are looked at before the first value, and the values are tried on a copy.

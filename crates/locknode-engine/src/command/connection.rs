@@ -203,6 +203,7 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
     use_database(context, 0);
     let session = &mut *context.session;
     session.reply_mode = ReplyMode::On;
+    session.is_aborting = false;
     session.is_authenticated = !context.engine.settings.has_password();
     session.client.rename(NameKind::Connection, b"");
     session.client.is_no_evict.store(false, Ordering::Relaxed);
@@ -299,7 +300,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "reset",
         arity: 1,
-        flags: OPENING,
+        flags: OPENING.and(Flags::TRANSACTION),
         run: reset,
         summary: "Makes the connection as new.",
         since: "6.2.0",
@@ -307,7 +308,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "quit",
-        flags: OPENING,
+        flags: OPENING.and(Flags::TRANSACTION),
         run: quit,
         summary: "Closes the connection.",
         ..CONNECTION

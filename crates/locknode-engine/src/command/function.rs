@@ -66,7 +66,7 @@ pub(crate) const FUNCTION: Container = Container {
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: FUNCTION.name,
     arity: -2,
-    flags: Flags::NOSCRIPT,
+    flags: Flags::NOSCRIPT.and(Flags::LOADING),
     keys: Keys::None,
     run: function,
     summary: "Answers that there are no functions; scripts are called by EVAL.",

@@ -11,6 +11,7 @@ use super::glob;
 use super::integer;
 use super::latency::LATENCY;
 use super::refusal;
+use super::scripting::SCRIPT;
 use super::slowlog::SLOWLOG;
 use super::spec::{Flags, Keys, Spec};
 use super::subcommand::{Container, HELP, Subcommand};
@@ -52,7 +53,7 @@ fn info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     for name in names {
         match entry(context, name) {
             Some(entry) => entry.write_info(reply),
-            None => reply.null_array(),
+            None => reply.null(),
         }
         if reply.out_len() - mark > output_max {
             return refusal::reply_too_long(reply, mark);
@@ -182,7 +183,7 @@ const COMMAND: Container = Container {
 };
 
 const CONTAINERS: &[&Container] = &[
-    &CLIENT, &CLUSTER, &COMMAND, &CONFIG, &FUNCTION, &LATENCY, &SLOWLOG,
+    &CLIENT, &CLUSTER, &COMMAND, &CONFIG, &FUNCTION, &LATENCY, &SCRIPT, &SLOWLOG,
 ];
 
 /// The commands of this family.

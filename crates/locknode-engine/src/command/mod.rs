@@ -39,6 +39,7 @@ mod set;
 mod slowlog;
 mod spec;
 mod subcommand;
+mod transaction;
 mod version;
 
 pub(crate) use spec::{Flags, Keys, Spec};
@@ -183,11 +184,12 @@ const FAMILIES: &[&[Spec]] = &[
     slowlog::SPECS,
     latency::SPECS,
     function::SPECS,
+    transaction::SPECS,
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::Commands;
+    use super::{Commands, Flags, Keys};
 
     #[test]
     fn a_name_with_any_byte_changed_is_another_command_or_none() {
@@ -207,6 +209,19 @@ mod tests {
             }
         }
         assert!(commands.find(b"").is_none());
+    }
+
+    /// [G2]: PING is the exception, so that health checks see the quarantine. INFO counts keys and tells none.
+    #[test]
+    fn every_command_that_touches_no_key_is_served_in_quarantine_but_ping() {
+        for spec in Commands::new().all() {
+            let is_served = match spec.name {
+                "ping" => false,
+                "info" => true,
+                _ => spec.keys == Keys::None,
+            };
+            assert_eq!(spec.flags.has(Flags::LOADING), is_served, "{}", spec.name);
+        }
     }
 
     #[test]

@@ -54,6 +54,19 @@ pub(crate) fn quarantined(reply: &mut Encoder<'_>, left: Duration) {
     ));
 }
 
+/// `UNSUPPORTED ...`: Redis would do it and this node does not, through no fault of the client's. The prefix is none that
+/// Redis has: drivers that turn every `ERR` into "false", which for SET means "held", raise it with its text.
+#[cold]
+pub(crate) fn unsupported(reply: &mut Encoder<'_>, text: &str) {
+    reply.error(&format!("UNSUPPORTED {text}"));
+}
+
+/// What follows a refused MULTI is not executed.
+#[cold]
+pub(crate) fn aborted(reply: &mut Encoder<'_>) {
+    reply.error("EXECABORT not executed: this node has refused MULTI");
+}
+
 /// `ERR wrong number of arguments for 'name' command`.
 #[cold]
 pub(crate) fn wrong_arity(reply: &mut Encoder<'_>, name: &str) {

@@ -10,9 +10,10 @@ use locknode_resp::{Encoder, Protocol};
 use super::integer;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec};
+use super::subcommand::{Container, Subcommand};
 use crate::context::Context;
 use crate::script::{Answer, Caller, Shape, Unit, Value};
-use crate::scripts::{Body, Script};
+use crate::scripts::{Body, Script, Sha};
 use crate::time::Deadline;
 
 /// A script call's arguments: KEYS and ARGV.
@@ -44,10 +45,14 @@ fn by_sha(
     is_read_only: bool,
     reply: &mut Encoder<'_>,
 ) {
+    let engine = context.engine;
+    // As in Redis, what is no SHA1 is refused before the number of keys is looked at.
+    if args.get(1).is_some_and(|sha| !Sha::has_length(sha)) {
+        return reply.error(NO_SCRIPT);
+    }
     let Some((call, sha)) = split(args, reply) else {
         return;
     };
-    let engine = context.engine;
     if !is_read_only
         && let Some(shape) = engine.scripts.shape_by_sha(sha)
         && run_shape(context, shape, &call, reply)
@@ -56,7 +61,7 @@ fn by_sha(
     }
     match engine.scripts.by_sha(sha) {
         Some(script) => run(context, &script, &call, is_read_only, reply),
-        None => reply.error("NOSCRIPT No matching script. Please use EVAL."),
+        None => reply.error(NO_SCRIPT),
     }
 }
 
@@ -268,61 +273,61 @@ impl Caller for ScriptCaller<'_, '_, '_> {
 }
 
 fn script(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(sub) = args.get(1) else { return };
-    let scripts = &context.engine.scripts;
-    match (
-        sub.to_ascii_lowercase().as_slice(),
-        args.get(2..).unwrap_or_default(),
-    ) {
-        (b"load", [text]) => match scripts.load(text) {
-            Ok(sha) => reply.bulk(&sha.to_hex()),
-            Err(error) => reply.error_bytes(&error),
-        },
-        (b"exists", shas @ [_, ..]) => {
-            reply.array(shas.len());
-            shas.iter()
-                .for_each(|sha| reply.integer(i64::from(scripts.by_sha(sha).is_some())));
-        }
-        (b"flush", []) => {
-            scripts.flush();
-            reply.ok();
-        }
-        (b"flush", [mode]) => {
-            if mode.eq_ignore_ascii_case(b"sync") || mode.eq_ignore_ascii_case(b"async") {
-                scripts.flush();
-                reply.ok();
-            } else {
-                reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-            }
-        }
-        (b"kill", []) => reply.error("NOTBUSY No scripts in execution right now."),
-        (b"help", []) => {
-            reply.array(HELP.len());
-            HELP.iter().for_each(|line| reply.simple(line));
-        }
-        (b"load", _) => refusal::wrong_arity(reply, "script|load"),
-        (b"exists", _) => refusal::wrong_arity(reply, "script|exists"),
-        (b"flush", _) => refusal::wrong_arity(reply, "script|flush"),
-        (b"kill", _) => refusal::wrong_arity(reply, "script|kill"),
-        (b"help", _) => refusal::wrong_arity(reply, "script|help"),
-        _ => refusal::unknown_subcommand(reply, "script", sub),
+    SCRIPT.run(context, args, reply);
+}
+
+fn load(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(text) = args.get(2) else { return };
+    match context.engine.scripts.load(text) {
+        Ok(sha) => reply.bulk(&sha.to_hex()),
+        Err(error) => reply.error_bytes(&error),
     }
 }
+
+fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let shas = args.get(2..).unwrap_or_default();
+    reply.array(shas.len());
+    for sha in shas {
+        let script = context.engine.scripts.by_sha(sha);
+        reply.integer(i64::from(script.is_some()));
+    }
+}
+
+fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let is_mode =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
+    match args.get(2..).unwrap_or_default() {
+        [] => {}
+        [mode] if is_mode(mode) => {}
+        _ => return reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
+    }
+    context.engine.scripts.flush();
+    reply.ok();
+}
+
+fn kill(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    reply.error("NOTBUSY No scripts in execution right now.");
+}
+
+fn debug(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let mode = args.get(2).map(|mode| mode.to_ascii_lowercase());
+    match mode.as_deref() {
+        Some(b"no") => reply.ok(),
+        Some(b"yes" | b"sync") => refusal::unsupported(reply, "the script debugger"),
+        _ => reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO"),
+    }
+}
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
 /// TTLs up to here, in either unit, take the short way: 2^43 ms is 278 years.
 const PLAIN_TTL_MAX: i64 = 1 << 43;
 
-const HELP: [&str; 9] = [
-    "SCRIPT <subcommand> [<arg> ...]. Subcommands are:",
-    "EXISTS <sha1> [<sha1> ...]",
-    "    Tell which scripts this node can run by their SHA1.",
-    "FLUSH [ASYNC|SYNC]",
-    "    Forget the scripts that clients sent. Scripts of known lock libraries stay.",
-    "KILL",
-    "    Always refused: scripts end by their step budget.",
-    "LOAD <script>",
-    "    Keep a script and tell its SHA1.",
-];
+/// SCRIPT and its subcommands.
+pub(crate) const SCRIPT: Container = Container {
+    name: "script",
+    subcommands: SUBCOMMANDS,
+};
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
@@ -367,13 +372,56 @@ pub(crate) const SPECS: &[Spec] = &[
         since: "7.0.0",
     },
     Spec {
-        name: "script",
+        name: SCRIPT.name,
         arity: -2,
-        flags: Flags::NOSCRIPT,
+        flags: Flags::NOSCRIPT.and(Flags::LOADING),
         keys: Keys::None,
         run: script,
         summary: "Loads, finds and forgets scripts.",
         group: "scripting",
+        since: "2.6.0",
+    },
+];
+
+const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "debug",
+        arity: 3,
+        run: debug,
+        syntax: "(YES|SYNC|NO)",
+        summary: "Refused but for NO: there is no debugger.",
+        since: "3.2.0",
+    },
+    Subcommand {
+        name: "exists",
+        arity: -3,
+        run: exists,
+        syntax: "<sha1> [<sha1> ...]",
+        summary: "Tell which scripts this node can run by their SHA1.",
+        since: "2.6.0",
+    },
+    Subcommand {
+        name: "flush",
+        arity: -2,
+        run: flush,
+        syntax: "[ASYNC|SYNC]",
+        summary: "Forget the scripts that clients sent. Scripts of known lock libraries stay.",
+        since: "2.6.0",
+    },
+    Subcommand {
+        name: "kill",
+        arity: 2,
+        run: kill,
+        syntax: "",
+        summary: "Always refused: a script ends by its step budget.",
+        since: "2.6.0",
+    },
+    Subcommand {
+        name: "load",
+        arity: 3,
+        run: load,
+        syntax: "<script>",
+        summary: "Keep a script and tell its SHA1.",
         since: "2.6.0",
     },
 ];

@@ -57,13 +57,10 @@ impl<'a> Options<'a> {
                 }
                 OptionWord::IfEq | OptionWord::IfNe | OptionWord::IfDeq | OptionWord::IfDne => {
                     let (operand, rest) = rest.split_first()?;
-                    let condition = Condition::of(word, operand)?;
-                    match options.when {
-                        When::Always => {}
-                        When::Value(earlier) if earlier.is_like(condition) => {}
-                        _ => return None,
+                    if !matches!(options.when, When::Always) {
+                        return None;
                     }
-                    options.when = When::Value(condition);
+                    options.when = When::Value(Condition::of(word, operand)?);
                     rest
                 }
                 _ => options.lifetime.take(word, rest)?,

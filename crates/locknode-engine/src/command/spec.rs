@@ -21,7 +21,7 @@ pub(crate) struct Spec {
     pub(crate) run: Run,
     /// For COMMAND DOCS: what it does, in one sentence of our own.
     pub(crate) summary: &'static str,
-    /// For COMMAND DOCS: `string`, `generic`, `connection`, `server` or `scripting`.
+    /// For COMMAND DOCS: `string`, `generic`, `connection`, `server`, `scripting` or `transactions`.
     pub(crate) group: &'static str,
     /// For COMMAND DOCS: the Redis (or Valkey) version that introduced it.
     pub(crate) since: &'static str,
@@ -102,7 +102,7 @@ impl Flags {
     pub(crate) const NOSCRIPT: Self = Self(1 << 5);
     /// Served before authentication.
     pub(crate) const NO_AUTH: Self = Self(1 << 6);
-    /// Served while the node refuses keyspace commands.
+    /// Served in quarantine: it touches no key `[G2]`.
     pub(crate) const LOADING: Self = Self(1 << 7);
     /// May write although it is not a write command itself (scripts): held back by CLIENT PAUSE WRITE.
     pub(crate) const MAY_WRITE: Self = Self(1 << 8);
@@ -110,6 +110,8 @@ impl Flags {
     pub(crate) const NO_PAUSE: Self = Self(1 << 9);
     /// Needs `enable-debug-command`.
     pub(crate) const PROTECTED: Self = Self(1 << 10);
+    /// Begins, ends or leaves a transaction: never refused because MULTI was.
+    pub(crate) const TRANSACTION: Self = Self(1 << 11);
 
     /// This set and another.
     pub(crate) const fn and(self, other: Self) -> Self {

@@ -29,9 +29,10 @@ impl Denial {
             Self::NeedsLog { max_ttl } => {
                 let ms = max_ttl.as_millis();
                 format!(
-                    "ERR a lock with a TTL above max-ttl ({ms} ms) or without one has to be written to disk, and this \
-                     node has no data directory: give a TTL of {ms} ms at most (SET key token NX PX {ms}), or start \
-                     the node with --dir, or with --restart-guard off if a restart may forget locks"
+                    "UNSUPPORTED give a TTL of {ms} ms at most (SET key token NX PX {ms}): this node has no data \
+                     directory, and cannot keep a longer lock, or one without a TTL, over a restart. Start it with \
+                     --dir to allow both, with a higher --max-ttl, or with --restart-guard off if a restart may \
+                     forget locks"
                 )
             }
             Self::Failed { error } => format!(

@@ -66,7 +66,9 @@ impl CompileError {
         let prefix: &[u8] = match self.kind {
             CompileErrorKind::Syntax => b"ERR Error compiling script (new function): ",
             CompileErrorKind::Shebang => b"ERR ",
-            CompileErrorKind::Unsupported => b"ERR This node runs lock scripts only, it has no ",
+            CompileErrorKind::Unsupported => {
+                b"UNSUPPORTED This node runs lock scripts only, it has no "
+            }
         };
         one_line(&[prefix, &self.text].concat())
     }
@@ -172,7 +174,7 @@ mod tests {
         let error = CompileError::unsupported("string.format", 3);
         assert_eq!(
             error.reply(),
-            b"ERR This node runs lock scripts only, it has no string.format at line 3"
+            b"UNSUPPORTED This node runs lock scripts only, it has no string.format at line 3"
         );
     }
 }

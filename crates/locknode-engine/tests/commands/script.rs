@@ -58,8 +58,17 @@ fn calls_that_are_wrong_are_refused_as_redis_refuses_them() {
          EVALSHA {RELEASE} -1 k => -ERR Number of keys can't be negative
          EVALSHA {RELEASE} x k => -ERR value is not an integer or out of range
          EVALSHA nonsense 0 => -NOSCRIPT No matching script. Please use EVAL.
+         EVALSHA nonsense 1 => -NOSCRIPT No matching script. Please use EVAL.
+         EVALSHA_RO nonsense x => -NOSCRIPT No matching script. Please use EVAL.
          EVALSHA {RELEASE} => -ERR wrong number of arguments for 'evalsha' command
          SCRIPT NOPE => -ERR unknown subcommand 'NOPE'. Try SCRIPT HELP.
-         SCRIPT FLUSH NOW => -ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+         SCRIPT FLUSH NOW => -ERR SCRIPT FLUSH only support SYNC|ASYNC option
+         SCRIPT FLUSH SYNC x => -ERR SCRIPT FLUSH only support SYNC|ASYNC option
+         SCRIPT FLUSH SYNC => +OK
+         SCRIPT DEBUG NO => +OK
+         SCRIPT DEBUG YES => -UNSUPPORTED the script debugger
+         SCRIPT DEBUG x => -ERR Use SCRIPT DEBUG YES/SYNC/NO
+         SCRIPT DEBUG => -ERR wrong number of arguments for 'script|debug' command
+         SCRIPT LOAD a b => -ERR wrong number of arguments for 'script|load' command"
     ));
 }

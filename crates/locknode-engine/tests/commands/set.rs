@@ -38,8 +38,8 @@ fn set_compares_the_value_when_asked() {
          SET a 4 IFEQ 9 GET => $1 3
          SET a 4 GET IFEQ 3 => $1 3
          GET a => $1 4
-         SET a 5 IFEQ 9 IFEQ 4 => +OK
-         SET a 5 IFEQ 4 IFEQ 9 => $-1
+         SET a 5 IFEQ 9 IFEQ 4 => -ERR syntax error
+         SET a 5 IFEQ 4 IFEQ 4 => -ERR syntax error
          SET h hello => +OK
          SET h x IFDEQ 9555e8555c62dcff => $-1
          SET h x IFDNE 9555e8555c62dcfd => $-1

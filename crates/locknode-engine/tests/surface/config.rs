@@ -6,10 +6,11 @@ use super::node::{Node, check};
 fn options_are_found_by_patterns() {
     check(
         "CONFIG GET maxclients => *2 $10 maxclients $5 10000
-         CONFIG GET MAXCLIENTS maxmem* timeout timeout => *8 $10 maxclients $5 10000 $9 maxmemory $1 0 $16 maxmemory-policy $10 noeviction $7 timeout $1 0
+         CONFIG GET MAXCLIENTS maxmem* timeout timeout MaxClients => *8 $10 MAXCLIENTS $5 10000 $9 maxmemory $1 0 $16 maxmemory-policy $10 noeviction $7 timeout $1 0
          CONFIG GET nosuch => *0
          CONFIG GET save appendonly => *4 $10 appendonly $2 no $4 save $0
          CONFIG GET databases => *2 $9 databases $2 16
+         CONFIG GET maxc* MAXCLIENTS => *2 $10 maxclients $5 10000
          CONFIG GET dir durability max-ttl restart-guard => *8 $3 dir $0  $10 durability $4 none $7 max-ttl $4 none $13 restart-guard $3 off
          CONFIG GET *buffer-limit => *4 $26 client-output-buffer-limit $19 normal 67108864 0 0 $25 client-query-buffer-limit $8 67108864
          CONFIG GET => -ERR wrong number of arguments for 'config|get' command",
@@ -25,7 +26,7 @@ fn what_is_set_is_shown() {
     for (option, value, shown) in [
         ("maxmemory", "0", "0"),
         ("maxmemory", "100mb", "104857600"),
-        ("MaxMemory", "1k", "1000"),
+        ("maxmemory", "1k", "1000"),
         ("maxmemory", "''", "0"),
         ("maxclients", "1", "1"),
         ("maxclients", "4294967295", "4294967295"),

@@ -5,7 +5,7 @@ use super::node::{Node, check};
 #[test]
 fn an_entry_tells_arity_flags_and_keys() {
     check(
-        "COMMAND INFO get nosuch => *2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *1 +RO $12 begin_search *4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey :0 $7 keystep :1 $5 limit :0 *0 *-1
+        "COMMAND INFO get nosuch => *2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *1 +RO $12 begin_search *4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey :0 $7 keystep :1 $5 limit :0 *0 $-1
          COMMAND INFO time => *1 *10 $4 time :1 *2 +loading +fast :0 :0 :0 *1 +@fast *0 *0 *0
          COMMAND INFO client|id => *1 *10 $9 client|id :2 *2 +noscript +loading :0 :0 :0 *2 +@connection +@slow *0 *0 *0",
     );

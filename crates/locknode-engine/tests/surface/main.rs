@@ -6,6 +6,7 @@
 //! * `config`: CONFIG
 //! * `info`: INFO
 //! * `introspection`: COMMAND
+//! * `transaction`: MULTI and its relatives, which are refused
 //! * `strange`: every command with arguments that make no sense
 //! * `admin`: TIME, ROLE, WAIT, SHUTDOWN, DEBUG, and what is always empty or refused
 
@@ -19,3 +20,4 @@ mod info;
 mod introspection;
 mod node;
 mod strange;
+mod transaction;

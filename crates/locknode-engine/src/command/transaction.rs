@@ -1,0 +1,97 @@
+//! Transactions, which the node does not have: MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+//!
+//! A client sends MULTI, its commands and EXEC without waiting for replies in between. After a refused MULTI nothing of
+//! that is executed, or it would be executed outside any transaction.
+
+use locknode_resp::Encoder;
+
+use super::refusal;
+use super::spec::{Flags, Keys, Spec};
+use crate::context::Context;
+
+fn multi(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    if context.session.is_aborting {
+        return reply.error("ERR MULTI calls can not be nested");
+    }
+    context.session.is_aborting = true;
+    refusal::unsupported(reply, NO_TRANSACTIONS);
+}
+
+fn exec(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    if std::mem::take(&mut context.session.is_aborting) {
+        return reply.error(
+            "EXECABORT Transaction discarded because this node has no MULTI; nothing was executed",
+        );
+    }
+    reply.error("ERR EXEC without MULTI");
+}
+
+fn discard(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    if std::mem::take(&mut context.session.is_aborting) {
+        return refusal::unsupported(reply, NO_TRANSACTIONS);
+    }
+    reply.error("ERR DISCARD without MULTI");
+}
+
+fn watch(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    if context.session.is_aborting {
+        return reply.error("ERR WATCH inside MULTI is not allowed");
+    }
+    refusal::unsupported(reply, NO_TRANSACTIONS);
+}
+
+/// No key is ever watched, so none is afterwards either.
+fn unwatch(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+    reply.ok();
+}
+
+const NO_TRANSACTIONS: &str = "transactions (MULTI, WATCH): nothing up to EXEC or DISCARD is executed. Use a pipeline \
+    without MULTI, SET with NX or IFEQ, DELEX with IFEQ, MSETNX, or a script";
+
+const TRANSACTION: Spec = Spec {
+    name: "multi",
+    arity: 1,
+    flags: Flags::FAST
+        .and(Flags::NOSCRIPT)
+        .and(Flags::LOADING)
+        .and(Flags::TRANSACTION),
+    keys: Keys::None,
+    run: multi,
+    summary: "Refused, with all that follows until EXEC or DISCARD: there are no transactions.",
+    group: "transactions",
+    since: "1.2.0",
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    TRANSACTION,
+    Spec {
+        name: "exec",
+        run: exec,
+        summary: "Ends a refused transaction, of which nothing was executed.",
+        ..TRANSACTION
+    },
+    Spec {
+        name: "discard",
+        run: discard,
+        summary: "Ends a refused transaction, of which nothing was executed.",
+        since: "2.0.0",
+        ..TRANSACTION
+    },
+    Spec {
+        name: "watch",
+        arity: -2,
+        run: watch,
+        summary: "Refused: there are no transactions.",
+        since: "2.2.0",
+        ..TRANSACTION
+    },
+    Spec {
+        name: "unwatch",
+        flags: Flags::FAST.and(Flags::NOSCRIPT).and(Flags::LOADING),
+        run: unwatch,
+        summary: "Does nothing: no key is ever watched.",
+        since: "2.2.0",
+        ..TRANSACTION
+    },
+];
