@@ -100,8 +100,12 @@ const SLOTS: usize = 1 << 16;
 /// Fencing tokens are below this: a double, which is what numbers are in JavaScript and Lua, holds them exactly `[F6]`.
 pub(crate) const FENCE_END: u64 = 1 << 53;
 
-/// The ceiling is raised by this `[F3]`: one sync per million grants of the busiest counter.
+/// The ceiling is raised by this `[F3]`: one sync per million grants of the busiest counter. The calendar gains as much in a
+/// second `[F4]`.
 pub(crate) const FENCE_STEP: u64 = 1 << 20;
+
+/// It is raised by this at first: what the calendar gains in 4 ms, which no crash and start take less than.
+pub(crate) const FENCE_FIRST_STEP: u64 = 1 << 12;
 
 /// What a client may raise a counter to at most `[F6]`. Above it the node has room for a trillion grants of its own, or a
 /// million restarts.

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use locknode_engine::durable::Durability;
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
 use crate::{HOUR, NANO, SECOND, fence, settings, told};
 
 const STEP: u64 = 1 << 20;
+const FIRST_STEP: u64 = 1 << 12;
 const FENCE_END: u64 = 1 << 53;
 
 fn node() -> StoredNode {
@@ -283,19 +285,64 @@ fn the_ceiling_is_raised_ahead_of_need() {
         last = grant(&mut node, "k");
     }
     assert!(node.disk().syncs_total() - syncs <= 4, "the horizon's");
-    assert!(node.durable().unwrap().ceiling >= last + STEP / 2);
-    let half = node.durable().unwrap().ceiling - STEP / 2;
-    node.hold_disk();
-    let request = format!("LOCK.ACQUIRE k t 1000 FLOOR {half}");
-    assert!(
-        matches!(node.send(&request), Answer::Told(_)),
-        "it does not wait"
-    );
-    node.release_disk();
-    assert!(
-        node.durable().unwrap().ceiling >= half + STEP,
-        "but it asks"
-    );
+    let mut step = FIRST_STEP;
+    let base = last - 100;
+    for _ in 0..20 {
+        let ceiling = node.durable().unwrap().ceiling;
+        assert!(ceiling - last >= step / 2, "{step}");
+        let half = ceiling - step / 2;
+        node.hold_disk();
+        let request = format!("LOCK.ACQUIRE k t 1000 FLOOR {half}");
+        let Answer::Told(reply) = node.send(&request) else {
+            panic!("{step}: it waits");
+        };
+        last = fence(&reply);
+        node.release_disk();
+        assert_eq!(told(&mut node, "LOCK.RELEASE k t"), ":1");
+        // As much again as this run has used, from the first step to the usual one.
+        step = (last - base).clamp(FIRST_STEP, STEP);
+        assert_eq!(node.durable().unwrap().ceiling, last + step, "but it asks");
+    }
+    assert_eq!(step, STEP);
+}
+
+/// S53 [F3] [F4]: a node that starts again and again does not outrun the calendar, which is all that is left when its disk is lost.
+#[test]
+fn a_crash_loop_does_not_outrun_the_calendar() {
+    for (durability, grants) in [
+        // In its quarantine a node tells no counter.
+        (Durability::Long, false),
+        (Durability::Always, false),
+        (Durability::Always, true),
+    ] {
+        let mut node = StoredNode::first_start(NodeSettings {
+            durability,
+            max_ttl: SECOND,
+            ..settings()
+        })
+        .unwrap();
+        let mut last = grant(&mut node, "k");
+        for _ in 0..40 {
+            node.advance(Duration::from_millis(75));
+            node.kill();
+            node.start().unwrap();
+            if grants {
+                last = grant(&mut node, "k");
+            }
+        }
+        node.advance(node.quarantine_left().unwrap_or_default());
+        last = last.max(grant(&mut node, "k"));
+        node.advance(SECOND);
+        node.kill();
+        node.disk().erase();
+        node.start().unwrap();
+        node.advance(node.quarantine_left().unwrap());
+        let counter = grant(&mut node, "k");
+        assert!(
+            counter > last,
+            "{durability:?}, {grants}: {counter} after {last}"
+        );
+    }
 }
 
 /// S53 S13 [F4] [S3]

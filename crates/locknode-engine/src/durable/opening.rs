@@ -37,7 +37,7 @@ struct Beginning {
 
 impl<D: Disk> Store<D> {
     /// Reads what is there, decides how long to wait, and makes the new incarnation durable before it returns: the clean
-    /// marker is gone `[G11]`, the incarnation has its number `[S5]`, the ceiling is a step above the base of the counters.
+    /// marker is gone `[G11]`, the incarnation has its number `[S5]`, the ceiling is the base of the counters `[F2]`.
     /// `entropy` is sixteen bytes for the node's id, used at its first start, and sixteen that are secret.
     ///
     /// # Errors
@@ -322,7 +322,6 @@ fn begin(
         .saturating_add(jump)
         .max(wall_floor(reading.moment.wall))
         .min(FENCE_END);
-    let ceiling = (fence_base + FENCE_STEP).min(FENCE_END);
     let state = State {
         incarnation: old.incarnation + 1,
         machine,
@@ -331,7 +330,8 @@ fn begin(
         // [G9] What was to be waited for is written down in terms of this boot.
         horizon: on_machine(horizon, reading),
         ttl_in_use,
-        ceiling,
+        // The first grant raises it: a run that grants nothing uses nothing up.
+        ceiling: fence_base,
         is_clean: false,
         durability: settings.durability,
         log_durable: recovery.next_batch - 1,
@@ -342,7 +342,7 @@ fn begin(
         durable: Durable {
             horizon,
             ttl_in_use,
-            ceiling,
+            ceiling: fence_base,
             records: 0,
         },
         fence_base,

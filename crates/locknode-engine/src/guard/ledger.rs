@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::unsure::Unsure;
 use super::{COUNTERS_END, GuardConfig, Need};
 use crate::durable::{Durable, Record, StartReason, Work};
-use crate::fence::FENCE_STEP;
+use crate::fence::{FENCE_FIRST_STEP, FENCE_STEP};
 use crate::time::{Deadline, Time};
 
 /// See the module text.
@@ -35,6 +35,9 @@ pub(super) struct Ledger {
     unsure: Option<Unsure>,
     /// By how much the horizon is raised before it is needed.
     lead_ns: u64,
+    /// Where the counters began, and how far below the wanted ceiling the next one is asked for.
+    fence_base: u64,
+    ceiling_lead: u64,
     /// Grants before this instant had TTLs up to `durable.ttl_in_use`, those since up to `epoch_ttl_ns`.
     epoch_start: Time,
     epoch_ttl_ns: u64,
@@ -62,6 +65,8 @@ impl Ledger {
             awaited: Need::NONE,
             unsure: None,
             lead_ns: LEAD_MIN_NS,
+            fence_base: config.fence_base,
+            ceiling_lead: 0,
             epoch_start: now,
             epoch_ttl_ns: 0,
             max_ttl: config.max_ttl,
@@ -98,10 +103,14 @@ impl Ledger {
         }
     }
 
-    /// Takes a raised fence counter into account `[F2]` `[F3]`.
+    /// Takes a raised fence counter into account `[F2]` `[F3]`. What is left of a step is lost in a crash, so that a node
+    /// that crashes again and again must not begin with a large one.
     pub(super) fn note_counter(&mut self, counter: u64, need: &mut Need) {
-        if counter > self.wanted.ceiling.saturating_sub(CEILING_LEAD) {
-            self.wanted.ceiling = counter + FENCE_STEP;
+        if counter > self.wanted.ceiling.saturating_sub(self.ceiling_lead) {
+            let used = counter.saturating_sub(self.fence_base);
+            let step = used.clamp(FENCE_FIRST_STEP, FENCE_STEP);
+            self.wanted.ceiling = counter + step;
+            self.ceiling_lead = step / CEILING_LEAD_PART;
             self.version += 1;
         }
         if counter > self.durable.ceiling {
@@ -138,7 +147,7 @@ impl Ledger {
 
     /// Fence counters up to here need nothing.
     pub(super) const fn ceiling_soft(&self) -> u64 {
-        self.durable.ceiling.saturating_sub(CEILING_LEAD)
+        self.durable.ceiling.saturating_sub(self.ceiling_lead)
     }
 
     /// Appends a record to the log. `waits`: the reply rests on it.
@@ -302,5 +311,6 @@ const SLACK_MIN_NS: u64 = 1_000_000_000;
 const LEAD_PART: u64 = 4;
 const LEAD_MIN_NS: u64 = SLACK_MIN_NS / LEAD_PART;
 
-/// The next ceiling is asked for when half of the step is used up: a second at half a million grants a second.
-const CEILING_LEAD: u64 = FENCE_STEP / 2;
+/// The next ceiling is asked for when half of the step is used up: with the usual step a second at half a million grants a
+/// second.
+const CEILING_LEAD_PART: u64 = 2;

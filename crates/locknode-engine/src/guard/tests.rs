@@ -237,7 +237,10 @@ fn the_ceiling_is_raised_in_large_steps_and_ahead_of_need() {
         assert!(counter <= guard.report(Time::ZERO).ceiling);
     }
     assert_eq!(waits, 1, "the first");
-    assert!(works <= 17, "{works}");
+    assert!(
+        works <= 17 + 14,
+        "{works}: the usual steps, and smaller ones before"
+    );
 }
 
 /// `[F6]`

@@ -1,8 +1,8 @@
 //! Whether the calendar is above all counters, where a node remembers none.
 //!
 //! Fence counters begin at the wall clock's seconds times a *step*, and a node grants far fewer than a step's locks in a second.
-//! A node with a data directory begins at a durable ceiling instead when that is higher: one step above its
-//! counters, or nine after damage, which puts them ahead of the calendar when it is started often. A node that starts
+//! A node with a data directory begins at a durable ceiling instead when that is higher: a small step above its
+//! counters, or eight large ones more after damage, which puts them ahead of the calendar. A node that starts
 //! without memory is safe when its calendar has overtaken all counters that anybody may have been told, on whatever node,
 //! since nodes take over each other's counters.
 
@@ -80,7 +80,7 @@ impl Starts {
         let before = self.steps;
         self.steps += match self.has_directory && !is_first {
             true if is_damaged => STEPS_AFTER_DAMAGE * SECOND,
-            true => SECOND,
+            true => FIRST_STEP,
             false => 0,
         };
         // What a usual start adds is above counters of earlier starts; after damage it is above the calendar, too.
@@ -108,5 +108,8 @@ const SECOND: i128 = 1_000_000_000;
 /// Seconds by which the wall clocks of a world may differ.
 const WALL_CLOCKS_AGREE: i128 = 1;
 
-/// What a node adds to its ceiling after damage to its state, and the usual one.
+/// What a run that grants little may leave unused of its ceiling: 2^12 of the 2^20 that the calendar gains in a second.
+const FIRST_STEP: i128 = SECOND >> 8;
+
+/// What a node adds to its ceiling after damage to its state, and more than the usual.
 const STEPS_AFTER_DAMAGE: i128 = 9;
