@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use locknode_engine::Engine;
 use locknode_engine::durable::{Disk, Store, StoreError};
+use tokio::sync::{Notify, futures::Notified};
 
 use crate::clock::Clock;
 use crate::lobby::Lobby;
@@ -28,6 +29,8 @@ pub(crate) struct Desk {
     lobbies: Mutex<Vec<Weak<Lobby>>>,
     /// How often something became durable, or turned out not to.
     rounds: AtomicU64,
+    /// Told when the disk gets into trouble, and when it is out of it.
+    changed: Notify,
     is_stopping: AtomicBool,
     syncs: AtomicU64,
     bytes: AtomicU64,
@@ -54,6 +57,16 @@ impl Desk {
     /// How often something became durable, or turned out not to.
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Acquire)
+    }
+
+    /// Completes when the disk gets into trouble, or out of it, after this call.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Tells those who watch the disk that something has changed.
+    pub(crate) fn tell_change(&self) {
+        self.changed.notify_waiters();
     }
 
     /// Syncs since the start, and bytes on disk.
@@ -121,6 +134,7 @@ impl<D: Disk + 'static> Keeper<D> {
 }
 
 fn keep<D: Disk>(mut store: Store<D>, engine: &Engine, clock: &dyn Clock, desk: &Desk) -> Store<D> {
+    let mut is_well = true;
     loop {
         // Where this thread shares a core with those that serve, they go first: what they are about to ask for then has a
         // part in the same sync.
@@ -129,6 +143,10 @@ fn keep<D: Disk>(mut store: Store<D>, engine: &Engine, clock: &dyn Clock, desk: 
         if !matches!(done, Ok(false)) {
             desk.note(&store);
             desk.finish_round();
+            if is_well != done.is_ok() {
+                is_well = done.is_ok();
+                desk.tell_change();
+            }
         }
         match done {
             _ if desk.is_stopping.load(Ordering::Acquire) => return store,
@@ -176,3 +194,6 @@ fn tidy<D: Disk>(store: &mut Store<D>, engine: &Engine, clock: &dyn Clock) -> bo
 
 /// Pause before a full disk is tried again: somebody has to make room meanwhile.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

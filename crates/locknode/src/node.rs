@@ -1,5 +1,7 @@
 //! The node: an engine, its clock, and the `serve` calls that bring it connections.
 
+mod guarding;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,9 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use locknode_engine::durable::{Durability, Machine, Start, Store, StoreError, StoreSettings};
-use locknode_engine::{
-    Engine, EngineConfig, GuardConfig, GuardMode, GuardReport, Options, Peer, Stats,
-};
+use locknode_engine::{Engine, EngineConfig, GuardConfig, GuardMode, Options, Peer, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -111,18 +111,6 @@ impl Node {
         }
     }
 
-    /// What the restart guard does and has done: the quarantine, what is durable, trouble with the disk.
-    pub fn guard(&self) -> GuardReport {
-        let now = self.shared.clock.now().time;
-        self.shared.engine.guard().report(now)
-    }
-
-    /// How long the node stays out of every lock; `None` when it serves.
-    pub fn quarantine_left(&self) -> Option<Duration> {
-        let now = self.shared.clock.now().time;
-        self.shared.engine.guard().quarantine_left(now)
-    }
-
     /// Ends the node in order: nothing is granted any more, and all locks are written to the data directory, so that the
     /// next start has them and needs no wait `[G10]`. To be called when [`Node::serve`] has ended; connections that are
     /// served still get errors. After SHUTDOWN NOSAVE nothing is written. Without a data directory nothing is to be done.
@@ -137,12 +125,12 @@ impl Node {
     ///
     /// When the disk refuses, or has refused before. The next start then waits as after a crash.
     pub fn close(&self) -> Result<Option<u64>, StoreError> {
-        let Some(keeper) = self.shared.keeper().take() else {
-            self.shared.engine.close();
+        let stopped = self.shared.keeper().take().map(Keeper::stop);
+        self.shared.engine.close();
+        self.shared.desk.tell_change();
+        let Some(stopped) = stopped else {
             return Ok(None);
         };
-        let stopped = keeper.stop();
-        self.shared.engine.close();
         let Some(mut store) = stopped else {
             return Ok(None);
         };

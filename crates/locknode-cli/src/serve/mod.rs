@@ -123,7 +123,7 @@ fn serve_node(
         };
         sockets.into_iter().map(service).collect()
     });
-    let beside = quarantine::tell_changes(node.clone(), setup.restart.dir.is_some(), log);
+    let beside = quarantine::tell_changes(node.clone(), log);
     serving.run(threads.collect(), log, beside)
 }
 

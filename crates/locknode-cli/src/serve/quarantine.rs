@@ -86,37 +86,33 @@ pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, 
     }
 }
 
-/// Says when the quarantine of a serving node is over, and when its disk fails.
-pub(super) async fn tell_changes(node: Node, has_disk: bool, log: Log) -> Result<(), Failure> {
-    let is_waiting = left(&node).is_some();
-    while let Some(left) = left(&node) {
-        sleep(left.min(PROGRESS)).await;
-    }
-    let mut told = GuardState::Serving;
-    if is_waiting && node.guard().state == told {
-        log.info(OVER);
-    }
-    if !has_disk {
-        return Ok(());
-    }
+/// Says when the quarantine of a serving node is over, when its disk gets into trouble, and when it works again.
+pub(super) async fn tell_changes(node: Node, log: Log) -> Result<(), Failure> {
+    // Whatever else is so by now has not been said.
+    let mut told = match left(&node) {
+        Some(_) => GuardState::Quarantine,
+        None => GuardState::Serving,
+    };
     loop {
-        let guard = node.guard();
-        if guard.state != told {
-            told = guard.state;
-            match told {
-                GuardState::Serving => log.info("the disk works again: locks are granted"),
-                GuardState::Full => log.warn(format_args!(
-                    "the disk takes nothing ({}), is it full? What needs it is refused until it can be written",
-                    guard.error
-                )),
-                GuardState::Failed => log.warn(format_args!(
-                    "the disk failed ({}): nothing is granted until the node is started again",
-                    guard.error
-                )),
-                GuardState::Quarantine | GuardState::Closed => {}
+        let guard = node.guard_changed(told).await;
+        match guard.state {
+            GuardState::Serving if told == GuardState::Quarantine => log.info(OVER),
+            GuardState::Serving => {
+                log.info("the data directory can be written again: every lock is granted");
             }
+            GuardState::Full => log.warn(format_args!(
+                "the disk takes nothing ({}): locks that need it are refused with -MISCONF; make room, the node tries \
+                 again every second",
+                guard.error
+            )),
+            GuardState::Failed => log.warn(format_args!(
+                "writing to the data directory failed ({}): nothing is granted any more; see to the disk, then restart \
+                 the node",
+                guard.error
+            )),
+            GuardState::Quarantine | GuardState::Closed => {}
         }
-        sleep(PROGRESS).await;
+        told = guard.state;
     }
 }
 
@@ -196,7 +192,7 @@ impl Durability {
 
 const OVER: &str = "the quarantine is over: locks are granted";
 
-/// How often the wait and the disk are looked at, and told.
+/// How often the wait is looked at, and told.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -123,13 +123,11 @@ impl Program {
     }
 
     /// The number of the process.
-    #[cfg(all(feature = "lab", feature = "run"))]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// All lines that were waited for or passed over.
-    #[cfg(all(feature = "lab", feature = "run"))]
     pub(crate) fn seen(&self) -> &[String] {
         &self.seen
     }

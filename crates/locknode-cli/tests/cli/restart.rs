@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
 
@@ -531,4 +533,50 @@ fn bench_says_that_a_node_is_in_quarantine() {
         err.contains("quarantine") && err.contains("--first-start"),
         "{err}"
     );
+}
+
+/// [G14] S16: a disk that takes nothing is reported when it begins, with what to do, and when it is over.
+#[test]
+fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
+    let directory = Directory::new("full");
+    let path = text_of(&directory.path.join("node"));
+    // The limit lets the state be written, and no segment of the log.
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "trap '' XFSZ; ulimit -S -f 32; exec \"$0\" serve --port 0 --first-start --dir \"$1\"",
+        env!("CARGO_BIN_EXE_locknode"),
+        &path,
+    ]);
+    let mut node = Program::start(limited);
+    let address = node.address();
+    let mut client = connect(address);
+    assert_eq!(ask(&mut client, "SET short token NX PX 1000"), "+OK");
+    // The one that finds it full is not answered.
+    client.write_all(b"SET eternal token NX\r\n").expect("sent");
+    assert_eq!(client.read(&mut [0; 64]).expect("an end"), 0);
+    let line = node.line_with("the disk takes nothing (");
+    assert!(
+        line.starts_with("warning: ") && line.contains("make room"),
+        "{line}"
+    );
+    let mut client = connect(address);
+    let reply = ask(&mut client, "SET other token NX");
+    assert!(reply.starts_with("-MISCONF "), "{reply}");
+
+    let id = i32::try_from(node.id()).expect("a process id");
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    prlimit(Pid::from_raw(id), Resource::Fsize, unlimited).expect("room");
+    node.line_with("the data directory can be written again");
+    assert_eq!(ask(&mut client, "SET other token NX"), "+OK");
+    let told = |part: &str| {
+        node.seen()
+            .iter()
+            .filter(|line| line.contains(part))
+            .count()
+    };
+    assert_eq!(told("the disk takes nothing"), 1);
 }

@@ -1,0 +1,123 @@
+use std::sync::atomic::AtomicU8;
+
+use locknode_engine::durable::{Durability, StoreSettings};
+use locknode_engine::{EngineConfig, GuardConfig, GuardMode, GuardState, Peer};
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::directory::Directory;
+use crate::machine_identity::machine_identity;
+
+/// A directory whose writes and syncs fail on request.
+#[derive(Debug)]
+struct Broken {
+    directory: Directory,
+    fault: Arc<AtomicU8>,
+}
+
+const WELL: u8 = 0;
+const FULL: u8 = 1;
+const NO_SYNC: u8 = 2;
+
+impl Broken {
+    fn check(&self, fault: u8, kind: io::ErrorKind) -> io::Result<()> {
+        match self.fault.load(Ordering::Acquire) == fault {
+            true => Err(kind.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Disk for Broken {
+    fn list(&mut self) -> io::Result<Vec<String>> {
+        self.directory.list()
+    }
+
+    fn read(&mut self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.directory.read(name)
+    }
+
+    fn create(&mut self, name: &str, len: u64) -> io::Result<()> {
+        self.check(FULL, io::ErrorKind::StorageFull)?;
+        self.directory.create(name, len)
+    }
+
+    fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.check(FULL, io::ErrorKind::StorageFull)?;
+        self.directory.write(name, offset, bytes)
+    }
+
+    fn sync(&mut self, name: &str) -> io::Result<()> {
+        self.check(NO_SYNC, io::ErrorKind::Other)?;
+        self.directory.sync(name)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.directory.remove(name)
+    }
+
+    fn sync_dir(&mut self) -> io::Result<()> {
+        self.directory.sync_dir()
+    }
+}
+
+/// `[G13]` `[G14]`: whoever watches is told when the disk gets into trouble and when it is out of it, not only when asking.
+#[tokio::test]
+async fn trouble_with_the_disk_is_told_when_it_begins_and_when_it_ends() {
+    let root = tempfile::tempdir().unwrap();
+    let fault = Arc::<AtomicU8>::default();
+    let disk = Broken {
+        directory: Directory::open(root.path()).unwrap(),
+        fault: Arc::clone(&fault),
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let settings = StoreSettings {
+        max_ttl: Duration::from_secs(60),
+        durability: Durability::Long,
+        is_first_start: true,
+    };
+    let (store, start) = Store::open(
+        disk,
+        &settings,
+        machine_identity(),
+        clock.reading(),
+        [1; 32],
+    )
+    .unwrap();
+    let mut config = EngineConfig::new(1, "");
+    let mode = GuardMode::Store(Durability::Long);
+    config.guard = GuardConfig::new(mode, settings.max_ttl, &start);
+    let engine = Arc::new(Engine::new(config, clock.now()));
+    let desk = Arc::<Desk>::default();
+    let keeper = Keeper::start(
+        store,
+        Arc::clone(&engine),
+        Arc::clone(&clock),
+        Arc::clone(&desk),
+    )
+    .unwrap();
+    let mut session = engine.connect(Peer::default(), clock.now().time).unwrap();
+    let mut index = 0;
+    for (trouble, want) in [
+        (FULL, GuardState::Full),
+        (WELL, GuardState::Serving),
+        (NO_SYNC, GuardState::Failed),
+    ] {
+        let changed = desk.changed();
+        fault.store(trouble, Ordering::Release);
+        index += 1;
+        let mut batch = engine.batch(clock.now());
+        let key = format!("k{index}");
+        batch.execute(
+            &mut session,
+            &[b"SET", key.as_bytes(), b"a", b"NX"],
+            &mut Vec::new(),
+        );
+        let _ = batch.finish(&session, 1);
+        keeper.thread().unpark();
+        let told = tokio::time::timeout(Duration::from_secs(20), changed).await;
+        assert!(told.is_ok(), "{want:?} is not told");
+        assert_eq!(engine.guard().report(clock.now().time).state, want);
+    }
+    keeper.stop();
+}
