@@ -325,6 +325,7 @@ impl StoredNode {
             max_ttl: self.settings.max_ttl,
             durability: self.settings.durability,
             is_first_start,
+            needs_state: false,
         };
         let (low, high) = (self.fresh_id(), self.fresh_id());
         let mut entropy = [0; 32];

@@ -64,7 +64,7 @@
 //! | fault | one holder at a time | fencing tokens in order | progress |
 //! |---|---|---|---|
 //! | crashes, power loss, torn writes, restarts, partitions, losses, delays, pauses, wall clocks, drift within the allowance, sleep | yes | yes | when it is over |
-//! | disk lost | yes | if the calendar was right | when it is over |
+//! | disk lost, TTLs up to `max-ttl`; locks with a longer TTL or none are lost with the disk | yes | if the calendar was right | when it is over |
 //! | clocks beyond the allowance, a frozen client | no | yes | when it is over |
 //! | disk taken back, no restart guard and a crash | no | if the calendar was right | when it is over |
 //!

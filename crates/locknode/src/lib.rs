@@ -36,7 +36,9 @@
 //!   ([`Node::close`]) keeps the locks. See [`NodeBuilder::open`] and `SPEC.md`.
 //!
 //! What it does not guarantee: anything over the restart of a node that was told the untrue
-//! [`first_start`](NodeBuilder::first_start), or runs without its [restart guard](NodeBuilder::restart_guard).
+//! [`first_start`](NodeBuilder::first_start), or runs without its [restart guard](NodeBuilder::restart_guard). Locks with a TTL
+//! above [`max_ttl`](NodeBuilder::max_ttl) or none are lost with the disk, unless a
+//! [state is required](NodeBuilder::require_state).
 
 mod clock;
 mod connection;

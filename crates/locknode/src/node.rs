@@ -69,6 +69,7 @@ pub struct NodeBuilder {
     restart_guard: bool,
     max_ttl: Duration,
     is_first_start: bool,
+    needs_state: bool,
     durability: Durability,
     machine: Option<Machine>,
 }
@@ -106,6 +107,7 @@ impl Node {
             restart_guard: true,
             max_ttl: MAX_TTL,
             is_first_start: false,
+            needs_state: false,
             durability: Durability::Long,
             machine: None,
         }
@@ -385,18 +387,30 @@ impl NodeBuilder {
 
     /// The longest TTL that rides on the restart guard, 1 ms to 24 hours; 60 seconds by default. Longer ones, and locks
     /// without a TTL, are written to disk, or refused without a data directory. A node that knows nothing of its past
-    /// waits so long after its start.
+    /// waits so long after its start `[G3]`: lowering it shortens the wait for locks that an earlier run granted, unless there
+    /// is a data directory, which remembers them `[G5]`.
     #[must_use]
     pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
         self.max_ttl = max_ttl.clamp(Duration::from_millis(1), Self::MAX_TTL_MAX);
         self
     }
 
-    /// Says that this node has never granted a lock, so that its first start needs no wait `[G4]`. A node of a test, whose
-    /// clients know no earlier one, is such a node.
+    /// Says that no node in this place of the clients' list has ever granted a lock, so that its first start needs no wait
+    /// `[G4]`. A node of a test, whose clients know no earlier one, is such a node; one that takes the place of a node that is
+    /// gone is not.
     #[must_use]
     pub const fn first_start(mut self, is_first_start: bool) -> Self {
         self.is_first_start = is_first_start;
+        self
+    }
+
+    /// Whether [`open`](Self::open) refuses a data directory without a state, unless it is the
+    /// [first start](Self::first_start); not by default. Then a node whose disk was lost waits until every lock with a TTL up to
+    /// [`max_ttl`](Self::max_ttl) has ended; locks with a longer TTL or none are lost with the disk `[G3]`. With it nothing is
+    /// lost, and somebody has to know when every long lock has ended before the node may start again.
+    #[must_use]
+    pub const fn require_state(mut self, needs_state: bool) -> Self {
+        self.needs_state = needs_state;
         self
     }
 
@@ -431,6 +445,10 @@ impl NodeBuilder {
     /// The node, with a data directory: what is left there decides how long it stays out of every lock. The directory is
     /// created when it is missing, and is this node's alone until the node is [closed](Node::close) or dropped.
     ///
+    /// A directory without a state is a disk that was lost: the node waits until every lock with a TTL up to
+    /// [`max_ttl`](Self::max_ttl) has ended; locks with a longer TTL or none are lost with the disk, unless the node
+    /// [requires](Self::require_state) a state.
+    ///
     /// A thread of the node's own writes to it.
     ///
     /// # Errors
@@ -444,6 +462,7 @@ impl NodeBuilder {
             max_ttl: self.max_ttl,
             durability: self.durability,
             is_first_start: self.is_first_start,
+            needs_state: self.needs_state,
         };
         let machine = self.machine.unwrap_or_else(machine_identity);
         let reading = self.clock.reading();

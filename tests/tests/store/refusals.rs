@@ -149,6 +149,28 @@ fn a_first_start_that_found_the_disk_full_or_was_cut_short_can_be_repeated() {
     }
 }
 
+/// [G3] Where the operator is to decide, an empty directory is no start, whatever is left of a making that was not finished.
+#[test]
+fn an_empty_directory_is_refused_where_a_state_is_needed() {
+    for left in [None, Some(0), Some(8192)] {
+        let mut rig = Rig::new();
+        rig.settings.needs_state = true;
+        if let Some(len) = left {
+            rig.disk.put("state", &vec![0; len]);
+        }
+        refuses(&mut rig, OpenErrorKind::NoState, "state");
+        rig.first_start();
+        rig.kill();
+        // With a state it is like any other start.
+        rig.start();
+        rig.kill();
+        rig.lose_disk();
+        refuses(&mut rig, OpenErrorKind::NoState, "state");
+        rig.settings.needs_state = false;
+        rig.start();
+    }
+}
+
 /// [S3]
 #[test]
 fn random_bytes_are_no_state() {

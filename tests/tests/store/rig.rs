@@ -10,6 +10,7 @@ use locknode_engine::durable::{
 };
 use locknode_engine::{Deadline, Moment, Time, WallTime};
 use locknode_tests::FaultyDisk;
+use locknode_tests::faulty_disk::Image;
 
 pub(crate) type Key = (u8, Vec<u8>);
 
@@ -62,6 +63,8 @@ pub(crate) struct Rig {
     pending_obligations: Vec<Obligation>,
     obligations: Vec<Obligation>,
     pub(crate) ceiling_acked: u64,
+    /// Keys that are lost when the last batch of the log is dropped, though they were acknowledged: it was damaged [L5].
+    pub(crate) may_drop: Vec<Key>,
     incarnation: u64,
     grants: u64,
     starts: u64,
@@ -109,6 +112,7 @@ impl Rig {
                 max_ttl: MAX_TTL,
                 durability: Durability::Long,
                 is_first_start: false,
+                needs_state: false,
             },
             sizes: StoreSizes {
                 segment: 4096,
@@ -134,6 +138,7 @@ impl Rig {
             pending_obligations: Vec::new(),
             obligations: Vec::new(),
             ceiling_acked: 0,
+            may_drop: Vec::new(),
             incarnation: 0,
             grants: 0,
             starts: 0,
@@ -145,6 +150,25 @@ impl Rig {
         let mut rig = Self::new();
         rig.first_start();
         rig
+    }
+
+    /// The same node that is down, on a disk of its own with these files.
+    pub(crate) fn copy(&self, image: &Image) -> Self {
+        assert!(self.store.is_none(), "the node runs");
+        let disk = FaultyDisk::new();
+        disk.restore(image);
+        Self {
+            disk,
+            store: None,
+            model: self.model.clone(),
+            log: self.log.clone(),
+            possible: self.possible.clone(),
+            ended: self.ended.clone(),
+            pending_obligations: self.pending_obligations.clone(),
+            obligations: self.obligations.clone(),
+            may_drop: self.may_drop.clone(),
+            ..*self
+        }
     }
 
     pub(crate) fn first_start(&mut self) {
@@ -261,6 +285,11 @@ impl Rig {
         assert!(start.fence_base >= self.ceiling_acked, "[F2]");
         assert_eq!(start.durable.ceiling, start.fence_base, "[F3]");
         self.ceiling_acked = start.fence_base;
+        if start.reason == StartReason::DroppedBatch {
+            for key in std::mem::take(&mut self.may_drop) {
+                self.possible.remove(&key);
+            }
+        }
         self.check_locks(&old, &start);
         self.check_quarantine(&start);
         for (key, values) in &self.possible {

@@ -257,7 +257,7 @@ fn prepare(flags: &BenchFlags, address: &ServerAddress) -> Result<Prepared, Fail
     let info = ServerInfo::ask(&mut connection).map_err(unreachable)?;
     if let Some(seconds) = info.quarantine_seconds() {
         return Err(unreachable(format!(
-            "it is in its restart quarantine, {seconds} s left: wait, or, if it has never granted a lock, start it \
+            "it is in its restart quarantine, {seconds} s left: wait, or, if no node in its place has ever granted a lock, start it \
              with --first-start"
         )));
     }

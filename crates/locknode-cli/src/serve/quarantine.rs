@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use locknode::{GuardState, Node, StartReason};
+use locknode::{GuardReport, GuardState, Node, StartReason};
 use tokio::time::sleep;
 
 use super::restart::{Durability, Quarantine, RestartFlags};
@@ -49,8 +49,9 @@ pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
         return;
     }
     log.warn(format_args!(
-        "in quarantine for {}, until every lock has ended that this node may have granted before: {}",
+        "in quarantine for {}, {}: {}",
         seconds(report.quarantine_left),
+        until(&report),
         because(report.reason)
     ));
     let advice = report.reason.advice();
@@ -150,10 +151,30 @@ pub(super) fn close(node: &Node, dir: Option<&Path>, log: Log) -> Result<(), Fai
     }
 }
 
+/// What a node waits for, and what it cannot wait for `[G3]`.
+fn until(report: &GuardReport) -> String {
+    let ttl = seconds(match report.reason {
+        StartReason::DroppedBatch => report.ttl_in_use,
+        _ => report.max_ttl,
+    });
+    match report.reason {
+        StartReason::Empty => format!(
+            "until every lock with a TTL up to {ttl} has ended; locks with a longer TTL or none are lost with the disk"
+        ),
+        StartReason::DroppedBatch => format!(
+            "until every lock with a TTL up to {ttl} has ended; locks in that batch with a longer TTL or none are lost"
+        ),
+        StartReason::NoDirectory => format!(
+            "until every lock with a TTL up to {ttl} has ended; a run with a longer --max-ttl may have granted longer ones"
+        ),
+        _ => "until every lock has ended that this node may have granted before".to_owned(),
+    }
+}
+
 /// Why a node waits, or does not.
 fn because(reason: StartReason) -> &'static str {
     match reason {
-        StartReason::FirstStart => "it has never granted one (--first-start)",
+        StartReason::FirstStart => "no node in its place has ever granted one (--first-start)",
         StartReason::CleanStop => "the last run ended in order",
         StartReason::Crash => "the last run crashed",
         StartReason::Reboot => {

@@ -37,7 +37,9 @@ pub(super) struct RestartFlags {
         long_help = "Longest TTL that is granted without the disk; also the longest wait after a crash.\n\n\
         Locks that live no longer cost no disk access: after a crash the node waits until all of\n\
         them must have ended. Longer ones are written to the log in --dir before they are granted,\n\
-        and refused without one. 1ms to 24h."
+        and refused without one. 1ms to 24h.\n\n\
+        Without --dir nothing is known of earlier runs: lowering --max-ttl shortens the wait for\n\
+        locks that an earlier run granted. With --dir it does not; the price is a disk."
     )]
     pub(super) max_ttl: Duration,
 
@@ -86,12 +88,31 @@ pub(super) struct RestartFlags {
     )]
     pub(super) quarantine: Quarantine,
 
-    /// This node has never granted a lock: do not wait
+    /// What a start does that finds no state in --dir: wait --max-ttl, or refuse
+    #[arg(
+        long,
+        value_name = "wait|refuse",
+        env = "LOCKNODE_EMPTY_DIR",
+        default_value = "wait"
+    )]
+    #[arg(
+        long_help = "What a start does that finds no state in --dir: wait --max-ttl, or refuse.\n\n\
+        wait: after the loss of its disk the node waits until every lock with a TTL up to --max-ttl\n\
+        has ended; locks with a longer TTL or none are lost with the disk. refuse: it does not\n\
+        start, and no lock is lost. The price: somebody has to find out when every long lock has\n\
+        ended, and then start the node once with wait."
+    )]
+    pub(super) empty_dir: EmptyDir,
+
+    /// No node in this place of the clients' list has ever granted a lock: do not wait
     #[arg(long)]
-    #[arg(long_help = "This node has never granted a lock: do not wait.\n\n\
-        A node that finds no state cannot tell a first start from a lost disk, and waits. Refused\n\
-        where there is state. Not for unit files and images, which start the node again after a\n\
-        crash: it is neither a variable nor a key of the file.")]
+    #[arg(
+        long_help = "No node in this place of the clients' list has ever granted a lock: do not wait.\n\n\
+        A node that finds no state cannot tell a first start from a lost disk, and waits. A node on\n\
+        a new machine that takes the place of another is no first start: locks that the other one\n\
+        granted may still be held. Refused where there is state. Not for unit files and images, which start the node again after a\n\
+        crash: it is neither a variable nor a key of the file."
+    )]
     pub(super) first_start: bool,
 }
 
@@ -109,6 +130,13 @@ pub(super) enum Guard {
 pub(super) enum Durability {
     Long,
     Always,
+}
+
+/// What a start does that finds no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum EmptyDir {
+    Wait,
+    Refuse,
 }
 
 /// What a node does in its quarantine.
@@ -133,6 +161,9 @@ impl RestartFlags {
             () if is_off && self.first_start => {
                 "--restart-guard off never waits, so --first-start has no use: leave one of them out"
             }
+            () if self.empty_dir == EmptyDir::Refuse && self.dir.is_none() => {
+                "--empty-dir refuse is about what is found in a data directory: give one with --dir"
+            }
             () if is_always && self.dir.is_none() => {
                 "--durability always needs a place for the log: give a directory with --dir"
             }
@@ -156,6 +187,7 @@ impl RestartFlags {
             .restart_guard(self.is_guarded())
             .max_ttl(self.max_ttl)
             .first_start(self.first_start)
+            .require_state(self.empty_dir == EmptyDir::Refuse)
             .durability(match self.durability {
                 Durability::Long => locknode::Durability::Long,
                 Durability::Always => locknode::Durability::Always,
@@ -249,6 +281,12 @@ mod tests {
                 Some("leave one of them out"),
             ),
             (&["--durability", "always"], Some("with --dir")),
+            (&["--empty-dir", "refuse"], Some("with --dir")),
+            (&["--empty-dir", "refuse", "--dir", "d"], None),
+            (
+                &["--empty-dir", "refuse", "--dir", "d", "--first-start"],
+                None,
+            ),
         ] {
             let found = flags(args).check().map_err(|failure| failure.to_string());
             match (&found, part) {

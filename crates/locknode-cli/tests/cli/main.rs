@@ -3,6 +3,7 @@
 //! * `program`: starting the program and talking to it.
 //! * `serve`: a node, its addresses, its signals.
 //! * `restart`: a stop, a crash, a first start, and directories that are refused.
+//! * `directory`: a data directory that is lost, damaged, full, or another's.
 //! * `configuration`: flags, environment, file, and `--print-config`.
 //! * `lab`: several nodes in one process.
 //! * `lab_faults`: what clients can make go wrong there.
@@ -32,6 +33,7 @@ mod bench;
 ))]
 mod cluster;
 mod configuration;
+mod directory;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]

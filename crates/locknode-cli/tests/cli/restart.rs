@@ -11,7 +11,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
 
 /// A node on a free port with these flags.
-fn serve(flags: &[&str]) -> Program {
+pub(crate) fn serve(flags: &[&str]) -> Program {
     let all: Vec<&str> = ["serve", "--port", "0"]
         .iter()
         .chain(flags)
@@ -21,7 +21,7 @@ fn serve(flags: &[&str]) -> Program {
 }
 
 /// Runs `serve` with these flags, which it refuses.
-fn refused(flags: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn refused(flags: &[&str]) -> (Option<i32>, String) {
     let all: Vec<&str> = ["serve", "--port", "0"]
         .iter()
         .chain(flags)
@@ -148,41 +148,6 @@ fn after_a_crash_long_locks_are_there_and_short_ones_are_waited_for() {
     let mut client = connect(address);
     assert_eq!(ask(&mut client, "SET short other NX PX 100"), "+OK");
     assert_eq!(ask(&mut client, "SET long other NX PX 100"), "$-1");
-}
-
-/// [G7] Two time namespaces, one after the other, have the same number and clocks of their own.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_crash_in_a_time_namespace_is_waited_for_by_the_ttl() {
-    let within = |boottime: &str, flags: &[&str]| {
-        let node = command(&[&["serve", "--port", "0"], flags].concat());
-        let mut unshare = std::process::Command::new("unshare");
-        unshare
-            .args(["--time", "--boottime", boottime, "--monotonic", boottime])
-            .arg(node.get_program())
-            .args(node.get_args());
-        unshare
-    };
-    let probe = std::process::Command::new("unshare")
-        .args(["--time", "--boottime", "1", "true"])
-        .output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        eprintln!("skipped: this user may not make a time namespace");
-        return;
-    }
-    let directory = Directory::new("time-namespace");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = Program::start(within("1000", &["--dir", &path, "--first-start"]));
-    let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
-    assert_eq!(ask(&mut client, "SET long token NX PX 100000"), "+OK");
-    node.signal(Signal::KILL);
-    node.wait();
-    let mut node = Program::start(within("1000000", &["--dir", &path]));
-    let line = node.line_with("in quarantine for 3");
-    assert!(line.contains("another time namespace"), "{line}");
-    node.signal(Signal::TERM);
-    node.wait();
 }
 
 /// [G10]

@@ -29,6 +29,8 @@ pub enum OpenErrorKind {
     Missing,
     /// It was said to be the first start, and there is state.
     StateExists,
+    /// There is no state, and the operator is to decide what that means `[G3]`.
+    NoState,
     /// The operating system reported an error.
     Io,
 }
@@ -91,6 +93,11 @@ impl Display for OpenError {
                  a lock that this node granted, then start it with an empty directory"
             }
             OpenErrorKind::StateExists => "; this is no first start: leave the flag out",
+            OpenErrorKind::NoState => {
+                "; locks with a TTL above --max-ttl, or none, that a node in this place of the clients' list granted may still be \
+                 held. When every one of them has ended, start it once with --empty-dir wait; if no node in this place ever \
+                 granted a lock, with --first-start"
+            }
             OpenErrorKind::Io => "; see to the disk and its permissions, then start the node again",
         })
     }

@@ -24,6 +24,8 @@ use crate::time::Time;
 /// What is in the directory.
 struct Survey {
     found: Found,
+    /// The length of the state's file.
+    state_len: usize,
     /// The log segments and snapshots.
     files: Vec<String>,
 }
@@ -75,7 +77,7 @@ impl<D: Disk> Store<D> {
         entropy: [u8; 32],
     ) -> Result<(Self, Start), OpenError> {
         let mut volume = Volume::new(disk);
-        let survey = survey(&mut volume, settings.is_first_start)?;
+        let survey = survey(&mut volume, settings)?;
         let mut entropy = Fields(&entropy);
         let (node_id, salt, seed) = (entropy.array(), entropy.u64(), entropy.u64());
         let mut verdict = judge(&survey.found, settings.max_ttl, &machine, reading);
@@ -101,8 +103,7 @@ impl<D: Disk> Store<D> {
         let mut beginning = begin(&old, &verdict, &recovery, settings, machine, reading);
 
         // From here on it writes.
-        let found = &survey.found;
-        let state = beginning.write(&mut volume, found, &mut recovery, sizes, salt, reading)?;
+        let state = beginning.write(&mut volume, &survey, &mut recovery, sizes, salt, reading)?;
         let start = Start {
             reason: verdict.reason,
             quarantine_end: verdict.quarantine_end,
@@ -189,16 +190,16 @@ impl Beginning {
     fn write<D: Disk>(
         &mut self,
         volume: &mut Volume<D>,
-        found: &Found,
+        survey: &Survey,
         recovery: &mut Recovery,
         sizes: StoreSizes,
         salt: u64,
         reading: Reading,
     ) -> Result<StateFile, StoreError> {
-        let (Found::Whole(old) | Found::Half(old)) = found else {
+        let (Found::Whole(old) | Found::Half(old)) = &survey.found else {
             return StateFile::create(volume, self.state);
         };
-        let mut file = StateFile::adopt(volume, *old)?;
+        let mut file = StateFile::adopt(volume, *old, survey.state_len)?;
         recovery.settle(volume)?;
         let header = self.header(salt);
         recovery.shorten(volume, &mut self.state, header, sizes, reading)?;
@@ -258,7 +259,7 @@ impl State {
 }
 
 /// Looks into the directory.
-fn survey<D: Disk>(volume: &mut Volume<D>, is_first_start: bool) -> Result<Survey, OpenError> {
+fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<Survey, OpenError> {
     let io = |cause| OpenError::io(state_file::NAME, cause);
     let names = volume.list().map_err(io)?;
     let content = volume.read(state_file::NAME).map_err(io)?;
@@ -287,12 +288,22 @@ fn survey<D: Disk>(volume: &mut Volume<D>, is_first_start: bool) -> Result<Surve
         .map_err(|fault| bad(fault, state_file::NAME, "both slots are damaged"))?;
     match (&found, others.first()) {
         (Found::Nothing, Some(name)) => Err(not_ours(name)),
-        (Found::Whole(_) | Found::Half(_), _) if is_first_start => {
+        (Found::Whole(_) | Found::Half(_), _) if settings.is_first_start => {
             let detail = "the node has been started before";
             let kind = OpenErrorKind::StateExists;
             Err(OpenError::new(kind, state_file::NAME, detail))
         }
-        _ => Ok(Survey { found, files }),
+        (Found::Nothing, _) if settings.needs_state && !settings.is_first_start => {
+            let detail =
+                "there is no state: the disk was lost or replaced, or this is the first start";
+            let kind = OpenErrorKind::NoState;
+            Err(OpenError::new(kind, state_file::NAME, detail))
+        }
+        _ => Ok(Survey {
+            found,
+            state_len: content.map_or(0, |content| content.len()),
+            files,
+        }),
     }
 }
 

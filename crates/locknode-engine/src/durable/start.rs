@@ -31,7 +31,7 @@ pub struct Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StartReason {
-    /// It was said to have never granted a lock `[G4]`.
+    /// It was said that no node in its place has ever granted a lock `[G4]`.
     FirstStart,
     /// The clean marker was found `[G10]`.
     CleanStop,
@@ -41,13 +41,15 @@ pub enum StartReason {
     Reboot,
     /// The machine claims to be in the same boot, and its clocks are behind what they were `[G7]`.
     ClockMismatch,
-    /// The directory holds no state `[G3]`.
+    /// The directory holds no state: it waits until every lock with a TTL up to `max-ttl` has ended; locks with a longer TTL
+    /// or none are lost with the disk `[G3]`.
     Empty,
     /// One slot of the state is damaged `[S3]`.
     DamagedState,
     /// A last batch of the log was dropped: it is torn, or damaged `[L5]`.
     DroppedBatch,
-    /// There is no data directory `[G3]`.
+    /// There is no data directory, so nothing is known of earlier runs: it waits until every lock with a TTL up to `max-ttl` has
+    /// ended `[G3]`.
     NoDirectory,
     /// The restart guard is off `[G15]`.
     GuardOff,

@@ -197,8 +197,16 @@ impl StateFile {
     }
 
     /// Takes over the file as it was read, and makes durable what was read: a process that died, or whose sync failed, may
-    /// have left what can be read but is not on the disk.
-    pub(super) fn adopt<D: Disk>(volume: &mut Volume<D>, state: State) -> Result<Self, StoreError> {
+    /// have left what can be read but is not on the disk. One that was cut short gets its length back.
+    pub(super) fn adopt<D: Disk>(
+        volume: &mut Volume<D>,
+        state: State,
+        len: usize,
+    ) -> Result<Self, StoreError> {
+        if len < FILE_LEN {
+            let end = u64::try_from(len).unwrap_or(u64::MAX);
+            volume.write(NAME, end, &vec![0; FILE_LEN - len])?;
+        }
         volume.write(NAME, offset(state.seq), &state.encode())?;
         volume.sync(NAME)?;
         Ok(Self {

@@ -25,8 +25,10 @@ pub struct StoreSettings {
     pub max_ttl: Duration,
     /// Which locks are on the log.
     pub durability: Durability,
-    /// The node has never granted a lock `[G4]`.
+    /// No node in this place of the clients' list has ever granted a lock `[G4]`.
     pub is_first_start: bool,
+    /// A directory without a state is refused, unless it is the first start `[G3]`.
+    pub needs_state: bool,
 }
 
 /// How large files get. The default is for nodes; small ones make tests of the edges short.

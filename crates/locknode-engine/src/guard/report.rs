@@ -131,7 +131,9 @@ impl StartReason {
                  stop (SIGTERM) needs no wait"
             }
             Self::Empty => {
-                "the data directory was empty: if this node has never granted a lock, --first-start needs no wait"
+                "the data directory was empty: if no node in this place of the clients' list has ever granted a lock, \
+                 --first-start needs no wait; --empty-dir refuse would not have started it before somebody knows that every \
+                 lock with a longer TTL or none has ended"
             }
             Self::DamagedState => {
                 "part of the state file was damaged, so the longest wait was taken: see to the disk"
@@ -142,7 +144,8 @@ impl StartReason {
             }
             Self::NoDirectory => {
                 "with a data directory (--dir) a clean stop needs no wait and a crash only until the last lock has \
-                 ended; if this node has never granted a lock, --first-start needs none"
+                 ended, and is known to be longer where --max-ttl was; if no node in this place of the clients' list has ever \
+                 granted a lock, --first-start needs none"
             }
         }
     }

@@ -14,7 +14,7 @@
 //! | no restart guard, and a crash | no | no | if the calendar holds | as in Redis, nothing is kept |
 //! | the same, and nothing comes late | continuity only | no | if the calendar holds | a lock that is gone is not extended |
 //! | no data directory, TTLs above a longest TTL of later, and a crash | no | no | if the calendar holds | nobody remembers the TTL |
-//! | a disk that is lost, and TTLs above the longest TTL | no | no | if the calendar holds | the log is lost |
+//! | a disk that is lost, and locks with a longer TTL than the longest, or none | no | no | if the calendar holds | they are lost with the disk |
 //! | a disk that is lost, otherwise | yes | yes | if the calendar holds | an empty disk is a full wait |
 //! | clocks off within the drift, slews, sleep, pauses, a frozen node, wall clocks, links, full and broken disks | yes | yes | yes | |
 //!

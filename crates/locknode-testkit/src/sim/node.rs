@@ -473,6 +473,7 @@ impl SimNode {
             max_ttl: self.max_ttl,
             durability,
             is_first_start,
+            needs_state: false,
         };
         let mut entropy = [0; 32];
         redlock_client::Entropy::fill(&mut self.random, &mut entropy);
