@@ -78,8 +78,8 @@ impl Directory {
                 Some(parent) if !parent.as_os_str().is_empty() => parent,
                 _ => Path::new("."),
             };
-            let synced = File::open(parent).and_then(|parent| parent.sync_all());
-            synced.map_err(|error| Problem::io("sync the directory above", error))?;
+            sync_directory(parent)
+                .map_err(|error| Problem::io("sync the directory above", error))?;
         }
         self.sync_dir()
             .map_err(|error| Problem::io("sync the directory", error))
@@ -248,6 +248,11 @@ fn open_or_create(path: &Path) -> Result<(File, bool), Problem> {
         return Err(Problem::NotADirectory);
     }
     Ok((handle, is_new))
+}
+
+/// Makes creations in a directory durable.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// Whoever gives the wrong directory finds no file of ours in it afterwards. What a directory with a node's files has to

@@ -4,6 +4,7 @@
 //! * `serve`: a node, its addresses, its signals.
 //! * `restart`: a stop, a crash, a first start, and directories that are refused.
 //! * `directory`: a data directory that is lost, damaged, full, or another's.
+//! * `damage`: files of a node that were cut or flipped somewhere.
 //! * `configuration`: flags, environment, file, and `--print-config`.
 //! * `lab`: several nodes in one process.
 //! * `lab_faults`: what clients can make go wrong there.
@@ -33,6 +34,7 @@ mod bench;
 ))]
 mod cluster;
 mod configuration;
+mod damage;
 mod directory;
 #[cfg(feature = "lab")]
 mod lab;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Long enough for a debug build on a busy machine.
@@ -125,6 +125,24 @@ impl Program {
     /// The number of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// As [`Self::address`]; `None` when the program ends before.
+    pub(crate) fn address_or_end(&mut self) -> Option<SocketAddr> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = match self.lines.recv_timeout(left) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("neither; there were {:#?}", self.seen),
+            };
+            let address = line.split_once("listening on ").map(|(_, it)| it.parse());
+            self.seen.push(line);
+            if let Some(address) = address {
+                return Some(address.expect("an address"));
+            }
+        }
     }
 
     /// All lines that were waited for or passed over.

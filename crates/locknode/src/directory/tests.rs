@@ -196,6 +196,30 @@ fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
     }
 }
 
+/// A file and a directory of a file system that syncs nothing and says so: who leaves the system call out gets no error.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sync_of_a_file_and_of_the_directory_is_a_system_call() {
+    let root = tempfile::tempdir().unwrap();
+    let path = PathBuf::from("/proc/thread-self");
+    let mut disk = Directory {
+        handle: File::open(&path).unwrap(),
+        path,
+        lock: LockFile::take(root.path().join("lock")).unwrap(),
+        open: Vec::new(),
+        has_written: true,
+    };
+    for is_grown in [false, true] {
+        disk.file("comm").unwrap().is_grown = is_grown;
+        let error = disk.sync("comm").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+    }
+    let error = disk.sync_dir().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+    let error = sync_directory(Path::new("/proc/thread-self")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+}
+
 /// `[S4]`
 #[test]
 fn a_directory_that_was_only_looked_at_is_left_as_it_was() {
