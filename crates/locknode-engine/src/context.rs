@@ -22,6 +22,8 @@ pub enum Flow {
     /// Nothing was executed: the node is paused for this command. Offer it again when [`Engine::pause_end`] says
     /// so or when the client's waker is woken.
     Paused,
+    /// Go on, but let other connections go first: what this one asks for takes long.
+    Yield,
     /// Send what was replied to others, then end the node in order.
     Shutdown,
     /// As [`Flow::Shutdown`], but leave no snapshot: the next start is one after a crash.
@@ -38,6 +40,8 @@ pub(crate) struct Context<'c, 'k> {
     pub(crate) flow: Flow,
     /// What has to be durable before the batch's replies leave.
     pub(crate) rest: &'c mut Rest,
+    /// A script runs: what it leaves is judged when it ends, by its journal.
+    pub(crate) is_provisional: bool,
 }
 
 /// A live lock as a command reads it.
@@ -134,6 +138,9 @@ impl Context<'_, '_> {
         deadline: Deadline,
         reply: &mut Encoder<'_>,
     ) -> Option<Permit> {
+        if self.is_provisional {
+            return Some(Permit::provisional(deadline));
+        }
         let guard = &self.engine.guard;
         let shard = self.space.shard_of(probe.hash());
         let is_on_log = || shard.grant(probe).is_some_and(Grant::is_logged);
@@ -153,6 +160,7 @@ impl Context<'_, '_> {
     pub(crate) fn may_remove(&mut self, probe: &Probe, reply: &mut Encoder<'_>) -> bool {
         match self.engine.guard.may_log() {
             Ok(()) => true,
+            Err(_) if self.is_provisional => true,
             Err(denial) => self.may_remove_unlogged(probe, &denial, reply),
         }
     }
@@ -163,6 +171,9 @@ impl Context<'_, '_> {
         let Err(denial) = self.engine.guard.may_log() else {
             return true;
         };
+        if self.is_provisional {
+            return true;
+        }
         let (now, db) = (self.moment.time, self.session.db);
         keys.iter().all(|key| {
             let hash = self.space.hash(db, key);
@@ -194,7 +205,7 @@ impl Context<'_, '_> {
         let grant = shard.put(probe, self.session.db, key, value, permit);
         let need = &mut self.rest.need;
         self.engine.guard.note_counter(grant.counter(), need);
-        if grant.is_logged() {
+        if grant.is_logged() && !self.is_provisional {
             self.log_put(key, value, permit.deadline, grant);
         }
         grant.counter()
@@ -206,6 +217,7 @@ impl Context<'_, '_> {
         let has_moved = shard.set_deadline(probe, permit);
         if let Some(grant) = shard.grant(probe)
             && grant.is_logged()
+            && !self.is_provisional
         {
             let token = shard.value(probe).unwrap_or_default();
             let record = held(self.session.db, key, token, permit.deadline, grant);
@@ -223,7 +235,7 @@ impl Context<'_, '_> {
         }
         match self.space.shard_of(probe.hash()).remove(probe) {
             Some((grant, deadline)) => {
-                if grant.is_logged() {
+                if grant.is_logged() && !self.is_provisional {
                     self.log_removal(key, deadline);
                 }
                 true
@@ -233,7 +245,7 @@ impl Context<'_, '_> {
     }
 
     #[cold]
-    fn log_removal(&mut self, key: &[u8], deadline: Deadline) {
+    pub(crate) fn log_removal(&mut self, key: &[u8], deadline: Deadline) {
         let record = Record::Remove {
             db: self.session.db,
             key,
@@ -266,6 +278,11 @@ impl Context<'_, '_> {
     pub(crate) fn grant(&mut self, probe: &Probe) -> Option<u64> {
         let grant = self.space.shard_of(probe.hash()).grant(probe)?;
         Some(grant.counter())
+    }
+
+    /// The grant of the lock that a probe found, with whether it is on the log.
+    pub(crate) fn full_grant(&mut self, probe: &Probe) -> Option<Grant> {
+        self.space.shard_of(probe.hash()).grant(probe)
     }
 
     /// A key's fence counter, to be told.

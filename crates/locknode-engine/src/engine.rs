@@ -360,6 +360,7 @@ impl Batch<'_> {
                 moment: self.moment,
                 flow,
                 rest: &mut self.rest,
+                is_provisional: false,
             };
             (spec.run)(&mut context, args, &mut reply);
             flow = context.flow;

@@ -135,6 +135,15 @@ impl GuardConfig {
 }
 
 impl Permit {
+    /// A permit for a command of a script, whose journal asks for the true one when the script has ended.
+    pub(crate) const fn provisional(deadline: Deadline) -> Self {
+        Self {
+            deadline,
+            is_logged: false,
+            floor: 0,
+        }
+    }
+
     /// The same, with the key's fence counter raised above `floor`.
     pub(crate) const fn above(self, floor: u64) -> Self {
         Self { floor, ..self }

@@ -34,6 +34,7 @@ mod engine;
 mod fence;
 mod guard;
 mod host;
+mod journal;
 mod keyspace;
 mod pause;
 mod script;

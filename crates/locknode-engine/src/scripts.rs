@@ -124,17 +124,22 @@ impl Scripts {
         self.cache.read().by_text.get(text)?.shape()
     }
 
-    /// The script with that text, compiled if it is new.
+    /// The script with a text that was seen before.
+    pub(crate) fn find_text(&self, text: &[u8]) -> Option<Arc<Script>> {
+        self.cache.read().by_text.get(text).cloned()
+    }
+
+    /// The script with that text, which is new.
     ///
     /// # Errors
     ///
     /// The error reply, code included, when the script can't be run here.
     pub(crate) fn by_text(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
-        if let Some(script) = self.cache.read().by_text.get(text) {
-            return Ok(Arc::clone(script));
-        }
         let script = self.compile(text)?;
         let mut cache = self.cache.write();
+        if let Some(script) = cache.by_text.get(text) {
+            return Ok(Arc::clone(script));
+        }
         cache.insert(text, &script);
         cache.passing.push_back((script.sha, text.into()));
         while cache.passing.len() > PASSING_MAX || cache.text_bytes > TEXT_BYTES_MAX {

@@ -16,6 +16,8 @@ pub struct Session {
     pub(crate) reply_mode: ReplyMode,
     /// MULTI was refused, and what the client meant to be in the transaction is refused until EXEC or DISCARD.
     pub(crate) is_aborting: bool,
+    /// Steps that the connection's scripts have taken since it let others go first.
+    pub(crate) script_steps: usize,
 }
 
 /// Which replies a client wants, set by CLIENT REPLY.
@@ -41,6 +43,7 @@ impl Session {
             is_authenticated,
             reply_mode: ReplyMode::On,
             is_aborting: false,
+            script_steps: 0,
         }
     }
 

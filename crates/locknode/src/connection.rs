@@ -47,6 +47,8 @@ pub(crate) struct Connection<S> {
     state: State,
     /// Whether the batch just executed was short, so that its replies wait for their turn.
     is_short_batch: bool,
+    /// Whether other connections go first before this one goes on.
+    yields: bool,
     /// Bytes read since the connection began to end.
     late_input: usize,
     /// Whether the peer was at work when its connection ended.
@@ -84,6 +86,7 @@ impl<S> Connection<S> {
             need: Need::NONE,
             state: State::Open,
             is_short_batch: false,
+            yields: false,
             late_input: 0,
             is_busy: false,
             timer: None,
@@ -142,12 +145,17 @@ impl<S> Connection<S> {
             }
             done += consumed;
             commands += 1;
+            if flow == Flow::Yield {
+                self.state = State::Backlogged;
+                self.yields = true;
+                break;
+            }
             if flow != Flow::Continue {
                 self.state = State::Closing;
                 match flow {
                     Flow::Shutdown => self.node.stop(true),
                     Flow::ShutdownNoSave => self.node.stop(false),
-                    Flow::Continue | Flow::Close | Flow::Paused => {}
+                    Flow::Continue | Flow::Close | Flow::Paused | Flow::Yield => {}
                 }
                 break;
             }
@@ -277,6 +285,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if !self.need.is_none() {
                 self.unsent.extend_from_slice(&scratch.output);
                 scratch.output.clear();
+                continue;
+            }
+            if std::mem::take(&mut self.yields) {
+                self.unsent.extend_from_slice(&scratch.output);
+                scratch.output.clear();
+                // Unlike a wake-up of its own this lets the runtime look for input on other connections first.
+                let mut turn = std::pin::pin!(tokio::task::yield_now());
+                ready!(turn.as_mut().poll(cx));
                 continue;
             }
             if self.is_short_batch {

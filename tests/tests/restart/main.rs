@@ -7,6 +7,7 @@
 //! * [`unsynced`]: replies that tell of what is not durable yet, and changes that cannot be made so.
 //! * [`long_locks`]: what is on the log survives, what was taken off it stays off.
 //! * [`commands`]: late and foreign extensions and releases.
+//! * [`scripts`]: what scripts leave, judged at their end.
 //! * [`fencing`]: counters that never go back, and the write-back.
 //! * [`majority`]: five nodes and the windows in which clients believe in their locks.
 //! * [`promises`]: what clients were told by a script, and whether a node keeps it.
@@ -32,6 +33,7 @@ mod long_locks;
 mod majority;
 mod promises;
 mod random;
+mod scripts;
 mod served;
 mod unsynced;
 

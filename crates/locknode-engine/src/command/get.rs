@@ -215,6 +215,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "digest",
+        flags: Flags::READONLY.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
         run: digest_of,
         summary: "Replies the XXH3 digest of the token that a key holds, for IFDEQ and IFDNE.",
         since: "8.4.0",

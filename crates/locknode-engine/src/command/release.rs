@@ -111,7 +111,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "delex",
-        flags: Flags::WRITE.and(Flags::FAST),
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
         keys: Keys::One,
         run: delex,
         summary: "Releases a key if its token, or the digest of it, is the one given.",

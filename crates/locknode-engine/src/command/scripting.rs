@@ -11,8 +11,9 @@ use super::integer;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec};
 use super::subcommand::{Container, Subcommand};
-use crate::context::Context;
-use crate::script::{Answer, Caller, Shape, Unit, Value};
+use crate::context::{Context, Flow};
+use crate::journal::Journal;
+use crate::script::{Answer, Caller, STEPS_MAX, ScriptError, Shape, Unit, Value};
 use crate::scripts::{Body, Script, Sha};
 use crate::time::Deadline;
 
@@ -82,7 +83,14 @@ fn by_text(
     {
         return;
     }
-    match engine.scripts.by_text(text) {
+    let script = match engine.scripts.find_text(text) {
+        Some(script) => Ok(script),
+        None => {
+            note_steps(context, text.len());
+            engine.scripts.by_text(text)
+        }
+    };
+    match script {
         Ok(script) => run(context, &script, &call, is_read_only, reply),
         Err(error) => reply.error_bytes(&error),
     }
@@ -191,7 +199,7 @@ fn answer(answer: Answer, reply: &mut Encoder<'_>) {
     }
 }
 
-/// Runs a script in the evaluator.
+/// Runs a script in the evaluator. What it leaves is judged when it has ended: see [`Journal`].
 fn run(
     context: &mut Context<'_, '_>,
     script: &Arc<Script>,
@@ -205,9 +213,13 @@ fn run(
     if script.needs_memory_first() && context.engine.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
+    context.is_provisional = true;
     let mut caller = ScriptCaller {
         context,
         is_read_only,
+        journal: Journal::default(),
+        is_overfull: false,
+        looked_through: 0,
     };
     let result = match &script.body {
         Body::Native(program) if is_read_only => {
@@ -216,9 +228,32 @@ fn run(
         Body::Native(program) => program.run(call.keys, call.argv, &mut caller),
         Body::Fallback(program) => program.run(call.keys, call.argv, &mut caller),
     };
+    let (journal, is_overfull) = (caller.journal, caller.is_overfull);
+    context.is_provisional = false;
+    let result = if is_overfull {
+        Err(ScriptError::stopped(1, OVERFULL))
+    } else {
+        result
+    };
+    if result.as_ref().is_err_and(ScriptError::was_stopped) {
+        journal.undo(context);
+    } else if let Err(denial) = journal.settle(context) {
+        journal.undo(context);
+        return denial.refuse(reply);
+    }
     match result {
         Ok(value) => write_value(&value, reply),
         Err(error) => reply.error_bytes(&error.reply(&script.sha.to_hex())),
+    }
+}
+
+/// Lets other connections go first when this one's scripts have taken long.
+fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
+    let session = &mut *context.session;
+    session.script_steps = session.script_steps.saturating_add(steps);
+    if session.script_steps >= YIELD_STEPS {
+        session.script_steps = 0;
+        context.flow = Flow::Yield;
     }
 }
 
@@ -240,6 +275,10 @@ fn write_value(value: &Value, reply: &mut Encoder<'_>) {
 struct ScriptCaller<'x, 'c, 'k> {
     context: &'x mut Context<'c, 'k>,
     is_read_only: bool,
+    journal: Journal,
+    /// The script has changed more than the journal holds.
+    is_overfull: bool,
+    looked_through: usize,
 }
 
 impl Caller for ScriptCaller<'_, '_, '_> {
@@ -249,26 +288,59 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         let Some((_, spec)) = args.first().and_then(|name| engine.commands.find(name)) else {
             return encoder.error("ERR Unknown Redis command called from script");
         };
-        let refusal = if !spec.accepts(args.len()) {
+        if let Some(refusal) = self.refusal(spec, args) {
+            return encoder.error(refusal);
+        }
+        if spec.flags.has(Flags::LOOKS_THROUGH) {
+            let probe = args.get(1).map(|key| self.context.probe(key));
+            let value = probe.and_then(|probe| self.context.value(&probe).map(<[u8]>::len));
+            self.looked_through = value.unwrap_or(0);
+        }
+        if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
+            return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
+        }
+        (spec.run)(self.context, args, &mut encoder);
+        if spec.keys == Keys::All && engine.guard.has_awaited() {
+            self.context.rest_on_all(spec);
+        }
+    }
+
+    fn looked_through(&mut self) -> usize {
+        std::mem::take(&mut self.looked_through)
+    }
+
+    fn note_steps(&mut self, steps: usize) {
+        note_steps(self.context, steps);
+    }
+}
+
+impl ScriptCaller<'_, '_, '_> {
+    /// Why a command is not executed, if it isn't.
+    fn refusal(&self, spec: &Spec, args: &[&[u8]]) -> Option<&'static str> {
+        if !spec.accepts(args.len()) {
             Some("ERR Wrong number of args calling Redis command from script")
         } else if spec.flags.has(Flags::NOSCRIPT) {
             Some("ERR This Redis command is not allowed from script")
         } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
             Some("ERR Write commands are not allowed from read-only scripts.")
-        } else if spec.flags.has(Flags::DENYOOM) && engine.is_out_of_memory(self.context.space) {
+        } else if spec.flags.has(Flags::WRITE) && spec.keys == Keys::All {
+            Some("UNSUPPORTED a command on all keys in a script: send it outside of one")
+        } else if spec.flags.has(Flags::DENYOOM)
+            && self.context.engine.is_out_of_memory(self.context.space)
+        {
             Some(refusal::OOM)
         } else {
             None
-        };
-        match refusal {
-            Some(refusal) => encoder.error(refusal),
-            None => {
-                (spec.run)(self.context, args, &mut encoder);
-                if spec.keys == Keys::All && engine.guard.has_awaited() {
-                    self.context.rest_on_all(spec);
-                }
-            }
         }
+    }
+
+    /// Notes what the keys are before they are changed; `false` when they are too many.
+    fn note_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
+        for key in spec.keys.of(args) {
+            self.is_overfull |= !self.journal.note(self.context, key);
+            self.looked_through = self.looked_through.saturating_add(WRITE_WORK);
+        }
+        !self.is_overfull
     }
 }
 
@@ -278,6 +350,7 @@ fn script(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
 
 fn load(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let Some(text) = args.get(2) else { return };
+    note_steps(context, text.len());
     match context.engine.scripts.load(text) {
         Ok(sha) => reply.bulk(&sha.to_hex()),
         Err(error) => reply.error_bytes(&error),
@@ -317,6 +390,15 @@ fn debug(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
         _ => reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO"),
     }
 }
+
+/// A connection whose scripts have taken so many steps lets others go first: a tenth of what one script may take, a
+/// millisecond or less.
+const YIELD_STEPS: usize = STEPS_MAX / 10;
+
+/// What changing a key, noting what it was, and undoing it perhaps is worth, in bytes that are gone through.
+const WRITE_WORK: usize = 2048;
+
+const OVERFULL: &str = "it changed more than 16777216 bytes of keys and tokens";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 

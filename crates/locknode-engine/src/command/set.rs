@@ -253,6 +253,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         arity: -3,
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::LOOKS_THROUGH),
         summary: "Holds a token under a key, on conditions, for a time.",
         since: "1.0.0",
         ..WRITE

@@ -112,6 +112,8 @@ impl Flags {
     pub(crate) const PROTECTED: Self = Self(1 << 10);
     /// Begins, ends or leaves a transaction: never refused because MULTI was.
     pub(crate) const TRANSACTION: Self = Self(1 << 11);
+    /// May go through the whole value of its key without replying it: a script pays for that.
+    pub(crate) const LOOKS_THROUGH: Self = Self(1 << 12);
 
     /// This set and another.
     pub(crate) const fn and(self, other: Self) -> Self {

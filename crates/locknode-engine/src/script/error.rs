@@ -82,11 +82,13 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// Why a running script stopped without a result. What it wrote before stays written, as on Redis.
+/// Why a running script stopped without a result. What it wrote before an error of its own stays written, as on Redis;
+/// of a script that was stopped by a limit that Redis does not have, nothing stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     message: Vec<u8>,
     line: u32,
+    was_stopped: bool,
 }
 
 impl ScriptError {
@@ -96,7 +98,24 @@ impl ScriptError {
         Self {
             message: one_line(&message),
             line,
+            was_stopped: false,
         }
+    }
+
+    /// The script was stopped where Redis would have gone on: `why`, which may begin with its place.
+    #[must_use]
+    pub fn stopped(line: u32, why: &str) -> Self {
+        let text = format!("UNSUPPORTED script stopped, nothing of it is kept: {why}");
+        Self {
+            was_stopped: true,
+            ..Self::new(text.into_bytes(), line)
+        }
+    }
+
+    /// Whether nothing that the script wrote may stay.
+    #[must_use]
+    pub fn was_stopped(&self) -> bool {
+        self.was_stopped
     }
 
     /// An error that Lua itself raises, with the position in its text.

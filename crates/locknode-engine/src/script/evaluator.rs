@@ -8,10 +8,10 @@
 use crate::script::Caller;
 use crate::script::Value;
 use crate::script::ast::{Block, Call, Callee, Chunk, Expression, Input, Item, Statement, Target};
-use crate::script::budget::Budget;
+use crate::script::budget::{Budget, FIELD_WORK, NUMBER_STEPS};
 use crate::script::error::ScriptError;
 use crate::script::number;
-use crate::script::reply::{self, REPLY_DEPTH_MAX};
+use crate::script::reply::{self, REPLY_DEPTH_MAX, Unencodable};
 use crate::script::value::{Datum, Key, Table, TableId, Text};
 
 /// Runs `chunk` once.
@@ -39,11 +39,9 @@ pub(super) fn run(
         budget: Budget::default(),
         line: 1,
     };
-    evaluator.block(&chunk.body)?;
-    let first = evaluator.returned.first().cloned().unwrap_or(Datum::Nil);
-    let budget = evaluator.budget.bytes_left();
-    reply::encode(&first, &evaluator.tables, REPLY_DEPTH_MAX, budget)
-        .map_err(|what| ScriptError::new(format!("ERR {what}").into_bytes(), evaluator.line))
+    let result = evaluator.result();
+    evaluator.caller.note_steps(evaluator.budget.steps_taken());
+    result
 }
 
 /// What happens after a statement.
@@ -79,6 +77,18 @@ pub(super) struct Evaluator<'r, 'c> {
 pub(super) type Done = Result<(), ScriptError>;
 
 impl<'r> Evaluator<'r, '_> {
+    fn result(&mut self) -> Result<Value, ScriptError> {
+        self.block(&self.chunk.body)?;
+        let first = self.returned.first().cloned().unwrap_or(Datum::Nil);
+        let budget = self.budget.bytes_left();
+        reply::encode(&first, &self.tables, REPLY_DEPTH_MAX, budget).map_err(|what| match what {
+            Unencodable::Large => ScriptError::stopped(self.line, "its reply is too large"),
+            Unencodable::Deep => {
+                ScriptError::new(b"ERR reached lua stack limit".to_vec(), self.line)
+            }
+        })
+    }
+
     pub(super) fn block(&mut self, block: &'r Block) -> Result<Flow, ScriptError> {
         self.enter()?;
         let mut flow = Flow::Next;
@@ -294,7 +304,7 @@ impl<'r> Evaluator<'r, '_> {
         }
         if !self.table(id).is_some_and(Table::is_listless) {
             let what = "a list with both numbered and plain elements is not supported on this node";
-            return Err(ScriptError::lua(line, what));
+            return Err(ScriptError::stopped(line, what));
         }
         if let Some(table) = self.tables.get_mut(id.0) {
             table.extend(list);
@@ -432,14 +442,38 @@ impl<'r> Evaluator<'r, '_> {
     pub(super) fn steps(&mut self, count: usize) -> Done {
         self.budget
             .steps(count)
-            .map_err(|text| ScriptError::new(text.into_bytes(), self.line))
+            .map_err(|why| ScriptError::stopped(self.line, &why))
+    }
+
+    /// Counts going through bytes.
+    pub(super) fn work(&mut self, bytes: usize) -> Done {
+        self.budget
+            .work(bytes)
+            .map_err(|why| ScriptError::stopped(self.line, &why))
+    }
+
+    /// Counts what reading a value as a number, or writing it as text, takes.
+    pub(super) fn convert(&mut self, datum: &Datum<'_>) -> Done {
+        match datum {
+            Datum::Text(text) => self.work(text.bytes().len()),
+            Datum::Number(_) => self.steps(NUMBER_STEPS),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts finding a field of a table.
+    pub(super) fn look_up(&mut self, key: &Datum<'_>) -> Done {
+        match key {
+            Datum::Text(text) => self.work(text.bytes().len().saturating_mul(FIELD_WORK)),
+            _ => Ok(()),
+        }
     }
 
     /// Counts memory. What was spent once is not given back before the script ends.
     pub(super) fn spend(&mut self, bytes: usize) -> Done {
         self.budget
             .spend(bytes)
-            .map_err(|text| ScriptError::new(text.into_bytes(), self.line))
+            .map_err(|why| ScriptError::stopped(self.line, &why))
     }
 
     /// Goes one level deeper.
@@ -457,6 +491,7 @@ impl<'r> Evaluator<'r, '_> {
         line: u32,
     ) -> Done {
         self.spend(FIELD_BYTES)?;
+        self.look_up(&key)?;
         let Some(table) = self.tables.get_mut(id.0) else {
             return Ok(());
         };

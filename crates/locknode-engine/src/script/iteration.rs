@@ -59,6 +59,7 @@ impl<'r> Evaluator<'r, '_> {
             bounds.push(self.value(expression)?);
         }
         for ((bound, number), what) in bounds.iter().zip(&mut numbers).zip(RANGE) {
+            self.convert(bound)?;
             *number = as_number(bound)
                 .ok_or_else(|| ScriptError::lua(line, &format!("'for' {what} must be a number")))?;
         }
@@ -124,7 +125,7 @@ impl<'r> Evaluator<'r, '_> {
                 .is_some_and(|table| table.pairs_length().is_none())
         {
             let what = "pairs over anything but a plain list is not supported on this node";
-            return Err(ScriptError::lua(line, what));
+            return Err(ScriptError::stopped(line, what));
         }
         for index in 1.. {
             let element = self

@@ -5,6 +5,7 @@
 
 use sha1_smol::Sha1;
 
+use crate::script::budget::{CALL_ARGUMENT_STEPS, CALL_STEPS, SHA1_WORK};
 use crate::script::builtin::Builtin;
 use crate::script::command::{self, Effect};
 use crate::script::error::ScriptError;
@@ -24,6 +25,9 @@ impl<'r> Evaluator<'r, '_> {
         arguments: Vec<Datum<'r>>,
         line: u32,
     ) -> Values<'r> {
+        for argument in &arguments {
+            self.convert(argument)?;
+        }
         let given = Arguments {
             builtin,
             values: &arguments,
@@ -34,7 +38,11 @@ impl<'r> Evaluator<'r, '_> {
             Builtin::ProtectedCall => self.command(&arguments, false, line)?,
             Builtin::ErrorReply => self.error_reply(&arguments)?,
             Builtin::StatusReply => self.status_reply(&arguments)?,
-            Builtin::Sha1Hex => sha1_hex(&arguments, line)?,
+            Builtin::Sha1Hex => {
+                let work: usize = arguments.iter().map(Datum::text_len).sum();
+                self.work(work.saturating_mul(SHA1_WORK))?;
+                sha1_hex(&arguments, line)?
+            }
             Builtin::ReplicateCommands => Datum::Boolean(true),
             Builtin::Log => return log(&arguments, line),
             Builtin::ToNumber => to_number(&given)?,
@@ -120,8 +128,11 @@ impl<'r> Evaluator<'r, '_> {
                 _ => number.as_slice(),
             })
             .collect();
+        self.steps(CALL_STEPS + words.len() * CALL_ARGUMENT_STEPS)?;
         let mut reply = Vec::with_capacity(REPLY_BYTES);
         self.caller.call(&words, &mut reply);
+        let looked_through = self.caller.looked_through();
+        self.work(reply.len().saturating_add(looked_through))?;
         self.spend(reply.len())?;
         Ok(reply)
     }
@@ -208,7 +219,7 @@ impl<'r> Evaluator<'r, '_> {
             [_, _, value] => {
                 let position = number::index(given.number(1)?).ok_or_else(|| {
                     let what = "insert before the first element is not supported on this node";
-                    ScriptError::lua(given.line, what)
+                    ScriptError::stopped(given.line, what)
                 })?;
                 (position, value)
             }
@@ -220,6 +231,7 @@ impl<'r> Evaluator<'r, '_> {
         // Shifting costs what it moves.
         let moved = length.saturating_sub(position);
         self.spend((moved + 1) * size_of::<Datum<'_>>())?;
+        self.work(moved * size_of::<Datum<'_>>())?;
         if let Some(table) = self.tables.get_mut(id.0) {
             table.insert(position, value.clone());
         }
@@ -327,7 +339,7 @@ fn to_number<'r>(given: &Arguments<'_, 'r>) -> Result<Datum<'r>, ScriptError> {
         .is_some_and(|base| number::integer(base) != 10)
     {
         let what = "tonumber with a base is not supported on this node";
-        return Err(ScriptError::lua(given.line, what));
+        return Err(ScriptError::stopped(given.line, what));
     }
     Ok(as_number(value).map_or(Datum::Nil, Datum::Number))
 }
@@ -340,7 +352,7 @@ fn to_string<'r>(value: &Datum<'r>, line: u32) -> Result<Datum<'r>, ScriptError>
         Datum::Text(text) => Datum::Text(text.clone()),
         Datum::Table(_) | Datum::Builtin(_) => {
             let what = "tostring of a table or function is not supported on this node";
-            return Err(ScriptError::lua(line, what));
+            return Err(ScriptError::stopped(line, what));
         }
     })
 }

@@ -36,6 +36,7 @@ mod value;
 
 use std::fmt::Debug;
 
+pub(crate) use budget::STEPS_MAX;
 pub use error::ScriptError;
 pub(crate) use error::{CompileError, CompileErrorKind};
 pub(crate) use known::all_known;
@@ -96,7 +97,7 @@ impl Program {
     /// Runs the script.
     ///
     /// # Errors
-    /// The script raised an error or used up its budget. What it wrote before stays written.
+    /// The script raised an error or was stopped; see [`ScriptError`].
     pub(crate) fn run(
         &self,
         keys: &[&[u8]],
@@ -146,6 +147,16 @@ pub trait Caller {
     /// words the check of a command's arity differently inside scripts, as
     /// `-ERR Wrong number of args calling Redis command from script`.
     fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>);
+
+    /// How many bytes of values the last command went through that are not in its reply; a script pays for them.
+    fn looked_through(&mut self) -> usize {
+        0
+    }
+
+    /// To be called when the script ends, with the steps that it took: what takes long lets other connections go first.
+    fn note_steps(&mut self, steps: usize) {
+        let _ = steps;
+    }
 }
 
 /// Compiles what is outside the native subset: the seam for a complete Lua.
@@ -159,10 +170,10 @@ pub trait ScriptFallback: Send + Sync + Debug {
 
 /// A script compiled by a [`ScriptFallback`].
 pub trait FallbackProgram: Send + Sync + Debug {
-    /// Runs the script. What it wrote before an error stays written.
+    /// Runs the script.
     ///
     /// # Errors
-    /// The script raised an error or used up its budget.
+    /// The script raised an error or was stopped; see [`ScriptError`].
     fn run(
         &self,
         keys: &[&[u8]],

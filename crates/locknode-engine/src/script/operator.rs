@@ -17,6 +17,7 @@ impl<'r> Evaluator<'r, '_> {
             Expression::Not(inner) => Ok(Datum::Boolean(!self.value(inner)?.is_true())),
             Expression::Negate(inner, line) => {
                 let value = self.value(inner)?;
+                self.convert(&value)?;
                 match as_number(&value) {
                     Some(number) => Ok(Datum::Number(-number)),
                     None => Err(self.misuse("perform arithmetic on", &value, inner, *line)),
@@ -39,6 +40,7 @@ impl<'r> Evaluator<'r, '_> {
         }
         let base = self.value(&index.base)?;
         let key = self.value(&index.key)?;
+        self.look_up(&key)?;
         match base {
             Datum::Table(id) => {
                 let Some(table) = self.table(id) else {
@@ -58,7 +60,7 @@ impl<'r> Evaluator<'r, '_> {
             Datum::Text(_) => {
                 if matches!(key, Datum::Text(_)) {
                     let what = "string methods are not supported on this node";
-                    return Err(ScriptError::lua(index.line, what));
+                    return Err(ScriptError::stopped(index.line, what));
                 }
                 Ok(Datum::Nil)
             }
@@ -87,6 +89,9 @@ impl<'r> Evaluator<'r, '_> {
     fn binary(&mut self, binary: &'r Binary) -> Outcome<'r> {
         let left = self.value(&binary.left)?;
         let right = self.value(&binary.right)?;
+        if let (Datum::Text(left), Datum::Text(right)) = (&left, &right) {
+            self.work(left.bytes().len().min(right.bytes().len()))?;
+        }
         let truth = match binary.operator {
             Operator::Equal => left == right,
             Operator::NotEqual => left != right,
@@ -107,6 +112,11 @@ impl<'r> Evaluator<'r, '_> {
         right: &Datum<'r>,
         binary: &'r Binary,
     ) -> Outcome<'r> {
+        for side in [left, right] {
+            if let Datum::Text(_) = side {
+                self.convert(side)?;
+            }
+        }
         let (Some(a), Some(b)) = (as_number(left), as_number(right)) else {
             // Lua blames the right operand only when the left one is a number.
             let (value, side) = if as_number(left).is_some() {
@@ -147,6 +157,8 @@ impl<'r> Evaluator<'r, '_> {
             };
             return Err(self.misuse("concatenate", value, side, binary.line));
         }
+        self.convert(left)?;
+        self.convert(right)?;
         let mut text = Vec::new();
         append_text(&mut text, left);
         append_text(&mut text, right);
@@ -193,7 +205,7 @@ pub(super) fn append_text(text: &mut Vec<u8>, datum: &Datum<'_>) {
 
 /// The error for a list of which Lua does not define the length.
 pub(super) fn holes(line: u32) -> ScriptError {
-    ScriptError::lua(
+    ScriptError::stopped(
         line,
         "the length of a list with nil inside is not supported on this node",
     )

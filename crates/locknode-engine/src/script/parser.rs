@@ -4,6 +4,8 @@
 //! text. Nesting is limited, because the script comes from a client and the stack is ours. What is
 //! right Lua but outside the native subset ends in [`CompileError::unsupported`].
 
+use std::collections::BTreeMap;
+
 use crate::script::ast::{Block, Call, Chunk, Expression, Function, Statement, Target};
 use crate::script::error::CompileError;
 use crate::script::lexer::{Lexer, Token};
@@ -43,6 +45,8 @@ pub(super) struct Parser<'s> {
     pub(super) scope: Scope<'s>,
     functions: Vec<Function>,
     names: Vec<Box<[u8]>>,
+    /// Where each name is in `names`.
+    numbers: BTreeMap<Box<[u8]>, usize>,
     levels: usize,
 }
 
@@ -59,6 +63,7 @@ impl<'s> Parser<'s> {
             scope: Scope::default(),
             functions: Vec::new(),
             names: Vec::new(),
+            numbers: BTreeMap::new(),
             levels: 0,
         })
     }
@@ -153,11 +158,13 @@ impl<'s> Parser<'s> {
 
     /// Remembers a name for error texts.
     pub(super) fn intern(&mut self, name: &[u8]) -> usize {
-        if let Some(at) = self.names.iter().position(|known| **known == *name) {
-            return at;
+        if let Some(at) = self.numbers.get(name) {
+            return *at;
         }
+        let at = self.names.len();
+        self.numbers.insert(name.into(), at);
         self.names.push(name.into());
-        self.names.len() - 1
+        at
     }
 
     fn declare(&mut self, name: &'s [u8]) -> Result<usize, CompileError> {

@@ -8,6 +8,13 @@ use crate::script::error::one_line;
 use crate::script::number;
 use crate::script::value::{Datum, Table, TableId, Text};
 
+/// Why a value is no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unencodable {
+    Large,
+    Deep,
+}
+
 /// Reads one reply and returns it with what follows it. `add` stores a table.
 pub(super) fn decode<'b, 'r>(
     bytes: &'b [u8],
@@ -64,20 +71,18 @@ pub(super) fn single<'r>(name: &'static [u8], text: &[u8]) -> Table<'r> {
 /// Turns what a script returns into a reply. `budget` is how many bytes the reply may still take.
 ///
 /// # Errors
-/// The reply would be too large or too deep; the text says which.
+/// The reply would be too large or too deep.
 pub(super) fn encode(
     datum: &Datum<'_>,
     tables: &[Table<'_>],
     depth: usize,
     budget: &mut usize,
-) -> Result<Value, &'static str> {
+) -> Result<Value, Unencodable> {
     let cost = match datum {
         Datum::Text(text) => text.bytes().len() + ELEMENT_BYTES,
         _ => ELEMENT_BYTES,
     };
-    *budget = budget
-        .checked_sub(cost)
-        .ok_or("script reply is too large")?;
+    *budget = budget.checked_sub(cost).ok_or(Unencodable::Large)?;
     Ok(match datum {
         Datum::Nil | Datum::Boolean(false) | Datum::Builtin(_) => Value::Nil,
         Datum::Boolean(true) => Value::Integer(1),
@@ -93,7 +98,7 @@ pub(super) fn encode(
             if let Some(text) = table.named_text(b"ok") {
                 return Ok(Value::Status(one_line(text.bytes())));
             }
-            let depth = depth.checked_sub(1).ok_or("reached lua stack limit")?;
+            let depth = depth.checked_sub(1).ok_or(Unencodable::Deep)?;
             let mut list = Vec::new();
             for index in 1.. {
                 match table.element(index) {

@@ -67,6 +67,14 @@ impl Datum<'_> {
         Self::Text(Text::Owned(Rc::from(bytes)))
     }
 
+    /// The length of a string; other values have none.
+    pub(super) fn text_len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.bytes().len(),
+            _ => 0,
+        }
+    }
+
     pub(super) fn is_true(&self) -> bool {
         !matches!(self, Self::Nil | Self::Boolean(false))
     }

@@ -2,6 +2,7 @@
 //!
 //! * `node`: a node with a clock that the test moves, and its scripts of requests and replies
 //! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `limits`: rows per family
+//! * `provisional`: what scripts leave, judged at their end
 //! * `model`: random command sequences against a naive model
 
 #![cfg(test)]
@@ -14,6 +15,7 @@ mod model;
 mod multi;
 mod node;
 mod number;
+mod provisional;
 mod release;
 mod scan;
 mod script;

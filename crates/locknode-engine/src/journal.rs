@@ -1,0 +1,140 @@
+//! What a running script has changed: judged when it ends, and undone where the judgement says so.
+//!
+//! A script may hold a key without a deadline and give it one in its next line, so what its commands grant is
+//! provisional. At the end each changed key is what it is, and gets the permit and the record that a command which left
+//! it so would get. A script that leaves what the guard refuses, or that was stopped, has changed nothing.
+
+use std::collections::BTreeMap;
+
+use crate::context::Context;
+use crate::fence::Grant;
+use crate::guard::{Denial, Permit};
+use crate::time::Deadline;
+
+/// The keys that a script has changed; see the module text.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    /// What each key was before; by database and key.
+    before: BTreeMap<(u8, Box<[u8]>), Option<Before>>,
+    bytes: usize,
+}
+
+/// A lock as it was when the script began.
+#[derive(Debug)]
+struct Before {
+    token: Box<[u8]>,
+    deadline: Deadline,
+    grant: Grant,
+}
+
+/// What is to be done for a key when the script is judged.
+#[derive(Debug)]
+enum Change {
+    Held(Permit),
+    Released(Deadline),
+}
+
+impl Journal {
+    /// Notes what a key is, before it is changed; `false` when the script has changed more than a journal holds.
+    pub(crate) fn note(&mut self, context: &mut Context<'_, '_>, key: &[u8]) -> bool {
+        let name = (context.session.db, Box::from(key));
+        if self.before.contains_key(&name) {
+            return true;
+        }
+        let probe = context.probe(key);
+        let grant = context.full_grant(&probe);
+        let before = context.lock(&probe).zip(grant).map(|(lock, grant)| Before {
+            token: lock.value.into(),
+            deadline: lock.deadline,
+            grant,
+        });
+        self.bytes += ENTRY_BYTES + key.len() + before.as_ref().map_or(0, |lock| lock.token.len());
+        self.before.insert(name, before);
+        self.bytes <= BYTES_MAX
+    }
+
+    /// Gives each key that the script leaves changed its permit and its record, or, when one is refused, none.
+    ///
+    /// # Errors
+    ///
+    /// Why one of them may not stay as it is.
+    pub(crate) fn settle(&self, context: &mut Context<'_, '_>) -> Result<(), Denial> {
+        let session_db = context.session.db;
+        let mut changes = Vec::new();
+        for ((db, key), before) in &self.before {
+            context.session.db = *db;
+            let change = judge(context, key, before.as_ref());
+            match change {
+                Ok(Some(change)) => changes.push((*db, key, change)),
+                Ok(None) => {}
+                Err(denial) => {
+                    context.session.db = session_db;
+                    return Err(denial);
+                }
+            }
+        }
+        for (db, key, change) in changes {
+            context.session.db = db;
+            match change {
+                Change::Held(permit) => {
+                    let probe = context.probe(key);
+                    context.set_deadline(&probe, key, permit);
+                }
+                Change::Released(deadline) => context.log_removal(key, deadline),
+            }
+        }
+        context.session.db = session_db;
+        Ok(())
+    }
+
+    /// Makes every key what it was.
+    pub(crate) fn undo(self, context: &mut Context<'_, '_>) {
+        for ((db, key), before) in self.before {
+            let hash = context.space.hash(db, &key);
+            let shard = context.space.shard_of(hash);
+            let probe = shard.probe(context.moment.time, db, hash, &key);
+            shard.remove(probe);
+            if let Some(lock) = before {
+                shard.restore(db, &key, &lock.token, lock.deadline, lock.grant);
+            }
+        }
+    }
+}
+
+/// What becomes of a key that was `before` and is what it is now; `None` when nothing has to be done.
+fn judge(
+    context: &mut Context<'_, '_>,
+    key: &[u8],
+    before: Option<&Before>,
+) -> Result<Option<Change>, Denial> {
+    let was_logged = before.is_some_and(|lock| lock.grant.is_logged());
+    let probe = context.probe(key);
+    let now = context.deadline(&probe).zip(context.full_grant(&probe));
+    let Some((deadline, grant)) = now else {
+        let Some(released) = before.filter(|_| was_logged) else {
+            return Ok(None);
+        };
+        if released.deadline == Deadline::NEVER {
+            context.engine.guard.may_log()?;
+        }
+        return Ok(Some(Change::Released(released.deadline)));
+    };
+    if before.is_some_and(|lock| lock.deadline == deadline && lock.grant == grant) {
+        return Ok(None);
+    }
+    let guard = &context.engine.guard;
+    let need = &mut context.rest.need;
+    let permit = guard.permit(context.moment.time, deadline, || was_logged, need)?;
+    // A lock that is on the log stays there, whatever becomes of it `[L3]`.
+    let is_logged = permit.is_logged || was_logged || grant.is_logged();
+    Ok(is_logged.then_some(Change::Held(Permit {
+        is_logged,
+        ..permit
+    })))
+}
+
+/// As much as a script may use otherwise.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What an entry takes besides key and token, roughly.
+const ENTRY_BYTES: usize = 96;
