@@ -1,9 +1,14 @@
 //! The options of a node that its engine obeys, under Redis' names where the option is Redis's.
+//!
+//! What values an option can have is said here and nowhere else: flags, files and CONFIG SET ask.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use locknode_resp::Limits;
 use parking_lot::RwLock;
+
+use crate::command::output_limit;
 
 /// The options as given at the start and as CONFIG SET changes them. Sizes are bytes, times are seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +53,28 @@ impl Default for Options {
             protected_mode: true,
             enable_debug_command: false,
         }
+    }
+}
+
+impl Options {
+    /// `maxclients`, as in Redis; none at all would lock everybody out.
+    pub const MAXCLIENTS: RangeInclusive<u64> = 1..=u32::MAX as u64;
+    /// `maxmemory`.
+    pub const MAXMEMORY: RangeInclusive<u64> = 0..=u64::MAX;
+    /// `timeout` and `tcp-keepalive`, as in Redis.
+    pub const SECONDS: RangeInclusive<u64> = 0..=i32::MAX as u64;
+    /// `proto-max-bulk-len` and `client-query-buffer-limit`, as in Redis: less than 1 MiB would refuse ordinary requests.
+    pub const REQUEST_LEN: RangeInclusive<u64> = 1 << 20..=i64::MAX as u64;
+
+    /// Reads `client-output-buffer-limit`: groups of `class hard soft seconds`. Only the hard limit of class `normal`
+    /// means something here: there are no replicas and no subscribers, and replies are not kept long enough for a soft
+    /// limit. `None` when that class is not among them.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong, in Redis' words.
+    pub fn parse_output_limit(text: &str) -> Result<Option<u64>, &'static str> {
+        output_limit::parse(text.as_bytes())
     }
 }
 

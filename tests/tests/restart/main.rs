@@ -6,6 +6,7 @@
 //! * [`disk`]: writes that are torn, syncs that fail, disks that are full, at every point of a script.
 //! * [`unsynced`]: replies that tell of what is not durable yet, and changes that cannot be made so.
 //! * [`long_locks`]: what is on the log survives, what was taken off it stays off.
+//! * [`dashboard`]: what a node that grants nothing shows and serves all the same.
 //! * [`commands`]: late and foreign extensions and releases.
 //! * [`scripts`]: what scripts leave, judged at their end.
 //! * [`fencing`]: counters that never go back, and the write-back.
@@ -27,6 +28,7 @@ mod amnesia;
 mod clients;
 mod clocks;
 mod commands;
+mod dashboard;
 mod disk;
 mod fencing;
 mod long_locks;

@@ -1,9 +1,11 @@
 //! The options of `locknode serve`. Redis' options have Redis' names; each can also be an environment variable or a
 //! key of the configuration file.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use locknode::Options;
 
 use crate::duration;
 use crate::listening::Bind;
@@ -72,7 +74,7 @@ pub(crate) struct ServeFlags {
         env = "LOCKNODE_MAXCLIENTS",
         default_value_t = 10_000
     )]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX))]
+    #[arg(value_parser = parse_clients)]
     #[arg(long_help = "Connections at most; further ones get an error.\n\n\
         Each needs a file descriptor: where the system allows fewer, the number is lowered and a\n\
         warning says so.")]
@@ -100,7 +102,7 @@ pub(crate) struct ServeFlags {
         env = "LOCKNODE_TIMEOUT",
         default_value = "0"
     )]
-    #[arg(value_parser = duration::parse_seconds)]
+    #[arg(value_parser = parse_seconds)]
     pub(super) timeout: u64,
 
     /// Probe a silent peer after so many seconds, to find dead ones; 0 for never
@@ -110,7 +112,7 @@ pub(crate) struct ServeFlags {
         env = "LOCKNODE_TCP_KEEPALIVE",
         default_value = "300"
     )]
-    #[arg(value_parser = duration::parse_seconds)]
+    #[arg(value_parser = parse_seconds)]
     pub(super) tcp_keepalive: u64,
 
     /// Connections that may wait to be accepted
@@ -127,12 +129,17 @@ pub(crate) struct ServeFlags {
     )]
     pub(super) tcp_backlog: u16,
 
-    /// Without a password, serve only clients on this machine
+    /// Without a password, serve only clients that connect by loopback or by the Unix socket
     #[arg(
         long,
         value_name = "yes|no",
         env = "LOCKNODE_PROTECTED_MODE",
         default_value = "yes"
+    )]
+    #[arg(
+        long_help = "Without a password, serve only clients that connect by loopback (127.0.0.1, ::1) or by the\n\
+        Unix socket. A client on this machine that connects to another of its addresses is refused\n\
+        like one from elsewhere, as in Redis."
     )]
     pub(super) protected_mode: Switch,
 
@@ -143,16 +150,16 @@ pub(crate) struct ServeFlags {
         env = "LOCKNODE_PROTO_MAX_BULK_LEN",
         default_value = "1mb"
     )]
-    #[arg(value_parser = parse_bulk_len)]
+    #[arg(value_parser = parse_request_len)]
     #[arg(
-        long_help = "Longest argument of a command (key, token, script), 1mb to 512mb.\n\n\
+        long_help = "Longest argument of a command (key, token, script), 1mb or more.\n\n\
         Protects memory: a client that announces more gets an error and is disconnected."
     )]
     pub(super) proto_max_bulk_len: u64,
 
     /// Longest command that is still being received
     #[arg(long, value_name = "SIZE", env = "LOCKNODE_CLIENT_QUERY_BUFFER_LIMIT")]
-    #[arg(default_value = "64mb", value_parser = parse_query_limit)]
+    #[arg(default_value = "64mb", value_parser = parse_request_len)]
     #[arg(
         long_help = "Longest command that is still being received, 1mb or more.\n\n\
         Protects memory: a client that exceeds it is disconnected."
@@ -239,27 +246,40 @@ fn parse_mode(text: &str) -> Result<u32, String> {
     mode.ok_or_else(|| "permissions are three octal digits, such as 700 or 770".to_owned())
 }
 
-fn parse_bulk_len(text: &str) -> Result<u64, String> {
-    let bytes = size::parse(text)?;
-    if (MIB..=BULK_LEN_MAX).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err("must be within 1mb and 512mb".to_owned())
+fn parse_clients(text: &str) -> Result<u64, String> {
+    let clients = text.parse().map_err(|_| "a whole number, such as 10000")?;
+    within(clients, Options::MAXCLIENTS)
 }
 
-fn parse_query_limit(text: &str) -> Result<u64, String> {
-    let bytes = size::parse(text)?;
-    if bytes >= MIB {
-        return Ok(bytes);
+fn parse_seconds(text: &str) -> Result<u64, String> {
+    within(duration::parse_seconds(text)?, Options::SECONDS)
+}
+
+fn parse_request_len(text: &str) -> Result<u64, String> {
+    within(size::parse(text)?, Options::REQUEST_LEN)
+}
+
+/// The number, if CONFIG SET would take it, too.
+fn within(number: u64, range: RangeInclusive<u64>) -> Result<u64, String> {
+    if range.contains(&number) {
+        return Ok(number);
     }
-    Err("must be 1mb or more".to_owned())
+    Err(format!(
+        "must be between {} and {}",
+        range.start(),
+        range.end()
+    ))
 }
 
 fn parse_output_limit(text: &str) -> Result<u64, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    match words[..] {
-        [hard] | ["normal", hard, _, _] => size::parse(hard),
-        _ => Err("a size such as 64mb, or \"normal 64mb 0 0\"".to_owned()),
+    if let Ok(limit) = size::parse(text) {
+        return Ok(limit);
+    }
+    let help = "a size such as 64mb, or \"normal 64mb 0 0\"";
+    match Options::parse_output_limit(text) {
+        Ok(Some(limit)) => Ok(limit),
+        Ok(None) => Err(help.to_owned()),
+        Err(problem) => Err(format!("{problem} Give {help}")),
     }
 }
 
@@ -270,14 +290,6 @@ fn parse_drain(text: &str) -> Result<u64, String> {
     }
     Err("must be at most one hour".to_owned())
 }
-
-const MIB: u64 = 1 << 20;
-
-/// The longest argument that the protocol allows in Redis by default.
-const BULK_LEN_MAX: u64 = 512 << 20;
-
-/// More descriptors than Linux gives to one process by default (`fs.nr_open`).
-const CLIENTS_MAX: u64 = 1 << 20;
 
 /// More than the cores of any machine on which one node makes sense.
 const THREADS_MAX: i64 = 256;
@@ -293,14 +305,18 @@ mod tests {
     fn limits_are_checked_and_written_as_in_redis() {
         type Parser = fn(&str) -> Result<u64, String>;
         let rows: &[(Parser, &str, Option<u64>)] = &[
-            (parse_bulk_len, "1mb", Some(MIB)),
-            (parse_bulk_len, "1000000", None),
-            (parse_bulk_len, "513mb", None),
-            (parse_query_limit, "1mb", Some(MIB)),
-            (parse_query_limit, "1k", None),
+            (parse_request_len, "1mb", Some(1 << 20)),
+            (parse_request_len, "1000000", None),
+            (parse_request_len, "1gb", Some(1 << 30)),
             (parse_output_limit, "0", Some(0)),
             (parse_output_limit, "64mb", Some(64 << 20)),
-            (parse_output_limit, "normal 1mb 0 0", Some(MIB)),
+            (parse_output_limit, "normal 1mb 0 0", Some(1 << 20)),
+            (
+                parse_output_limit,
+                "replica 1 0 0 normal 5kb 0 0",
+                Some(5 << 10),
+            ),
+            (parse_output_limit, "normal 1mb 1mb 60", None),
             (parse_output_limit, "replica 1mb 0 0", None),
             (parse_output_limit, "", None),
             (parse_drain, "5", Some(5)),

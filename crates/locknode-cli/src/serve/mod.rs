@@ -242,8 +242,8 @@ fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Lo
         .is_some_and(|password| !password.is_empty());
     match (is_open && !has_password, setup.protected_mode.is_on()) {
         (true, true) => log.warn(
-            "protected mode: without a password only clients on this machine are served (set --requirepass, or \
-             --protected-mode no on a network that you trust)",
+            "protected mode: without a password only clients that connect by loopback are served (set --requirepass, \
+             or --protected-mode no on a network that you trust)",
         ),
         (true, false) => log.warn("no password: whoever reaches the port can take and release every lock"),
         (false, _) => {}

@@ -1,6 +1,9 @@
 //! Flags, environment, file, and `--print-config`.
 
-use crate::program::{Directory, command, outcome, run};
+use std::io::Read as _;
+use std::net::TcpStream;
+
+use crate::program::{Directory, Program, ask, command, connect, outcome, run};
 
 /// The line of an option in the printed configuration, with single spaces.
 fn line<'t>(printed: &'t str, option: &str) -> Vec<&'t str> {
@@ -166,4 +169,112 @@ fn wrong_usage_is_exit_code_64_and_says_how() {
         assert_eq!((code, out.as_str()), (Some(64), ""), "{args:?}: {err}");
         assert!(err.len() > 20, "{args:?}: {err}");
     }
+}
+
+/// Values of the options that can also be set while the node runs, and whether they are right.
+const VALUES: &[(&str, &str, bool)] = &[
+    ("maxclients", "0", false),
+    ("maxclients", "1", true),
+    ("maxclients", "4294967295", true),
+    ("maxclients", "4294967296", false),
+    ("maxclients", "1k", false),
+    ("maxmemory", "0", true),
+    ("maxmemory", "1k", true),
+    ("maxmemory", "2GB", true),
+    ("maxmemory", "18446744073709551615", true),
+    ("maxmemory", "18446744073709551616", false),
+    ("maxmemory", "1.5mb", false),
+    ("maxmemory", "5%", false),
+    ("timeout", "0", true),
+    ("timeout", "2147483647", true),
+    ("timeout", "2147483648", false),
+    ("timeout", "1x", false),
+    ("tcp-keepalive", "0", true),
+    ("tcp-keepalive", "2147483647", true),
+    ("tcp-keepalive", "2147483648", false),
+    ("proto-max-bulk-len", "1048575", false),
+    ("proto-max-bulk-len", "1mb", true),
+    ("proto-max-bulk-len", "1gb", true),
+    ("proto-max-bulk-len", "9223372036854775807", true),
+    ("proto-max-bulk-len", "9223372036854775808", false),
+    ("client-query-buffer-limit", "1048575", false),
+    ("client-query-buffer-limit", "1mb", true),
+    ("client-query-buffer-limit", "9223372036854775807", true),
+    ("client-query-buffer-limit", "9223372036854775808", false),
+    ("client-output-buffer-limit", "normal 64mb 0 0", true),
+    (
+        "client-output-buffer-limit",
+        "replica 1 2 3 normal 0 0 0",
+        true,
+    ),
+    ("client-output-buffer-limit", "normal 64mb 32mb 60", false),
+    ("client-output-buffer-limit", "normal 64mb", false),
+    ("client-output-buffer-limit", "master 1 2 3", false),
+    ("protected-mode", "yes", true),
+    ("protected-mode", "no", true),
+    ("protected-mode", "maybe", false),
+];
+
+/// A flag, a line of a file and CONFIG SET take the same values and understand the same by them.
+#[test]
+fn every_option_has_one_range_however_it_is_set() {
+    let directory = Directory::new("one-range");
+    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut client = connect(node.address());
+    for &(option, value, is_right) in VALUES {
+        let shown = format!("{option} = {value}");
+        let flag = format!("--{option}={value}");
+        let code = outcome(&run(&["serve", &flag, "--print-config"])).0;
+        assert_eq!(code == Some(0), is_right, "a flag: {shown}");
+        let file = directory.file("one.toml", &format!("{option} = \"{value}\"\n"));
+        let code = outcome(&run(&["serve", "--config", &file, "--print-config"])).0;
+        assert_eq!(code == Some(0), is_right, "a file: {shown}");
+        let reply = ask(&mut client, &format!("CONFIG SET {option} \"{value}\""));
+        assert_eq!(reply == "+OK", is_right, "CONFIG SET: {shown}: {reply}");
+    }
+}
+
+/// Every option that CONFIG SET changes is a flag, but for those that have one value only.
+#[test]
+fn every_option_that_can_be_changed_is_a_flag_with_the_same_default() {
+    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut client = connect(node.address());
+    let (_, help, _) = outcome(&run(&["serve", "--help"]));
+    let (_, printed, _) = outcome(&run(&["serve", "--print-config"]));
+    let names: Vec<&str> = VALUES.iter().map(|(option, ..)| *option).collect();
+    for option in [
+        "client-output-buffer-limit",
+        "client-query-buffer-limit",
+        "maxclients",
+        "maxmemory",
+        "proto-max-bulk-len",
+        "protected-mode",
+        "tcp-keepalive",
+        "timeout",
+    ] {
+        assert!(names.contains(&option), "{option} has no values above");
+        assert!(help.contains(&format!("--{option} <")), "{option}");
+        // What the flag has by default is what the node begins with.
+        let default = line(&printed, option)[2].trim_matches('"').to_owned();
+        let default = match option {
+            "client-output-buffer-limit" => format!("normal {default} 0 0"),
+            _ => default,
+        };
+        let before = value_of(&mut client, option);
+        let reply = ask(&mut client, &format!("CONFIG SET {option} \"{default}\""));
+        assert_eq!(reply, "+OK", "{option} {default}");
+        assert_eq!(value_of(&mut client, option), before, "{option}");
+    }
+}
+
+/// What CONFIG GET tells.
+fn value_of(client: &mut TcpStream, option: &str) -> String {
+    assert_eq!(ask(client, &format!("CONFIG GET {option}")), "*2");
+    let mut lines = String::new();
+    while lines.matches("\r\n").count() < 4 {
+        let mut byte = [0];
+        client.read_exact(&mut byte).expect("the rest of the reply");
+        lines.push(char::from(byte[0]));
+    }
+    lines
 }

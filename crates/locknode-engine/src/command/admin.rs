@@ -101,6 +101,7 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 
 const TIME: Spec = Spec {
     name: "time",
+    syntax: "",
     arity: 1,
     flags: Flags::FAST.and(Flags::LOADING),
     keys: Keys::None,
@@ -115,6 +116,7 @@ pub(crate) const SPECS: &[Spec] = &[
     TIME,
     Spec {
         name: "role",
+        syntax: "",
         flags: Flags::ADMIN
             .and(Flags::NOSCRIPT)
             .and(Flags::FAST)
@@ -126,6 +128,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "wait",
+        syntax: "numreplicas timeout",
         arity: 3,
         flags: Flags::LOADING,
         run: wait,
@@ -136,6 +139,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "waitaof",
+        syntax: "numlocal numreplicas timeout",
         arity: 4,
         flags: Flags::NOSCRIPT.and(Flags::LOADING),
         run: wait_for_file,
@@ -146,6 +150,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "shutdown",
+        syntax: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
         arity: -1,
         flags: Flags::ADMIN
             .and(Flags::NOSCRIPT)

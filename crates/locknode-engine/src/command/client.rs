@@ -224,6 +224,7 @@ pub(crate) const CLIENT: Container = Container {
 /// The commands of this family. CLIENT looks at a pause itself.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: CLIENT.name,
+    syntax: "",
     arity: -2,
     flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::NO_PAUSE),
     keys: Keys::None,

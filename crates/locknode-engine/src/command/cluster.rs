@@ -54,6 +54,7 @@ pub(crate) const CLUSTER: Container = Container {
 
 const READONLY: Spec = Spec {
     name: "readonly",
+    syntax: "",
     arity: 1,
     flags: Flags::FAST.and(Flags::LOADING),
     keys: Keys::None,
@@ -68,15 +69,18 @@ pub(crate) const SPECS: &[Spec] = &[
     READONLY,
     Spec {
         name: "readwrite",
+        syntax: "",
         ..READONLY
     },
     Spec {
         name: "asking",
+        syntax: "",
         flags: Flags::FAST.and(Flags::LOADING),
         ..READONLY
     },
     Spec {
         name: CLUSTER.name,
+        syntax: "",
         arity: -2,
         flags: Flags::LOADING,
         run: cluster,

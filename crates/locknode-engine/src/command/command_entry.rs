@@ -2,6 +2,7 @@
 
 use locknode_resp::Encoder;
 
+use super::argument::arguments;
 use super::introspection::container;
 use super::spec::{Flags, Keys, Spec};
 use super::subcommand::{Container, HELP, Subcommand};
@@ -15,6 +16,7 @@ pub(super) struct Entry {
     flags: Flags,
     keys: Keys,
     group: &'static str,
+    syntax: &'static str,
     summary: &'static str,
     since: &'static str,
     subcommands: Vec<Self>,
@@ -42,6 +44,7 @@ impl Entry {
             flags: spec.flags,
             keys: key_positions(spec),
             group: spec.group,
+            syntax: spec.syntax,
             summary: spec.summary,
             since: spec.since,
             subcommands,
@@ -56,6 +59,7 @@ impl Entry {
             flags: spec.flags,
             keys: Keys::None,
             group: spec.group,
+            syntax: "",
             summary: "Print the subcommands.",
             since: "5.0.0",
             subcommands: Vec::new(),
@@ -73,6 +77,7 @@ impl Entry {
             flags: spec.flags,
             keys: Keys::None,
             group: spec.group,
+            syntax: subcommand.syntax,
             summary: subcommand.summary,
             since: subcommand.since,
             subcommands: Vec::new(),
@@ -114,7 +119,8 @@ impl Entry {
     /// The map of COMMAND DOCS.
     pub(super) fn write_docs(&self, reply: &mut Encoder<'_>) {
         let has_subcommands = !self.subcommands.is_empty();
-        reply.map(if has_subcommands { 4 } else { 3 });
+        let arguments = arguments(self.syntax);
+        reply.map(3 + usize::from(has_subcommands) + usize::from(!arguments.is_empty()));
         for (field, text) in [
             ("summary", self.summary),
             ("since", self.since),
@@ -122,6 +128,11 @@ impl Entry {
         ] {
             reply.bulk(field.as_bytes());
             reply.bulk(text.as_bytes());
+        }
+        if !arguments.is_empty() {
+            reply.bulk(b"arguments");
+            reply.array(arguments.len());
+            arguments.iter().for_each(|argument| argument.write(reply));
         }
         if has_subcommands {
             reply.bulk(b"subcommands");

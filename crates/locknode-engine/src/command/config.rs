@@ -139,6 +139,7 @@ pub(crate) const CONFIG: Container = Container {
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: CONFIG.name,
+    syntax: "",
     arity: -2,
     flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
     keys: Keys::None,

@@ -1,7 +1,10 @@
 //! The options that CONFIG knows: how each is shown and how each is set.
 
+use std::ops::RangeInclusive;
+
 use super::byte_size;
 use super::integer;
+use super::output_limit;
 use crate::durable::Durability;
 use crate::guard::GuardMode;
 use crate::host::HostFacts;
@@ -36,23 +39,26 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static ConfigOption> {
         .find(|option| option.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-fn parse_integer(text: &[u8], least: i64, most: i64) -> Result<u64, String> {
+fn parse_integer(text: &[u8], range: RangeInclusive<u64>) -> Result<u64, String> {
     let number = integer::parse(text).ok_or("argument couldn't be parsed into an integer")?;
-    let outside = || format!("argument must be between {least} and {most} inclusive");
-    let inside = (least..=most)
-        .contains(&number)
-        .then_some(number)
-        .ok_or_else(outside)?;
-    u64::try_from(inside).map_err(|_| outside())
+    within(u64::try_from(number).ok(), range)
 }
 
-fn parse_size(text: &[u8], least: u64, most: u64) -> Result<u64, String> {
+fn parse_size(text: &[u8], range: RangeInclusive<u64>) -> Result<u64, String> {
     let size = byte_size::parse(text).ok_or("argument must be a memory value")?;
-    let outside = || format!("argument must be between {least} and {most} inclusive");
-    (least..=most)
-        .contains(&size)
-        .then_some(size)
-        .ok_or_else(outside)
+    within(Some(size), range)
+}
+
+/// The number, if the option can have it; one that is `None` is below zero.
+fn within(number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = number.filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "argument must be between {} and {} inclusive",
+            range.start(),
+            range.end()
+        )
+    })
 }
 
 fn parse_switch(text: &[u8]) -> Result<bool, String> {
@@ -87,43 +93,8 @@ fn set_password(options: &mut Options, text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Groups of `class hard soft seconds`. Only the hard limit of class `normal` means something here: there are no
-/// replicas and no subscribers, and replies are not kept long enough for a soft limit.
 fn set_output_limit(options: &mut Options, text: &[u8]) -> Result<(), String> {
-    let words: Vec<&[u8]> = text
-        .split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty())
-        .collect();
-    let groups = words.chunks_exact(4);
-    if !groups.remainder().is_empty() {
-        return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
-    }
-    let mut normal = None;
-    for group in groups {
-        let &[class, hard, soft, seconds] = group else {
-            continue;
-        };
-        let is_normal = class.eq_ignore_ascii_case(b"normal");
-        let others: [&[u8]; 3] = [b"slave", b"replica", b"pubsub"];
-        if !is_normal && !others.iter().any(|other| class.eq_ignore_ascii_case(other)) {
-            return Err("Invalid client class specified in buffer limit configuration.".to_owned());
-        }
-        let limits = (
-            byte_size::parse(hard),
-            byte_size::parse(soft),
-            integer::parse(seconds),
-        );
-        let (Some(hard), Some(soft), Some(seconds @ 0..)) = limits else {
-            let text = "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
-            return Err(text.to_owned());
-        };
-        if is_normal && soft != 0 && seconds != 0 {
-            return Err("Soft limits are not supported, give 0 0.".to_owned());
-        }
-        if is_normal {
-            normal = Some(hard);
-        }
-    }
+    let normal = output_limit::parse(text)?;
     options.client_output_buffer_limit = normal.unwrap_or(options.client_output_buffer_limit);
     Ok(())
 }
@@ -170,7 +141,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "client-query-buffer-limit",
         show: |options, _| options.client_query_buffer_limit.to_string(),
         change: Change::By(|options, text| {
-            options.client_query_buffer_limit = parse_size(text, SIZE_MIN, SIZE_MAX)?;
+            options.client_query_buffer_limit = parse_size(text, Options::REQUEST_LEN)?;
             Ok(())
         }),
     },
@@ -206,7 +177,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "maxclients",
         show: |options, _| options.maxclients.to_string(),
         change: Change::By(|options, text| {
-            options.maxclients = parse_integer(text, 1, i64::from(u32::MAX))?;
+            options.maxclients = parse_integer(text, Options::MAXCLIENTS)?;
             Ok(())
         }),
     },
@@ -214,7 +185,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "maxmemory",
         show: |options, _| options.maxmemory.to_string(),
         change: Change::By(|options, text| {
-            options.maxmemory = parse_size(text, 0, u64::MAX)?;
+            options.maxmemory = parse_size(text, Options::MAXMEMORY)?;
             Ok(())
         }),
     },
@@ -232,7 +203,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "proto-max-bulk-len",
         show: |options, _| options.proto_max_bulk_len.to_string(),
         change: Change::By(|options, text| {
-            options.proto_max_bulk_len = parse_size(text, SIZE_MIN, SIZE_MAX)?;
+            options.proto_max_bulk_len = parse_size(text, Options::REQUEST_LEN)?;
             Ok(())
         }),
     },
@@ -263,7 +234,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "tcp-keepalive",
         show: |options, _| options.tcp_keepalive.to_string(),
         change: Change::By(|options, text| {
-            options.tcp_keepalive = parse_integer(text, 0, i64::from(i32::MAX))?;
+            options.tcp_keepalive = parse_integer(text, Options::SECONDS)?;
             Ok(())
         }),
     },
@@ -271,13 +242,8 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "timeout",
         show: |options, _| options.timeout.to_string(),
         change: Change::By(|options, text| {
-            options.timeout = parse_integer(text, 0, i64::from(i32::MAX))?;
+            options.timeout = parse_integer(text, Options::SECONDS)?;
             Ok(())
         }),
     },
 ];
-
-/// Redis' bounds of `proto-max-bulk-len` and `client-query-buffer-limit`: less than 1 MiB would refuse ordinary
-/// requests.
-const SIZE_MIN: u64 = 1 << 20;
-const SIZE_MAX: u64 = i64::MAX.cast_unsigned();

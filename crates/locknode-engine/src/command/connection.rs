@@ -253,6 +253,7 @@ const OPENING: Flags = Flags::FAST
 
 const CONNECTION: Spec = Spec {
     name: "ping",
+    syntax: "[message]",
     arity: -1,
     flags: Flags::FAST,
     keys: Keys::None,
@@ -267,6 +268,7 @@ pub(crate) const SPECS: &[Spec] = &[
     CONNECTION,
     Spec {
         name: "hello",
+        syntax: "[protover] [AUTH username password] [SETNAME clientname]",
         flags: OPENING,
         run: hello,
         summary: "Chooses the protocol, authenticates and names the connection.",
@@ -275,6 +277,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "auth",
+        syntax: "[username] password",
         arity: -2,
         flags: OPENING,
         run: auth,
@@ -283,6 +286,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "select",
+        syntax: "index",
         arity: 2,
         flags: Flags::FAST.and(Flags::LOADING),
         run: select,
@@ -291,6 +295,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "echo",
+        syntax: "message",
         arity: 2,
         flags: Flags::FAST.and(Flags::LOADING),
         run: echo,
@@ -299,6 +304,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "reset",
+        syntax: "",
         arity: 1,
         flags: OPENING.and(Flags::TRANSACTION),
         run: reset,
@@ -308,6 +314,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "quit",
+        syntax: "",
         flags: OPENING.and(Flags::TRANSACTION),
         run: quit,
         summary: "Closes the connection.",

@@ -64,6 +64,7 @@ const TOPICS: [(&str, &str, &str); 2] = [
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "debug",
+    syntax: "subcommand [arg ...]",
     arity: -2,
     flags: Flags::ADMIN
         .and(Flags::NOSCRIPT)

@@ -243,6 +243,7 @@ const NO_KEY: i64 = -2;
 
 const MOVE: Spec = Spec {
     name: "",
+    syntax: "",
     arity: -3,
     flags: Flags::WRITE.and(Flags::FAST),
     keys: Keys::One,
@@ -263,12 +264,14 @@ const SHOW: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "expire",
+        syntax: "key seconds [NX|XX|GT|LT]",
         summary: "Sets the deadline of a key, in seconds from now.",
         since: "1.0.0",
         ..MOVE
     },
     Spec {
         name: "pexpire",
+        syntax: "key milliseconds [NX|XX|GT|LT]",
         run: pexpire,
         summary: "Sets the deadline of a key, in milliseconds from now.",
         since: "2.6.0",
@@ -276,6 +279,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "expireat",
+        syntax: "key unix-time-seconds [NX|XX|GT|LT]",
         run: expireat,
         summary: "Sets the deadline of a key, as Unix seconds.",
         since: "1.2.0",
@@ -283,6 +287,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "pexpireat",
+        syntax: "key unix-time-milliseconds [NX|XX|GT|LT]",
         run: pexpireat,
         summary: "Sets the deadline of a key, as Unix milliseconds.",
         since: "2.6.0",
@@ -290,6 +295,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "persist",
+        syntax: "key",
         arity: 2,
         run: persist,
         summary: "Removes the deadline of a key.",
@@ -298,12 +304,14 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "ttl",
+        syntax: "key",
         summary: "Replies the time that a key has left, in seconds.",
         since: "1.0.0",
         ..SHOW
     },
     Spec {
         name: "pttl",
+        syntax: "key",
         run: pttl,
         summary: "Replies the time that a key has left, in milliseconds.",
         since: "2.6.0",
@@ -311,6 +319,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "expiretime",
+        syntax: "key",
         run: expiretime,
         summary: "Replies the deadline of a key as Unix seconds.",
         since: "7.0.0",
@@ -318,6 +327,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "pexpiretime",
+        syntax: "key",
         run: pexpiretime,
         summary: "Replies the deadline of a key as Unix milliseconds.",
         since: "7.0.0",

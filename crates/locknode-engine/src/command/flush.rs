@@ -29,6 +29,7 @@ fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>,
 
 const FLUSH: Spec = Spec {
     name: "flushdb",
+    syntax: "[ASYNC|SYNC]",
     arity: -1,
     flags: Flags::WRITE,
     keys: Keys::All,
@@ -43,6 +44,7 @@ pub(crate) const SPECS: &[Spec] = &[
     FLUSH,
     Spec {
         name: "flushall",
+        syntax: "[ASYNC|SYNC]",
         run: flushall,
         summary: "Releases all keys of all databases.",
         ..FLUSH

@@ -65,6 +65,7 @@ pub(crate) const FUNCTION: Container = Container {
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: FUNCTION.name,
+    syntax: "",
     arity: -2,
     flags: Flags::NOSCRIPT.and(Flags::LOADING),
     keys: Keys::None,

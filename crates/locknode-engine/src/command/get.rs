@@ -145,6 +145,7 @@ fn digest_of(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<
 
 const READ: Spec = Spec {
     name: "",
+    syntax: "",
     arity: 2,
     flags: Flags::READONLY.and(Flags::FAST),
     keys: Keys::One,
@@ -158,12 +159,14 @@ const READ: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "get",
+        syntax: "key",
         summary: "Replies the token that a key holds.",
         since: "1.0.0",
         ..READ
     },
     Spec {
         name: "getdel",
+        syntax: "key",
         flags: Flags::WRITE.and(Flags::FAST),
         run: getdel,
         summary: "Replies the token that a key holds and releases the key.",
@@ -172,6 +175,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "getex",
+        syntax: "key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
         arity: -2,
         flags: Flags::WRITE.and(Flags::FAST),
         run: getex,
@@ -181,6 +185,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "mget",
+        syntax: "key [key ...]",
         arity: -2,
         keys: Keys::Each { step: 1 },
         run: mget,
@@ -190,6 +195,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "getrange",
+        syntax: "key start end",
         arity: 4,
         flags: Flags::READONLY,
         run: getrange,
@@ -199,6 +205,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "substr",
+        syntax: "key start end",
         arity: 4,
         flags: Flags::READONLY,
         run: getrange,
@@ -208,6 +215,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "strlen",
+        syntax: "key",
         run: strlen,
         summary: "Replies the length of the token that a key holds, in bytes.",
         since: "2.2.0",
@@ -215,6 +223,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "digest",
+        syntax: "key",
         flags: Flags::READONLY.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
         run: digest_of,
         summary: "Replies the XXH3 digest of the token that a key holds, for IFDEQ and IFDNE.",

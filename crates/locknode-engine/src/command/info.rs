@@ -16,7 +16,7 @@ use super::spec::{Flags, Keys, Spec};
 use super::version::{NODE_VERSION, REDIS_VERSION};
 use crate::context::Context;
 use crate::counters::Totals;
-use crate::guard::GuardMode;
+use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
 use crate::shard::DATABASES;
 
@@ -168,10 +168,22 @@ fn memory(report: &mut Report<'_, '_, '_>) {
     report.field("used_memory_scripts", script_bytes);
 }
 
+/// `loading` stays 0, since drivers that see a 1 queue what they are asked instead of asking another node. The two states
+/// are what dashboards show and alert on: without the snapshot of a clean stop there is a quarantine, and without writes
+/// to the log nothing is granted for long.
 fn persistence(report: &mut Report<'_, '_, '_>) {
+    let now = report.context.moment.time;
+    let state = report.context.engine.guard.report(now).state;
+    let status = |is_ok: bool| if is_ok { "ok" } else { "err" };
     report.field("loading", 0);
     report.field("rdb_bgsave_in_progress", 0);
+    report.field(
+        "rdb_last_bgsave_status",
+        status(state != GuardState::Quarantine),
+    );
     report.field("aof_enabled", 0);
+    let is_writing = !matches!(state, GuardState::Full | GuardState::Failed);
+    report.field("aof_last_write_status", status(is_writing));
 }
 
 /// What a restart of the node has done to its locks, and what the next one would.
@@ -326,6 +338,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "info",
+    syntax: "[section ...]",
     arity: -1,
     flags: Flags::LOADING,
     // It counts the keys of all shards.

@@ -7,7 +7,7 @@ use super::cluster::CLUSTER;
 use super::command_entry::{Entry, key_positions};
 use super::config::CONFIG;
 use super::function::FUNCTION;
-use super::glob;
+use super::glob::Pattern;
 use super::integer;
 use super::latency::LATENCY;
 use super::refusal;
@@ -112,8 +112,9 @@ fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
         [_, _] => every.map(|entry| entry.name).collect(),
         [_, _, by, kind, value] if by.eq_ignore_ascii_case(b"filterby") => {
             let value = value.to_ascii_lowercase();
+            let pattern = Pattern::of(&value);
             let passes: &dyn Fn(&Entry) -> bool = match kind.to_ascii_lowercase().as_slice() {
-                b"pattern" => &|entry| glob::matches(&value, entry.name.as_bytes()),
+                b"pattern" => &|entry| pattern.matches(entry.name.as_bytes()),
                 b"aclcat" => &|entry| entry.is_in_category(&value),
                 b"module" => &|_| false,
                 _ => return refusal::syntax(reply),
@@ -189,6 +190,7 @@ const CONTAINERS: &[&Container] = &[
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: COMMAND.name,
+    syntax: "",
     arity: -1,
     flags: Flags::LOADING,
     keys: Keys::None,

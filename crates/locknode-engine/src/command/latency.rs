@@ -90,6 +90,7 @@ pub(crate) const LATENCY: Container = Container {
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: LATENCY.name,
+    syntax: "",
     arity: -2,
     flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
     keys: Keys::None,

@@ -151,6 +151,7 @@ const NO_DEADLINE: i64 = -1;
 
 const LOCK: Spec = Spec {
     name: "",
+    syntax: "",
     arity: 3,
     flags: Flags::WRITE.and(Flags::FAST),
     keys: Keys::One,
@@ -164,6 +165,7 @@ const LOCK: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "lock.acquire",
+        syntax: "key token milliseconds [FLOOR fence]",
         arity: -4,
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
         run: acquire,
@@ -172,6 +174,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "lock.extend",
+        syntax: "key token milliseconds",
         arity: 4,
         run: extend,
         summary: "Moves the deadline of a key if its token is the one given.",
@@ -179,11 +182,13 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "lock.release",
+        syntax: "key token",
         summary: "Releases a key if its token is the one given.",
         ..LOCK
     },
     Spec {
         name: "lock.fence",
+        syntax: "key token grant fence",
         arity: 5,
         run: write_back,
         summary: "Raises the fence counter of a key while it is held by the token and grant given.",
@@ -191,6 +196,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "lock.get",
+        syntax: "key",
         arity: 2,
         flags: Flags::READONLY.and(Flags::FAST),
         run: get,

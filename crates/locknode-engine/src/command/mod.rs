@@ -5,6 +5,7 @@
 //! ```
 
 mod admin;
+mod argument;
 mod byte_size;
 mod client;
 mod client_kill;
@@ -31,6 +32,7 @@ mod lock;
 mod multi;
 mod number;
 mod option_word;
+pub(crate) mod output_limit;
 pub(crate) mod refusal;
 mod release;
 mod scan;

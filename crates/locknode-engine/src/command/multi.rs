@@ -156,6 +156,7 @@ const PAIRS_MAX: i64 = i32::MAX as i64;
 
 const WRITE_ALL: Spec = Spec {
     name: "",
+    syntax: "",
     arity: -3,
     flags: Flags::WRITE.and(Flags::DENYOOM),
     keys: Keys::Each { step: 2 },
@@ -169,17 +170,20 @@ const WRITE_ALL: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "mset",
+        syntax: "key value [key value ...]",
         summary: "Holds tokens under several keys.",
         ..WRITE_ALL
     },
     Spec {
         name: "msetnx",
+        syntax: "key value [key value ...]",
         run: msetnx,
         summary: "Holds tokens under several keys if none of them is held.",
         ..WRITE_ALL
     },
     Spec {
         name: "msetex",
+        syntax: "numkeys key value [key value ...] [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
         arity: -4,
         keys: Keys::Counted { at: 1, step: 2 },
         run: msetex,

@@ -99,6 +99,7 @@ const DIGITS_MAX: usize = 20;
 
 const COUNT: Spec = Spec {
     name: "",
+    syntax: "",
     arity: 2,
     flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
     keys: Keys::One,
@@ -112,17 +113,20 @@ const COUNT: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "incr",
+        syntax: "key",
         summary: "Adds one to the integer that a key holds.",
         ..COUNT
     },
     Spec {
         name: "decr",
+        syntax: "key",
         run: decr,
         summary: "Takes one from the integer that a key holds.",
         ..COUNT
     },
     Spec {
         name: "incrby",
+        syntax: "key increment",
         arity: 3,
         run: incrby,
         summary: "Adds a number to the integer that a key holds.",
@@ -130,6 +134,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "decrby",
+        syntax: "key decrement",
         arity: 3,
         run: decrby,
         summary: "Takes a number from the integer that a key holds.",

@@ -85,6 +85,7 @@ fn key_type(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'
 
 const RELEASE: Spec = Spec {
     name: "",
+    syntax: "",
     arity: -2,
     flags: Flags::WRITE,
     keys: Keys::Each { step: 1 },
@@ -98,12 +99,14 @@ const RELEASE: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "del",
+        syntax: "key [key ...]",
         summary: "Releases keys.",
         since: "1.0.0",
         ..RELEASE
     },
     Spec {
         name: "unlink",
+        syntax: "key [key ...]",
         flags: Flags::WRITE.and(Flags::FAST),
         summary: "Releases keys; the same as DEL.",
         since: "4.0.0",
@@ -111,6 +114,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "delex",
+        syntax: "key [IFEQ value|IFNE value|IFDEQ digest|IFDNE digest]",
         flags: Flags::WRITE.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
         keys: Keys::One,
         run: delex,
@@ -121,6 +125,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "delifeq",
+        syntax: "key value",
         arity: 3,
         flags: Flags::WRITE.and(Flags::FAST),
         keys: Keys::One,
@@ -131,6 +136,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "exists",
+        syntax: "key [key ...]",
         flags: Flags::READONLY.and(Flags::FAST),
         run: exists,
         summary: "Counts which of the keys are held.",
@@ -139,6 +145,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "touch",
+        syntax: "key [key ...]",
         flags: Flags::READONLY.and(Flags::FAST),
         run: exists,
         summary: "Counts which of the keys are held; nothing is evicted, so nothing else is touched.",
@@ -147,6 +154,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "type",
+        syntax: "key",
         arity: 2,
         flags: Flags::READONLY.and(Flags::FAST),
         keys: Keys::One,

@@ -6,6 +6,7 @@
 
 use locknode_resp::Encoder;
 
+use super::glob::Pattern;
 use super::spec::{Flags, Keys, Spec};
 use super::{glob, integer, refusal};
 use crate::context::Context;
@@ -114,11 +115,12 @@ fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     let (db, now) = (context.session.db, context.moment.time);
     let output_max = context.engine.settings.output_max();
     let is_any = glob::is_any(pattern);
+    let pattern = Pattern::of(pattern);
     let mut found = Found::new();
     for shard in context.space.shards() {
         for key in shard
             .keys(now, db)
-            .filter(|key| is_any || glob::matches(pattern, key))
+            .filter(|key| is_any || pattern.matches(key))
         {
             found.push(key);
             if found.bytes > output_max {
@@ -145,6 +147,7 @@ fn scan(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     let (db, now) = (context.session.db, context.moment.time);
     let output_max = context.engine.settings.output_max();
     let is_any = glob::is_any(options.pattern);
+    let pattern = Pattern::of(options.pattern);
     let tables = Tables::of(context);
     let work_max = options.count.saturating_mul(WORK_PER_COUNT);
     let (mut found, mut sampled, mut work) = (Found::new(), 0, 0);
@@ -162,7 +165,7 @@ fn scan(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
         work += shard.table_len(index);
         for key in shard.keys_of_table(now, db, index) {
             sampled += 1;
-            if options.wants_strings && (is_any || glob::matches(options.pattern, key)) {
+            if options.wants_strings && (is_any || pattern.matches(key)) {
                 found.push(key);
             }
         }
@@ -259,6 +262,7 @@ const THROWS_MAX: usize = 256;
 
 const LOOK: Spec = Spec {
     name: "",
+    syntax: "",
     arity: 2,
     flags: Flags::READONLY,
     keys: Keys::All,
@@ -272,11 +276,13 @@ const LOOK: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "keys",
+        syntax: "pattern",
         summary: "Replies the keys that match a pattern.",
         ..LOOK
     },
     Spec {
         name: "scan",
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
         arity: -2,
         run: scan,
         summary: "Replies some of the keys, and where to go on.",
@@ -285,6 +291,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "randomkey",
+        syntax: "",
         arity: 1,
         run: randomkey,
         summary: "Replies any key.",
@@ -292,6 +299,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "dbsize",
+        syntax: "",
         arity: 1,
         flags: Flags::READONLY.and(Flags::FAST),
         run: dbsize,

@@ -415,6 +415,7 @@ pub(crate) const SCRIPT: Container = Container {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "eval",
+        syntax: "script numkeys [key ...] [arg ...]",
         arity: -3,
         flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
         keys: Keys::Own,
@@ -425,6 +426,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "evalsha",
+        syntax: "sha1 numkeys [key ...] [arg ...]",
         arity: -3,
         flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
         keys: Keys::Own,
@@ -435,6 +437,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "eval_ro",
+        syntax: "script numkeys [key ...] [arg ...]",
         arity: -3,
         flags: Flags::NOSCRIPT.and(Flags::READONLY),
         keys: Keys::Own,
@@ -445,6 +448,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "evalsha_ro",
+        syntax: "sha1 numkeys [key ...] [arg ...]",
         arity: -3,
         flags: Flags::NOSCRIPT.and(Flags::READONLY),
         keys: Keys::Own,
@@ -455,6 +459,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: SCRIPT.name,
+        syntax: "",
         arity: -2,
         flags: Flags::NOSCRIPT.and(Flags::LOADING),
         keys: Keys::None,

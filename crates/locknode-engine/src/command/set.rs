@@ -239,6 +239,7 @@ fn reply_old(context: &mut Context<'_, '_>, probe: &Probe, reply: &mut Encoder<'
 
 const WRITE: Spec = Spec {
     name: "",
+    syntax: "",
     arity: 3,
     flags: Flags::WRITE.and(Flags::DENYOOM),
     keys: Keys::One,
@@ -252,6 +253,7 @@ const WRITE: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
+        syntax: "key value [NX|XX|IFEQ value|IFNE value|IFDEQ digest|IFDNE digest] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
         arity: -3,
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::LOOKS_THROUGH),
         summary: "Holds a token under a key, on conditions, for a time.",
@@ -260,6 +262,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "setnx",
+        syntax: "key value",
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
         run: setnx,
         summary: "Holds a token under a key that is not held, without a deadline.",
@@ -268,6 +271,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "setex",
+        syntax: "key seconds value",
         arity: 4,
         run: setex,
         summary: "Holds a token under a key for a number of seconds.",
@@ -276,6 +280,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "psetex",
+        syntax: "key milliseconds value",
         arity: 4,
         run: psetex,
         summary: "Holds a token under a key for a number of milliseconds.",
@@ -284,6 +289,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "getset",
+        syntax: "key value",
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
         run: getset,
         summary: "Holds a token under a key and replies the one held before.",

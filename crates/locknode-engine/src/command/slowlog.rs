@@ -67,6 +67,7 @@ pub(crate) const SLOWLOG: Container = Container {
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: SLOWLOG.name,
+    syntax: "",
     arity: -2,
     flags: Flags::ADMIN.and(Flags::LOADING),
     keys: Keys::None,

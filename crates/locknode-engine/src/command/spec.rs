@@ -14,6 +14,9 @@ pub(crate) type Run = fn(&mut Context<'_, '_>, &[&[u8]], &mut Encoder<'_>);
 pub(crate) struct Spec {
     /// Lower case.
     pub(crate) name: &'static str,
+    /// Its arguments as people write them: `key value [NX|XX] [key ...]`. Empty for containers, whose subcommands have
+    /// their own.
+    pub(crate) syntax: &'static str,
     /// Redis' convention: the exact number of arguments, name included, or minus the least number.
     pub(crate) arity: i32,
     pub(crate) flags: Flags,

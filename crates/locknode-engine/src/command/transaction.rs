@@ -50,6 +50,7 @@ const NO_TRANSACTIONS: &str = "transactions (MULTI, WATCH): nothing up to EXEC o
 
 const TRANSACTION: Spec = Spec {
     name: "multi",
+    syntax: "",
     arity: 1,
     flags: Flags::FAST
         .and(Flags::NOSCRIPT)
@@ -67,12 +68,14 @@ pub(crate) const SPECS: &[Spec] = &[
     TRANSACTION,
     Spec {
         name: "exec",
+        syntax: "",
         run: exec,
         summary: "Ends a refused transaction, of which nothing was executed.",
         ..TRANSACTION
     },
     Spec {
         name: "discard",
+        syntax: "",
         run: discard,
         summary: "Ends a refused transaction, of which nothing was executed.",
         since: "2.0.0",
@@ -80,6 +83,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "watch",
+        syntax: "key [key ...]",
         arity: -2,
         run: watch,
         summary: "Refused: there are no transactions.",
@@ -88,6 +92,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "unwatch",
+        syntax: "",
         flags: Flags::FAST.and(Flags::NOSCRIPT).and(Flags::LOADING),
         run: unwatch,
         summary: "Does nothing: no key is ever watched.",

@@ -1,0 +1,144 @@
+//! The arguments that COMMAND DOCS tells of a command, read from its syntax: redis-cli shows them as hints and in HELP.
+
+use locknode_resp::Encoder;
+
+/// One argument, or one group in brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Argument<'a> {
+    /// As it is written, without the brackets of an optional one.
+    text: &'a str,
+    is_optional: bool,
+    is_repeated: bool,
+}
+
+/// The arguments of a syntax such as `key value [NX|XX] [key ...]`.
+pub(super) fn arguments(syntax: &str) -> Vec<Argument<'_>> {
+    let mut rest = syntax.trim_start();
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let is_optional = rest.starts_with('[');
+        let end = if is_optional {
+            group_len(rest)
+        } else {
+            rest.find(' ').unwrap_or(rest.len())
+        };
+        let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let text = match is_optional {
+            true => word
+                .trim_start_matches('[')
+                .strip_suffix(']')
+                .unwrap_or(word),
+            false => word,
+        };
+        let repeated = text.strip_suffix(" ...");
+        found.push(Argument {
+            text: repeated.unwrap_or(text),
+            is_optional,
+            is_repeated: repeated.is_some(),
+        });
+        rest = after.trim_start();
+    }
+    found
+}
+
+/// The length of a group in brackets, inner groups included.
+fn group_len(text: &str) -> usize {
+    let mut depth = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' => depth += 1,
+            b']' if depth == 1 => return at + 1,
+            b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+impl Argument<'_> {
+    /// Writes its map.
+    pub(super) fn write(self, reply: &mut Encoder<'_>) {
+        let flags = [
+            ("optional", self.is_optional),
+            ("multiple", self.is_repeated),
+        ];
+        let flags: Vec<_> = flags.iter().filter(|(_, has)| *has).collect();
+        reply.map(if flags.is_empty() { 3 } else { 4 });
+        let kind = if self.text == "key" { "key" } else { "string" };
+        for (field, text) in [
+            ("name", self.text),
+            ("type", kind),
+            ("display_text", self.text),
+        ] {
+            reply.bulk(field.as_bytes());
+            reply.bulk(text.as_bytes());
+        }
+        if !flags.is_empty() {
+            reply.bulk(b"flags");
+            reply.set(flags.len());
+            for (name, _) in flags {
+                reply.simple(name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_syntax_falls_into_its_arguments() {
+        let rows: [(&str, &[(&str, bool, bool)]); 5] = [
+            ("", &[]),
+            (
+                "key value",
+                &[("key", false, false), ("value", false, false)],
+            ),
+            (
+                "key [NX|EX seconds] [GET]",
+                &[
+                    ("key", false, false),
+                    ("NX|EX seconds", true, false),
+                    ("GET", true, false),
+                ],
+            ),
+            (
+                "key [key ...]",
+                &[("key", false, false), ("key", true, true)],
+            ),
+            (
+                "[LIBRARYNAME <pattern> [x]] [y",
+                &[
+                    ("LIBRARYNAME <pattern> [x]", true, false),
+                    ("[y", true, false),
+                ],
+            ),
+        ];
+        for (syntax, want) in rows {
+            let found: Vec<_> = arguments(syntax)
+                .iter()
+                .map(|it| (it.text, it.is_optional, it.is_repeated))
+                .collect();
+            assert_eq!(found, want, "{syntax}");
+        }
+    }
+
+    #[test]
+    fn every_command_says_as_many_arguments_as_its_arity() {
+        for spec in crate::command::Commands::new().all() {
+            let needed = arguments(spec.syntax)
+                .iter()
+                .filter(|it| !it.is_optional)
+                .count();
+            let is_container = super::super::introspection::container(spec.name).is_some();
+            let arity = usize::try_from(spec.arity.unsigned_abs()).unwrap_or(0);
+            assert!(
+                is_container || needed + 1 == arity,
+                "{}: {} has {needed}",
+                spec.name,
+                spec.syntax
+            );
+        }
+    }
+}
