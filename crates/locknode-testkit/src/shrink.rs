@@ -1,7 +1,7 @@
 //! Makes a failing scenario shorter: fewer faults, fewer operations, a shorter run, rounder times.
 //!
 //! A scenario is shorter when it has fewer steps, and one is kept only if it still breaks the gravest of the promises that
-//! the first one broke. Steps are left out in halves, then in quarters, and so on (delta debugging, Zeller and Hildebrandt).
+//! were seen broken on the way: a shorter one that lets two clients hold a lock is worth more than one that shows a node's early grant. Steps are left out in halves, then in quarters, and so on (delta debugging, Zeller and Hildebrandt).
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub fn shrink_with(
     mut progress: impl FnMut(u32, usize),
 ) -> Shrunk {
     let mut best = scenario.clone();
-    let Some(kind) = broken(scenario).into_iter().min() else {
+    let Some(kind) = gravest(scenario) else {
         return Shrunk {
             scenario: best,
             runs: 1,
@@ -73,7 +73,7 @@ pub fn shrink_with(
 }
 
 struct Search<'p> {
-    /// The gravest of what the first scenario broke.
+    /// The gravest of what the scenarios that were kept have broken.
     kind: ViolationKind,
     runs: u32,
     runs_max: u32,
@@ -85,11 +85,22 @@ impl Search<'_> {
         self.runs >= self.runs_max
     }
 
-    /// Whether a scenario still breaks what the first one broke.
+    /// Whether a scenario breaks what the best one breaks, or something graver, which is then looked for.
     fn fails(&mut self, scenario: &Scenario) -> bool {
         self.runs += 1;
         (self.progress)(self.runs, scenario.steps.len());
-        broken(scenario).contains(&self.kind)
+        self.prefers(gravest(scenario))
+    }
+
+    /// Whether a scenario that breaks this is worth to be kept. Kinds are in the order of their weight.
+    fn prefers(&mut self, kind: Option<ViolationKind>) -> bool {
+        match kind.filter(|kind| *kind <= self.kind) {
+            Some(kind) => {
+                self.kind = kind;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Leaves out steps of a kind, many at once as long as that goes.
@@ -174,15 +185,35 @@ impl Search<'_> {
     }
 }
 
-/// The kinds of promises that a scenario breaks.
-fn broken(scenario: &Scenario) -> Vec<ViolationKind> {
+/// The gravest of the promises that a scenario breaks.
+fn gravest(scenario: &Scenario) -> Option<ViolationKind> {
     let mut world = World::new(scenario);
     world.run();
-    let mut kinds: Vec<ViolationKind> = Vec::new();
-    for violation in check(world.history(), scenario) {
-        if !kinds.contains(&violation.kind) {
-            kinds.push(violation.kind);
+    let violations = check(world.history(), scenario);
+    violations.iter().map(|violation| violation.kind).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_scenario_may_break_something_graver_and_nothing_lighter() {
+        let mut search = Search {
+            kind: ViolationKind::NodeGrant,
+            runs: 0,
+            runs_max: 1,
+            progress: &mut |_, _| {},
+        };
+        for (kind, is_kept) in [
+            (None, false),
+            (Some(ViolationKind::NodeQuarantine), false),
+            (Some(ViolationKind::NodeGrant), true),
+            (Some(ViolationKind::Exclusion), true),
+            // What it was about at first is not enough any more.
+            (Some(ViolationKind::NodeGrant), false),
+        ] {
+            assert_eq!(search.prefers(kind), is_kept, "{kind:?}");
         }
     }
-    kinds
 }

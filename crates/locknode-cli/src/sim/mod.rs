@@ -239,8 +239,8 @@ Examples:
   locknode sim --print 7 > world.txt                the same world as a text, to edit
   locknode sim --replay world.txt --timeline world.html
 
-Exit codes: 0 every promise was kept (or the planted bug was not found); 1 a promise was broken;
-64 wrong usage; 65 a world was not the same again (--expect, --check-determinism); 69 a file cannot
+Exit codes: 0 every promise was kept, or with --bug the bug was found; 1 a promise was broken, or the
+bug was not found; 64 wrong usage; 65 a world was not the same again (--expect, --check-determinism); 69 a file cannot
 be read or written; 130 ended by Ctrl-C.";
 
 #[cfg(test)]

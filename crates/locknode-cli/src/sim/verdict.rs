@@ -81,11 +81,14 @@ enum Found {
 
 impl Verdict<'_> {
     fn exit(&self) -> Exit {
-        match &self.found {
-            Some(Found::Broken(_)) => Exit::Broken,
-            Some(Found::Differs(..)) => Exit::Differs,
-            None if self.explored.is_interrupted => Exit::Interrupted,
-            None => Exit::Success,
+        match (&self.found, self.flags.swarm.bug) {
+            // Whoever plants a bug wants it found.
+            (Some(Found::Broken(_)), Some(_)) => Exit::Success,
+            (Some(Found::Broken(_)), None) => Exit::Broken,
+            (Some(Found::Differs(..)), _) => Exit::Differs,
+            (None, _) if self.explored.is_interrupted => Exit::Interrupted,
+            (None, Some(_)) => Exit::Broken,
+            (None, None) => Exit::Success,
         }
     }
 
@@ -108,6 +111,9 @@ impl Verdict<'_> {
             tally.worlds,
             simulated(self.exploration.run_for, tally.worlds)
         );
+        if let (1.., Some(bug)) = (tally.failing, self.flags.swarm.bug) {
+            let _ = write!(text, "the bug {bug} was found: ");
+        }
         match (tally.failing, self.flags.swarm.bug) {
             (0, Some(bug)) => {
                 let _ = writeln!(
@@ -237,7 +243,8 @@ impl Verdict<'_> {
             self.explored.is_interrupted,
             self.flags.swarm.bug,
         ) {
-            (Some(Found::Broken(_)), ..) => "broken",
+            (Some(Found::Broken(_)), _, Some(_)) => "found",
+            (Some(Found::Broken(_)), _, None) => "broken",
             (Some(Found::Differs(..)), ..) => "differs",
             (None, true, _) => "interrupted",
             (None, false, Some(_)) => "not-found",
