@@ -174,8 +174,8 @@ impl Picture<'_> {
         };
         let extended = extensions(held.extended.len() as u64);
         let success = match self.shades.contains_key(&held.attempt) {
-            true => "The attempt succeeded",
-            false => "The attempt did not succeed",
+            true => "Its client acquired the lock by it",
+            false => "No client is known to have acquired the lock by it",
         };
         format!(
             "node {node} held {key} for {whose} from {} to {}, when {}{restored}; {extended}. {success}.",

@@ -106,11 +106,11 @@ const CLIENTS: Entries = &[
 const NODES: Entries = &[
     (
         Sample::Bar("c1 s1", 12),
-        "node: holds a key for an attempt that got its majority",
+        "node: holds a key for an attempt that acquired the lock",
     ),
     (
         Sample::Bar("c1 ln-vain", 12),
-        "node: holds a key for an attempt that did not",
+        "node: holds a key for an attempt of which that is unknown",
     ),
     (
         Sample::Bar("c1 ln-vain ln-gone", 10),

@@ -9,7 +9,8 @@ use crate::timeline::belief::{Beliefs, Sign};
 use crate::timeline::lanes::LANE_PAD;
 use crate::timeline::markup::{Pixels, Tag, clipped};
 use crate::timeline::picture::{
-    COLORS, FLAG_HEAD, FLAG_ROW, MARK_ROW, POLES_MAX, Picture, flag_places, text_width,
+    COLORS, FLAG_HEAD, FLAG_ROW, MARK_ROW, MARK_ROWS_MAX, POLES_MAX, Picture, flag_places,
+    text_width,
 };
 use crate::timeline::scale::WIDTH;
 
@@ -203,7 +204,7 @@ impl Picture<'_> {
             } else {
                 "ln-band ln-minor"
             };
-            self.bar(class, span, top, bottom - top).end();
+            self.visible_bar(class, span, top, bottom - top).end();
         }
     }
 
@@ -213,7 +214,7 @@ impl Picture<'_> {
             let span = (mark.from, mark.until.max(mark.from));
             let row_y = mark_y(y, place);
             let bottom = self.lanes.bottom;
-            self.bar("ln-edge", span, row_y + 15, bottom - row_y - 15)
+            self.visible_bar("ln-edge", span, row_y + 15, bottom - row_y - 15)
                 .end();
             let lanes: Vec<_> = mark
                 .clients
@@ -228,12 +229,13 @@ impl Picture<'_> {
                     0 => "ln-culprit",
                     _ => "ln-culprit ln-minor",
                 };
-                self.bar(class, span, lane.y, lane.height).end();
+                self.visible_bar(class, span, lane.y, lane.height).end();
             }
             let title = format!("{} to {}: {}", span.0, span.1, mark.text);
-            self.bar("ln-bracket", span, row_y + 14, 5).titled(&title);
-            // The text of the first three; of the others the brackets tell.
-            if place >= 3 {
+            self.visible_bar("ln-bracket", span, row_y + 14, 5)
+                .titled(&title);
+            // Of those that share a row the brackets tell.
+            if place >= MARK_ROWS_MAX {
                 continue;
             }
             let text = clipped(mark.text.lines().next().unwrap_or(""), MARK_CHARS_MAX);
@@ -250,9 +252,9 @@ impl Picture<'_> {
     }
 }
 
-/// The first two have rows of their own.
+/// The first ones have rows of their own.
 fn mark_y(y: u32, place: usize) -> u32 {
-    y + u32::try_from(place.min(2)).unwrap_or(0) * MARK_ROW
+    y + u32::try_from(place.min(MARK_ROWS_MAX - 1)).unwrap_or(0) * MARK_ROW
 }
 
 /// The words of a request fit.
@@ -261,7 +263,9 @@ const MESSAGE_CHARS_MAX: usize = 120;
 /// The usual width of a character of a violation's text, which is large and bold.
 const MARK_CHAR_WIDTH: u64 = 7_700;
 
-/// Two thirds of the picture's width.
-const MARK_CHARS_MAX: usize = 110;
+/// The picture's width.
+const MARK_CHARS_MAX: usize = 166;
+
+const _: () = assert!(MARK_CHARS_MAX as u64 * MARK_CHAR_WIDTH <= WIDTH * 1000);
 
 const LANES_PER_MARK_MAX: usize = 16;

@@ -15,7 +15,10 @@
   plot.querySelectorAll('rect,use,line,text').forEach(function (element) {
     if (axis.contains(element) || element.hasAttribute('data-fixed')) return;
     var item = { e: element, tag: element.tagName, x: number(element, 'x') };
-    if (item.tag === 'rect') item.w = number(element, 'width');
+    if (item.tag === 'rect') {
+      item.w = number(element, element.hasAttribute('data-width') ? 'data-width' : 'width');
+      item.least = number(element, 'data-least') || 1;
+    }
     else if (item.tag === 'line') { item.x = number(element, 'x1'); item.x2 = number(element, 'x2'); }
     else if (item.tag === 'text') {
       item.room = number(element, 'data-r');
@@ -42,7 +45,7 @@
     if (item.tag === 'rect') {
       var end = clip(x + item.w * scale);
       e.setAttribute('x', clip(x));
-      e.setAttribute('width', Math.max(1, end - clip(x)));
+      e.setAttribute('width', Math.max(item.least, end - clip(x)));
     } else if (item.tag === 'line') {
       e.setAttribute('x1', x); e.setAttribute('x2', at(item.x2));
     } else if (e.hasAttribute('data-w')) {

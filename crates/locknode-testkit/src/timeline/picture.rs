@@ -4,7 +4,9 @@
 //! `x1` and `x2` alone, so that the page's script can move it without knowing what it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use crate::fault::Fault;
 use crate::history::{AttemptNo, Event, History, KeyNo, Message, Window};
 use crate::span::SimTime;
 use crate::timeline::Mark;
@@ -67,7 +69,7 @@ pub(crate) fn svg(
     let head_height = u32::try_from(head.len()).unwrap_or(0) * HEAD_LINE;
     let (flag_rows, has_nameless) = flag_rows(&subject.faults, scale);
     let flags_height = (flag_rows + u32::from(has_nameless)) * FLAG_ROW;
-    let mark_rows = u32::try_from(marks.len().min(3)).unwrap_or(0);
+    let mark_rows = u32::try_from(marks.len().min(MARK_ROWS_MAX)).unwrap_or(0);
     let top = head_height + 8 + flags_height + mark_rows * MARK_ROW + AXIS;
     let strip = match (
         subject.message_count,
@@ -138,7 +140,7 @@ impl Subject {
         let mut faults: Vec<(SimTime, String)> = Vec::new();
         for entry in &history.entries {
             if let Event::Fault(text) = &entry.event {
-                faults.push((entry.at, clipped(text, LABEL_CHARS_MAX)));
+                faults.push((entry.at, clipped(&flag_text(text), FLAG_CHARS_MAX)));
             }
         }
         keep.only(&mut faults, FAULTS_MAX, "faults", |(at, _)| (*at, *at));
@@ -342,6 +344,26 @@ impl Picture<'_> {
         bar.set("width", Pixels(width)).set("height", height)
     }
 
+    /// A bar that is to be seen however short its time is.
+    pub(crate) fn visible_bar(
+        &mut self,
+        class: &str,
+        span: (SimTime, SimTime),
+        y: u32,
+        height: u32,
+    ) -> Tag<'_> {
+        let (x, until) = (self.scale.x(span.0), self.scale.x(span.1));
+        let width = until.saturating_sub(x);
+        let bar = Tag::new(&mut self.out, "rect").set("class", class);
+        let bar = bar.set("x", Pixels(x)).set("y", y);
+        let bar = bar.set("width", Pixels(width.max(SEEN_MIN)));
+        // For the page's script, which zooms.
+        let bar = bar
+            .set("data-width", Pixels(width))
+            .set("data-least", Pixels(SEEN_MIN));
+        bar.set("height", height)
+    }
+
     /// The name of a bar: the first of these, from the longest on, for which there is room. The script chooses again.
     pub(crate) fn label(&mut self, span: (SimTime, SimTime), y: u32, names: &[String]) {
         let (x, until) = (self.scale.x(span.0), self.scale.x(span.1));
@@ -418,6 +440,19 @@ fn shades(windows: &[Window]) -> BTreeMap<AttemptNo, u8> {
         .collect()
 }
 
+/// What stands beside a flag: a fault that takes another one back says so.
+fn flag_text(fault: &str) -> String {
+    let ended = match Fault::parse(fault) {
+        Ok(Fault::Delay(_, Duration::ZERO) | Fault::Noise(_, Duration::ZERO)) => true,
+        Ok(Fault::Rate(_, 0) | Fault::Slew(_, 0)) => true,
+        _ => false,
+    };
+    match fault.rsplit_once(' ').filter(|_| ended) {
+        Some((what, _)) => format!("end of {what}"),
+        None => fault.to_owned(),
+    }
+}
+
 /// How many rows the names of the faults need, and whether there is a fault for whose name is no room.
 fn flag_rows(faults: &[(SimTime, String)], scale: Scale) -> (u32, bool) {
     let places = flag_places(faults, scale);
@@ -487,8 +522,17 @@ const CHAR_WIDTH: u64 = 6_200;
 /// What has no width is not painted, not even its edges; with the least one it is a line until somebody zooms.
 const BAR_MIN: u64 = 1;
 
+/// A violation of a millisecond in a run of a minute is seen at first sight.
+const SEEN_MIN: u64 = 4_000;
+
 /// Lanes of more rows than these would be too high, or their rows too low for a name.
 const KEYS_WITH_ROWS_MAX: usize = 3;
+
+/// The longest faults that name every client and node of a set.
+const FLAG_CHARS_MAX: usize = 110;
+
+/// Rows of violations with texts; the others share the last one.
+pub(crate) const MARK_ROWS_MAX: usize = 8;
 
 /// A bar rarely has room for more.
 const LABEL_CHARS_MAX: usize = 60;

@@ -37,7 +37,7 @@ fn whoever_points_at_something_reads_what_it_is() {
         "client 2 believed that it held orders from 1.206s to 3.17s (fencing token 2, attempt 1, not extended): the run ended",
         "client 0 to node 3: SET k v NX PX 2000 (sent at 200ms, did not arrive)",
         "node 2 to client 2: +OK (sent at 1.204s, arrived at 1.206s)",
-        "node 0 held orders for client 0 (attempt 0) from 202ms to 1.903s, when it was released; extended once. The attempt",
+        "node 0 held orders for client 0 (attempt 0) from 202ms to 1.903s, when it was released; extended once. Its client acquired",
         "node 2 had granted orders to client 0 (attempt 0) until 2.702s, went down at 800ms and did not know of it until",
         "node 2 is down from 800ms to 1s: kill",
         "node 4 is up but quarantined from 2.25s to 2.8s",
@@ -57,6 +57,50 @@ fn whoever_points_at_something_reads_what_it_is() {
     }
     // Of clocks that are always right the axis tells.
     assert!(!svg.contains("the clock of node 0"));
+}
+
+#[test]
+fn every_violation_is_seen_and_named_and_faults_that_end_say_so() {
+    let at = |us: u64| SimTime::from_nanos(us * 1000);
+    let fault = |us, text: &str| Entry {
+        at: at(us),
+        event: Event::Fault(text.into()),
+    };
+    let history = History {
+        nodes: 1,
+        clients: 1,
+        end: at(20_000_000),
+        entries: vec![
+            fault(1_000_000, "delay client all node 0 30ms"),
+            fault(9_000_000, "delay client all node 0 0s"),
+        ],
+        ..History::default()
+    };
+    // Six, of a millisecond each.
+    let mark = |number: u64| Mark {
+        from: at(2_000_000 * number),
+        until: at(2_000_000 * number + 1000),
+        clients: vec![0],
+        nodes: Vec::new(),
+        text: format!(
+            "overlap {number} of clients 0 and 1 in the lock of a long name, and what had led to it until then"
+        ),
+    };
+    let svg = Timeline::new(&history).marks((1..=6).map(mark)).svg();
+    for number in 1..=6 {
+        let text = mark(number).text;
+        assert!(svg.contains(&format!(">{text}</text>")), "{text} in {svg}");
+    }
+    let band = svg.lines().find(|line| line.contains("class=\"ln-band"));
+    assert!(
+        band.is_some_and(|band| band.contains("width=\"4\"")),
+        "{band:?}"
+    );
+    assert!(svg.contains(">delay client all node 0 30ms</text>"));
+    assert!(
+        svg.contains(">end of delay client all node 0</text>"),
+        "{svg}"
+    );
 }
 
 #[test]
