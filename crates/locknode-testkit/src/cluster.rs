@@ -124,6 +124,9 @@ mod pump;
 mod recorder;
 mod relay;
 mod stream;
+mod wire;
+mod wire_history;
+mod wish;
 
 use std::io;
 use std::net::SocketAddr;
@@ -144,8 +147,11 @@ use self::relay::Passage;
 pub use self::builder::ClusterBuilder;
 pub use self::desk::DeskRequest;
 pub use self::error::{ClusterError, NotHere};
+pub use self::folder::Folder;
 pub use self::recorder::Recorder;
 pub use self::stream::ClientStream;
+pub use self::wire::WireCounts;
+pub use self::wire_history::{Holder, WireHistory};
 
 /// Nodes that run, and the links to them. Clones are handles to the same cluster; it ends with the last one, or with
 /// [`shutdown`](Self::shutdown). See the [module](self).

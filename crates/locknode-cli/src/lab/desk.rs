@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest};
-use locknode_testkit::{Fault, Span};
+use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest, Recorder};
+use locknode_testkit::{Fault, Span, Who};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::fault_command::{Asked, HELP, Order};
-use super::stage::Stage;
+use super::stage::{self, Stage};
 use super::table;
 use super::telling::tell;
 use super::view::{News, Watched};
@@ -23,12 +23,20 @@ pub(super) struct Desk {
     requests: UnboundedReceiver<DeskRequest>,
 }
 
+/// Where faults are done, and told in a history.
+#[derive(Clone, Debug)]
+pub(super) enum Faults {
+    /// Among the lab's own clients, which have faults too.
+    OfStage(Arc<Stage>),
+    /// Among others' clients.
+    OfOthers(Cluster, Arc<Recorder>),
+}
+
 /// What it takes to do a fault. Clones share everything.
 #[derive(Clone, Debug)]
 struct Hands {
     cluster: Cluster,
-    /// When a scenario is played, its history tells of these faults too.
-    stage: Option<Arc<Stage>>,
+    faults: Faults,
     news: News,
     start: Instant,
     /// Faults that wait for being taken back.
@@ -37,14 +45,13 @@ struct Hands {
 
 impl Desk {
     pub(super) fn new(
-        cluster: Cluster,
-        stage: Option<Arc<Stage>>,
+        faults: Faults,
         news: News,
         requests: UnboundedReceiver<DeskRequest>,
     ) -> Self {
         let hands = Hands {
-            cluster,
-            stage,
+            cluster: faults.cluster().clone(),
+            faults,
             news,
             start: Instant::now(),
             waiting: Arc::default(),
@@ -60,6 +67,15 @@ impl Desk {
     }
 }
 
+impl Faults {
+    fn cluster(&self) -> &Cluster {
+        match self {
+            Self::OfStage(stage) => &stage.cluster,
+            Self::OfOthers(cluster, _) => cluster,
+        }
+    }
+}
+
 impl Hands {
     async fn serve(&self, request: DeskRequest) {
         let words = request.args.iter().skip(1);
@@ -70,11 +86,14 @@ impl Hands {
             .cluster
             .addresses_for(request.client)
             .unwrap_or_default();
-        let ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
+        let clients = self.cluster.clients();
+        let ports = (0..clients).flat_map(|client| self.cluster.addresses_for(client));
+        let ports: Vec<u16> = ports.flatten().map(|address| address.port()).collect();
         let asked = Asked {
             node: request.node,
+            nodes: self.cluster.nodes(),
             ports: &ports,
-            clients: self.cluster.clients(),
+            clients,
         };
         match Order::read(&words, asked) {
             Err(expected) => request.answer(error(&expected)),
@@ -156,21 +175,36 @@ impl Hands {
     }
 
     fn check(&self, fault: &Fault) -> Result<(), ClusterError> {
-        match &self.stage {
-            Some(stage) => stage.check(fault),
-            None => self.cluster.check(fault),
+        match &self.faults {
+            Faults::OfStage(stage) => stage.check(fault),
+            Faults::OfOthers(cluster, _) => cluster.check(fault),
         }
     }
 
     async fn perform(&self, fault: Fault) -> Result<(), ClusterError> {
-        match &self.stage {
-            Some(stage) => stage.perform(fault).await?,
-            None => self.cluster.inject(fault).await?,
+        match &self.faults {
+            Faults::OfStage(stage) => stage.perform(fault).await?,
+            Faults::OfOthers(cluster, recorder) => {
+                stage::inject(cluster, recorder, fault).await?;
+            }
         }
         let at = self.start.elapsed().as_secs_f64();
         let told = tell(&fault, self.cluster.nodes(), self.cluster.clients());
-        self.news.tell(format!("{at:>8.1}s  {told}"));
+        let port = self.port_of(&fault);
+        self.news.tell(format!("{at:>8.1}s  {told}{port}"));
         Ok(())
+    }
+
+    /// The port of the node that a fault strikes, as people know the node by it.
+    fn port_of(&self, fault: &Fault) -> String {
+        let Some(Who::Node(node)) = fault.who() else {
+            return String::new();
+        };
+        let addresses = self.cluster.addresses();
+        let address = addresses.get(usize::from(node));
+        address.map_or(String::new(), |address| {
+            format!(" (port {})", address.port())
+        })
     }
 
     fn undo_after(&self, lasts: Duration, undone: Vec<Fault>) {

@@ -22,7 +22,9 @@ pub(super) enum Order {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) node: u8,
-    /// The ports of the nodes, which name them as well as their numbers.
+    /// How many nodes there are.
+    pub(super) nodes: u8,
+    /// The ports of the nodes, which name them as well as their numbers: for each client those of all nodes, in order.
     pub(super) ports: &'a [u16],
     /// How many clients have links of their own.
     pub(super) clients: u8,
@@ -197,12 +199,11 @@ impl Words {
         let Fault::Heal(Links { clients, nodes }) = parse(&probe)? else {
             return Ok(Vec::new());
         };
-        let nodes_max = u8::try_from(asked.ports.len()).unwrap_or(u8::MAX);
         let chosen: Members = match (kind, &*members) {
             // All that there are, and not all that there could be.
             ("client", "all") => (0..asked.clients).collect(),
             ("client", _) => clients,
-            (_, "all") => (0..nodes_max).collect(),
+            (_, "all") => (0..asked.nodes).collect(),
             _ => nodes,
         };
         chosen
@@ -226,9 +227,10 @@ impl Words {
 }
 
 /// What people see when they ask for help.
-pub(super) const HELP: [&str; 29] = [
+pub(super) const HELP: [&str; 30] = [
     "FAULT <what> [NODE n,n|ALL] [CLIENT n,n|ALL] [FOR time]. What goes wrong with this cluster:",
     "Without NODE it is the node that you ask; a port names a node as well. Without CLIENT it is all of them.",
+    "Any node that is up takes faults for any other: FAULT RESTART NODE 7103. Nodes are numbered from 0, as lab shows them.",
     "Times are written 30ms, 2s, 1m. FOR takes it back after that time.",
     "CRASH [kill|clean-stop|disk-lost|rollback|moved]",
     "    The process ends. What it kept in memory is gone. FAULT CRASH FOR 5s",
@@ -263,7 +265,8 @@ fn numbers(list: &str, asked: Asked<'_>) -> String {
     let number = |part: &str| {
         let port = part.parse::<u16>().ok();
         let place = port.and_then(|port| asked.ports.iter().position(|known| *known == port));
-        place.map_or_else(|| part.to_owned(), |place| place.to_string())
+        let node = place.and_then(|place| place.checked_rem(usize::from(asked.nodes)));
+        node.map_or_else(|| part.to_owned(), |node| node.to_string())
     };
     list.split(',').map(number).collect::<Vec<_>>().join(",")
 }
@@ -326,11 +329,12 @@ mod tests {
 
     fn read(line: &str) -> Result<Order, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let ports = [7101, 7102, 7103];
+        let ports = [7101, 7102, 7103, 7201, 7202, 7203];
         Order::read(
             &words,
             Asked {
                 node: 1,
+                nodes: 3,
                 ports: &ports,
                 clients: 2,
             },
@@ -349,6 +353,8 @@ mod tests {
                 vec![Fault::Crash(0, Crash::Kill), Fault::Crash(2, Crash::Kill)],
             ),
             ("CRASH NODE 7103", vec![Fault::Crash(2, Crash::Kill)]),
+            // By the ports of the second client.
+            ("CRASH NODE 7203", vec![Fault::Crash(2, Crash::Kill)]),
             (
                 "restart node all",
                 vec![Fault::Restart(0), Fault::Restart(1), Fault::Restart(2)],
@@ -406,6 +412,7 @@ mod tests {
                 &[],
                 Asked {
                     node: 0,
+                    nodes: 1,
                     ports: &[7101],
                     clients: 1,
                 }

@@ -11,7 +11,6 @@ use crate::duration;
 /// What is to be tried out.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("happening").args(["faults", "script", "chaos"]).multiple(true)))]
-#[command(group(ArgGroup::new("played").args(["script", "chaos"])))]
 pub(crate) struct LabFlags {
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -34,6 +33,24 @@ pub(crate) struct LabFlags {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
     #[arg(conflicts_with = "happening")]
     pub(super) threads: u16,
+
+    /// Longest TTL that rides on the restart guard; locks with a longer one, or none, are written to disk
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    #[arg(value_parser = parse_max_ttl, conflicts_with_all = ["chaos", "script"])]
+    #[arg(
+        long_help = "Longest TTL that rides on the restart guard, 1ms to 24h; locks with a longer one, or none, are\n\
+        written to a temporary directory before they are granted.\n\n\
+        A node that comes back from a crash and has lost its disk stays out of every lock for so long."
+    )]
+    pub(super) max_ttl: Duration,
+
+    /// off: nodes serve at once after a crash, with everything forgotten, as Redis does
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    #[arg(
+        long_help = "off: nodes serve at once after a crash, with everything forgotten, as Redis does.\n\n\
+        With --script, on is for scenarios that are without: other guards stay as they are."
+    )]
+    pub(super) restart_guard: Option<Guard>,
 
     /// Let any client break things with the command FAULT; see FAULT HELP
     #[arg(long, help_heading = FAULTS)]
@@ -78,25 +95,12 @@ pub(crate) struct LabFlags {
     #[arg(value_parser = parse_ttl, requires = "chaos")]
     pub(super) ttl: Duration,
 
-    /// Longest TTL that nodes grant, and how long they stay out of every lock after a crash
-    #[arg(long, value_name = "DURATION", default_value = "60s", help_heading = FAULTS)]
-    #[arg(value_parser = parse_max_ttl, requires = "faults", conflicts_with_all = ["chaos", "script"])]
-    pub(super) max_ttl: Duration,
-
-    /// off: nodes serve at once after a crash, with everything forgotten, as Redis does
-    #[arg(long, value_name = "on|off", help_heading = FAULTS)]
-    #[arg(requires = "happening", hide_possible_values = true)]
-    #[arg(
-        long_help = "off: nodes serve at once after a crash, with everything forgotten, as Redis does.\n\n\
-        With --script, on is for scenarios that are without: other guards stay as they are."
-    )]
-    pub(super) restart_guard: Option<Guard>,
-
     /// File for the picture [default: locknode-chaos-SEED.html or locknode-SCRIPT.html]
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    #[arg(requires = "played")]
+    #[arg(requires = "happening")]
     #[arg(
-        long_help = "File for the picture of what happened. Default locknode-chaos-SEED.html with --chaos and\n\
+        long_help = "File for the picture of what happened, written at the end. With --faults alone none is drawn\n\
+        unless this is given. Default locknode-chaos-SEED.html with --chaos and\n\
         locknode-SCRIPT.html with --script, after the name of the file; without restart guard\n\
         locknode-chaos-SEED-guard-off.html and locknode-SCRIPT-guard-off.html."
     )]
@@ -104,7 +108,11 @@ pub(crate) struct LabFlags {
 
     /// File for all that happened, as lines of JSON, for other checkers
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    #[arg(requires = "played")]
+    #[arg(requires = "happening")]
+    #[arg(
+        long_help = "File for all that happened, as lines of JSON, for other checkers; written at the end.\n\n\
+        What clients of other programs held is read off the messages between them and the nodes."
+    )]
     pub(super) history: Option<PathBuf>,
 }
 
@@ -119,6 +127,11 @@ impl LabFlags {
     /// Whether anything is to go wrong.
     pub(super) const fn has_faults(&self) -> bool {
         self.faults || self.script.is_some() || self.chaos.is_some()
+    }
+
+    /// Whether nodes forget everything in a crash.
+    pub(super) fn is_unguarded(&self) -> bool {
+        self.restart_guard == Some(Guard::Off)
     }
 
     /// The port of the first node; 0 for any free ones.
@@ -185,16 +198,19 @@ const THREADS_MAX: i64 = NODES_MAX;
 pub(crate) const LONG_ABOUT: &str = "\
 Run a cluster of lock nodes in this process, to try things out and to break them.
 
-The nodes listen on 127.0.0.1 only, hold locks in memory, start empty and serve at once, because
-nobody can hold a lock of theirs yet. Like other nodes without a data directory they refuse TTLs
-above a minute and locks without one; what they granted ends with this process.
+The nodes listen on 127.0.0.1 only, start empty and serve at once, because nobody can hold a lock of
+theirs yet. Each has a temporary data directory (below TMPDIR, or /tmp), so that they grant what a
+node with --dir grants: any TTL, and locks without one. It is removed when the lab ends, and all that
+the nodes granted ends with it.
 
 On a terminal a table shows each node's state, keys, commands per second and connections;
 elsewhere a line is printed when something changes, at most every 5 seconds.
 
 With --faults any client can break things by the command FAULT. --chaos lets clients of its own
-contend for a lock while nodes crash and links fail, and --script plays a file of such faults; both
-end with a verdict and a picture of what happened.";
+contend for a lock while nodes crash and links fail, and --script plays a file of such faults, with
+clients of its own or of any other program. All end with a verdict: did two clients hold a lock at
+once? What other programs held is read off the messages between them and the nodes: a token that a
+majority of the nodes has granted is a holder. What did not go through the lab's ports is not judged.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -204,6 +220,8 @@ Examples:
   locknode lab --chaos 7 --restart-guard off
                                      the same with nodes that forget, as Redis does
   locknode lab --faults              then, from any client: redis-cli -p 7103 FAULT CRASH FOR 5s
+  locknode lab --faults --timeline seen.html --history seen.jsonl
+                                     the same, with a picture and a history of what clients did
 
 Exit codes: 0 done, 1 a promise was broken, such as two clients that held a lock at once, 64 wrong
 usage, 69 a port is taken or a file cannot be used, 70 internal error.";

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, ClusterBuilder, DeskRequest, Recorder};
-use locknode_testkit::{Act, ClientKind, Deed, Guarding, Scenario, Span, Step};
+use locknode_testkit::{Act, ClientKind, Deed, Guarding, Scenario, Setup, Span, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::chaos::Plan;
-use super::desk::Desk;
+use super::closing::Closing;
+use super::desk::{Desk, Faults};
 use super::flags::LabFlags;
-use super::introduction;
 use super::show::{Piece, Show};
 use super::stage::failed;
 use super::telling::counted;
 use super::view::{News, View, Watched};
+use super::{introduction, locks};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -33,10 +34,7 @@ pub(super) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     descriptors::make_room(room, u16::from(nodes) * u16::from(clients));
     let mut serving = Serving::prepare()?;
     let recorder = Arc::new(Recorder::new(nodes, clients));
-    let builder = match show {
-        Some(_) => builder.record(Arc::clone(&recorder)),
-        None => builder,
-    };
+    let builder = builder.record(Arc::clone(&recorder));
     let (sender, requests) = unbounded_channel();
     let builder = match flags.faults {
         true => builder.desk("FAULT", sender),
@@ -48,7 +46,7 @@ pub(super) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     let cluster = cluster.map_err(|error| failed(&error))?;
     let exit = match show {
         Some(show) => perform(&mut serving, flags, &cluster, &show, recorder, requests),
-        None => stand_by(&mut serving, &cluster, requests),
+        None => stand_by(&mut serving, flags, &cluster, &recorder, requests),
     };
     until(&mut serving, cluster.shutdown())?;
     exit
@@ -57,22 +55,59 @@ pub(super) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
 /// Nodes for others' clients, until Ctrl-C.
 fn stand_by(
     serving: &mut Serving,
+    flags: &LabFlags,
     cluster: &Cluster,
+    recorder: &Arc<Recorder>,
     requests: UnboundedReceiver<DeskRequest>,
 ) -> Result<Exit, Failure> {
-    output::write(&introduce(cluster))?;
+    let closing = closing(flags, cluster);
+    closing.prepare()?;
+    output::write(&introduce(flags, cluster))?;
     let news = News::default();
     let watched = (0..).zip(cluster.addresses());
     let watched = watched.map(|(node, addr)| Watched::member(addr, cluster.clone(), node));
     let view = View::new(watched.collect(), news.clone());
-    let desk = Desk::new(cluster.clone(), None, news, requests);
+    let hands = Faults::OfOthers(cluster.clone(), Arc::clone(recorder));
+    let desk = Desk::new(hands, news, requests);
     let shown = until(serving, async {
         tokio::select! {
             shown = view.show() => shown,
             () = desk.serve() => Ok(()),
         }
     })?;
-    shown.unwrap_or(Ok(())).map(|()| Exit::Success)
+    shown.unwrap_or(Ok(()))?;
+    closing.conclude(recorder, false)
+}
+
+/// How a lab ends whose clients are all others'.
+fn closing(flags: &LabFlags, cluster: &Cluster) -> Closing {
+    let (nodes, clients) = (cluster.nodes(), cluster.clients());
+    let guard = if flags.is_unguarded() {
+        ", without restart guard"
+    } else {
+        ""
+    };
+    Closing {
+        title: format!("{} under faults{guard}", counted(nodes, "node")),
+        scenario: Scenario::new(Setup {
+            nodes,
+            clients,
+            guard: guarding(flags),
+            max_ttl: flags.max_ttl,
+            ..Setup::default()
+        }),
+        timeline: flags.timeline.clone(),
+        history: flags.history.clone(),
+        again: None,
+    }
+}
+
+/// The guard of nodes for others' clients.
+fn guarding(flags: &LabFlags) -> Guarding {
+    match flags.is_unguarded() {
+        true => Guarding::Off,
+        false => Guarding::Long,
+    }
 }
 
 /// A piece with clients of the lab's own.
@@ -84,7 +119,7 @@ fn perform(
     recorder: Arc<Recorder>,
     requests: UnboundedReceiver<DeskRequest>,
 ) -> Result<Exit, Failure> {
-    let stage = Arc::new(show.stage(cluster.clone(), recorder)?);
+    let stage = Arc::new(show.stage(cluster.clone(), Arc::clone(&recorder))?);
     show.prepare(&stage)?;
     if let Piece::Chaos(plan) = &show.piece {
         output::write(&foreword(plan))?;
@@ -92,12 +127,8 @@ fn perform(
     if flags.faults || matches!(show.piece, Piece::Script(..)) {
         output::write(&introduce_ports(cluster))?;
     }
-    let desk = Desk::new(
-        cluster.clone(),
-        Some(Arc::clone(&stage)),
-        News::default(),
-        requests,
-    );
+    let hands = Faults::OfStage(Arc::clone(&stage));
+    let desk = Desk::new(hands, News::default(), requests);
     let has_desk = flags.faults;
     let played = until(serving, async {
         tokio::select! {
@@ -107,8 +138,8 @@ fn perform(
     })?;
     match played {
         Some(Err(failure)) => Err(failure),
-        Some(Ok(())) => show.conclude(&stage, false),
-        None => show.conclude(&stage, true),
+        Some(Ok(())) => show.closing().conclude(&recorder, false),
+        None => show.closing().conclude(&recorder, true),
     }
 }
 
@@ -160,7 +191,7 @@ fn builder(flags: &LabFlags, show: Option<&Show>) -> Result<(ClusterBuilder, (u8
     let builder = Cluster::builder()
         .nodes(nodes)
         .clients(clients)
-        .guard(flags.guard().unwrap_or(Guarding::Memory))
+        .guard(guarding(flags))
         .max_ttl(flags.max_ttl)
         .first_port(first_port);
     Ok((builder, (nodes, clients)))
@@ -280,7 +311,7 @@ fn foreword(plan: &Plan) -> String {
     )
 }
 
-fn introduce(cluster: &Cluster) -> String {
+fn introduce(flags: &LabFlags, cluster: &Cluster) -> String {
     let addrs = cluster.addresses();
     let port = addrs.first().map_or(0, std::net::SocketAddr::port);
     let mut more = format!(
@@ -288,21 +319,23 @@ fn introduce(cluster: &Cluster) -> String {
            redis-cli -p {port} FAULT CRASH FOR 5s\n  \
            redis-cli -p {port} FAULT DROP REPLIES 2\n  \
            redis-cli -p {port} FAULT CUT NODE 1,2\n  \
+           redis-cli -p {port} FAULT RESTART NODE 3\n  \
            redis-cli -p {port} FAULT STATUS\n"
     );
     if cluster.clients() > 1 {
         more.push_str(
-            "\nEach client has ports of its own, and faults of its own (FAULT CUT CLIENT 1):\n",
+            "\nEach client has ports of its own, for node 0 and the following in order, and faults of its own\n\
+             (FAULT CUT CLIENT 1):\n",
         );
         more.push_str(&ports_of_clients(cluster));
     }
-    introduction(&addrs, &more)
+    introduction(&addrs, &locks(flags), &more)
 }
 
 fn introduce_ports(cluster: &Cluster) -> String {
     format!(
-        "{} nodes, which other programs can use too:\n{}\n",
-        cluster.nodes(),
+        "{}, which other programs can use too, by the ports of any client; from node 0 on:\n{}\n",
+        counted(cluster.nodes(), "node"),
         ports_of_clients(cluster)
     )
 }

@@ -1,25 +1,22 @@
 //! `--chaos` and `--script`: clients and faults on real nodes, shown while they go on, judged when they end, drawn in a timeline.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, ClusterBuilder, Recorder};
-use locknode_testkit::history::{Event, History, LeftOut};
-use locknode_testkit::{Act, Guarding, LockAct, Scenario, Setup, SimTime, Timeline};
+use locknode_testkit::history::LeftOut;
+use locknode_testkit::{Act, Guarding, LockAct, Scenario, Setup, SimTime};
 use redlock_client::{Builder, Drift};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::board::{Board, clock};
 use super::chaos::Plan;
+use super::closing::Closing;
 use super::screen::Screen;
 use super::stage::Stage;
 use super::telling::counted;
-use super::verdict::Verdict;
-use crate::failure::{Exit, Failure};
-use crate::history_file;
+use crate::failure::Failure;
 use crate::output;
 
 /// What is shown.
@@ -155,11 +152,19 @@ impl Show {
         if let Piece::Script(_, scenario) = &self.piece {
             stage.steps(scenario)?;
         }
-        touch(&self.timeline).map_err(|error| unwritable("timeline", &self.timeline, &error))?;
-        if let Some(path) = &self.history {
-            touch(path).map_err(|error| unwritable("history", path, &error))?;
+        self.closing().prepare()
+    }
+
+    /// How it ends.
+    pub(super) fn closing(&self) -> Closing {
+        let (nodes, clients) = self.piece.size();
+        Closing {
+            title: self.piece.title(nodes, clients),
+            scenario: self.piece.scenario(),
+            timeline: Some(self.timeline.clone()),
+            history: self.history.clone(),
+            again: Some(self.again.clone()),
         }
-        Ok(())
     }
 
     /// Plays the piece and shows it.
@@ -178,64 +183,6 @@ impl Show {
             played = piece => played,
             failed = self.watch(stage) => failed,
         }
-    }
-
-    /// Tells how it ended, and draws it.
-    ///
-    /// # Errors
-    ///
-    /// When a file cannot be written, or standard output fails; after a broken promise that is told, and the exit code is of the
-    /// promise.
-    pub(super) fn conclude(&self, stage: &Stage, is_cut_short: bool) -> Result<Exit, Failure> {
-        let mut history = stage.recorder.history();
-        let verdict = Verdict::of(&history, &self.piece.scenario());
-        let kept = self.history.as_deref();
-        let kept = kept.map(|path| history_file::write(path, &history).map(|()| path));
-        thin(&mut history, verdict.first_at());
-        let title = format!(
-            "locknode lab: {}",
-            self.piece.title(history.nodes, history.clients)
-        );
-        let page = Timeline::new(&history)
-            .headline(verdict.headline(title, self.again.clone()))
-            .marks(verdict.marks())
-            .html();
-        let written = write(&self.timeline, &page);
-        let mut text = String::from("\n");
-        if is_cut_short {
-            text.push_str(&format!(
-                "It was ended after {}.\n",
-                clock(history.end).trim()
-            ));
-        }
-        let said = [&verdict.story, &verdict.judgement];
-        let screen = Screen::new();
-        let width = if screen.is_terminal {
-            screen.canvas().width
-        } else {
-            usize::MAX
-        };
-        for line in said.into_iter().chain(&verdict.more) {
-            text.push_str(&wrapped(line, width));
-            text.push('\n');
-        }
-        if written.is_ok() {
-            let path = self.timeline.display();
-            text.push_str(&format!("\nA picture of all that, for a browser: {path}\n"));
-        }
-        if let Some(Ok(path)) = kept {
-            text.push_str(&format!("All of it, as JSON: {}\n", path.display()));
-        }
-        text.push_str(&format!("Once more: {}\n", self.again));
-        let results = [output::write(&text), written, kept.transpose().map(drop)];
-        let mut failures = results.into_iter().filter_map(Result::err);
-        if !verdict.is_bad {
-            return failures.next().map_or(Ok(Exit::Success), Err);
-        }
-        for failure in failures.filter(|failure| failure.exit() != Exit::Success) {
-            let _ = writeln!(io::stderr(), "locknode: {failure}");
-        }
-        Ok(Exit::Broken)
     }
 
     /// Shows what happens, for ever.
@@ -290,68 +237,6 @@ impl Show {
     }
 }
 
-/// A line cut between words where it would not fit.
-fn wrapped(line: &str, width: usize) -> String {
-    let mut text = String::new();
-    let mut used = 0;
-    for word in line.split_inclusive(' ') {
-        if used > 0 && used + word.trim_end().len() > width {
-            text.truncate(text.trim_end().len());
-            text.push('\n');
-            used = 0;
-        }
-        text.push_str(word);
-        used += word.len();
-    }
-    text
-}
-
-/// Keeps what a picture has room for: of the messages those that led to what went wrong, and of a node's refusals in its
-/// quarantine one for each that would be on the same spot.
-fn thin(history: &mut History, wrong_at: Option<SimTime>) {
-    let messages = &mut history.messages;
-    let before = messages.len();
-    let until = wrong_at.map(|at| at + AROUND);
-    messages.retain(|message| until.is_some_and(|until| message.sent <= until));
-    let too_many = messages.len().saturating_sub(MESSAGES_DRAWN);
-    messages.drain(..too_many);
-    history.left_out.messages += u64::try_from(before - messages.len()).unwrap_or(u64::MAX);
-    let mut refused_at = vec![SimTime::ZERO; usize::from(history.nodes)];
-    history.entries.retain(|entry| match entry.event {
-        Event::Refused { node, .. } => match refused_at.get_mut(usize::from(node)) {
-            Some(last) if entry.at.since(*last) >= SPOT => {
-                *last = entry.at;
-                true
-            }
-            _ => false,
-        },
-        _ => true,
-    });
-}
-
-fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    fs::write(path, page).map_err(|error| unwritable("timeline", path, &error))
-}
-
-/// Creates a file, or sees that what is there can be written. A pipe is left alone: whoever reads it would take this for all.
-fn touch(path: &Path) -> io::Result<()> {
-    let is_pipe = |found: fs::Metadata| !found.is_file() && !found.is_dir();
-    if fs::metadata(path).is_ok_and(is_pipe) {
-        return Ok(());
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    options.open(path).map(drop)
-}
-
-/// `what` is called as the flag that chooses its file.
-fn unwritable(what: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure::unavailable(format!(
-        "cannot write the {what} to {}: {error}; choose another file with --{what}",
-        path.display()
-    ))
-}
-
 /// What those who watch are told when not all is recorded any more.
 fn blindness(left_out: LeftOut) -> Option<String> {
     let since = left_out.since?;
@@ -370,12 +255,3 @@ const REDRAW: Duration = Duration::from_millis(200);
 
 /// In a log nothing is redrawn, so nothing waits.
 const REPORT: Duration = Duration::from_millis(200);
-
-/// A picture of more would be black.
-const MESSAGES_DRAWN: usize = 400;
-
-/// So much of what came after a mishap is part of it.
-const AROUND: Duration = Duration::from_millis(100);
-
-/// Two signs that are so near to each other are one to the eye.
-const SPOT: Duration = Duration::from_millis(40);

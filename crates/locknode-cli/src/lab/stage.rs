@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::chaos::Plan;
+use super::noting::Noting;
 use super::worker::Worker;
 use crate::failure::Failure;
 
@@ -37,6 +38,10 @@ impl Stage {
         let mut workers = Vec::new();
         for client in 0..cluster.clients() {
             let builder = cluster.redlock(client).map_err(|error| failed(&error))?;
+            let nodes = cluster
+                .addresses_for(client)
+                .map_err(|error| failed(&error))?;
+            let builder = builder.connector(Arc::new(Noting::new(Arc::clone(&recorder), nodes)));
             let redlock = tune(builder)
                 .build()
                 .map_err(|error| Failure::internal(error.to_string()))?;
@@ -56,30 +61,22 @@ impl Stage {
     ///
     /// When there cannot be such a fault here, or a node does not start.
     pub(super) async fn perform(&self, fault: Fault) -> Result<(), ClusterError> {
-        let told = Event::Fault(fault.to_string().into());
+        let told = |fault: Fault| Event::Fault(fault.to_string().into());
         match fault {
             Fault::CrashClient(client) => {
                 let worker = self.worker(client)?;
-                self.recorder.note(told);
+                self.recorder.note(told(fault));
                 worker.die();
             }
             Fault::Pause(who @ Who::Client(client), span) => {
                 let worker = self.worker(client)?;
-                self.recorder.note(told);
-                self.stopped(who, "pause", span);
+                self.recorder.note(told(fault));
+                stopped(&self.recorder, who, "pause", span);
                 worker.stand_still(span);
             }
             _ => {
                 self.check(&fault)?;
-                self.cluster.check(&fault)?;
-                self.recorder.note(told);
-                match fault {
-                    Fault::Pause(who, span) => self.stopped(who, "pause", span),
-                    Fault::Suspend(who, span) => self.stopped(who, "suspend", span),
-                    Fault::Freeze(who, span) => self.stopped(who, "freeze", span),
-                    _ => {}
-                }
-                self.cluster.inject(fault).await?;
+                inject(&self.cluster, &self.recorder, fault).await?;
             }
         }
         Ok(())
@@ -183,18 +180,39 @@ impl Stage {
         }
     }
 
-    fn stopped(&self, who: Who, how: &'static str, span: Duration) {
-        self.recorder.note_with(|now| Event::Stopped {
-            who,
-            how,
-            until: now + span,
-        });
-    }
-
     fn worker(&self, client: u8) -> Result<&Worker, ClusterError> {
         let worker = self.workers.get(usize::from(client));
         worker.ok_or(ClusterError::NoSuchClient(client))
     }
+}
+
+/// Does a fault of nodes and links, and writes it down.
+///
+/// # Errors
+///
+/// As [`Cluster::inject`].
+pub(super) async fn inject(
+    cluster: &Cluster,
+    recorder: &Recorder,
+    fault: Fault,
+) -> Result<(), ClusterError> {
+    cluster.check(&fault)?;
+    recorder.note(Event::Fault(fault.to_string().into()));
+    match fault {
+        Fault::Pause(who, span) => stopped(recorder, who, "pause", span),
+        Fault::Suspend(who, span) => stopped(recorder, who, "suspend", span),
+        Fault::Freeze(who, span) => stopped(recorder, who, "freeze", span),
+        _ => {}
+    }
+    cluster.inject(fault).await
+}
+
+fn stopped(recorder: &Recorder, who: Who, how: &'static str, span: Duration) {
+    recorder.note_with(|now| Event::Stopped {
+        who,
+        how,
+        until: now + span,
+    });
 }
 
 /// What is wrong with a cluster as the end of the command.

@@ -84,9 +84,9 @@ pub(super) fn status(row: &Row) -> String {
 }
 
 /// One node on one line, for logs.
-pub(super) fn plain(row: &Row) -> String {
+pub(super) fn plain(number: usize, row: &Row) -> String {
     format!(
-        "{} {}: {} keys, {} commands/s, {} connections",
+        "node {number} at {} {}: {} keys, {} commands/s, {} connections",
         row.addr, row.state, row.keys, row.commands_per_second, row.connections
     )
 }

@@ -1,10 +1,12 @@
-//! What came of a run, in plain words. Pure: a history and what checkers found in it come in, sentences come out.
+//! How a run went, in plain words. Pure: a history and what checkers found in it come in, sentences come out.
 
 use std::time::Duration;
 
-use locknode_testkit::history::{Event, History, Window};
+use locknode_testkit::cluster::{Holder, WireHistory};
+use locknode_testkit::history::{Event, History, LockNo, Window};
 use locknode_testkit::{
-    Guarding, Headline, Mark, Promise, Scenario, SimTime, Violation, ViolationKind, check_all,
+    Act, Deed, Guarding, Headline, Mark, Promise, Scenario, SimTime, Violation, ViolationKind,
+    check_all,
 };
 
 use super::board::clock;
@@ -26,8 +28,9 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges what clients believed. `scenario` says what was promised.
-    pub(super) fn of(history: &History, scenario: &Scenario) -> Self {
+    /// Judges what clients believed, by their own word or by what was on the wire. `scenario` says what was promised.
+    pub(super) fn of(wire: &WireHistory, scenario: &Scenario) -> Self {
+        let history = &wire.history;
         let mut tally = Tally::new(history.clients);
         for entry in &history.entries {
             tally.take(entry);
@@ -42,22 +45,22 @@ impl Verdict {
         });
         let mut verdict = Self {
             is_bad: !violations.is_empty(),
-            story: story(history, &tally),
+            story: story(wire, &tally, has_clients(scenario)),
             judgement: String::new(),
             more: Vec::new(),
             violations,
         };
-        verdict.judge(history, scenario.setup.guard, &tally);
+        verdict.judge(wire, scenario, &tally);
         verdict
     }
 
     /// What stands above a timeline.
-    pub(super) fn headline(&self, title: String, replay: String) -> Headline {
+    pub(super) fn headline(&self, title: String, replay: Option<String>) -> Headline {
         Headline {
             title,
             verdict_is_bad: self.is_bad,
             verdict: format!("{} {}", self.judgement, self.story),
-            replay: Some(replay),
+            replay,
         }
     }
 
@@ -73,12 +76,8 @@ impl Verdict {
         self.violations.iter().map(mark).collect()
     }
 
-    /// When the first rule was broken.
-    pub(super) fn first_at(&self) -> Option<SimTime> {
-        self.violations.first().map(|violation| violation.from)
-    }
-
-    fn judge(&mut self, history: &History, guard: Guarding, tally: &Tally) {
+    fn judge(&mut self, wire: &WireHistory, scenario: &Scenario, tally: &Tally) {
+        let (history, guard) = (&wire.history, scenario.setup.guard);
         let overlaps: Vec<&Violation> = self
             .violations
             .iter()
@@ -91,8 +90,9 @@ impl Verdict {
                     times => format!(" And {} more.", counted(times - 1, "time")),
                 };
                 format!(
-                    "TWO CLIENTS HELD IT AT THE SAME TIME: {}, from {} on, for {}.{again}",
-                    clients(first),
+                    "{} AT THE SAME TIME: {}, from {} on, for {}.{again}",
+                    two_held(wire, first),
+                    holders(wire, first),
                     moment(first.from),
                     span(first.until.since(first.from)),
                 )
@@ -105,8 +105,11 @@ impl Verdict {
                 )
             }
             (None, None) => match (tally.acquired, history.left_out.since) {
-                (0, None) => "Nobody ever held it.".to_owned(),
-                (0, Some(since)) => format!("Nobody held it before {}.", moment(since)),
+                (0, None) => nobody(wire, scenario),
+                (0, Some(since)) => format!("Nobody was seen to hold it before {}.", moment(since)),
+                (_, None) if !wire.holders.is_empty() => {
+                    "No two were seen to hold one lock at the same time.".to_owned()
+                }
                 (_, None) => "At no moment did two clients hold it.".to_owned(),
                 (_, Some(since)) => {
                     format!(
@@ -126,7 +129,7 @@ impl Verdict {
             ));
         }
         if let Some(first) = overlaps.first() {
-            self.more.extend(explain(history, first));
+            self.more.extend(explain(wire, first));
         } else if let Some(first) = self.violations.first() {
             self.more.extend(first.text.lines().map(str::to_owned));
         }
@@ -137,6 +140,7 @@ impl Verdict {
                 counted(tally.refused_writes, "late write")
             ));
         }
+        self.more.extend(unseen(wire));
         let crashes = history
             .entries
             .iter()
@@ -147,7 +151,7 @@ impl Verdict {
                  had granted the lock. Leave --restart-guard off out and see the difference."
                     .to_owned(),
             );
-        } else if guard == Guarding::Off && crashes {
+        } else if guard == Guarding::Off && crashes && tally.acquired > 0 {
             self.more.push(
                 "The nodes ran without their restart guard, and it went well this time. It need not: try another seed, or \
                  longer."
@@ -157,44 +161,150 @@ impl Verdict {
     }
 }
 
-/// `8 clients acquired the lock 143 times on 5 nodes, through 12 crashes and 9 partitions.`
-fn story(history: &History, tally: &Tally) -> String {
+/// `8 clients acquired the lock 143 times on 5 nodes, through 12 crashes and 9 partitions.` And what other programs did.
+fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
+    let history = &wire.history;
     let through = tally
         .faults()
         .map_or("and nothing went wrong".to_owned(), |faults| {
             format!("through {faults}")
         });
-    let what = if history.keys.len() == 1 {
-        "the lock"
-    } else {
-        "locks"
-    };
-    format!(
-        "{} acquired {what} {} on {}, {through}.",
-        counted(history.clients, "client"),
-        counted(tally.acquired, "time"),
-        counted(history.nodes, "node"),
-    )
+    let others = len(&wire.holders);
+    let own = tally.acquired.saturating_sub(others);
+    let mut story = String::new();
+    if has_clients {
+        let what = match history.keys.len() {
+            1 => "the lock",
+            _ => "locks",
+        };
+        story = format!(
+            "{} acquired {what} {} on {}, {through}.",
+            counted(history.clients, "client"),
+            counted(own, "time"),
+            counted(history.nodes, "node"),
+        );
+    }
+    let counts = wire.counts;
+    if counts.requests > 0 {
+        let through = if has_clients {
+            String::new()
+        } else {
+            format!(", {through}")
+        };
+        let space = if has_clients { " " } else { "" };
+        story.push_str(&format!(
+            "{space}Other programs sent {} about locks; nodes granted {}, and a majority of the {} granted the same \
+             token {}{through}.",
+            counted(counts.requests, "request"),
+            counted(counts.grants, "time"),
+            counted(history.nodes, "node"),
+            counted(others, "time"),
+        ));
+    }
+    story
+}
+
+/// What is to be said when no lock was seen to be held.
+fn nobody(wire: &WireHistory, scenario: &Scenario) -> String {
+    let (nodes, requests) = (wire.history.nodes, wire.counts.requests);
+    match (has_clients(scenario), requests) {
+        (false, 0) => "Nothing was watched: no program sent a request about a lock through the lab's ports. This says \
+             nothing about locks that went elsewhere."
+            .to_owned(),
+        (_, 1..) => format!(
+            "No lock was seen to be held: no token was granted by {} of {}. Nothing is known of locks that went elsewhere.",
+            nodes / 2 + 1,
+            counted(nodes, "node"),
+        ),
+        (true, 0) => "None of the lab's clients ever held it, and no other program asked for a lock.".to_owned(),
+    }
+}
+
+/// What other programs did and could not be followed.
+fn unseen(wire: &WireHistory) -> Vec<String> {
+    let mut lines = Vec::new();
+    let counts = wire.counts;
+    if counts.unread > 0 {
+        lines.push(format!(
+            "Not judged: {} whose effect on locks cannot be read off the wire.",
+            counted(counts.unread, "script or transaction call")
+        ));
+    }
+    if counts.left_out > 0 {
+        lines.push(format!(
+            "Not judged: {}, because there were too many.",
+            counted(counts.left_out, "grant")
+        ));
+    }
+    lines
+}
+
+/// Whether the scenario lets clients of the lab's own take locks.
+fn has_clients(scenario: &Scenario) -> bool {
+    let is_lock = |deed: &Deed| matches!(deed, Deed::Act(_, Act::Lock(_)));
+    scenario.steps.iter().any(|step| is_lock(&step.what))
+}
+
+/// The two holders of an overlap, the earlier one first.
+fn of_overlap(history: &History, violation: &Violation) -> Vec<Window> {
+    let at = violation.from;
+    let mut windows = history.windows();
+    windows.retain(|window| {
+        let is_meant = violation.key.is_none_or(|key| key == window.key);
+        is_meant
+            && violation.clients.contains(&window.client)
+            && window.from <= at
+            && window.until > at
+    });
+    windows.sort_by_key(|window| window.from);
+    windows
+}
+
+/// What is known of a holder by the wire alone.
+fn by_wire(wire: &WireHistory, lock: LockNo) -> Option<&Holder> {
+    wire.holders.iter().find(|holder| holder.lock == lock)
+}
+
+fn two_held(wire: &WireHistory, violation: &Violation) -> String {
+    let windows = of_overlap(&wire.history, violation);
+    let is_by_wire = windows.iter().any(|it| by_wire(wire, it.lock).is_some());
+    match (is_by_wire, violation.key) {
+        (true, Some(key)) => format!("TWO HELD THE LOCK `{}`", wire.history.key(key)),
+        _ => "TWO CLIENTS HELD IT".to_owned(),
+    }
+}
+
+fn holders(wire: &WireHistory, violation: &Violation) -> String {
+    let windows = of_overlap(&wire.history, violation);
+    match windows.iter().any(|it| by_wire(wire, it.lock).is_some()) {
+        false => clients(violation),
+        true => {
+            let names: Vec<String> = windows.iter().map(|window| name(wire, window)).collect();
+            names.join(" and ")
+        }
+    }
+}
+
+/// `client 1`, and by which token when only the wire tells of it.
+fn name(wire: &WireHistory, window: &Window) -> String {
+    match by_wire(wire, window.lock) {
+        None => format!("client {}", window.client),
+        Some(holder) => format!("token {} (ports of client {})", holder.token, holder.client),
+    }
 }
 
 /// How it came to it: from which nodes each of the two had the lock, and which nodes forgot that in between.
-fn explain(history: &History, violation: &Violation) -> Vec<String> {
-    let at = violation.from;
-    let windows = history.windows();
-    let mut holders: Vec<&Window> = windows
-        .iter()
-        .filter(|window| violation.clients.contains(&window.client))
-        .filter(|window| window.from <= at && window.until > at)
-        .collect();
-    holders.sort_by_key(|window| window.from);
-    let [first, second] = holders.as_slice() else {
+fn explain(wire: &WireHistory, violation: &Violation) -> Vec<String> {
+    let history = &wire.history;
+    let windows = of_overlap(history, violation);
+    let [first, second] = windows.as_slice() else {
         return Vec::new();
     };
     let of_first = granted(history, first);
     let mut lines = vec![format!(
-        "{}  client {} has the lock, from {}",
+        "{}  {} has the lock, from {}",
         clock(first.from),
-        first.client,
+        name(wire, first),
         nodes(&of_first)
     )];
     for entry in &history.entries {
@@ -202,19 +312,22 @@ fn explain(history: &History, violation: &Violation) -> Vec<String> {
             Event::Down { node, .. }
                 if of_first.contains(&node) && entry.at > first.from && entry.at < second.from =>
             {
-                let line = format!("{}  node {node} goes down, and forgets it", clock(entry.at));
+                let line = format!("{}  node {node} goes down", clock(entry.at));
                 lines.push(line);
             }
             _ => {}
         }
     }
+    let until = match first.until {
+        SimTime::NEVER => "until it is released".to_owned(),
+        until => format!("until {}", moment(until)),
+    };
     lines.push(format!(
-        "{}  client {} has the lock, from {}; client {} has it until {}",
+        "{}  {} has the lock, from {}; {} has it {until}",
         clock(second.from),
-        second.client,
+        name(wire, second),
         nodes(&granted(history, second)),
-        first.client,
-        moment(first.until)
+        name(wire, first),
     ));
     lines
 }
@@ -276,8 +389,9 @@ const CLIENTS: [ViolationKind; 5] = [
 
 #[cfg(test)]
 mod tests {
+    use locknode_testkit::cluster::WireCounts;
     use locknode_testkit::history::{Entry, Event, LeftOut};
-    use locknode_testkit::{Fault, Setup};
+    use locknode_testkit::{Fault, LockAct, Setup};
 
     use super::*;
 
@@ -287,7 +401,19 @@ mod tests {
 
     fn run(guard: Guarding, second_at_ms: u64) -> Verdict {
         let (history, scenario) = two_holders(guard, second_at_ms);
-        Verdict::of(&history, &scenario)
+        judged(&history, &scenario)
+    }
+
+    /// Clients of the lab's own are judged by what they note.
+    fn judged(history: &History, scenario: &Scenario) -> Verdict {
+        let history = history.clone();
+        Verdict::of(
+            &WireHistory {
+                history,
+                ..WireHistory::default()
+            },
+            scenario,
+        )
     }
 
     /// Two clients acquire the lock for a second each, the first one at 100 ms.
@@ -331,6 +457,11 @@ mod tests {
         .at(
             Duration::from_millis(1),
             Fault::parse("crash node 1 kill").unwrap(),
+        )
+        .act(
+            Duration::ZERO,
+            0,
+            Act::Lock(LockAct::new("k", Duration::from_secs(1))),
         );
         (history, scenario)
     }
@@ -356,7 +487,7 @@ mod tests {
             late.iter().any(|it| it.kind == ViolationKind::Continuity),
             "{late:?}"
         );
-        let verdict = Verdict::of(&history, &scenario);
+        let verdict = judged(&history, &scenario);
         assert!(!verdict.is_bad, "{verdict:?}");
     }
 
@@ -373,7 +504,7 @@ mod tests {
             },
         });
         history.entries.push(extension(700, 1700));
-        let verdict = Verdict::of(&history, &scenario);
+        let verdict = judged(&history, &scenario);
         let kinds: Vec<ViolationKind> = verdict.violations.iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [ViolationKind::Continuity]);
         assert!(verdict.is_bad);
@@ -387,14 +518,17 @@ mod tests {
             since: Some(at(2500)),
             messages: 0,
         };
-        let verdict = Verdict::of(&history, &scenario);
+        let verdict = judged(&history, &scenario);
         let want = "At no moment before 2.500s did two clients hold it.";
         assert_eq!(verdict.judgement, want);
         let want = "12 events after 2.500s are not recorded, and not judged: ";
         assert!(verdict.more[0].starts_with(want), "{verdict:?}");
         history.entries.clear();
-        let verdict = Verdict::of(&history, &scenario);
-        assert_eq!(verdict.judgement, "Nobody held it before 2.500s.");
+        let verdict = judged(&history, &scenario);
+        assert_eq!(
+            verdict.judgement,
+            "Nobody was seen to hold it before 2.500s."
+        );
     }
 
     #[test]
@@ -416,7 +550,7 @@ mod tests {
             assert!(verdict.is_bad);
             let want = "TWO CLIENTS HELD IT AT THE SAME TIME: clients 0 and 1, from 0.600s on, for 500 ms.";
             assert_eq!(verdict.judgement, want);
-            assert_eq!(verdict.first_at(), Some(Duration::from_millis(600).into()));
+            assert_eq!(verdict.marks()[0].from, at(600));
             assert_eq!(verdict.marks().len(), 1);
             let tells_why = verdict
                 .more
@@ -424,5 +558,87 @@ mod tests {
                 .any(|line| line.contains("--restart-guard off"));
             assert_eq!(tells_why, guard == Guarding::Off);
         }
+    }
+
+    /// The same two as programs that say nothing.
+    fn watched(second_at_ms: u64, counts: WireCounts) -> WireHistory {
+        let (mut history, _) = two_holders(Guarding::Memory, second_at_ms);
+        let holder = |lock, token: &str| Holder {
+            lock,
+            client: 0,
+            key: 0,
+            token: token.into(),
+        };
+        for entry in &mut history.entries {
+            if let Event::Calls { client, .. } | Event::Acquired { client, .. } = &mut entry.event {
+                *client = 0;
+            }
+        }
+        WireHistory {
+            history,
+            holders: vec![holder(0, "aaa"), holder(1, "bbb")],
+            counts,
+        }
+    }
+
+    #[test]
+    fn two_tokens_at_once_are_two_holders_though_they_came_by_the_same_ports() {
+        let scenario = Scenario::new(Setup::default());
+        let counts = WireCounts {
+            requests: 10,
+            grants: 6,
+            ..WireCounts::default()
+        };
+        let verdict = Verdict::of(&watched(600, counts), &scenario);
+        assert!(verdict.is_bad);
+        assert_eq!(
+            verdict.judgement,
+            "TWO HELD THE LOCK `k` AT THE SAME TIME: token aaa (ports of client 0) and token bbb (ports of client 0), \
+             from 0.600s on, for 500 ms."
+        );
+        let verdict = Verdict::of(&watched(1100, counts), &scenario);
+        assert!(!verdict.is_bad);
+        let want = "No two were seen to hold one lock at the same time.";
+        assert_eq!(verdict.judgement, want);
+        assert_eq!(
+            verdict.story,
+            "Other programs sent 10 requests about locks; nodes granted 6 times, and a majority of the 5 nodes granted \
+             the same token 2 times, through 1 crash."
+        );
+    }
+
+    #[test]
+    fn of_what_was_not_watched_nothing_is_claimed() {
+        let scenario = Scenario::new(Setup {
+            guard: Guarding::Off,
+            ..Setup::default()
+        });
+        let mut wire = watched(1100, WireCounts::default());
+        wire.holders.clear();
+        let is_fault = |entry: &Entry| matches!(entry.event, Event::Fault(_));
+        wire.history.entries.retain(is_fault);
+        wire.history.entries.push(Entry {
+            at: at(1),
+            event: Event::Down {
+                node: 1,
+                how: locknode_testkit::Crash::Kill,
+            },
+        });
+        let verdict = Verdict::of(&wire, &scenario);
+        assert!(
+            verdict.judgement.starts_with("Nothing was watched: "),
+            "{verdict:?}"
+        );
+        assert_eq!((&*verdict.story, verdict.more.len()), ("", 0));
+        wire.counts.requests = 3;
+        wire.counts.unread = 1;
+        let verdict = Verdict::of(&wire, &scenario);
+        let want = "No lock was seen to be held: no token was granted by 3 of 5 nodes.";
+        assert!(verdict.judgement.starts_with(want), "{verdict:?}");
+        let want = "Not judged: 1 script or transaction call whose";
+        assert!(
+            verdict.more.iter().any(|line| line.starts_with(want)),
+            "{verdict:?}"
+        );
     }
 }

@@ -165,11 +165,12 @@ impl View {
             if now >= reports_at {
                 reports_at = now + REPORT;
                 let rows = self.look();
-                let changed = rows
-                    .iter()
-                    .zip(&before)
-                    .filter(|(now, before)| now != before);
-                text.extend(changed.map(|(now, _)| table::plain(now) + "\n"));
+                let changed = rows.iter().enumerate();
+                // At first there is nothing to compare with.
+                let changed = changed.filter(|(number, row)| {
+                    before.get(*number).is_some_and(|before| before != *row)
+                });
+                text.extend(changed.map(|(number, row)| table::plain(number, row) + "\n"));
                 before = rows;
             }
             if !text.is_empty() {

@@ -9,6 +9,8 @@
 //! * `lab`: several nodes in one process.
 //! * `lab_faults`: what clients can make go wrong there.
 //! * `lab_chaos`: clients and faults of the lab's own, a verdict, a picture.
+//! * `lab_wire`: what it says of clients that are others'.
+//! * `lab_first_minutes`: what README and the help show, on a lab as it starts.
 //! * `status`: looking at nodes that are there and nodes that are not.
 //! * `cluster`: five nodes, and what is on them.
 //! * `processes`: what Linux says of a process.
@@ -42,6 +44,10 @@ mod lab;
 mod lab_chaos;
 #[cfg(feature = "lab")]
 mod lab_faults;
+#[cfg(all(feature = "lab", feature = "lock", feature = "run", feature = "status"))]
+mod lab_first_minutes;
+#[cfg(feature = "lab")]
+mod lab_wire;
 #[cfg(all(feature = "lab", feature = "lock", feature = "status"))]
 mod lock;
 #[cfg(all(

@@ -8,14 +8,18 @@ use std::path::{Path, PathBuf};
 /// A directory with one data directory for each node. One of the cluster's own is removed when the last handle and the
 /// last node are gone.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
     is_own: bool,
 }
 
 impl Folder {
     /// A new one among the system's temporary files.
-    pub(crate) fn temporary() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub fn temporary() -> io::Result<Self> {
         let parent = std::env::temp_dir();
         for attempt in 0..ATTEMPTS_MAX {
             let name = format!(
@@ -45,7 +49,7 @@ impl Folder {
     }
 
     /// A node's data directory.
-    pub(crate) fn of_node(&self, node: u8) -> PathBuf {
+    pub fn of_node(&self, node: u8) -> PathBuf {
         self.path.join(format!("node-{node}"))
     }
 

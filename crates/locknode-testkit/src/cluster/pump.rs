@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::framing::{Framer, MESSAGE_BYTES_MAX};
 use super::net::{Direction, Verdict};
-use super::recorder::MessageNo;
-use super::relay::{ORPHAN_MAX, Passage};
+use super::relay::{ORPHAN_MAX, Passage, Recorded};
+use super::wire::Told;
 
 /// Moves the bytes of one direction.
 #[derive(Debug)]
@@ -61,7 +61,9 @@ struct Entry {
     is_counted: bool,
     is_doubled: bool,
     /// Its place in the history, if there is one.
-    message: Option<MessageNo>,
+    recorded: Option<Recorded>,
+    /// What it tells of a lock, if somebody records.
+    told: Option<Told>,
     /// Nothing follows.
     is_end: bool,
 }
@@ -204,9 +206,10 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
     /// Judges the messages that have become whole.
     fn take(&mut self) {
         while let Some(message) = self.framer.next() {
+            let mut told = None;
             if self.direction == Direction::Replies && message.is_counted {
                 self.passage.answered();
-                self.passage.record_reply(&message.bytes);
+                told = self.passage.record_reply(&message.bytes);
             }
             if message.is_counted && self.is_for_desk(&message.bytes) {
                 continue;
@@ -215,7 +218,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 continue;
             }
             let now = Instant::now();
-            let number = match message.is_counted {
+            let recorded = match message.is_counted {
                 true => self.passage.record_sent(self.direction, &message.bytes),
                 false => None,
             };
@@ -238,7 +241,8 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 bytes: message.bytes,
                 is_counted: message.is_counted,
                 is_doubled,
-                message: number,
+                recorded,
+                told,
                 is_end: false,
             });
         }
@@ -268,7 +272,8 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 bytes,
                 is_counted: false,
                 is_doubled: false,
-                message: None,
+                recorded: None,
+                told: None,
                 is_end: true,
             }),
         }
@@ -297,9 +302,11 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             if entry.is_doubled {
                 self.passage.say_again(entry.bytes.clone());
             }
-            if let Some(message) = entry.message {
-                let passage = self.passage;
-                passage.record_arrival(self.direction, message, &entry.bytes);
+            if let Some(recorded) = entry.recorded.take() {
+                self.passage.record_arrival(recorded);
+            }
+            if let Some(told) = entry.told.take() {
+                self.passage.record_told(&told);
             }
             self.queued_bytes -= entry.bytes.len();
             out.append(&mut entry.bytes);

@@ -1,18 +1,21 @@
 //! A history of what happens in a cluster, in real time.
 //!
 //! True time is the runtime's clock. What nodes do is seen from their replies, in the moment in which those leave them; what
-//! clients believe is [noted](Recorder::note) by the clients' own code, which knows it.
+//! clients believe is [noted](Recorder::note) by the clients' own code, which knows it, or else read off the
+//! [wire](Recorder::wire_history).
 //!
 //! Two clients' beliefs are exactly in order, if each says that it stops to believe before it acts on that. What nodes do comes
 //! some microseconds late, and checks of nodes by such a history would find faults where there are none.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::net::LinkId;
+use super::wire::Wire;
+use super::wish::Wish;
 use crate::fault::Crash;
 use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LeftOut, LockNo, Message};
 use crate::sight::Sight;
@@ -29,17 +32,20 @@ pub struct Recorder {
 }
 
 #[derive(Debug)]
-struct State {
-    history: History,
+pub(super) struct State {
+    pub(super) history: History,
     /// By their bytes: names in the history are for people.
     keys: BTreeMap<Vec<u8>, KeyNo>,
     attempts: BTreeMap<Vec<u8>, AttemptNo>,
-    locks: LockNo,
+    pub(super) locks: LockNo,
     nodes: Vec<NodeSeen>,
     /// The last ones.
     messages: VecDeque<Message>,
     /// How many came before them.
     forgotten: u64,
+    pub(super) wire: Wire,
+    /// The addresses of clients that note what they believe.
+    pub(super) own: BTreeSet<String>,
 }
 
 /// What was seen of a node.
@@ -72,6 +78,8 @@ impl Recorder {
                 nodes: vec![NodeSeen::default(); usize::from(nodes)],
                 messages: VecDeque::new(),
                 forgotten: 0,
+                wire: Wire::new(nodes),
+                own: BTreeSet::new(),
             }),
         }
     }
@@ -171,6 +179,7 @@ impl Recorder {
             return;
         }
         let (mut state, now) = self.at_present();
+        let sight = state.told_apart(link.node, sight, args);
         state.see(now, link, sight);
     }
 
@@ -199,7 +208,7 @@ impl Recorder {
     }
 
     /// The state, and a moment that is later than all that is in it.
-    fn at_present(&self) -> (MutexGuard<'_, State>, SimTime) {
+    pub(super) fn at_present(&self) -> (MutexGuard<'_, State>, SimTime) {
         let mut state = self.state();
         let now = self.now();
         state.tell_who_serves(now);
@@ -207,7 +216,7 @@ impl Recorder {
     }
 
     /// What is behind the lock is whole after every statement.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -252,6 +261,28 @@ impl State {
             seen.serves_at = None;
         }
         self.push(at, Event::Serving { node });
+    }
+
+    /// Scripts that acquire have the words of scripts that extend: who holds the key tells them apart.
+    fn told_apart<'a>(&self, node: u8, sight: Sight<'a>, args: &'a [Vec<u8>]) -> Sight<'a> {
+        let (Sight::Extension { key, ttl }, Wish::Take { token, .. }) = (sight, Wish::of(args))
+        else {
+            return sight;
+        };
+        let place = self.keys.get(key).map(|key| usize::from(*key));
+        let seen = self.nodes.get(usize::from(node));
+        let holder = seen
+            .zip(place)
+            .and_then(|(seen, place)| *seen.holders.get(place)?);
+        match holder.is_some() && holder == self.attempts.get(token).copied() {
+            true => sight,
+            false => Sight::Grant {
+                key,
+                token,
+                counter: 0,
+                ttl,
+            },
+        }
     }
 
     fn see(&mut self, now: SimTime, link: LinkId, sight: Sight<'_>) {
@@ -337,7 +368,7 @@ impl State {
         }
     }
 
-    fn key(&mut self, name: &[u8]) -> KeyNo {
+    pub(super) fn key(&mut self, name: &[u8]) -> KeyNo {
         if let Some(key) = self.keys.get(name) {
             return *key;
         }
@@ -350,7 +381,7 @@ impl State {
         key
     }
 
-    fn attempt(&mut self, token: &[u8]) -> AttemptNo {
+    pub(super) fn attempt(&mut self, token: &[u8]) -> AttemptNo {
         if let Some(attempt) = self.attempts.get(token) {
             return *attempt;
         }

@@ -24,6 +24,8 @@ use super::net::{Direction, LinkId, Net};
 use super::pump::{Pump, PumpEnd};
 use super::recorder::MessageNo;
 use super::stream::Breakable;
+use super::wire::Told;
+use crate::span::SimTime;
 
 /// What a connection goes through, and how it stands.
 #[derive(Debug)]
@@ -42,8 +44,19 @@ pub(crate) struct Passage {
     at_desk: AtomicUsize,
     /// Whether it counts among the link's orphans.
     is_orphan: AtomicBool,
-    /// The words of the requests that the node has and has not answered, when somebody records.
-    asked: Mutex<VecDeque<Vec<Vec<u8>>>>,
+    /// The requests that the node has and has not answered, when somebody records.
+    asked: Mutex<VecDeque<Asked>>,
+}
+
+/// A request: when it was sent, and its words.
+type Asked = (SimTime, Vec<Vec<u8>>);
+
+/// A message in the history.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    message: MessageNo,
+    /// Of a request.
+    asked: Option<Asked>,
 }
 
 impl Passage {
@@ -189,38 +202,51 @@ impl Passage {
     }
 
     /// Writes down that a message was sent.
-    pub(crate) fn record_sent(&self, direction: Direction, bytes: &[u8]) -> Option<MessageNo> {
+    pub(crate) fn record_sent(&self, direction: Direction, bytes: &[u8]) -> Option<Recorded> {
         let recorder = self.net.recorder.as_ref()?;
-        Some(recorder.sent(self.link, direction == Direction::Requests, bytes))
+        let is_request = direction == Direction::Requests;
+        let message = recorder.sent(self.link, is_request, bytes);
+        let asked = is_request.then(|| {
+            let words = super::desk::words(bytes).unwrap_or_default();
+            (recorder.asks(self.link, &self.peer.addr, &words), words)
+        });
+        Some(Recorded { message, asked })
     }
 
     /// Writes down that a message has arrived; of a request, what the reply will be to.
-    pub(crate) fn record_arrival(&self, direction: Direction, message: MessageNo, bytes: &[u8]) {
+    pub(crate) fn record_arrival(&self, recorded: Recorded) {
         let Some(recorder) = &self.net.recorder else {
             return;
         };
-        recorder.arrived(message);
-        if direction == Direction::Requests {
-            let words = super::desk::words(bytes).unwrap_or_default();
+        recorder.arrived(recorded.message);
+        if let Some(request) = recorded.asked {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.push_back(words);
+            asked.push_back(request);
         }
     }
 
-    /// Writes down what the node has done, by its reply. Counts it.
-    pub(crate) fn record_reply(&self, reply: &[u8]) {
+    /// Writes down what a client is told by a reply that arrives.
+    pub(crate) fn record_told(&self, told: &Told) {
+        if let Some(recorder) = &self.net.recorder {
+            recorder.told(told);
+        }
+    }
+
+    /// Writes down what the node has done, by its reply, and counts it. Returns what the client will be told.
+    pub(crate) fn record_reply(&self, reply: &[u8]) -> Option<Told> {
         let less_one = |count: usize| count.checked_sub(1);
         // Without a request there is nothing to settle.
         let _ = self
             .open
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, less_one);
-        if let Some(recorder) = &self.net.recorder {
+        let recorder = self.net.recorder.as_ref()?;
+        let asked = {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(words) = asked.pop_front() {
-                drop(asked);
-                recorder.answered(self.link, &words, reply);
-            }
-        }
+            asked.pop_front()
+        };
+        let (sent, words) = asked?;
+        recorder.answered(self.link, &words, reply);
+        recorder.tells(self.link, &self.peer.addr, words, sent, reply)
     }
 
     /// Says a request again, through a connection whose replies nobody reads.
@@ -244,6 +270,9 @@ struct Counted(Passage);
 impl Drop for Counted {
     fn drop(&mut self) {
         let Self(passage) = self;
+        if let Some(recorder) = &passage.net.recorder {
+            recorder.left(&passage.peer.addr);
+        }
         let is_orphan = passage.is_orphan.load(Ordering::Acquire);
         passage.net.leave(passage.link, is_orphan);
         if let Some(anchor) = &passage.incarnation.anchor {

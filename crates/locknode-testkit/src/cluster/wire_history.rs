@@ -1,0 +1,179 @@
+//! A history in which the messages speak for clients that say nothing themselves.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use super::net::LinkId;
+use super::recorder::Recorder;
+use super::wire::{Held, Told, WireCounts};
+use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LockNo};
+use crate::span::SimTime;
+
+/// What happened, with what the messages show of clients that note nothing. See [`Recorder::wire_history`].
+#[derive(Clone, Debug, Default)]
+pub struct WireHistory {
+    /// All of it, in order, with the beliefs of those clients.
+    pub history: History,
+    /// Who held a lock on a majority of the nodes by what was on the wire, in the order in which that began.
+    pub holders: Vec<Holder>,
+    /// How much was seen.
+    pub counts: WireCounts,
+}
+
+/// A token that a majority of the nodes had told its client that it holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The lock act that stands for it in the history.
+    pub lock: LockNo,
+    /// The client whose ports it came by.
+    pub client: u8,
+    /// What is locked.
+    pub key: KeyNo,
+    /// The beginning of the token, for people.
+    pub token: Box<str>,
+}
+
+impl Recorder {
+    /// What comes from this address is not read off the wire: the client there [notes](Self::note) what it believes. To be
+    /// called before it sends anything.
+    pub fn notes_itself(&self, client: SocketAddr) {
+        self.state().own.insert(client.to_string());
+    }
+
+    /// All that has happened until now, with what the messages show of clients that note nothing: a client holds a lock from
+    /// the moment in which a majority of the nodes has told it so until it asks for the release, or until the TTL is over, less
+    /// a hundredth and 2 ms for drift. [`check_all`](crate::check_all) judges them like others. Two programs that
+    /// use the same ports are the same client, and one that holds a lock twice when both hold it.
+    ///
+    /// `SET`, `SETNX`, `LOCK.ACQUIRE` and their counterparts are read by their names, scripts by their arguments: keys and a
+    /// token to release, a TTL behind the token to acquire or extend. What cannot be read is
+    /// [counted](WireCounts::unread).
+    pub fn wire_history(&self) -> WireHistory {
+        let mut history = self.history();
+        let mut state = self.state();
+        let noted: BTreeSet<AttemptNo> = history.entries.iter().filter_map(acquired).collect();
+        let mut holders = Vec::new();
+        for held in state.wire.held().to_vec() {
+            let (attempt, key) = (state.attempt(&held.token), state.key(&held.key));
+            if noted.contains(&attempt) {
+                continue;
+            }
+            let lock = state.locks.saturating_add(number(holders.len()));
+            history.entries.extend(believed(&held, lock, key, attempt));
+            holders.push(Holder {
+                lock,
+                client: held.client,
+                key,
+                token: shown(&held.token),
+            });
+        }
+        history.keys.clone_from(&state.history.keys);
+        // What was there before comes first: a node grants before its client can know.
+        history.entries.sort_by_key(|entry| entry.at);
+        WireHistory {
+            history,
+            holders,
+            counts: state.wire.counts(),
+        }
+    }
+
+    /// A client has sent a request. Returns when that was.
+    pub(crate) fn asks(&self, link: LinkId, from: &str, words: &[Vec<u8>]) -> SimTime {
+        let (mut state, now) = self.at_present();
+        if !state.own.contains(from) {
+            state.wire.sent(now, link, words);
+        }
+        now
+    }
+
+    /// A reply has left its node. Returns what it tells the client when it arrives.
+    pub(crate) fn tells(
+        &self,
+        link: LinkId,
+        from: &str,
+        words: Vec<Vec<u8>>,
+        sent: SimTime,
+        reply: &[u8],
+    ) -> Option<Told> {
+        let mut state = self.state();
+        match state.own.contains(from) {
+            true => None,
+            false => state.wire.answered(link, words, sent, reply),
+        }
+    }
+
+    /// A reply has reached its client.
+    pub(crate) fn told(&self, told: &Told) {
+        let (mut state, now) = self.at_present();
+        state.wire.told(now, told);
+    }
+
+    /// A connection has ended, and its address may be somebody else's next.
+    pub(crate) fn left(&self, from: &str) {
+        self.state().own.remove(from);
+    }
+}
+
+fn acquired(entry: &Entry) -> Option<AttemptNo> {
+    match entry.event {
+        Event::Acquired { attempt, .. } => Some(attempt),
+        _ => None,
+    }
+}
+
+/// What a client would have noted.
+fn believed(held: &Held, lock: LockNo, key: KeyNo, attempt: AttemptNo) -> Vec<Entry> {
+    let client = held.client;
+    let at = |at, event| Entry { at, event };
+    let mut entries = vec![
+        at(held.from, Event::Calls { client, lock, key }),
+        at(
+            held.from,
+            Event::Acquired {
+                client,
+                lock,
+                key,
+                attempt,
+                fencing: None,
+                valid_until: held.valid_until,
+            },
+        ),
+    ];
+    entries.extend(held.changes.iter().map(|change| {
+        at(
+            change.at,
+            Event::Validity {
+                client,
+                lock,
+                valid_until: change.valid_until,
+                is_extension: change.is_extension,
+            },
+        )
+    }));
+    entries.extend(held.released.map(|when| {
+        at(
+            when.max(held.from),
+            Event::Releases {
+                client,
+                lock,
+                is_left: false,
+            },
+        )
+    }));
+    entries
+}
+
+fn number(len: usize) -> LockNo {
+    LockNo::try_from(len).unwrap_or(LockNo::MAX)
+}
+
+fn shown(token: &[u8]) -> Box<str> {
+    let text = token.escape_ascii().to_string();
+    match text.char_indices().nth(TOKEN_CHARS_MAX) {
+        None => text.into(),
+        Some((cut, _)) => format!("{}...", text.get(..cut).unwrap_or_default()).into(),
+    }
+}
+
+/// Random tokens differ in less, and two of them fit in a line.
+const TOKEN_CHARS_MAX: usize = 16;
