@@ -118,3 +118,8 @@ pub use sim::{Counters, Recording, World};
 pub use span::{SimTime, Span, parse_span};
 pub use swarm::{FaultKind, FaultKinds, Swarm};
 pub use timeline::{Headline, Mark, Timeline};
+
+/// The examples of README are compiled and run.
+#[cfg(all(doctest, feature = "cluster"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,6 +6,7 @@
 //! * `clocks`: the clocks of nodes and clients.
 //! * `limits`: what is refused, and what is bounded.
 //! * `stories`: our client through it all; the restart that forgets; a scenario file.
+//! * `readme`: the code that README shows.
 //! * `tools`: commands of the owner, histories.
 
 #![expect(
@@ -21,5 +22,6 @@ mod clocks;
 mod limits;
 mod links;
 mod nodes;
+mod readme;
 mod stories;
 mod tools;
