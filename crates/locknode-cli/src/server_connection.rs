@@ -7,7 +7,9 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::server_address::{Endpoint, ServerAddress};
+use redlock_client::Endpoint;
+
+use crate::server_address::ServerAddress;
 
 /// A connection that is logged in.
 #[derive(Debug)]
@@ -42,25 +44,21 @@ impl ServerConnection {
     ///
     /// A reason for a person: not reachable, or the login was refused.
     pub(crate) fn open(address: &ServerAddress, deadline: Instant) -> Result<Self, String> {
-        let stream = match &address.endpoint {
+        let stream = match address.node().endpoint() {
             Endpoint::Tcp { host, port } => Stream::Tcp(connect(host, *port, deadline)?),
             Endpoint::Unix(path) => {
                 Stream::Unix(UnixStream::connect(path).map_err(|error| reason(&error))?)
             }
+            _ => return Err("no way to get there".to_owned()),
         };
         let mut connection = Self {
             stream,
             deadline,
             received: Vec::new(),
         };
-        if let Some(password) = &address.password {
-            let username = address.username.as_deref();
-            let login: Vec<&[u8]> = [Some("AUTH"), username, Some(password.as_str())]
-                .into_iter()
-                .flatten()
-                .map(str::as_bytes)
-                .collect();
-            if let Reply::Error(error) = connection.call(&login)? {
+        for words in address.greeting() {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            if let Reply::Error(error) = connection.call(&words)? {
                 return Err(format!("the login was refused: {error}"));
             }
         }

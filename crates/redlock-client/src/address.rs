@@ -147,7 +147,11 @@ impl NodeAddress {
     ///
     /// Such an address would log in as nobody. It is nearly always `redis://PASSWORD@host`, where
     /// `redis://:PASSWORD@host` was meant, so the user is not shown either.
-    pub(crate) fn check_credentials(&self) -> Result<(), AddressError> {
+    ///
+    /// # Errors
+    ///
+    /// When there is a user and no password.
+    pub fn check_credentials(&self) -> Result<(), AddressError> {
         if self.username.is_some() && self.password.is_none() {
             return Err(AddressError::new(
                 &self.to_string(),

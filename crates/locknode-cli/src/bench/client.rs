@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
+use redlock_client::Endpoint;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::batch::Batch;
 use super::key_walk::KeyWalk;
 use super::recorder::Recorder;
-use crate::server_address::{Endpoint, ServerAddress};
+use crate::server_address::ServerAddress;
 use crate::server_connection::{Reply, decode, encode};
 
 /// What the connections of a thread share.
@@ -66,7 +67,7 @@ impl Client {
         keys: KeyWalk,
         pipeline: usize,
     ) -> Result<Self, String> {
-        let mut stream = match &address.endpoint {
+        let mut stream = match address.node().endpoint() {
             Endpoint::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await;
                 let stream = stream.map_err(|error| error.to_string())?;
@@ -79,14 +80,13 @@ impl Client {
                 let stream = UnixStream::connect(path).await;
                 Stream::Unix(stream.map_err(|error| error.to_string())?)
             }
+            _ => return Err("no way to get there".to_owned()),
         };
-        if let Some(password) = &address.password {
-            let username = address.username.as_deref();
-            let words = [Some("AUTH"), username, Some(password.as_str())];
-            let login: Vec<&[u8]> = words.into_iter().flatten().map(str::as_bytes).collect();
+        for words in address.greeting() {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             match &mut stream {
-                Stream::Tcp(stream) => log_in(stream, &encode(&login)).await?,
-                Stream::Unix(stream) => log_in(stream, &encode(&login)).await?,
+                Stream::Tcp(stream) => log_in(stream, &encode(&words)).await?,
+                Stream::Unix(stream) => log_in(stream, &encode(&words)).await?,
             }
         }
         Ok(Self {

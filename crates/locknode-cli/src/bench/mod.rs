@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locknode::{Node, Options};
+use redlock_client::NodeAddress;
 
 use self::load::{Extent, Load};
 use self::report::Report;
@@ -27,7 +28,7 @@ use crate::failure::{Exit, Failure};
 use crate::json::Object;
 use crate::listening::{self, BACKLOG};
 use crate::output;
-use crate::server_address::{Endpoint, ServerAddress};
+use crate::server_address::ServerAddress;
 use crate::server_connection::{Reply, ServerConnection};
 use crate::server_info::ServerInfo;
 use crate::{descriptors, serving};
@@ -235,11 +236,9 @@ fn start_node(connections: u64, ttl: Duration) -> Result<ServerAddress, Failure>
         .name("node".to_owned())
         .spawn(body)
         .map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
-    Ok(Endpoint::Tcp {
-        host: addr.ip().to_string(),
-        port: addr.port(),
-    }
-    .into())
+    let address = NodeAddress::parse(&addr.to_string());
+    let address = address.map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(address.into())
 }
 
 /// What is known of the server before the run.

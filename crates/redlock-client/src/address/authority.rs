@@ -42,8 +42,12 @@ pub(super) fn split_credentials(authority: &str) -> Result<(Credentials, &str), 
     }
 }
 
-/// Reads `host`, `host:port`, `[ipv6]` or `[ipv6]:port`.
+/// Reads `host`, `host:port`, `[ipv6]`, `[ipv6]:port` or an IPv6 address without brackets, which has no port.
 pub(super) fn tcp_endpoint(place: &str) -> Result<Endpoint, Problem> {
+    if let Some(host) = bare_ipv6(place)? {
+        let port = PORT_DEFAULT;
+        return Ok(Endpoint::Tcp { host, port });
+    }
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or(Problem::Ipv6Invalid)?;
@@ -65,6 +69,20 @@ pub(super) fn tcp_endpoint(place: &str) -> Result<Endpoint, Problem> {
     };
     let port = port.map_or(Ok(PORT_DEFAULT), parse_port)?;
     Ok(Endpoint::Tcp { host, port })
+}
+
+/// An IPv6 address without brackets. One whose last group may be meant as a port is refused: `::1:6379` is a host of
+/// its own, and hardly ever the one that is meant.
+fn bare_ipv6(place: &str) -> Result<Option<String>, Problem> {
+    let address = place.split('%').next().unwrap_or_default();
+    if place.starts_with('[') || address.parse::<Ipv6Addr>().is_err() {
+        return Ok(None);
+    }
+    let last = place.rsplit(':').next().unwrap_or_default();
+    match last.len() >= PORT_DIGITS_LIKELY && parse_port(last).is_ok() {
+        true => Err(Problem::Ipv6Bare),
+        false => ipv6_host(place).map(Some),
+    }
 }
 
 fn parse_port(text: &str) -> Result<u16, Problem> {
@@ -119,6 +137,9 @@ fn is_zone(text: &str) -> bool {
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
+
+/// Ports of lock nodes have four digits or five; a group of an address has as many seldom, and then mostly letters.
+const PORT_DIGITS_LIKELY: usize = 4;
 
 /// The longest name of a network interface on Linux is 15 bytes; other systems have longer ones.
 const ZONE_BYTES_MAX: usize = 64;

@@ -43,7 +43,11 @@ fn split_scheme(text: &str) -> Result<(Scheme, &str), Problem> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Ok(match text.split_once(":/") {
             Some((scheme, _)) if is_unix(scheme) => (Scheme::Unix, &text[scheme.len() + 1..]),
-            _ => (Scheme::Tcp, text),
+            // A path that does not begin with a slash: it is told what is wrong with it.
+            _ => match text.split_once(':') {
+                Some((scheme, rest)) if is_unix(scheme) => (Scheme::Unix, rest),
+                _ => (Scheme::Tcp, text),
+            },
         });
     };
     match scheme.to_ascii_lowercase().as_str() {
