@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use redlock_client::{Error, ErrorKind, Guard, LockRequest};
+use redlock_client::{Error, ErrorKind, Guard, LockRequest, RetryPolicy};
 
 use crate::cluster;
 use crate::duration;
@@ -91,11 +91,9 @@ impl AcquisitionFlags {
 
 /// Tries once.
 async fn once(request: LockRequest, busy: Exit) -> Result<Guard, Failure> {
-    match request.try_acquire().await {
-        Ok(Some(guard)) => Ok(guard),
-        Ok(None) => Err(Failure::new(busy, "somebody else holds the lock")),
-        Err(error) => Err(cluster::failure(&error, busy)),
-    }
+    // Unlike `try_acquire`, this tells what each node said when the lock is held.
+    let acquired = request.retry(RetryPolicy::tries(1)).acquire().await;
+    acquired.map_err(|error| cluster::failure(&error, busy))
 }
 
 /// When a validity that begins now ends, in milliseconds since 1970, for people and other programs. Decisions are

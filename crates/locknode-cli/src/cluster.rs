@@ -18,8 +18,8 @@ pub(crate) struct ClusterFlags {
     )]
     #[arg(required = true, value_delimiter = ',')]
     #[arg(long_help = "Addresses of the nodes, with commas between them.\n\n\
-        As Redis users write them: host:port, redis://user:password@host:port/database or\n\
-        unix:///path. Give all nodes of the cluster, the same ones to everybody: a lock is held by\n\
+        As Redis users write them: host:port, redis://user:password@host:port/database,\n\
+        rediss:// for TLS (in builds with it) or unix:///path. Give all nodes of the cluster, the same ones to everybody: a lock is held by\n\
         whoever has the majority of these. Others on this machine can read a command line and not\n\
         your environment, so a password belongs into the variable.")]
     nodes: Vec<String>,
@@ -52,10 +52,11 @@ pub(crate) fn connect(nodes: &[String], timeout: Option<Duration>) -> Result<Red
         .map_err(|error| Failure::usage(format!("--nodes: {error}")))
 }
 
-/// What an error of the client is as the end of a command. A lock that is held by somebody else ends it with `busy`.
+/// What an error of the client is as the end of a command. A lock that is held by somebody else, or that nobody got of
+/// those who wanted it, ends it with `busy`: trying again later may help.
 pub(crate) fn failure(error: &Error, busy: Exit) -> Failure {
     let exit = match error.kind() {
-        ErrorKind::Busy => busy,
+        ErrorKind::Busy | ErrorKind::Contended => busy,
         ErrorKind::Config => Exit::Usage,
         _ => Exit::Unavailable,
     };

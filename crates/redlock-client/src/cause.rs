@@ -8,6 +8,8 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
+    /// It granted the lock, which too few others did; it was told to release it.
+    Granted,
     /// Another client holds the key there.
     HeldByOther,
     /// The key is not there, or it has another token.
@@ -43,6 +45,7 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Granted => f.write_str("granted it"),
             Self::HeldByOther => f.write_str("held by another client"),
             Self::NotHeld => f.write_str("not held there"),
             Self::TimedOut => f.write_str("no reply in time"),

@@ -28,6 +28,7 @@
 
 mod answers;
 mod asking;
+mod contending;
 mod dialect;
 mod fencing;
 mod floors;
@@ -39,6 +40,7 @@ mod link;
 mod linking;
 mod operation;
 mod operations;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod voting;
@@ -182,6 +184,8 @@ pub struct Core<E> {
     notices: VecDeque<Notice>,
     /// Slots whose votes changed and that are to be judged.
     changed: Vec<OpId>,
+    /// Operations whose attempt has to wait, oldest first.
+    queue: VecDeque<OpId>,
     heard: Vec<Incoming>,
     scratch: Vec<u8>,
 }
@@ -200,6 +204,7 @@ impl<E: Entropy> Core<E> {
             alarms: BTreeSet::new(),
             notices: VecDeque::new(),
             changed: Vec::new(),
+            queue: VecDeque::new(),
             heard: Vec::new(),
             scratch: Vec::new(),
             config,
@@ -214,13 +219,14 @@ impl<E: Entropy> Core<E> {
             tries: 0,
             deadline,
             was_busy: false,
+            contended: 0,
         };
         let op = self.begin(
             terms,
             Token::from_random([0; TOKEN_RANDOM_BYTES]),
             State::Over,
         );
-        self.attempt(now, op, trying);
+        self.begin_attempt(now, op, trying);
         op
     }
 
@@ -234,6 +240,7 @@ impl<E: Entropy> Core<E> {
         if let Some(operation) = self.operations.get_mut(op) {
             let round = operation.next_round();
             operation.acquired = now;
+            operation.asked_until = now + timeout;
             // A node that cannot be asked may hold it all the same.
             operation.may_hold = quorum.all();
             operation.may_hold_until = now + UNKNOWN_TTL;
@@ -278,7 +285,15 @@ impl<E: Entropy> Core<E> {
     pub fn drop_interest(&mut self, now: Time, op: OpId) {
         match self.operations.get(op).map(|operation| &operation.state) {
             None => {}
-            Some(State::Waiting { .. } | State::Adopting { .. } | State::Looking { .. }) => {
+            // Left already: what is under way goes on.
+            Some(State::Leaving { .. }) => {}
+            Some(
+                State::Waiting { .. }
+                | State::Queued { .. }
+                | State::Confirming { .. }
+                | State::Adopting { .. }
+                | State::Looking { .. },
+            ) => {
                 self.end(op);
             }
             Some(State::Acquiring { .. } | State::Held { .. } | State::Over) => {
@@ -295,9 +310,25 @@ impl<E: Entropy> Core<E> {
         }
     }
 
-    /// The holder leaves the lock to its TTL.
+    /// The holder leaves the lock to its TTL. Nodes that the last attempt or extension has not reached yet still hear
+    /// of it, within the time that they have for an answer.
     pub fn leak(&mut self, op: OpId) {
-        self.end(op);
+        let Some(operation) = self.operations.get_mut(op) else {
+            return;
+        };
+        let (is_held, until) = (
+            matches!(operation.state, State::Held { .. }),
+            operation.asked_until,
+        );
+        match is_held && self.links.iter().any(|link| link.concerns(op)) {
+            true => {
+                if let Some(operation) = self.operations.get_mut(op) {
+                    operation.state = State::Leaving { until };
+                }
+                self.set_alarm(op, until);
+            }
+            false => self.end(op),
+        }
     }
 
     /// Begins to ask every node what it holds under a key; without a key, whether it is there. Ends in
@@ -333,7 +364,11 @@ impl<E: Entropy> Core<E> {
             };
             let (kind, causes) = (ErrorKind::Cancelled, Vec::new());
             match operation.state {
-                State::Acquiring { .. } | State::Waiting { .. } | State::Adopting { .. } => {
+                State::Acquiring { .. }
+                | State::Queued { .. }
+                | State::Confirming { .. }
+                | State::Waiting { .. }
+                | State::Adopting { .. } => {
                     self.notices
                         .push_back(Notice::NotAcquired { op, kind, causes });
                     self.drop_interest(now, op);
@@ -343,7 +378,7 @@ impl<E: Entropy> Core<E> {
                     self.start_release(now, op, true);
                 }
                 State::Over => self.start_release(now, op, true),
-                State::Looking { .. } | State::Releasing { .. } => {}
+                State::Looking { .. } | State::Leaving { .. } | State::Releasing { .. } => {}
             }
         }
     }
@@ -357,6 +392,7 @@ impl<E: Entropy> Core<E> {
     pub fn disconnected(&mut self, now: Time, node: NodeId, cause: Cause) {
         self.break_link(now, node, cause);
         self.judge_changed(now);
+        self.begin_queued(now);
     }
 
     /// Bytes came from the node. `now` must be read after they arrived.
@@ -371,6 +407,7 @@ impl<E: Entropy> Core<E> {
         self.heard = heard;
         self.flush_tickets(now, node);
         self.judge_changed(now);
+        self.begin_queued(now);
     }
 
     /// Time passed: everything whose moment has come is done.
@@ -398,6 +435,7 @@ impl<E: Entropy> Core<E> {
                 false => self.set_alarm(op, alarm),
             }
         }
+        self.begin_queued(now);
     }
 
     /// When [`on_time`](Self::on_time) must be called at the latest.
@@ -429,6 +467,30 @@ impl<E: Entropy> Core<E> {
         self.operations.len()
     }
 
+    /// Whether nothing is left to be waited for at the end: what is under way concerns only nodes that were never asked
+    /// for the lock in question.
+    pub fn is_settled(&self) -> bool {
+        let each = self.operations.ids();
+        let mut each = each.iter().filter_map(|op| self.operations.get(*op));
+        each.all(|operation| match &operation.state {
+            State::Releasing {
+                awaited, is_told, ..
+            } => {
+                let holds = |node: NodeId| operation.may_hold.contains(node);
+                *is_told && !awaited.iter().any(holds)
+            }
+            _ => false,
+        })
+    }
+
+    /// How long the nodes have at most for what they were asked last: the longest of all operations.
+    pub fn patience(&self) -> Duration {
+        let each = self.operations.ids();
+        let each = each.iter().filter_map(|op| self.operations.get(*op));
+        let longest = each.map(|operation| operation.terms.timeout).max();
+        longest.unwrap_or_default()
+    }
+
     /// How many nodes there are and how many are a majority.
     pub fn quorum(&self) -> Quorum {
         self.quorum
@@ -448,7 +510,9 @@ impl<E: Entropy> Core<E> {
             may_hold: NodeSet::default(),
             may_hold_until: Time::ZERO,
             acquired: Time::ZERO,
+            asked_until: Time::ZERO,
             causes: Vec::new(),
+            unrenewed: Vec::new(),
             doubtful: NodeSet::default(),
             doubtful_ttl: Duration::MAX,
             alarm: Time::NEVER,

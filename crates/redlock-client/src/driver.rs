@@ -8,7 +8,9 @@ mod port;
 mod telling;
 mod waiter;
 
+use std::any::Any;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,7 +25,7 @@ use crate::core::{Core, CoreConfig, Login, OpId};
 use crate::driver::port::{Port, PortEvent};
 use crate::driver::waiter::{Waiter, Waiters};
 use crate::entropy::SystemEntropy;
-use crate::handle::{Command, Config, Inbox, closed};
+use crate::handle::{Command, Config, Inbox, Pulse};
 use crate::lock_state::LockState;
 use crate::observer::Event;
 use crate::time::Time;
@@ -34,6 +36,7 @@ use crate::time::Time;
 pub(crate) struct Driver {
     config: Arc<Config>,
     inbox: Arc<Mutex<Inbox>>,
+    pulse: Arc<Pulse>,
     /// Which driver of the client this is.
     number: u64,
     core: Core<SystemEntropy>,
@@ -55,7 +58,12 @@ struct Closing {
 }
 
 impl Driver {
-    pub(crate) fn new(config: Arc<Config>, inbox: Arc<Mutex<Inbox>>, number: u64) -> Self {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        inbox: Arc<Mutex<Inbox>>,
+        pulse: Arc<Pulse>,
+        number: u64,
+    ) -> Self {
         let login = |address: &crate::address::NodeAddress| Login {
             username: address.username().map(Into::into),
             password: address.password().map(Into::into),
@@ -73,6 +81,7 @@ impl Driver {
             ports: config.addresses.iter().map(|_| Port::Closed).collect(),
             config,
             inbox,
+            pulse,
             number,
             core,
             waiters: Waiters::default(),
@@ -210,8 +219,10 @@ impl Driver {
         if self.closing.is_none() {
             self.core.close(now);
         }
+        // Nodes have the time for it that they have for any answer.
+        let until = now + self.core.patience().min(CLOSE_TIME);
         let closing = self.closing.get_or_insert_with(|| Closing {
-            until: now + CLOSE_TIME,
+            until,
             answers: Vec::new(),
         });
         closing.answers.extend(answer);
@@ -320,9 +331,30 @@ impl Driver {
         }
     }
 
+    fn turn(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..TURNS_MAX {
+            let mut progress = self.take_commands(context);
+            progress |= self.poll_ports(context);
+            progress |= self.pass_time();
+            // First told, then written: see the core.
+            progress |= self.tell();
+            progress |= self.poll_write(context);
+            if self.is_over() {
+                return Poll::Ready(());
+            }
+            if !progress {
+                self.set_timer(context);
+                return Poll::Pending;
+            }
+        }
+        // Others on this runtime have a turn.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn is_over(&self) -> bool {
         self.closing.as_ref().is_some_and(|closing| {
-            let is_said = self.core.operations() == 0 && self.ports.iter().all(Port::is_quiet);
+            let is_said = self.core.is_settled() && self.ports.iter().all(Port::is_quiet);
             is_said || self.config.clock.now() >= closing.until
         })
     }
@@ -333,25 +365,23 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        for _ in 0..TURNS_MAX {
-            let mut progress = this.take_commands(context);
-            progress |= this.poll_ports(context);
-            progress |= this.pass_time();
-            // First told, then written: see the core.
-            progress |= this.tell();
-            progress |= this.poll_write(context);
-            if this.is_over() {
-                return Poll::Ready(());
-            }
-            if !progress {
-                this.set_timer(context);
-                return Poll::Pending;
+        this.pulse.beat();
+        // Callers are to hear what the panic says: it is an observer's, or that of a runtime that lacks something.
+        match catch_unwind(AssertUnwindSafe(|| this.turn(context))) {
+            Ok(poll) => poll,
+            Err(panic) => {
+                this.inbox.lock().panic = Some(words(&*panic));
+                Poll::Ready(())
             }
         }
-        // Others on this runtime have a turn.
-        context.waker().wake_by_ref();
-        Poll::Pending
     }
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> Arc<str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no words").into()
 }
 
 impl Drop for Driver {
@@ -361,15 +391,16 @@ impl Drop for Driver {
         inbox.driver = 0;
         inbox.waker = None;
         let commands = std::mem::take(&mut inbox.commands);
+        let (error, has_panicked) = (inbox.end(), inbox.panic.is_some());
         drop(inbox);
         drop(commands);
-        let error = closed();
         for state in self.waiters.take_locks() {
-            if state.error().is_none() && state.valid_until() != Time::ZERO {
+            // An observer that panicked is not told of that.
+            if !has_panicked && state.error().is_none() && state.valid_until() != Time::ZERO {
                 let (key, error) = (state.key(), &error);
                 self.config.observe(&Event::Lost { key, error });
             }
-            state.lose(error.clone());
+            state.end(error.clone());
         }
     }
 }
@@ -386,5 +417,5 @@ const TURNS_MAX: usize = 8;
 /// Longest the timer runs: a machine that wakes from sleep notices within this time that locks have expired.
 const TIMER_MAX: Duration = Duration::from_secs(1);
 
-/// How long a client that is closed goes on with its releases.
+/// How long a client that is closed goes on with its releases at most, whatever time its nodes have for an answer.
 const CLOSE_TIME: Duration = Duration::from_secs(2);

@@ -19,8 +19,11 @@ pub struct Error {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Another client holds the lock: try later.
+    /// Another client holds the lock, a majority of the nodes says so: try later.
     Busy,
+    /// Nobody is known to hold the lock, and it could not be had: several clients tried at the same moment, again and
+    /// again, or keys that are left on a few nodes were in the way. Try later.
+    Contended,
     /// No majority of the nodes could be reached or took part: look at the nodes.
     NoQuorum,
     /// The lock was held and a majority of the nodes says it no longer is: stop the work it protects.
@@ -79,6 +82,11 @@ impl Error {
         self.kind == ErrorKind::Busy
     }
 
+    /// Nobody is known to hold the lock, and it could not be had.
+    pub fn is_contended(&self) -> bool {
+        self.kind == ErrorKind::Contended
+    }
+
     /// No majority of the nodes could be reached or took part.
     pub fn is_no_quorum(&self) -> bool {
         self.kind == ErrorKind::NoQuorum
@@ -113,7 +121,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,
-            ErrorKind::Busy | ErrorKind::NoQuorum | ErrorKind::Timeout
+            ErrorKind::Busy | ErrorKind::Contended | ErrorKind::NoQuorum | ErrorKind::Timeout
         )
     }
 }

@@ -113,7 +113,11 @@ impl Guard {
         let state = Arc::clone(&self.state);
         let extended = self
             .handle
-            .ask(|answer| Command::Extend { state, ttl, answer })
+            .ask(Duration::ZERO, |answer| Command::Extend {
+                state,
+                ttl,
+                answer,
+            })
             .await;
         let valid_until = match extended {
             Ok(result) => result?,
@@ -141,9 +145,9 @@ impl Guard {
         if self.is_done.swap(true, Ordering::AcqRel) {
             return Released::nobody_told(quorum);
         }
-        self.state.close(released());
+        self.state.end(released());
         let (state, token) = (Arc::clone(&self.state), self.token);
-        let answered = self.handle.ask(|answer| Command::Release {
+        let answered = self.handle.ask(Duration::ZERO, |answer| Command::Release {
             state,
             token: Some(token),
             answer: Some(answer),
@@ -182,7 +186,9 @@ impl Guard {
         }
     }
 
-    /// A token that is cancelled when the lock is lost, or shortly before its validity ends. For work in other tasks.
+    /// A token that is cancelled when the lock is not held any more, whatever ended it: at its loss, shortly before its
+    /// validity ends, when the guard is released, left or dropped, and when the client is closed. For work in other
+    /// tasks.
     pub fn cancellation(&self) -> CancellationToken {
         self.state.cancellation().child_token()
     }
@@ -191,6 +197,7 @@ impl Guard {
     /// [`adopt`](crate::Redlock::adopt) or release it.
     pub fn leak(self) -> Token {
         self.is_done.store(true, Ordering::Release);
+        self.state.end(left());
         let state = Arc::clone(&self.state);
         let _ = self.handle.submit_if_running(Command::Leak { state });
         self.handle.config.observe(&Event::Released {
@@ -205,7 +212,7 @@ impl Guard {
         if self.is_done.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.state.close(released());
+        self.state.end(released());
         let command = Command::Release {
             state: Arc::clone(&self.state),
             token: Some(self.token),
@@ -251,6 +258,11 @@ impl fmt::Debug for Guard {
 /// What whoever still looks at a lock is told after its release.
 fn released() -> Error {
     Error::new(ErrorKind::Cancelled, "the lock was released")
+}
+
+/// The same after it was left to its TTL.
+fn left() -> Error {
+    Error::new(ErrorKind::Cancelled, "the lock was left to its TTL")
 }
 
 fn expired() -> Error {

@@ -1,6 +1,7 @@
 //! How callers reach the driver.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -106,6 +107,21 @@ pub(crate) enum Command {
 pub(crate) struct Handle {
     pub(crate) config: Arc<Config>,
     inbox: Arc<Mutex<Inbox>>,
+    pulse: Arc<Pulse>,
+}
+
+/// Counts the turns of the drivers: how callers see that the driver's runtime still runs it.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse(AtomicU64);
+
+impl Pulse {
+    pub(crate) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn beats(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What was asked and not taken by the driver yet.
@@ -120,6 +136,24 @@ pub(crate) struct Inbox {
     /// No handle is left.
     pub(crate) is_orphaned: bool,
     pub(crate) is_closed: bool,
+    /// What the last driver panicked with.
+    pub(crate) panic: Option<Arc<str>>,
+}
+
+impl Inbox {
+    /// Why no driver answers any more.
+    pub(crate) fn end(&self) -> Error {
+        match &self.panic {
+            Some(panic) => Error::new(
+                ErrorKind::Cancelled,
+                format!(
+                    "the client's task panicked, in an observer or a connector, or on a runtime that lacks timers or \
+                     I/O (enable_all): {panic}"
+                ),
+            ),
+            None => closed(),
+        }
+    }
 }
 
 impl Handle {
@@ -127,6 +161,7 @@ impl Handle {
         Self {
             config: Arc::new(config),
             inbox: Arc::default(),
+            pulse: Arc::default(),
         }
     }
 
@@ -152,7 +187,9 @@ impl Handle {
             inbox.drivers += 1;
             inbox.driver = inbox.drivers;
             let config = Arc::clone(&self.config);
-            let driver = Driver::new(config, Arc::clone(&self.inbox), inbox.driver);
+            inbox.panic = None;
+            let (shared, pulse) = (Arc::clone(&self.inbox), Arc::clone(&self.pulse));
+            let driver = Driver::new(config, shared, pulse, inbox.driver);
             drop(runtime.spawn(driver));
         }
         inbox.commands.push(command);
@@ -199,13 +236,62 @@ impl Handle {
     /// Gives the driver a command and waits for its answer.
     pub(crate) async fn ask<T>(
         &self,
+        patience: Duration,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
         self.submit(command(answer))?;
-        answered.await.map_err(|_| closed())
+        self.answer(answered, patience).await
+    }
+
+    /// Waits for an answer of the driver: as long as its runtime runs it, and for `patience` at least. The caller's own
+    /// timer decides, since the driver lives on the runtime that the client was first used on, which may be idle by now.
+    pub(crate) async fn answer<T>(
+        &self,
+        mut answered: oneshot::Receiver<T>,
+        patience: Duration,
+    ) -> Result<T, Error> {
+        // Without a runtime there is no timer, and the caller has a clock of its own, if any.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return answered.await.map_err(|_| self.inbox.lock().end());
+        }
+        let mut wait = patience.max(STALL);
+        loop {
+            let beats = self.pulse.beats();
+            let Some(timer) = timer(wait) else {
+                return Err(Error::config(
+                    "the tokio runtime here has no timers: build it with enable_time or enable_all",
+                ));
+            };
+            tokio::select! {
+                biased;
+                answer = &mut answered => return answer.map_err(|_| self.inbox.lock().end()),
+                () = timer => {}
+            }
+            if self.pulse.beats() == beats {
+                return Err(stalled());
+            }
+            wait = STALL;
+        }
     }
 }
+
+/// A timer of the caller's runtime; `None` if that has none, which tokio tells by a panic.
+fn timer(wait: Duration) -> Option<tokio::time::Sleep> {
+    std::panic::catch_unwind(|| tokio::time::sleep(wait)).ok()
+}
+
+/// The driver does not get its turn.
+fn stalled() -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        "the client's task does not run: the runtime that the client was first used on is idle, blocked, or was left \
+         behind by a fork; build a client for this runtime",
+    )
+}
+
+/// A driver with something to do looks at the time at least every second.
+const STALL: Duration = Duration::from_secs(2);
 
 impl Drop for Handle {
     fn drop(&mut self) {

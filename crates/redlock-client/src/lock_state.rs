@@ -26,8 +26,8 @@ pub(crate) struct LockState {
     /// The moment from which on the lock is not held, in nanoseconds; zero when it is over.
     valid_until: AtomicU64,
     error: OnceLock<Error>,
-    /// Whether it is over against its holder's will.
-    is_lost: AtomicBool,
+    /// Whether it is over.
+    is_over: AtomicBool,
     cancellation: OnceLock<CancellationToken>,
 }
 
@@ -46,7 +46,7 @@ impl LockState {
             op: Mutex::new(None),
             valid_until: AtomicU64::new(0),
             error: OnceLock::new(),
-            is_lost: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             cancellation: OnceLock::new(),
         }
     }
@@ -78,22 +78,17 @@ impl LockState {
         }
     }
 
-    /// The lock is over: nobody believes in it any more, and whoever waits for that is told.
-    pub(crate) fn lose(&self, error: Error) {
+    /// The lock is over, lost or let go: nobody believes in it any more, and all who watch it are told. Only the first
+    /// reason counts.
+    pub(crate) fn end(&self, error: Error) {
         let is_first = self.error.set(error).is_ok();
         self.valid_until.store(0, Ordering::Release);
         if is_first {
-            self.is_lost.store(true, Ordering::SeqCst);
+            self.is_over.store(true, Ordering::SeqCst);
         }
         if let (true, Some(cancellation)) = (is_first, self.cancellation.get()) {
             cancellation.cancel();
         }
-    }
-
-    /// The holder let the lock go: nobody believes in it any more, and nothing was lost.
-    pub(crate) fn close(&self, error: Error) {
-        drop(self.error.set(error));
-        self.valid_until.store(0, Ordering::Release);
     }
 
     /// Why the lock is over, if it is.
@@ -104,8 +99,8 @@ impl LockState {
     /// Cancelled when the lock is over.
     pub(crate) fn cancellation(&self) -> &CancellationToken {
         let cancellation = self.cancellation.get_or_init(CancellationToken::new);
-        // The lock may have been lost between the look of `lose` and the token's making.
-        if self.is_lost.load(Ordering::SeqCst) {
+        // The lock may have ended between the look of `end` and the token's making.
+        if self.is_over.load(Ordering::SeqCst) {
             cancellation.cancel();
         }
         cancellation

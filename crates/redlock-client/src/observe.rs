@@ -18,6 +18,7 @@ use crate::error::ErrorKind;
 fn error_name(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Busy => "busy",
+        ErrorKind::Contended => "contended",
         ErrorKind::NoQuorum => "no_quorum",
         ErrorKind::Lost => "lost",
         ErrorKind::Expired => "expired",
@@ -30,6 +31,7 @@ fn error_name(kind: ErrorKind) -> &'static str {
 /// A short name for labels, without the node's words: there must be few different ones.
 fn cause_name(cause: &Cause) -> &'static str {
     match cause {
+        Cause::Granted => "granted",
         Cause::HeldByOther => "held_by_other",
         Cause::NotHeld => "not_held",
         Cause::TimedOut => "timed_out",

@@ -7,7 +7,7 @@ use crate::builder::Builder;
 use crate::cause::Cause;
 use crate::core::{LockTerms, ServerInfo};
 use crate::error::Error;
-use crate::handle::{Command, Handle, closed};
+use crate::handle::{Command, Handle};
 use crate::limits;
 use crate::multi::MultiLockRequest;
 use crate::node_view::{HeldKey, NodeStatus, NodeView};
@@ -76,7 +76,7 @@ impl Redlock {
 
     /// A new owner of locks that it can enter again while it holds them.
     pub fn reentrant(&self) -> Reentrant {
-        Reentrant::new()
+        Reentrant::new(&self.handle)
     }
 
     /// Acquires a lock, does `work` while it is held, and releases it.
@@ -121,10 +121,12 @@ impl Redlock {
     pub async fn release(&self, key: impl AsRef<[u8]>, token: &Token) -> Result<Released, Error> {
         let config = &self.handle.config;
         let key = limits::key(limits::whole_key(&config.key_prefix, key.as_ref()))?;
-        let terms = Arc::new(LockTerms::looking(key, self.look_timeout()));
+        // The TTL is not known: the node has the time that it has with a long one.
+        let timeout = limits::node_timeout(config.node_timeout, Duration::MAX);
+        let terms = Arc::new(LockTerms::looking(key, timeout));
         let token = *token;
         self.handle
-            .ask(|answer| Command::ReleaseToken {
+            .ask(Duration::ZERO, |answer| Command::ReleaseToken {
                 terms,
                 token,
                 answer,
@@ -148,7 +150,7 @@ impl Redlock {
         let timeout = self.look_timeout();
         let looks = self
             .handle
-            .ask(|answer| Command::Look {
+            .ask(Duration::ZERO, |answer| Command::Look {
                 key,
                 timeout,
                 answer,
@@ -179,7 +181,7 @@ impl Redlock {
         let timeout = self.look_timeout();
         let looks = self
             .handle
-            .ask(|answer| Command::Look {
+            .ask(Duration::ZERO, |answer| Command::Look {
                 key: None,
                 timeout,
                 answer,
@@ -236,7 +238,7 @@ impl Handle {
     async fn close(&self) -> Result<(), Error> {
         let answered = self.begin_close();
         match answered {
-            Some(answered) => answered.await.map_err(|_| closed()),
+            Some(answered) => self.answer(answered, Duration::ZERO).await,
             None => Ok(()),
         }
     }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::error::Error;
 use crate::fencing_token::FencingToken;
 use crate::guard::Guard;
+use crate::handle::Handle;
 use crate::released::Released;
 use crate::request::LockRequest;
 use crate::token::Token;
@@ -30,8 +31,9 @@ use crate::token::Token;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Reentrant {
+    client: Arc<Handle>,
     keys: Arc<Mutex<HashMap<Box<[u8]>, Entry>>>,
 }
 
@@ -40,21 +42,30 @@ pub struct Reentrant {
 struct Entry(Arc<tokio::sync::Mutex<Weak<Guard>>>);
 
 impl Reentrant {
-    pub(crate) fn new() -> Self {
-        Self::default()
+    pub(crate) fn new(client: &Arc<Handle>) -> Self {
+        Self {
+            client: Arc::clone(client),
+            keys: Arc::default(),
+        }
     }
 
     /// Enters the request's lock: at once if this owner holds it, otherwise by acquiring it. The request's options
     /// count for the first entry.
     ///
     /// # Errors
-    /// Those of [`LockRequest::acquire`]. Entering again a lock that was lost meanwhile is
+    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a request of another
+    /// client, whose lock of that key is another one. Entering again a lock that was lost meanwhile is
     /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) or [`ErrorKind::Expired`](crate::ErrorKind::Expired) until
     /// everyone has left it.
     ///
     /// # Cancel safety
     /// As [`LockRequest::acquire`]; an entry that was not returned does not count.
     pub async fn enter(&self, request: LockRequest) -> Result<ReentrantGuard, Error> {
+        if !request.is_of(&self.client) {
+            return Err(Error::config(
+                "a reentrant owner enters locks of the client that it was made by, or of its clones",
+            ));
+        }
         let entry = self.entry(request.key());
         let mut held = entry.0.lock().await;
         if let Some(guard) = held.upgrade() {

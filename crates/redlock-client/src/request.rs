@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::core::LockTerms;
 use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
-use crate::handle::{Command, Handle, closed};
+use crate::handle::{Command, Handle};
 use crate::limits;
 use crate::lock_state::LockState;
 use crate::policy::{RenewPolicy, RetryPolicy};
@@ -91,6 +91,11 @@ impl LockRequest {
         self
     }
 
+    /// Whether it is a request of this client.
+    pub(crate) fn is_of(&self, client: &Arc<Handle>) -> bool {
+        Arc::ptr_eq(&self.handle, client)
+    }
+
     /// The same request for another key.
     pub(crate) fn with_key(&self, key: &[u8]) -> Self {
         let mut request = self.clone();
@@ -171,6 +176,7 @@ impl LockRequest {
 
     async fn acquire_now(mut self) -> Result<Guard, Error> {
         let terms = Arc::new(self.terms()?);
+        let retry = terms.retry;
         let config = &self.handle.config;
         let started = match config.observer {
             Some(_) => self.handle.now(),
@@ -196,9 +202,12 @@ impl LockRequest {
             state: &state,
             is_decided: false,
         };
-        let granted = answered.await.map_err(|_| closed());
+        let patience = retry.wait().unwrap_or_default();
+        let granted = self.handle.answer(answered, patience).await;
+        // Without an answer it is not decided, and taken back.
+        let granted = granted?;
         pending.is_decided = true;
-        let granted = granted??;
+        let granted = granted?;
         drop(pending);
         let guard = Guard::new(self.handle, state, granted);
         // The caller may have been woken late.

@@ -45,7 +45,7 @@ impl Scope {
         self.guard.fencing()
     }
 
-    /// Cancelled when the lock is lost, or shortly before its validity ends. For work in other tasks.
+    /// As [`Guard::cancellation`]; cancelled at the end of the work at the latest. For what the work left in other tasks.
     pub fn cancellation(&self) -> CancellationToken {
         self.guard.cancellation()
     }

@@ -5,13 +5,16 @@
 //! [`connect`] with its own.
 
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::thread;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::oneshot;
 
 use crate::address::{Endpoint, NodeAddress};
 use crate::connector::Connection;
@@ -48,7 +51,7 @@ pub(crate) enum Socket {
 ///
 /// # Cancel safety
 ///
-/// The half-open connection is closed. A name look-up that has begun goes on in its thread.
+/// The half-open connection is closed. A name look-up that has begun goes on in its thread, and delays nothing.
 pub(crate) async fn connect(address: &NodeAddress, tls: Option<&Tls>) -> io::Result<Socket> {
     match address.endpoint() {
         Endpoint::Tcp { host, port } if address.is_tls() => connect_tls(host, *port, tls).await,
@@ -62,7 +65,7 @@ pub(crate) async fn connect(address: &NodeAddress, tls: Option<&Tls>) -> io::Res
 
 async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut failure = None;
-    for address in lookup_host((host, port)).await? {
+    for address in resolve(host, port, look_up).await? {
         match TcpStream::connect(address).await {
             Ok(stream) => {
                 // A request is a few dozen bytes and is waited for at once.
@@ -79,6 +82,34 @@ async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
         )
     }))
 }
+
+/// What a host name stands for.
+///
+/// The system's resolver can hang for as long as it likes, and a thread of the runtime that waits for it delays the end
+/// of the runtime. So it has a thread of its own, which is left to itself when nobody waits for it any longer.
+async fn resolve(host: &str, port: u16, look_up: LookUp) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let (answer, answered) = oneshot::channel();
+    let host = host.to_owned();
+    let run = move || drop(answer.send(look_up(&host, port)));
+    let thread = thread::Builder::new().name("redlock-resolve".to_owned());
+    thread.stack_size(RESOLVER_STACK).spawn(run)?;
+    answered
+        .await
+        .unwrap_or_else(|_| Err(io::Error::other("the resolver panicked")))
+}
+
+type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+
+fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok((host, port).to_socket_addrs()?.collect())
+}
+
+/// As much as a resolver needs; the default of the system may be eight times that. A name that hangs is asked for
+/// again every few seconds, so a few such threads may be there at a time.
+const RESOLVER_STACK: usize = 1 << 20;
 
 #[cfg(feature = "tls")]
 async fn connect_tls(host: &str, port: u16, tls: Option<&Tls>) -> io::Result<Socket> {
@@ -237,6 +268,30 @@ mod tests {
             .unwrap();
         check_echo(socket).await;
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A program that ends does not wait for a resolver that hangs, and neither does its runtime.
+    #[test]
+    fn a_resolver_that_hangs_delays_neither_a_caller_nor_the_end_of_the_runtime() {
+        let hangs: LookUp = |_, _| loop {
+            thread::park();
+        };
+        let (done, ended) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let resolving = resolve("a-name", 1, hangs);
+                let soon = std::time::Duration::from_millis(1);
+                assert!(tokio::time::timeout(soon, resolving).await.is_err());
+            });
+            drop(runtime);
+            done.send(()).unwrap();
+        });
+        let patience = std::time::Duration::from_secs(20);
+        ended.recv_timeout(patience).unwrap();
     }
 
     #[tokio::test]

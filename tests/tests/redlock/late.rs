@@ -39,9 +39,10 @@ async fn a_reply_after_the_timeout_is_not_taken_for_the_answer_to_another_questi
     let stage = Stage::of(3).await;
     let redlock = stage.impatient();
     stage.held_by_other("a", [0]);
-    let hold = stage[2].hold_next(Purpose::Acquire);
+    let hold = stage[2].hold(Purpose::Acquire);
     let first = redlock.lock("a").ttl(LONG).try_acquire().await;
     assert!(!matches!(first, Ok(Some(_))), "one of three: {first:?}");
+    stage[2].behave();
     stage.held_by_other("b", [1, 2]);
     let second = tokio::spawn(redlock.lock("b").ttl(LONG).try_acquire());
     stage[1].wait_for_count(Purpose::Acquire, 2).await;

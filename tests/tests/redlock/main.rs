@@ -9,6 +9,7 @@
 //! * `identity` - one server by two addresses, passwords
 //! * `configuration` - bad input is refused before a byte is sent
 //! * `dropping` - futures dropped at every await point leave no key behind
+//! * `ends` - how ends are told: of locks, of calls, of the client; and votes that are split
 //! * `scenario` - the same scenes over locknodes, real servers and both
 //! * `kill_and_restart` - lock cycles while nodes come and go
 //! * `reports` - what users of other lock libraries reported, one test each
@@ -18,6 +19,7 @@
 mod configuration;
 mod down;
 mod dropping;
+mod ends;
 mod fake_node;
 mod fencing;
 mod identity;

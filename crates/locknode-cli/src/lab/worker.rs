@@ -395,6 +395,7 @@ impl Holding<'_> {
 fn word(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::Busy => "busy",
+        ErrorKind::Contended => "contended",
         ErrorKind::NoQuorum => "no-quorum",
         ErrorKind::Lost => "lost",
         ErrorKind::Expired => "expired",

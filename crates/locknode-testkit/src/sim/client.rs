@@ -386,6 +386,7 @@ impl World {
 const fn failed_word(why: &'static str) -> &'static str {
     match why.as_bytes() {
         b"busy" => "failed-busy",
+        b"contended" => "failed-contended",
         b"no-quorum" => "failed-no-quorum",
         b"timeout" => "failed-timeout",
         b"expired" => "failed-expired",

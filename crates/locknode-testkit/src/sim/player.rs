@@ -303,6 +303,7 @@ fn renewal(act: &LockAct) -> Option<RenewPolicy> {
 const fn word(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Busy => "busy",
+        ErrorKind::Contended => "contended",
         ErrorKind::NoQuorum => "no-quorum",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Expired => "expired",

@@ -172,7 +172,7 @@ fn encode(out: &mut Vec<u8>, operation: &Operation, ask: Ask, dialect: Dialect, 
         }
         Ask::Release => dialect::release(out, dialect, form, key, token),
         Ask::Remaining | Ask::LookRemaining => locknode_resp::encode_command(out, &[b"PTTL", key]),
-        Ask::LookToken => locknode_resp::encode_command(out, &[b"GET", key]),
+        Ask::LookToken | Ask::Holder => locknode_resp::encode_command(out, &[b"GET", key]),
         Ask::Ping => locknode_resp::encode_command(out, &[b"PING"]),
         // Each node is asked in words of its own: see `ask_lagging`.
         Ask::Fence => {}
@@ -257,7 +257,11 @@ pub(in crate::core) fn note_unreachable(operation: &mut Operation, link: &mut Li
             }
             false
         }
-        State::Waiting { .. } | State::Over => false,
+        State::Confirming { holders, .. } => {
+            holders.failed(node);
+            false
+        }
+        State::Waiting { .. } | State::Queued { .. } | State::Leaving { .. } | State::Over => false,
     };
     if is_failure {
         operation.blame(node, cause);
@@ -270,7 +274,12 @@ impl Operation {
         match (&self.state, ask) {
             // A lock that a majority granted while this node was being connected is wanted here as well: one node
             // that restarts must not cost it the majority.
-            (State::Acquiring { .. } | State::Held { .. }, Ask::Acquire)
+            (
+                State::Acquiring { .. } | State::Held { .. } | State::Leaving { .. },
+                Ask::Acquire,
+            )
+            | (State::Leaving { .. }, Ask::Extend { .. })
+            | (State::Confirming { .. }, Ask::Holder)
             | (State::Adopting { .. }, Ask::Extend { .. })
             | (State::Looking { .. }, Ask::LookToken | Ask::LookRemaining | Ask::Ping)
             | (State::Releasing { .. }, Ask::Release | Ask::Shrink { .. }) => true,

@@ -69,7 +69,8 @@ impl<E: Entropy> Core<E> {
         if let State::Held { lost_at, .. } = operation.state
             && now >= lost_at
         {
-            self.lose(op, ErrorKind::Expired, Vec::new());
+            let causes = self.causes_of_expiry(op);
+            self.lose(op, ErrorKind::Expired, causes);
             return self.extension_refused(op, is_asked, ErrorKind::Expired);
         }
         let timeout = operation.terms.timeout;
@@ -88,6 +89,7 @@ impl<E: Entropy> Core<E> {
             renewal.failed(now);
         }
         let timeout = timeout.min(valid_until.since(now));
+        operation.asked_until = now + timeout;
         let round = ExtendRound::new(id, quorum, now, ttl, drift, timeout);
         // A shorter TTL takes effect on every node that hears of it, whether or not a majority does: from now on
         // the lock is only as good as that.
@@ -136,7 +138,7 @@ impl<E: Entropy> Core<E> {
             {
                 self.extension_refused(op, true, ErrorKind::Expired);
             }
-            let causes = self.take_causes(op);
+            let causes = self.causes_of_expiry(op);
             return self.lose(op, ErrorKind::Expired, causes);
         }
         let lost_at = *lost_at;
@@ -192,6 +194,13 @@ impl<E: Entropy> Core<E> {
             *confirmed = Some((round.id(), round.ttl()));
             self.heal(now, op, round.not_held(), round.ttl());
         }
+        if let Some(operation) = self.operations.get_mut(op) {
+            // What a later end of the validity is to be explained by.
+            operation.unrenewed = match result {
+                Ok(_) => Vec::new(),
+                Err(_) => causes.clone(),
+            };
+        }
         self.notices.push_back(match (is_asked, result) {
             (true, result) => Notice::Extended {
                 op,
@@ -211,6 +220,16 @@ impl<E: Entropy> Core<E> {
         match result {
             Err(ErrorKind::Lost) => self.lose(op, ErrorKind::Lost, causes),
             _ => self.judge_held(now, op),
+        }
+    }
+
+    /// Why nobody extended a lock whose validity ends: what the nodes say to the extension under way, or said to the last
+    /// one. Nothing, if none was tried or the last one succeeded.
+    fn causes_of_expiry(&mut self, op: OpId) -> Vec<(NodeId, Cause)> {
+        let causes = self.take_causes(op);
+        match self.operations.get_mut(op) {
+            Some(operation) if causes.is_empty() => std::mem::take(&mut operation.unrenewed),
+            _ => causes,
         }
     }
 

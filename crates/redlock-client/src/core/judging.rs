@@ -27,6 +27,7 @@ impl<E: Entropy> Core<E> {
         operation.floor = self.floors.of(&operation.terms.key);
         let timeout = operation.terms.timeout.min(trying.deadline.since(now));
         operation.acquired = now;
+        operation.asked_until = now + timeout;
         operation.state = State::Acquiring {
             round: AcquireRound::new(id, quorum, now, operation.terms.ttl, drift, timeout),
             trying: Trying {
@@ -73,14 +74,31 @@ impl<E: Entropy> Core<E> {
             },
             State::Adopting { round } => match round.verdict(now) {
                 ExtendVerdict::Pending { until } => self.set_alarm(op, until),
-                ExtendVerdict::Extended { valid_until } => self.won(now, op, valid_until, None),
+                ExtendVerdict::Extended { valid_until } => {
+                    // A node that is slower than the majority hears of it as well.
+                    let confirmed = Some((round.id(), round.ttl()));
+                    self.won(now, op, valid_until, None);
+                    if let Some(operation) = self.operations.get_mut(op)
+                        && let State::Held { confirmed: it, .. } = &mut operation.state
+                    {
+                        *it = confirmed;
+                    }
+                }
                 ExtendVerdict::NotHeld => self.not_acquired(op, ErrorKind::Lost),
                 ExtendVerdict::Failed => self.not_acquired(op, ErrorKind::NoQuorum),
             },
             State::Held { .. } => self.judge_held(now, op),
-            State::Waiting { at, .. } => {
+            State::Waiting { at, .. } | State::Queued { until: at, .. } => {
                 let at = *at;
                 self.set_alarm(op, at);
+            }
+            State::Confirming { .. } => self.judge_holders(now, op),
+            State::Leaving { until } => {
+                let until = *until;
+                match until <= now || !self.links.iter().any(|link| link.concerns(op)) {
+                    true => self.end(op),
+                    false => self.set_alarm(op, until),
+                }
             }
             State::Releasing { .. } => self.judge_release(op),
             State::Looking { until, looks } => {
@@ -120,7 +138,7 @@ impl<E: Entropy> Core<E> {
                     return self.not_acquired(op, kind_of(why, false));
                 }
                 if now >= *at {
-                    return self.attempt(now, op, trying);
+                    return self.begin_attempt(now, op, trying);
                 }
             }
             State::Looking { until, looks } => {
@@ -133,7 +151,17 @@ impl<E: Entropy> Core<E> {
                     }
                 }
             }
-            State::Over => {}
+            State::Confirming { until, holders, .. } => {
+                if now >= *until {
+                    holders.time_out();
+                }
+            }
+            State::Queued { until, .. } => {
+                if now >= *until {
+                    return self.not_acquired(op, ErrorKind::Timeout);
+                }
+            }
+            State::Leaving { .. } | State::Over => {}
         }
         for node in late.iter() {
             operation.blame(node, Cause::TimedOut);
@@ -157,50 +185,73 @@ impl<E: Entropy> Core<E> {
         let State::Acquiring { round, trying } = &operation.state else {
             return;
         };
-        let (refused, trying) = (round.refused(), *trying);
+        let (granted, refused, trying) = (round.granted(), round.refused(), *trying);
+        let unsettled = round.unsettled();
         // The wait's end came before a node's time was over.
         let was_cut = round.asked_at() + operation.terms.timeout > trying.deadline;
+        for node in granted.iter() {
+            operation.blame(node, Cause::Granted);
+        }
         let next = operation
             .terms
             .retry
             .next(trying.tries, now, trying.deadline, random);
         let Some(at) = next else {
-            let kind = match kind_of(why, was_cut) {
-                ErrorKind::Timeout if trying.was_busy => ErrorKind::Busy,
-                kind => kind,
+            return match why {
+                Refusal::Busy => self.confirm(now, op, trying, refused, unsettled),
+                Refusal::Split => self.contend(now, op, trying),
+                Refusal::NoQuorum | Refusal::Expired => {
+                    let kind = match kind_of(why, was_cut) {
+                        ErrorKind::Timeout if trying.was_busy => ErrorKind::Busy,
+                        kind => kind,
+                    };
+                    self.give_up(now, op, kind);
+                }
             };
-            return self.give_up(now, op, kind);
-        };
-        self.release_attempt(now, op);
-        let Some(operation) = self.operations.get_mut(op) else {
-            return;
         };
         // As many of the refusing nodes must become free as the others are short of a majority.
         let missing = refused.len().saturating_sub(spare).min(needed);
-        operation.state = State::Waiting {
-            trying: Trying {
-                was_busy: why == Refusal::Busy,
-                ..trying
-            },
-            at,
-            why,
-            hints: Box::new(Hints::new(missing, jitter)),
+        let trying = Trying {
+            was_busy: why == Refusal::Busy,
+            ..trying
         };
-        self.set_alarm(op, at);
-        if why == Refusal::Busy {
+        self.release_attempt(now, op);
+        self.wait(op, trying, at, why, Hints::new(missing, jitter));
+        if matches!(why, Refusal::Busy | Refusal::Split) {
             self.ask_ready(now, op, Ask::Remaining, refused);
         }
     }
 
+    /// Lets an operation wait for its next attempt.
+    pub(in crate::core) fn wait(
+        &mut self,
+        op: OpId,
+        trying: Trying,
+        at: Time,
+        why: Refusal,
+        hints: Hints,
+    ) {
+        if let Some(operation) = self.operations.get_mut(op) {
+            let hints = Box::new(hints);
+            operation.state = State::Waiting {
+                trying,
+                at,
+                why,
+                hints,
+            };
+            self.set_alarm(op, at);
+        }
+    }
+
     /// Tells the caller that the lock was not had, and releases in the background what was granted.
-    fn give_up(&mut self, now: Time, op: OpId, kind: ErrorKind) {
+    pub(in crate::core) fn give_up(&mut self, now: Time, op: OpId, kind: ErrorKind) {
         let causes = self.take_causes(op);
         self.notices
             .push_back(Notice::NotAcquired { op, kind, causes });
         self.start_release(now, op, true);
     }
 
-    fn not_acquired(&mut self, op: OpId, kind: ErrorKind) {
+    pub(in crate::core) fn not_acquired(&mut self, op: OpId, kind: ErrorKind) {
         let causes = self.take_causes(op);
         self.notices
             .push_back(Notice::NotAcquired { op, kind, causes });
@@ -208,7 +259,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Releases a lost attempt's token on every node, in the background, while the operation goes on.
-    fn release_attempt(&mut self, now: Time, op: OpId) {
+    pub(in crate::core) fn release_attempt(&mut self, now: Time, op: OpId) {
         let Some(operation) = self.operations.get(op) else {
             return;
         };
@@ -265,7 +316,7 @@ impl<E: Entropy> Core<E> {
             round,
             is_kept,
             is_told,
-            awaited,
+            ..
         } = &mut operation.state
         else {
             return;
@@ -275,8 +326,11 @@ impl<E: Entropy> Core<E> {
             ReleaseVerdict::Decided if !std::mem::replace(is_told, true) => {
                 let (confirmed, not_held) = (round.confirmed(), round.not_held());
                 let is_kept = *is_kept;
-                let pending = awaited.without(confirmed).without(not_held);
                 let causes = std::mem::take(&mut operation.causes);
+                let mut pending = round.unsettled();
+                for (node, _) in &causes {
+                    pending.remove(*node);
+                }
                 self.notices.push_back(Notice::Released {
                     op,
                     confirmed,
@@ -323,7 +377,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Asks those of the nodes that are ready.
-    fn ask_ready(&mut self, now: Time, op: OpId, ask: Ask, nodes: NodeSet) {
+    pub(in crate::core) fn ask_ready(&mut self, now: Time, op: OpId, ask: Ask, nodes: NodeSet) {
         let mut ready = NodeSet::default();
         for link in self.links.iter().filter(|link| link.is_ready()) {
             if nodes.contains(link.node) {
@@ -346,6 +400,7 @@ impl<E: Entropy> Core<E> {
 fn kind_of(why: Refusal, was_cut: bool) -> ErrorKind {
     match why {
         Refusal::Busy => ErrorKind::Busy,
+        Refusal::Split => ErrorKind::Contended,
         Refusal::Expired => ErrorKind::Expired,
         Refusal::NoQuorum if was_cut => ErrorKind::Timeout,
         Refusal::NoQuorum => ErrorKind::NoQuorum,

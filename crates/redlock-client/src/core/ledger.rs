@@ -29,6 +29,13 @@ impl Ledger {
         self.tickets.push_back(ticket);
     }
 
+    /// Takes over the tickets of another node.
+    pub(crate) fn append(&mut self, other: Self) {
+        for ticket in other.tickets {
+            self.push(ticket);
+        }
+    }
+
     /// The next ticket that is not moot yet at `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Ticket> {
         loop {

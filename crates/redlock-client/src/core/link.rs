@@ -190,6 +190,23 @@ impl Link {
         }
     }
 
+    /// How many requests it has to answer, those included that wait for the connection.
+    pub(crate) fn load(&self) -> usize {
+        self.unanswered.len() + self.waiting.len()
+    }
+
+    /// Whether an operation has a question here that was not asked yet, or not answered.
+    pub(crate) fn concerns(&self, op: OpId) -> bool {
+        let asked = self.unanswered.iter().filter_map(|request| match request {
+            Unanswered::Question(question) => Some(question),
+            _ => None,
+        });
+        self.waiting
+            .iter()
+            .chain(asked)
+            .any(|question| question.op == op)
+    }
+
     /// Remembers that a request was appended to `out`.
     pub(crate) fn asked(&mut self, now: Time, request: Unanswered) {
         if self.unanswered.is_empty() {

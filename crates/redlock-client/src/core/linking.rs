@@ -50,8 +50,9 @@ impl<E: Entropy> Core<E> {
             let (first, second) = (node.min(other), node.max(other));
             let index = first.index();
             self.break_link(now, second, Cause::Duplicate(index));
+            self.move_tickets(second, first);
             if second == node {
-                return;
+                return self.flush_tickets(now, first);
             }
         }
         if let Some(link) = self.links.get_mut(node.index()) {
@@ -61,6 +62,15 @@ impl<E: Entropy> Core<E> {
         }
         self.flush_tickets(now, node);
         self.ask_waiting(now, node);
+    }
+
+    /// What a server was to release by an address that is not used is told to it by the one that is.
+    fn move_tickets(&mut self, from: NodeId, to: NodeId) {
+        let ledger = self.links.get_mut(from.index());
+        let ledger = ledger.map(|link| std::mem::take(&mut link.ledger));
+        if let (Some(ledger), Some(link)) = (ledger, self.links.get_mut(to.index())) {
+            link.ledger.append(ledger);
+        }
     }
 
     /// Another node of the list that is connected and turns out to be the same run of the same server.
@@ -163,7 +173,12 @@ impl Operation {
                 extension.round.on_disconnected(node, incarnation)
             }
             State::Releasing { round, .. } => round.on_disconnected(node, incarnation),
-            State::Waiting { .. } | State::Looking { .. } | State::Over => false,
+            State::Confirming { .. }
+            | State::Waiting { .. }
+            | State::Queued { .. }
+            | State::Leaving { .. }
+            | State::Looking { .. }
+            | State::Over => false,
         }
     }
 }

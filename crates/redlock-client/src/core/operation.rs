@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
+use crate::core::contending::Holders;
 use crate::fencing_token::FencingToken;
 use crate::policy::{RenewPolicy, Renewal, RetryPolicy};
 use crate::quorum::{NODES_MAX, NodeId, NodeSet};
@@ -76,6 +77,8 @@ pub(crate) enum Ask {
     },
     /// How long the present holder's lock lives.
     Remaining,
+    /// Who holds the key, after a majority refused.
+    Holder,
     /// Which token the key has.
     LookToken,
     /// How long it lives.
@@ -113,8 +116,12 @@ pub(crate) struct Operation {
     pub(crate) may_hold_until: Time,
     /// When the lock was asked for.
     pub(crate) acquired: Time,
+    /// Until when the nodes of the last attempt or extension have time to answer.
+    pub(crate) asked_until: Time,
     /// What went wrong on which node in the present round.
     pub(crate) causes: Vec<(NodeId, Cause)>,
+    /// Why the last renewal failed, if it did.
+    pub(crate) unrenewed: Vec<(NodeId, Cause)>,
     /// Nodes that owed the answer to an extension when their connection broke, and the shortest TTL of such a one. It may
     /// still reach them, after a later and longer one, and cut that short.
     pub(crate) doubtful: NodeSet,
@@ -129,6 +136,18 @@ pub(crate) enum State {
     Acquiring {
         round: AcquireRound,
         trying: Trying,
+    },
+    /// An attempt that has to wait until the nodes have answered more of what they were asked.
+    Queued {
+        trying: Trying,
+        until: Time,
+    },
+    /// A majority refused the last attempt, which is released: who holds the key?
+    Confirming {
+        trying: Trying,
+        /// When nodes that have not said count as not knowing.
+        until: Time,
+        holders: Box<Holders>,
     },
     /// Between two attempts.
     Waiting {
@@ -149,6 +168,10 @@ pub(crate) enum State {
         extension: Option<Box<Extension>>,
         /// The last extension that a majority confirmed, and its TTL.
         confirmed: Option<(RoundId, Duration)>,
+    },
+    /// Left to its TTL. Nodes that were not asked yet, or have not answered, have their time for that.
+    Leaving {
+        until: Time,
     },
     /// No longer held, not released yet.
     Over,
@@ -182,6 +205,8 @@ pub(crate) struct Trying {
     pub(crate) deadline: Time,
     /// Whether the last attempt that had its time found the lock held by another.
     pub(crate) was_busy: bool,
+    /// Attempts beyond what the policy allows, because nobody was found to hold the lock.
+    pub(crate) contended: u32,
 }
 
 /// How long the present holder's lock lives, node by node, as far as known.

@@ -2,6 +2,7 @@
 
 mod caller;
 mod claims;
+mod contending;
 mod fences;
 mod fencing;
 mod random;

@@ -66,11 +66,12 @@ impl<E: Entropy> Core<E> {
             Ask::Extend { .. } => operation.extend_answered(vote, heard),
             Ask::Release | Ask::Shrink { .. } => operation.release_answered(vote, heard),
             Ask::Remaining => operation.remaining_answered(now, vote, heard),
+            Ask::Holder => operation.holder_answered(vote, heard),
             Ask::LookToken | Ask::LookRemaining | Ask::Ping => {
                 operation.look_answered(node, question.ask, heard)
             }
             Ask::Heal { .. } => false,
-        };
+        } || matches!(operation.state, State::Leaving { .. });
         // Several answers in one batch are judged together, once.
         if counts && self.changed.last() != Some(&question.op) {
             self.changed.push(question.op);
@@ -96,7 +97,9 @@ fn is_nonsense(ask: Ask, dialect: Dialect, heard: &Heard) -> bool {
         | (Ask::Release | Ask::Fence, _) => matches!(heard, Heard::Integer(0 | 1)),
         (Ask::Extend { .. } | Ask::Shrink { .. }, _) => matches!(heard, Heard::Ok | Heard::Null),
         (Ask::Remaining | Ask::LookRemaining, _) => matches!(heard, Heard::Integer(_)),
-        (Ask::LookToken, _) => matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_))),
+        (Ask::LookToken | Ask::Holder, _) => {
+            matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_)))
+        }
         (Ask::Ping, _) => matches!(heard, Heard::Other(Reply::Simple(_) | Reply::Bulk(_))),
     };
     !is_possible && !matches!(heard, Heard::Other(Reply::Error(_)))
@@ -116,7 +119,7 @@ impl Ask {
             Self::Extend { .. } | Self::Shrink { .. } => "an extension",
             Self::Release => "a release",
             Self::Remaining | Self::LookRemaining => "PTTL",
-            Self::LookToken => "GET",
+            Self::LookToken | Self::Holder => "GET",
             Self::Ping => "PING",
         }
     }
@@ -323,7 +326,9 @@ mod tests {
                 may_hold: NodeSet::default(),
                 may_hold_until: Time::ZERO,
                 acquired: Time::ZERO,
+                asked_until: Time::ZERO,
                 causes: Vec::new(),
+                unrenewed: Vec::new(),
                 doubtful,
                 doubtful_ttl: seconds(lost),
                 alarm: Time::NEVER,

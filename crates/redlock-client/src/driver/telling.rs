@@ -85,7 +85,7 @@ impl Driver {
                         key: state.key(),
                         error: &error,
                     });
-                    state.lose(error);
+                    state.end(error);
                 }
             }
             Notice::Released {
@@ -214,12 +214,23 @@ impl Driver {
         let (nodes, needed) = (self.config.quorum.nodes(), self.config.quorum.needed());
         let message = match kind {
             ErrorKind::Busy => "held by another client: try again later, or wait longer".to_owned(),
-            ErrorKind::NoQuorum => format!(
-                "no quorum: {needed} of {nodes} nodes must take part and too many did not; look at the nodes"
+            ErrorKind::Contended => format!(
+                "nobody is known to hold it, and no attempt got {needed} of {nodes} nodes: others try at the same \
+                 moment, or a few nodes keep a key that was left; try again later"
+            ),
+            ErrorKind::NoQuorum => no_quorum(&causes, nodes, needed),
+            ErrorKind::Timeout if causes.is_empty() => format!(
+                "the wait ended before {needed} of {nodes} nodes had answered: more may be asked of them at once than \
+                 they can answer"
             ),
             ErrorKind::Timeout => {
                 format!("the wait ended before {needed} of {nodes} nodes had answered")
             }
+            ErrorKind::Expired if !causes.is_empty() => format!(
+                "the lock could not be renewed before its validity ended, {} of {nodes} nodes did not extend it: stop \
+                 what it protects, and look at the nodes",
+                causes.len()
+            ),
             ErrorKind::Expired => {
                 "the lock's validity is over: stop what it protects, or use a longer TTL".to_owned()
             }
@@ -241,7 +252,22 @@ impl Driver {
     }
 }
 
+/// Why too few nodes took part: they answered with errors, or they did not answer.
+fn no_quorum(causes: &[(NodeId, Cause)], nodes: usize, needed: usize) -> String {
+    let is_error = |cause: &Cause| matches!(cause, Cause::ServerError(_));
+    let errors = causes.iter().filter(|(_, cause)| is_error(cause)).count();
+    match errors > nodes - needed {
+        true => format!(
+            "refused by error: {errors} of {nodes} nodes answered with an error, and {needed} must take part; see what \
+             they say"
+        ),
+        false => format!(
+            "no quorum: {needed} of {nodes} nodes must take part and too many did not; look at the nodes"
+        ),
+    }
+}
+
 /// Whether the node did its part and only had something else to say than hoped for.
 fn is_answer(cause: &Cause) -> bool {
-    matches!(cause, Cause::HeldByOther | Cause::NotHeld)
+    matches!(cause, Cause::Granted | Cause::HeldByOther | Cause::NotHeld)
 }

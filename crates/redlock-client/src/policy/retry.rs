@@ -66,6 +66,11 @@ impl RetryPolicy {
         }
     }
 
+    /// How long it waits, if time bounds it.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        self.wait
+    }
+
     /// The moment at which waiting ends that begins at `now`.
     pub(crate) fn deadline(&self, now: Time) -> Time {
         self.wait.map_or(Time::NEVER, |wait| now + wait)
@@ -99,6 +104,27 @@ impl RetryPolicy {
         }
     }
 
+    /// When to begin another attempt after one that took `took` and after which nobody was found to hold the lock. The
+    /// pause is random over several of such attempts, more from time to time: of those that got into each other's way
+    /// one is alone soon. `None` after [`CONTENDED_MAX`] of them, or when the wait ends before.
+    pub(crate) fn contended(
+        &self,
+        contended: u32,
+        now: Time,
+        took: Duration,
+        deadline: Time,
+        random: u64,
+    ) -> Option<Time> {
+        if contended >= CONTENDED_MAX {
+            return None;
+        }
+        let first = nanos(self.backoff_min * 2).max(nanos(took).saturating_mul(2));
+        let most = nanos(self.backoff_max).max(first);
+        let span = first.saturating_mul(1 << contended.min(20)).min(most);
+        let at = now + Duration::from_nanos(scale(random, span));
+        (at < deadline).then_some(at)
+    }
+
     /// The random wait after `tries` attempts: uniform between the minimum and the doubled maximum.
     fn pause(&self, tries: u32, random: u64) -> Duration {
         let min = nanos(self.backoff_min);
@@ -125,6 +151,10 @@ pub(crate) fn scale(random: u64, span: u64) -> u64 {
     // A 64-bit fraction of span + 1 is at most span.
     u64::try_from(scaled).unwrap_or(span)
 }
+
+/// Most attempts beyond the policy's while nobody is found to hold the lock. Half of those that meet are out of each
+/// other's way after each, so that fewer than one in a thousand need them all.
+pub(crate) const CONTENDED_MAX: u32 = 10;
 
 /// Several round trips in one data centre: sooner, the lock is as likely held as before.
 const BACKOFF_MIN: Duration = Duration::from_millis(10);

@@ -67,8 +67,11 @@ pub enum AcquireVerdict {
 /// Why a round was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
-    /// Others hold the key on too many nodes, or it ended there before the fencing token was accepted.
+    /// A majority refused: others hold the key there. Who, and whether it is one and the same, the votes do not tell.
     Busy,
+    /// Neither a majority granted the lock, nor did one refuse it, nor did too many fail: several clients may have
+    /// tried at the same moment, and nobody is known to hold it.
+    Split,
     /// Too many nodes failed: even with nobody else interested there was no majority.
     NoQuorum,
     /// A majority granted the lock, too late: no validity is left.
@@ -231,10 +234,21 @@ impl AcquireRound {
         }
     }
 
+    /// No majority is possible any more. Why depends on nothing but the votes, whatever the order in which they came:
+    /// as long as one that is missing could make a difference, it is waited for.
     fn lost(&self) -> AcquireVerdict {
-        match self.ballot.failed().len() > self.ballot.quorum().spare() {
-            true => AcquireVerdict::Lost(Refusal::NoQuorum),
-            false => AcquireVerdict::Lost(Refusal::Busy),
+        let quorum = self.ballot.quorum();
+        if self.ballot.no().len() >= quorum.needed() {
+            return AcquireVerdict::Lost(Refusal::Busy);
+        }
+        if self.ballot.failed().len() > quorum.spare() {
+            return AcquireVerdict::Lost(Refusal::NoQuorum);
+        }
+        match self.ballot.pending() {
+            0 => AcquireVerdict::Lost(Refusal::Split),
+            _ => AcquireVerdict::Pending {
+                until: self.waits_until(),
+            },
         }
     }
 
@@ -258,6 +272,11 @@ impl AcquireRound {
     /// The nodes on which another client holds the key.
     pub fn refused(&self) -> NodeSet {
         self.ballot.no()
+    }
+
+    /// The nodes that have no vote yet.
+    pub(crate) fn unsettled(&self) -> NodeSet {
+        self.ballot.unsettled()
     }
 
     /// When the round began.

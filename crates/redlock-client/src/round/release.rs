@@ -78,6 +78,11 @@ impl ReleaseRound {
         self.ballot.no()
     }
 
+    /// The nodes that have no vote yet.
+    pub(crate) fn unsettled(&self) -> NodeSet {
+        self.ballot.unsettled()
+    }
+
     /// When the round began.
     pub fn started(&self) -> Time {
         self.ballot.started()

@@ -79,10 +79,17 @@ fn an_acquire_is_decided_by_a_majority_of_the_configured_nodes() {
                 AcquireVerdict::Pending {
                     until: START + TIMEOUT,
                 }
-            } else if 2 * (nodes - failed) > nodes {
+            } else if 2 * no > nodes {
                 AcquireVerdict::Lost(Refusal::Busy)
-            } else {
+            } else if 2 * (nodes - failed) <= nodes {
                 AcquireVerdict::Lost(Refusal::NoQuorum)
+            } else if silent > 0 {
+                // Those that are missing decide which of the two it is.
+                AcquireVerdict::Pending {
+                    until: START + TIMEOUT,
+                }
+            } else {
+                AcquireVerdict::Lost(Refusal::Split)
             };
             let verdict = round.verdict(START);
             assert_eq!(
@@ -297,7 +304,7 @@ fn a_yes_is_gone_with_its_connection_and_a_no_stays() {
         "it still does not grant it"
     );
     assert_eq!(round.refused().len(), 1);
-    assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Busy));
+    assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Split));
 
     let mut round = extend(1);
     round.on_vote(ballot(0), Answer::Yes);
@@ -460,10 +467,12 @@ proptest! {
                 let has_failed = 2 * (nodes - model.count(Answer::Failed)) <= nodes;
                 let until = START + TIMEOUT;
                 (
-                    match (can_win, has_failed) {
-                        (true, _) => AcquireVerdict::Pending { until },
-                        (false, true) => AcquireVerdict::Lost(Refusal::NoQuorum),
-                        (false, false) => AcquireVerdict::Lost(Refusal::Busy),
+                    match (can_win, 2 * no > nodes, has_failed) {
+                        (true, _, _) => AcquireVerdict::Pending { until },
+                        (false, true, _) => AcquireVerdict::Lost(Refusal::Busy),
+                        (false, false, true) => AcquireVerdict::Lost(Refusal::NoQuorum),
+                        _ if silent > 0 => AcquireVerdict::Pending { until },
+                        _ => AcquireVerdict::Lost(Refusal::Split),
                     },
                     match (is_gone, can_win) {
                         (true, _) => ExtendVerdict::NotHeld,

@@ -133,13 +133,12 @@ async fn the_quorum_is_half_of_the_nodes_rounded_down_and_one() {
             .expect("an answer");
         drop(guard.expect("a majority is free").release().await);
         stage.held_by_other("too few", quorum - 1..nodes);
-        let refused = redlock
-            .lock("too few")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect("an answer");
-        assert!(refused.is_none(), "{nodes} nodes");
+        let refused = redlock.lock("too few").ttl(LONG).try_acquire().await;
+        // Of two or four nodes half are no majority, so that nobody has it either.
+        match nodes % 2 {
+            1 => assert!(matches!(refused, Ok(None)), "{nodes} nodes"),
+            _ => assert!(refused.expect_err("half").is_contended(), "{nodes} nodes"),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::core::OpId;
 use crate::core::tests::random::Random;
 use crate::core::{Core, LockTerms};
-use crate::policy::{RenewPolicy, RetryPolicy};
+use crate::policy::{CONTENDED_MAX, RenewPolicy, RetryPolicy};
 use crate::time::Time;
 use crate::token::Token;
 
@@ -79,10 +79,10 @@ pub(super) fn terms(random: &mut Random, keys: u64, ttls: &[u64]) -> (LockTerms,
     let (retry, bound) = match random.chance(60) {
         true => {
             let tries = u32::try_from(random.between(1, 4)).unwrap();
-            // A node has its time twice where counters differ.
+            // A node has its time twice where counters differ, and once more to say whose key it has.
             (
                 RetryPolicy::tries(tries),
-                (timeout * 2 + backoff_max) * tries,
+                (timeout * 3 + backoff_max.max(timeout * 6)) * (tries + CONTENDED_MAX),
             )
         }
         false => {

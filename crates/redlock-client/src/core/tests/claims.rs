@@ -71,6 +71,10 @@ impl Claims {
         self.all.retain(|claim| claim.client != client);
     }
 
+    pub(super) fn of(&self, client: usize) -> impl Iterator<Item = &Claim> {
+        self.all.iter().filter(move |claim| claim.client == client)
+    }
+
     pub(super) fn get_mut(&mut self, client: usize, op: OpId) -> Option<&mut Claim> {
         self.all
             .iter_mut()

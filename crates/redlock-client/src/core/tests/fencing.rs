@@ -400,6 +400,8 @@ fn what_no_node_can_answer_ends_the_connection() {
     stage.acquire(terms(ms(10_000)));
     stage.sent(0);
     stage.hear(0, b"*3\r\n:0\r\n:0\r\n:-1\r\n");
+    // Then the answers to the release, and to the question whose key it is.
+    stage.hear(0, b":0\r\n$1\r\nx\r\n");
     assert!(stage.told("NotAcquired") && !stage.told("NodeDown"));
     // Neither OK nor two is an answer to a write-back.
     for nonsense in ["+OK\r\n", ":2\r\n", "$-1\r\n"] {

@@ -537,3 +537,105 @@ fn a_late_reply_is_not_credited_to_a_later_operation_in_the_same_place() {
         (&None, None, &None)
     );
 }
+
+/// A lock that is left at once reaches the nodes that are slower to connect, too, and not for longer than their time.
+#[test]
+fn a_lock_that_is_left_at_once_still_reaches_the_slower_nodes() {
+    for is_extension in [false, true] {
+        let mut stage = Stage::unconnected(5, Dialect::Script);
+        let token = Token::new("left").unwrap();
+        let mut requests = Vec::new();
+        locknode_resp::encode_command(&mut requests, &[b"SET", KEY, b"left", b"NX", b"PX", b"500"]);
+        if is_extension {
+            (0..5).for_each(|node| drop(stage.serve(node, requests.clone())));
+            stage.core.adopt(stage.now, terms(ms(10_000)), token);
+        } else {
+            stage.acquire(terms(ms(10_000)));
+        }
+        for node in 0..3 {
+            stage.core.connected(stage.now, id(node));
+        }
+        stage.exchange();
+        let op = stage.notices.iter().find_map(|notice| match notice {
+            Notice::Acquired { op, .. } => Some(*op),
+            _ => None,
+        });
+        stage.core.leak(op.unwrap());
+        assert_eq!(stage.core.operations(), 1, "two nodes were not asked yet");
+        stage.pass(ms(50));
+        stage.core.connected(stage.now, id(3));
+        stage.exchange();
+        let until = (stage.now + ms(9_000)).as_nanos();
+        let holds =
+            |server: &&crate::core::tests::server::Server| server.held(until, KEY).is_some();
+        assert_eq!(stage.servers.iter().filter(holds).count(), 4);
+        stage.pass(ms(50));
+        assert_eq!(stage.core.operations(), 0, "the fifth had its time");
+    }
+}
+
+/// What a renewal failed for is what the loss is explained by.
+#[test]
+fn a_lock_that_could_not_be_renewed_is_lost_with_what_the_nodes_said() {
+    let mut stage = Stage::new(5, Dialect::DelEx);
+    let mut terms = terms(ms(900));
+    terms.renew = Some(RenewPolicy::until(ms(60_000)));
+    stage.lock(terms);
+    (0..3).for_each(|node| stage.take_down(node));
+    let until = stage.now + ms(900);
+    for _ in 0..900 {
+        stage.pass(ms(1));
+        (3..5).for_each(|node| stage.answer(node));
+        if stage.told("Lost") {
+            break;
+        }
+    }
+    assert!(stage.now < until, "before its end");
+    let lost = stage.notices.iter().find_map(|notice| match notice {
+        Notice::Lost { kind, causes, .. } => Some((*kind, causes.len())),
+        _ => None,
+    });
+    assert_eq!(lost, Some((ErrorKind::Expired, 3)));
+}
+
+/// A node that is still being connected, and so never granted the lock, delays no end of a client.
+#[test]
+fn the_end_of_a_client_waits_for_no_node_that_never_had_the_lock() {
+    let mut stage = Stage::unconnected(5, Dialect::Lock);
+    stage.acquire(terms(ms(10_000)));
+    (0..3).for_each(|node| stage.core.connected(stage.now, id(node)));
+    stage.exchange();
+    let op = stage.notices.iter().find_map(|notice| match notice {
+        Notice::Acquired { op, .. } => Some(*op),
+        _ => None,
+    });
+    stage.core.release(stage.now, op.unwrap());
+    stage.exchange();
+    assert!(stage.told("Released"));
+    assert!(stage.core.is_settled(), "a client may end");
+}
+
+/// However many locks are wanted at once, each is asked for when there is room, and the nodes' time counts from then.
+#[test]
+fn more_locks_than_the_nodes_can_answer_at_once_are_asked_for_one_after_the_other() {
+    let mut stage = Stage::unconnected(3, Dialect::Lock);
+    for n in 0..5_000 {
+        let mut terms = terms(ms(60_000));
+        terms.key = format!("key-{n}").into_bytes().into();
+        stage.acquire(terms);
+    }
+    (0..3).for_each(|node| stage.core.connected(stage.now, id(node)));
+    for _ in 0..1_000 {
+        for node in 0..3 {
+            let mut requests = stage.sent(node);
+            let count = requests.iter().filter(|byte| **byte == b'*').count();
+            assert!(count <= 2 * 1_100, "{count} requests at once");
+            // A slow node: what it is sent in a turn takes it a fifth of a request's time.
+            let replies = stage.serve(node, std::mem::take(&mut requests));
+            stage.hear(node, &replies);
+        }
+        stage.pass(ms(20));
+    }
+    let acquired = |notice: &&Notice| matches!(notice, Notice::Acquired { .. });
+    assert_eq!(stage.notices.iter().filter(acquired).count(), 5_000);
+}

@@ -431,6 +431,15 @@ impl World {
         }
         let caller = &mut self.callers[client];
         let deadline = caller.core.next_deadline().as_nanos();
+        // Who holds a lock is told before its end: the client wants to be woken before, whatever else it waits for.
+        let (now, offset) = (self.now, caller.offset);
+        let of_client = self.claims.of(client).filter(|claim| claim.until > now);
+        for claim in of_client {
+            let until = claim.until + offset;
+            if deadline >= until && deadline > now + offset {
+                return Err(format!("told at {deadline}, too late: {claim:?}"));
+            }
+        }
         if deadline != u64::MAX {
             let late = match self.random.chance(10) {
                 true => self.random.below(3_000_000),
@@ -674,6 +683,7 @@ impl World {
         self.expect(client, op, &[Stage::Acquiring])?;
         match kind {
             ErrorKind::Busy => self.tally.add("busy", 1),
+            ErrorKind::Contended => self.tally.add("contended", 1),
             ErrorKind::NoQuorum => self.tally.add("no_quorum", 1),
             ErrorKind::Timeout => self.tally.add("timeout", 1),
             _ => {}

@@ -131,8 +131,8 @@ fn a_token_that_a_majority_cannot_have_is_nobodys() {
     // What the lagging node says and the third has said; what it comes to.
     let rows = [
         (Answer::No, Answer::No, lost(Refusal::Busy)),
-        (Answer::No, Answer::Failed, lost(Refusal::Busy)),
-        (Answer::Failed, Answer::No, lost(Refusal::Busy)),
+        (Answer::No, Answer::Failed, lost(Refusal::Split)),
+        (Answer::Failed, Answer::No, lost(Refusal::Split)),
         (Answer::Failed, Answer::Failed, lost(Refusal::NoQuorum)),
     ];
     for (lagging, third, expected) in rows {
@@ -175,7 +175,7 @@ fn a_late_grant_is_credited_with_the_very_token_asked_with_less_and_never_credit
             // Two hold the lock and their counters are at least the token, and still it is not theirs.
             assert!(round.on_write_back(ballot(1), Answer::No));
             assert_eq!(round.granted().len(), 2);
-            assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Busy));
+            assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Split));
         }
     }
 }
@@ -359,7 +359,7 @@ fn a_lock_has_no_token_when_too_few_nodes_count_and_waits_only_for_those_that_ma
     ask(&mut round);
     round.on_write_back(ballot(1), Answer::No);
     assert_eq!(round.granted().len(), 4);
-    assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Busy));
+    assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Split));
 }
 
 /// `[F6]`

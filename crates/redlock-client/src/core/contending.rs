@@ -1,0 +1,178 @@
+//! Whether somebody holds a lock that was not had, or several clients only got into each other's way.
+//!
+//! Clients that start at the same moment, each near other nodes, split the votes: all are refused by a majority, and
+//! nobody holds the lock. So a refusal by a majority is not yet the answer "held". When it would be, the nodes that
+//! refused are asked whose key they have: one token on a majority is a holder. Otherwise, and where no majority
+//! refused, the attempt is repeated after a random pause, also when the policy allows one attempt only: a bounded
+//! number of times.
+//!
+//! A lock that is free costs nothing more, and one that is held a GET to each node of the majority that refused, once,
+//! before the caller is told.
+
+use locknode_resp::Reply;
+
+use crate::core::Core;
+use crate::core::answers::Heard;
+use crate::core::operation::{Ask, Hints, OpId, Operation, State, Trying};
+use crate::entropy::Entropy;
+use crate::error::ErrorKind;
+use crate::quorum::{NodeId, NodeSet};
+use crate::round::{Refusal, Vote};
+use crate::time::Time;
+
+/// Whose key each of the nodes has that refused, as far as known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Holders {
+    tokens: Vec<Vec<u8>>,
+    /// The nodes that have not said.
+    missing: NodeSet,
+    /// Those that had not answered when a majority had refused: asked if the others' answers do not tell.
+    later: NodeSet,
+}
+
+impl Holders {
+    fn new(asked: NodeSet, later: NodeSet) -> Self {
+        Self {
+            tokens: Vec::new(),
+            missing: asked,
+            later,
+        }
+    }
+
+    /// The node will not say.
+    pub(crate) fn failed(&mut self, node: NodeId) {
+        self.missing.remove(node);
+        self.later.remove(node);
+    }
+
+    /// Nobody is waited for any longer.
+    pub(crate) fn time_out(&mut self) {
+        (self.missing, self.later) = (NodeSet::NONE, NodeSet::NONE);
+    }
+
+    /// The nodes that are to be asked now, if the answers so far do not tell.
+    fn next(&mut self) -> NodeSet {
+        let next = std::mem::take(&mut self.later);
+        for node in next.iter() {
+            self.missing.insert(node);
+        }
+        next
+    }
+
+    /// On how many nodes one and the same token is known to have the key, at most.
+    fn most(&self) -> usize {
+        let count = |token: &Vec<u8>| self.tokens.iter().filter(|other| *other == token).count();
+        self.tokens.iter().map(count).max().unwrap_or(0)
+    }
+}
+
+impl<E: Entropy> Core<E> {
+    /// A majority refused, and the policy allows no further attempt: before the caller is told that the lock is held,
+    /// the nodes are asked by whom.
+    pub(in crate::core) fn confirm(
+        &mut self,
+        now: Time,
+        op: OpId,
+        trying: Trying,
+        refused: NodeSet,
+        unsettled: NodeSet,
+    ) {
+        self.release_attempt(now, op);
+        let Some(operation) = self.operations.get_mut(op) else {
+            return;
+        };
+        let timeout = operation.terms.timeout.min(trying.deadline.since(now));
+        operation.state = State::Confirming {
+            trying,
+            until: now + timeout,
+            holders: Box::new(Holders::new(refused, unsettled)),
+        };
+        self.ask_ready(now, op, Ask::Holder, refused);
+        for link in self.links.iter().filter(|link| !link.is_ready()) {
+            if let Some(operation) = self.operations.get_mut(op)
+                && let State::Confirming { holders, .. } = &mut operation.state
+            {
+                holders.failed(link.node);
+            }
+        }
+        self.judge(now, op);
+    }
+
+    /// Looks at what is known of the holders.
+    pub(in crate::core) fn judge_holders(&mut self, now: Time, op: OpId) {
+        let needed = self.quorum.needed();
+        let Some(operation) = self.operations.get_mut(op) else {
+            return;
+        };
+        let State::Confirming {
+            trying,
+            until,
+            holders,
+        } = &mut operation.state
+        else {
+            return;
+        };
+        let (trying, until, most) = (*trying, *until, holders.most());
+        if most >= needed {
+            return self.not_acquired(op, ErrorKind::Busy);
+        }
+        if most + holders.missing.len() >= needed {
+            return self.set_alarm(op, until);
+        }
+        match most + holders.missing.len() + holders.later.len() >= needed {
+            true => {
+                let next = holders.next();
+                self.ask_ready(now, op, Ask::Holder, next);
+                self.set_alarm(op, until);
+            }
+            false => self.contend(now, op, trying),
+        }
+    }
+
+    /// Nobody is known to hold the lock: tries again after a random pause, unless that was done often enough.
+    pub(in crate::core) fn contend(&mut self, now: Time, op: OpId, trying: Trying) {
+        let random = self.random();
+        let Some(operation) = self.operations.get(op) else {
+            return;
+        };
+        let took = now.since(operation.acquired);
+        let retry = operation.terms.retry;
+        let is_released = !matches!(operation.state, State::Acquiring { .. });
+        let Some(at) = retry.contended(trying.contended, now, took, trying.deadline, random) else {
+            // The wait ended before the nodes had said who it was that held the lock all the time.
+            let kind = match trying.was_busy && trying.deadline != Time::NEVER {
+                true => ErrorKind::Busy,
+                false => ErrorKind::Contended,
+            };
+            return match is_released {
+                true => self.not_acquired(op, kind),
+                false => self.give_up(now, op, kind),
+            };
+        };
+        if !is_released {
+            self.release_attempt(now, op);
+        }
+        let trying = Trying {
+            contended: trying.contended + 1,
+            ..trying
+        };
+        let hints = Hints::new(usize::MAX, std::time::Duration::ZERO);
+        self.wait(op, trying, at, Refusal::Split, hints);
+    }
+}
+
+impl Operation {
+    /// A reply to the question whose key it is.
+    pub(in crate::core) fn holder_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let State::Confirming { holders, .. } = &mut self.state else {
+            return false;
+        };
+        if vote.round != self.round || !holders.missing.remove(vote.node) {
+            return false;
+        }
+        if let Heard::Other(Reply::Bulk(token)) = heard {
+            holders.tokens.push(token.clone());
+        }
+        true
+    }
+}

@@ -1,0 +1,58 @@
+//! Attempts that wait, so that no more is asked of the nodes at once than they answer in their time.
+//!
+//! All locks of a client share one connection per node, on which requests are answered in their order. What is asked
+//! behind tens of thousands of others is not answered within the time that a node has, and nobody gets a lock. So an
+//! attempt begins only while a majority of the nodes has room, and the time of the nodes counts from then.
+
+use crate::core::Core;
+use crate::core::operation::{OpId, State, Trying};
+use crate::entropy::Entropy;
+use crate::error::ErrorKind;
+use crate::time::Time;
+
+impl<E: Entropy> Core<E> {
+    /// Begins an attempt, at once or when those before it have room for it.
+    pub(in crate::core) fn begin_attempt(&mut self, now: Time, op: OpId, trying: Trying) {
+        if self.queue.is_empty() && !self.is_congested() {
+            return self.attempt(now, op, trying);
+        }
+        let until = trying.deadline.min(now + QUEUED_MAX);
+        if let Some(operation) = self.operations.get_mut(op) {
+            operation.state = State::Queued { trying, until };
+            self.set_alarm(op, until);
+            self.queue.push_back(op);
+        }
+    }
+
+    /// Begins what had to wait, as far as there is room.
+    pub(in crate::core) fn begin_queued(&mut self, now: Time) {
+        while !self.queue.is_empty() && !self.is_congested() {
+            let Some(op) = self.queue.pop_front() else {
+                return;
+            };
+            let operation = self.operations.get(op);
+            let Some(State::Queued { trying, until }) = operation.map(|it| &it.state) else {
+                continue;
+            };
+            match now < *until {
+                true => self.attempt(now, op, *trying),
+                false => self.not_acquired(op, ErrorKind::Timeout),
+            }
+        }
+    }
+
+    /// Whether so many nodes have so much to answer that one request more has no majority in time. Those that are
+    /// silent or down do not count: they are not asked.
+    fn is_congested(&self) -> bool {
+        let is_full = |link: &&crate::core::link::Link| {
+            (link.is_ready() || link.is_hopeful()) && link.load() >= LOAD_MAX
+        };
+        self.links.iter().filter(is_full).count() > self.quorum.spare()
+    }
+}
+
+/// Requests that a node has to answer before another attempt begins: a few milliseconds of work for any server.
+const LOAD_MAX: usize = 1_024;
+
+/// Longest that an attempt waits for room. Nodes that answer at all answer tens of thousands of requests a second.
+const QUEUED_MAX: std::time::Duration = std::time::Duration::from_secs(10);
