@@ -483,12 +483,16 @@ impl<E: Entropy> Core<E> {
         })
     }
 
-    /// How long the nodes have at most for what they were asked last: the longest of all operations.
-    pub fn patience(&self) -> Duration {
+    /// How long the nodes have at most for what they were asked last: the longest of all operations. What has no TTL, as
+    /// the release of a token from elsewhere, counts as `other`.
+    pub fn patience(&self, other: Duration) -> Duration {
         let each = self.operations.ids();
         let each = each.iter().filter_map(|op| self.operations.get(*op));
-        let longest = each.map(|operation| operation.terms.timeout).max();
-        longest.unwrap_or_default()
+        let times = each.map(|operation| match operation.terms.ttl {
+            Duration::ZERO => other,
+            _ => operation.terms.timeout,
+        });
+        times.max().unwrap_or_default()
     }
 
     /// How many nodes there are and how many are a majority.

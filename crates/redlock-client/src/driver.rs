@@ -26,6 +26,7 @@ use crate::driver::port::{Port, PortEvent};
 use crate::driver::waiter::{Waiter, Waiters};
 use crate::entropy::SystemEntropy;
 use crate::handle::{Command, Config, Inbox, Pulse};
+use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;
 use crate::time::Time;
@@ -220,7 +221,8 @@ impl Driver {
             self.core.close(now);
         }
         // Nodes have the time for it that they have for any answer.
-        let until = now + self.core.patience().min(CLOSE_TIME);
+        let other = limits::node_timeout(self.config.node_timeout, Duration::MAX);
+        let until = now + self.core.patience(other).min(CLOSE_TIME);
         let closing = self.closing.get_or_insert_with(|| Closing {
             until,
             answers: Vec::new(),

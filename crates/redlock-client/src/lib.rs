@@ -83,7 +83,11 @@
 //!   it.
 //! * **Fencing tokens grow.** Where a majority of the nodes counts its grants, see [below](#fencing-tokens).
 //! * **A loss is told in time.** [`Guard::lost`] and [`Guard::cancellation`] fire before the validity ends,
-//!   whatever the network does, as long as the process gets to run.
+//!   whatever the network does, as long as the process gets to run. The cancellation fires at every other end as well:
+//!   release, drop, [`leak`](Guard::leak), the closing of the client.
+//! * **`Busy` means a holder.** A majority of the nodes refused, and a majority has one and the same token under the
+//!   key. A refusal alone is not enough: clients that start at the same moment, each near other nodes, split the votes,
+//!   and nobody holds the lock. Then the attempt is made again after a random pause.
 //!
 //! Two clients do not hold the same lock at the same time if
 //!
@@ -111,7 +115,8 @@
 //! * **Loss that nobody looked for.** That the nodes lost a lock is noticed when it is extended. Without renewal a
 //!   client believes in it until its validity ends.
 //! * **Liveness.** When a majority of the nodes is away nothing can be locked. Clients that compete can split the
-//!   votes; a random pause and another attempt settle it.
+//!   votes; a random pause and another attempt settle it, as a rule after one or two. After ten the caller hears
+//!   `Contended`: so it is as well where keys without a holder are left on a few nodes and others are down.
 //!
 //! ## Fencing tokens
 //!
@@ -164,14 +169,20 @@
 //! | time to connect, and again to greet | 1 s | at least 1 ms |
 //! | attempts of [`acquire`](LockRequest::acquire) | 3 | by count or by time, never without end |
 //! | pause before attempt `k + 1` | random, 10 ms to 40 ms x 2^k | at most 500 ms; [`RetryPolicy::backoff`] |
+//! | attempts after split votes, beyond those above | 10 | not beyond a wait |
+//! | pause before such an attempt | random, 0 to 20 ms or two of its durations, doubled each time | at most 500 ms or two durations |
+//! | requests that nodes have to answer before more attempts begin | 1024 per node | 10 s for an attempt that waits |
 //! | renewal after the last extension | TTL / 3 | at most TTL / 2; after a failure, a quarter of that |
 //! | reconnection | 50 ms, doubled up to 3 s, random in the upper half | at once after a connection that was good for 1 s |
 //! | connection without reply: not used after, closed after | 500 ms, 1 s more | the connect timeout |
-//! | [`close`](Redlock::close) | returns when all is said | 2 s |
+//! | [`close`](Redlock::close) | returns when all is said, at the latest after the time of a node | 2 s |
+//! | a call on another runtime than the client's first | as above | 2 s more when that runtime no longer runs |
 //!
-//! So [`try_acquire`](LockRequest::try_acquire) ends within the time of a node, and an
-//! [`acquire`](LockRequest::acquire) with three attempts of 10 s within 3 x 250 ms and two pauses, a second in all.
-//! An attempt whose fencing token has to be written back gives nodes that time twice.
+//! So [`try_acquire`](LockRequest::try_acquire) ends within the time of a node when the lock is free or nodes are
+//! silent, and within twice that when it is held; an [`acquire`](LockRequest::acquire) with three attempts of 10 s
+//! within 3 x 250 ms and two pauses, a second in all, and 250 ms for the question who holds it. An attempt whose fencing
+//! token has to be written back gives nodes that time twice. Attempts after split votes come on top: mostly one or two,
+//! each a round trip or two and a pause.
 //!
 //! # Nodes that are down or silent
 //!
@@ -189,7 +200,10 @@
 //!
 //! # Trying again
 //!
-//! [`try_acquire`](LockRequest::try_acquire) is one attempt, and `None` means that another client holds the lock.
+//! [`try_acquire`](LockRequest::try_acquire) is one attempt, and `None` means that another client holds the lock: a
+//! majority of the nodes has refused, and says, asked once more, that it is one and the same token that has the key.
+//! Otherwise the votes were split among clients that tried at the same moment, and the attempt is made again, at most
+//! ten times.
 //! [`acquire`](LockRequest::acquire) follows a [`RetryPolicy`]. Between two attempts everything granted is released
 //! and the client pauses for a random time. It asks the nodes that refused how long their key still lives and does
 //! not sleep longer than a majority needs to become free. There is no notification when a lock is released: who
@@ -219,7 +233,11 @@
 //!   s at most. Background work needs its runtime: call [`Redlock::close`] before `main` ends.
 //!
 //! A client belongs to the runtime that it was first used on. When that ends, its locks are reported as lost with
-//! [`ErrorKind::Cancelled`]; the next use starts afresh on the runtime it is made from.
+//! [`ErrorKind::Cancelled`]; the next use starts afresh on the runtime it is made from. When that is still there and
+//! does not run, because nobody drives it or a task blocks it, calls from other runtimes end with
+//! [`ErrorKind::Timeout`] by their own clock, locks are not renewed, and [`Guard::lost`] resolves in time while
+//! [`Guard::cancellation`] cannot. A process that was forked builds a client of its own. The runtime needs timers and
+//! I/O (`enable_all`).
 //!
 //! # Cancel safety
 //!
@@ -249,7 +267,8 @@
 //! | [`ErrorKind`] | what happened | what to do |
 //! |---|---|---|
 //! | `Busy` | another client holds the lock | try later, or skip |
-//! | `NoQuorum` | too few nodes took part | look at the nodes, try later |
+//! | `Contended` | nobody is known to hold it, and ten more attempts did not get it | try later |
+//! | `NoQuorum` | too few nodes took part: no answer, or an error | look at what each node says, try later |
 //! | `Timeout` | the wait ended before the nodes had their time | wait longer |
 //! | `Expired` | the validity is over, or was before the lock could be used | stop the work; longer TTL |
 //! | `Lost` | a majority does not hold the lock any more | stop the work |

@@ -121,9 +121,7 @@ impl Redlock {
     pub async fn release(&self, key: impl AsRef<[u8]>, token: &Token) -> Result<Released, Error> {
         let config = &self.handle.config;
         let key = limits::key(limits::whole_key(&config.key_prefix, key.as_ref()))?;
-        // The TTL is not known: the node has the time that it has with a long one.
-        let timeout = limits::node_timeout(config.node_timeout, Duration::MAX);
-        let terms = Arc::new(LockTerms::looking(key, timeout));
+        let terms = Arc::new(LockTerms::looking(key, self.look_timeout()));
         let token = *token;
         self.handle
             .ask(Duration::ZERO, |answer| Command::ReleaseToken {

@@ -140,10 +140,12 @@ impl LockRequest {
         }
     }
 
-    /// Tries as often and as long as the retry policy says.
+    /// Tries as often and as long as the retry policy says. Attempts that were split among clients which tried at the same
+    /// moment are made again beyond that, see [trying again](crate#trying-again).
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] when another client holds the lock, [`ErrorKind::Timeout`] when the wait ended before
+    /// [`ErrorKind::Busy`] when another client holds the lock, [`ErrorKind::Contended`] when nobody does and it could not
+    /// be had, [`ErrorKind::Timeout`] when the wait ended before
     /// the nodes had decided, and those of [`try_acquire`](Self::try_acquire).
     ///
     /// # Cancel safety

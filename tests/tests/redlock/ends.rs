@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use locknode_tests::fake_node::{Behaviour, Purpose};
+use locknode_tests::fake_node::{Behaviour, Flavour, Purpose};
 use locknode_tests::patience::in_time;
 use redlock_client::{Event, Observer, Redlock};
 
@@ -221,5 +221,48 @@ async fn clients_that_split_the_votes_are_not_told_that_it_is_held() {
             }
         }
         assert_eq!(held, 1, "round {round}");
+    }
+}
+
+/// A node that says nothing delays the end of a client by no more than its time, whatever a connection may take.
+#[tokio::test]
+async fn a_silent_node_delays_a_release_and_a_close_by_its_time_at_most() {
+    let stage = Stage::of(5).await;
+    stage[4].fall_silent();
+    let builder = stage.builder().node_timeout(SHORT).connect_timeout(LONG);
+    let redlock = builder.build().expect("a good configuration");
+    let request = redlock.lock("k").ttl(LONG).wait_for(AMPLE);
+    let guard = request.acquire().await.expect("four of five");
+    let token = guard.leak();
+    let started = Instant::now();
+    let released = redlock.release("k", &token).await.expect("an answer");
+    assert!(released.is_free(), "{released:?}");
+    redlock.close().await;
+    let took = started.elapsed();
+    assert!(took < SHORT + Duration::from_secs(1), "{took:?}");
+}
+
+/// In the words of every server: a key that somebody else has by now is neither extended nor released.
+#[tokio::test]
+async fn no_flavour_extends_or_releases_the_key_of_another() {
+    for flavour in Flavour::USEFUL {
+        let stage = Stage::of_flavour(3, flavour).await;
+        let redlock = stage.connected().await;
+        for _ in 0..2 {
+            let request = redlock.lock("k").ttl(LONG * 2).wait_for(AMPLE);
+            let guard = request.acquire().await.expect("a lock");
+            stage.wait_until_held("k", guard.token(), 3).await;
+            stage.held_by_other("k", 0..3);
+            let error = guard.extend(LONG * 2).await.expect_err("another has it");
+            assert!(error.is_lost(), "{flavour:?}: {error}");
+            let released = guard.release().await;
+            assert_eq!(released.confirmed(), 0, "{flavour:?}");
+            assert_eq!(stage.held("k", "other"), 3, "{flavour:?}");
+            for fake in stage.iter() {
+                let left = fake.remaining("k").expect("it has an end");
+                assert!(left <= LONG, "{flavour:?}: {left:?}");
+                fake.remove("k");
+            }
+        }
     }
 }

@@ -32,9 +32,9 @@ pub(crate) struct StatusFlags {
     )]
     #[arg(required = true, value_delimiter = ',')]
     #[arg(long_help = "Addresses of the nodes, with commas between them.\n\n\
-        host (port 6379), host:port, [::1]:port, unix:PATH, or with a login\n\
-        redis://user:password@host:port. Give all nodes of the cluster: a majority is counted of\n\
-        these.")]
+        host (port 6379), host:port, [::1]:port, unix:PATH, or with a login and a database\n\
+        redis://user:password@host:port/database. Give all nodes of the cluster: a majority is\n\
+        counted of these.")]
     nodes: Vec<String>,
 
     /// How long to wait for each node

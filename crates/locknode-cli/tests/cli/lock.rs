@@ -4,9 +4,13 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::cluster::{Absent, Cluster, decided};
 use crate::program::{Directory, ask, command, connect, outcome, run, text_of};
+
+/// What a node has for an answer.
+const NODE_TIME: Duration = Duration::from_millis(250);
 
 /// Runs the program with that on its standard input.
 fn run_with_input(args: &[&str], input: &str) -> Output {
@@ -257,4 +261,51 @@ fn status_shows_what_each_node_says_of_a_lock() {
     ] {
         assert!(out.contains(part), "{part} in {out}");
     }
+}
+
+/// The process ends when a majority has answered and the others have heard of the lock as well.
+#[test]
+fn a_lock_reaches_every_node_that_is_there() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    for n in 0..20 {
+        let name = format!("job-{n}");
+        let lock = ["lock", "--nodes", &nodes, &name, "--wait", "20s"];
+        let started = Instant::now();
+        let (code, token, err) = outcome(&run(&lock));
+        assert_eq!(code, Some(0), "{err}");
+        // A node that does not answer for a quarter of a second, on a busy machine, is left out.
+        if started.elapsed() >= NODE_TIME {
+            continue;
+        }
+        assert_eq!(cluster.ask(&format!("EXISTS {name}")), [":1"; 5]);
+        let extend = ["extend", "--nodes", &nodes, &name, "-", "--ttl", "50s"];
+        let started = Instant::now();
+        let (code, _, err) = outcome(&run_with_input(&extend, token.trim()));
+        if started.elapsed() >= NODE_TIME {
+            continue;
+        }
+        assert_eq!(code, Some(0), "{err}");
+        for reply in cluster.ask(&format!("PTTL {name}")) {
+            let left: i64 = reply.trim_start_matches(':').parse().expect("a number");
+            assert!(left > 30_000, "{reply}");
+        }
+    }
+}
+
+/// The exit code follows from the votes, and what each node says is shown.
+#[test]
+fn what_each_node_says_is_shown_when_a_lock_is_not_had() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    for (index, address) in cluster.addresses.iter().enumerate() {
+        let holder = if index < 3 { "one" } else { "two" };
+        let set = format!("SET held {holder} NX PX 30000");
+        assert_eq!(ask(&mut connect(*address), &set), "+OK");
+    }
+    let held = ["lock", "--nodes", &nodes, "held"];
+    let (code, _, err) = decided(75, || run(&held));
+    assert_eq!(code, Some(75), "{err}");
+    assert!(err.contains("held by another client"), "{err}");
+    assert!(err.contains(&cluster.addresses[0].to_string()), "{err}");
 }

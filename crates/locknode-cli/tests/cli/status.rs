@@ -68,3 +68,59 @@ fn a_server_that_says_nothing_is_given_up() {
     assert_eq!(code, Some(69));
     assert!(out.contains("no answer in time"), "{out}");
 }
+
+/// Every command reads addresses in the same way, and says the same of what is none.
+#[test]
+fn an_address_is_the_same_for_every_command() {
+    let commands: [&[&str]; 4] = [
+        &["status"],
+        &["status", "name"],
+        &["lock", "name"],
+        &["run", "name", "--", "true"],
+    ];
+    let try_all = |address: &str| {
+        let each = commands.iter().map(|args| {
+            let (first, rest) = args.split_first().expect("a command");
+            let args = [&[*first, "--nodes", address], rest].concat();
+            outcome(&run(&args))
+        });
+        each.collect::<Vec<_>>()
+    };
+    for (address, part) in [
+        ("::1:7101", "write an IPv6 address in brackets"),
+        ("unix:rel", "must be absolute"),
+        ("redis://name@h", "no password"),
+        ("redis://h/x", "the database must be a number"),
+        ("rediss://h", "TLS"),
+    ] {
+        for (code, _, err) in try_all(address) {
+            if address.starts_with("rediss") && cfg!(feature = "tls") {
+                continue;
+            }
+            assert_eq!(code, Some(64), "{address}: {err}");
+            assert!(err.contains(part), "{address}: {err}");
+        }
+    }
+    for address in [
+        "::1",
+        "[fe80::1%lo]",
+        "unix:/nowhere/node.sock",
+        "/nowhere/node.sock",
+    ] {
+        for (code, out, err) in try_all(address) {
+            assert_eq!(code, Some(69), "{address}: {out}{err}");
+        }
+    }
+}
+
+#[test]
+fn the_database_of_an_address_is_the_one_that_is_asked() {
+    let mut lab = Program::start(command(&["lab", "--nodes", "1", "--port", "0"]));
+    let address = lab.address();
+    for (database, code, part) in [(1, 0, "all nodes serve"), (99, 69, "out of range")] {
+        let nodes = format!("redis://{address}/{database}");
+        let (found, out, err) = outcome(&run(&["status", "--timeout", "10s", "--nodes", &nodes]));
+        assert_eq!(found, Some(code), "{out}{err}");
+        assert!(out.contains(part), "{out}");
+    }
+}

@@ -639,3 +639,42 @@ fn more_locks_than_the_nodes_can_answer_at_once_are_asked_for_one_after_the_othe
     let acquired = |notice: &&Notice| matches!(notice, Notice::Acquired { .. });
     assert_eq!(stage.notices.iter().filter(acquired).count(), 5_000);
 }
+
+/// Whatever words a node is asked in, an extension or a release is nothing to a key that somebody else has by now.
+#[test]
+fn in_no_dialect_an_extension_or_a_release_touches_the_key_of_another() {
+    let dialects = [
+        Dialect::Script,
+        Dialect::DelEx,
+        Dialect::DelIfEq,
+        Dialect::Lock,
+    ];
+    for dialect in dialects {
+        // Once with scripts that the node is sent, and once with those that it knows by then.
+        let mut stage = Stage::new(3, dialect);
+        for _ in 0..2 {
+            let op = stage.lock(terms(ms(60_000)));
+            for server in &mut stage.servers {
+                server.end_all();
+                let mut requests = Vec::new();
+                let set: [&[u8]; 6] = [b"SET", KEY, b"another", b"NX", b"PX", b"5000"];
+                locknode_resp::encode_command(&mut requests, &set);
+                let now = stage.now.as_nanos();
+                server.serve(now, &mut requests, &mut locknode_resp::Decoder::new());
+            }
+            let until = (stage.now + ms(5_000)).as_nanos();
+            stage.core.extend(stage.now, op, ms(60_000));
+            stage.exchange();
+            assert!(stage.told("Lost"), "{dialect:?}");
+            stage.core.release(stage.now, op);
+            stage.exchange();
+            for server in &mut stage.servers {
+                let held = server.held(stage.now.as_nanos(), KEY).unwrap();
+                assert_eq!(held.token, b"another", "{dialect:?}");
+                assert_eq!(held.deadline, until, "{dialect:?}");
+                server.end_all();
+            }
+            stage.notices.clear();
+        }
+    }
+}

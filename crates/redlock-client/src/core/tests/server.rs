@@ -17,8 +17,9 @@ pub(super) struct Server {
     /// How often each key was granted. They outlive a restart, which makes all of them at least `base`.
     counters: BTreeMap<Vec<u8>, u64>,
     base: u64,
-    knows_release: bool,
-    knows_extend: bool,
+    /// The scripts that it was sent, each with whether it compares the token.
+    knows_release: Option<bool>,
+    knows_extend: Option<bool>,
     /// It restarted empty and takes no part until then.
     pub(super) quarantined_until: u64,
     /// Whether a quarantined node says of a release that nothing was there.
@@ -63,8 +64,8 @@ impl Server {
             keys: BTreeMap::new(),
             counters: BTreeMap::new(),
             base: 0,
-            knows_release: false,
-            knows_extend: false,
+            knows_release: None,
+            knows_extend: None,
             quarantined_until: 0,
             answers_releases_in_quarantine: false,
             failing_until: 0,
@@ -159,7 +160,7 @@ impl Server {
     }
 
     pub(super) fn forget_scripts(&mut self) {
-        (self.knows_release, self.knows_extend) = (false, false);
+        (self.knows_release, self.knows_extend) = (None, None);
     }
 
     /// Executes whatever is complete in `input` and returns the replies.
@@ -276,23 +277,27 @@ impl Server {
                 let (grant, fence) = (number(grant), number(fence));
                 reply.integer(i64::from(self.fence(now, key, token, grant, fence)));
             }
-            [b"EVALSHA", RELEASE_SHA, b"1", key, token] if self.knows_release => {
-                reply.integer(i64::from(self.release(now, key, token)));
+            [b"EVALSHA", RELEASE_SHA, b"1", key, token] if self.knows_release.is_some() => {
+                let token = self.compared(self.knows_release, now, key, token);
+                reply.integer(i64::from(self.release(now, key, &token)));
             }
-            [b"EVALSHA", EXTEND_SHA, b"1", key, token, ttl] if self.knows_extend => {
-                reply.integer(i64::from(self.extend(now, key, token, ttl)));
+            [b"EVALSHA", EXTEND_SHA, b"1", key, token, ttl] if self.knows_extend.is_some() => {
+                let token = self.compared(self.knows_extend, now, key, token);
+                reply.integer(i64::from(self.extend(now, key, &token, ttl)));
             }
             [b"EVALSHA", ..] => {
                 self.counts.noscript += 1;
                 reply.error("NOSCRIPT No matching script. Please use EVAL.");
             }
             [b"EVAL", text, b"1", key, token] if has(text, "\"del\"") => {
-                self.knows_release = true;
-                reply.integer(i64::from(self.release(now, key, token)));
+                self.knows_release = Some(has(text, COMPARISON));
+                let token = self.compared(self.knows_release, now, key, token);
+                reply.integer(i64::from(self.release(now, key, &token)));
             }
             [b"EVAL", text, b"1", key, token, ttl] if has(text, "\"pexpire\"") => {
-                self.knows_extend = true;
-                reply.integer(i64::from(self.extend(now, key, token, ttl)));
+                self.knows_extend = Some(has(text, COMPARISON));
+                let token = self.compared(self.knows_extend, now, key, token);
+                reply.integer(i64::from(self.extend(now, key, &token, ttl)));
             }
             [b"GET", key] => match self.held(now, key) {
                 Some(held) => reply.bulk(&held.token),
@@ -303,6 +308,14 @@ impl Server {
                 None => -2,
             }),
             _ => panic!("no such command: {args:?}"),
+        }
+    }
+
+    /// The token that a script acts for: one that does not compare acts for whoever has the key.
+    fn compared(&self, compares: Option<bool>, now: u64, key: &[u8], token: &[u8]) -> Vec<u8> {
+        match (compares, self.held(now, key)) {
+            (Some(false), Some(held)) => held.token.clone(),
+            _ => token.to_vec(),
         }
     }
 
@@ -350,3 +363,6 @@ fn has(text: &[u8], word: &str) -> bool {
 /// What the scripts' texts hash to.
 const RELEASE_SHA: &[u8] = b"b70c2384248f88e6b75b9f89241a180f856ad852";
 const EXTEND_SHA: &[u8] = b"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10";
+
+/// What makes a script the holder's own.
+const COMPARISON: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then";
