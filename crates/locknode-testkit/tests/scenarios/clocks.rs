@@ -24,7 +24,7 @@ fn held(ttl: Duration, fault: Fault, wait: Duration) -> Scenario {
 fn s17_node_wall_clock_jumps_forward() {
     let script = held(s(4), Fault::WallJump(Who::Node(2), 3_600_000), SOON);
     let it = safe(&script);
-    assert_eq!(it.count(failed_for(1, "busy")), 1, "{}", it.story());
+    assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story());
     breaks(&script.with(Bug::WallClock), ViolationKind::Exclusion);
 }
 
@@ -93,7 +93,7 @@ fn s22_slew_storm() {
     let script = held(s(10), Fault::Slew(Who::Node(2), 83_333), ms(9_300));
     let it = safe(&script);
     assert_eq!(
-        it.count(failed_for(1, "busy")),
+        it.count(failed_for(1, "contended")),
         1,
         "the other clock counts: {}",
         it.story()

@@ -177,10 +177,10 @@ fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
         it.serves_again(2) < it.window(0).until,
         "long before the lock ends"
     );
-    assert_eq!(it.count(failed_for(1, "busy")), 1, "{}", it.story());
+    assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story());
     let it = safe(&script.guarded(Guarding::Always));
     assert_eq!((it.windows(0).len(), it.windows(1).len()), (1, 0));
-    assert_eq!(it.count(failed_for(1, "busy")), 1, "{}", it.story());
+    assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story());
     // A crash while the record is on its way to the disk: the reply waits for it, or the lock is forgotten.
     for guard in [Guarding::Long, Guarding::Always] {
         let mut slow = script.guarded(guard);
@@ -249,7 +249,7 @@ fn s10_clean_stop_then_long_downtime() {
         let restored = it.counters.of("lock-restored");
         assert_eq!(restored, u64::from(is_held), "{}", it.story());
         match is_held {
-            true => assert_eq!(it.count(failed_for(1, "busy")), 1, "{}", it.story()),
+            true => assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story()),
             false => assert!(it.window(1).from.since(back) < ms(200), "{}", it.story()),
         }
         // Without a directory there is nothing to restore, so the node waits; without a guard it votes twice.
