@@ -92,10 +92,12 @@ fn s21_slow_client_clock() {
 fn s22_slew_storm() {
     let script = held(s(10), Fault::Slew(Who::Node(2), 83_333), ms(9_300));
     let it = safe(&script);
-    assert_eq!(
-        it.count(failed_for(1, "contended")),
-        1,
-        "the other clock counts: {}",
+    // Client 1 tries again until the lock is over, and not a moment sooner: the other clock counts.
+    assert!(
+        it.windows(1)
+            .first()
+            .is_none_or(|second| it.window(0).until <= second.from),
+        "{}",
         it.story()
     );
     breaks(&script.with(Bug::SlewedClock), ViolationKind::Exclusion);
