@@ -6,12 +6,14 @@
 //! ```text
 //!   exclusion    windows of belief do not overlap           fencing    tokens are apart and in order
 //!   continuity   no extension over a later holder           resource   late writes
-//!   expired      no lock that is over
+//!   expired      no lock that is over                       late        no end that is told after it
 //!   majority     a majority behind each moment of belief    liveness   nobody waits for nothing
 //!   node         grants, counters, quarantine of each node by itself
+//!   answers      each reply of a node is what a naive model says; nobody touches the locks of others
 //! ```
 
 mod absence;
+mod answers;
 mod continuity;
 mod evidence;
 mod exclusion;
@@ -19,6 +21,7 @@ mod expectation;
 mod expired;
 mod facts;
 mod fencing;
+mod late;
 mod liveness;
 mod majority;
 mod node;
@@ -47,6 +50,8 @@ use facts::Facts;
 pub fn check(history: &History, scenario: &Scenario) -> Vec<Violation> {
     let promise = Promise::of(scenario).in_world(scenario, history);
     let mut violations = check_all(history, scenario);
+    violations.extend(late::late(&Facts::of(history), scenario));
+    in_order(&mut violations);
     violations.retain(|violation| promise.has(violation.kind));
     violations
 }
@@ -60,13 +65,18 @@ pub fn check_all(history: &History, scenario: &Scenario) -> Vec<Violation> {
     violations.extend(continuity::continuity(facts));
     violations.extend(expired::expired(facts));
     violations.extend(majority::majority(facts));
+    violations.extend(answers::answers(facts));
     violations.extend(node::nodes(facts, |node| Tolerance::of(scenario, node)));
     if let Some(bounds) = Bounds::of(scenario) {
         violations.extend(liveness::liveness(facts, &bounds));
     }
+    in_order(&mut violations);
+    violations
+}
+
+fn in_order(violations: &mut [Violation]) {
     violations.sort_by(|a, b| {
         let key = |it: &Violation| (it.from, it.kind, it.until, it.key);
         key(a).cmp(&key(b)).then_with(|| a.text.cmp(&b.text))
     });
-    violations
 }

@@ -200,6 +200,39 @@ pub enum Event {
         /// Whose grant or extension it tells of.
         attempt: AttemptNo,
     },
+    /// A reply left a node that tells of a lock which it holds for somebody: the answer to a read, or a refusal.
+    Shown {
+        /// The node.
+        node: u8,
+        /// Who asked.
+        client: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose lock.
+        attempt: AttemptNo,
+        /// When it ends in true time, as it was when the reply was made.
+        ends: SimTime,
+    },
+    /// A client's request extended or released the lock of another client.
+    Robbed {
+        /// The node.
+        node: u8,
+        /// Who asked.
+        client: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose lock.
+        attempt: AttemptNo,
+    },
+    /// A node answered a request otherwise than a node has to.
+    Deviated {
+        /// The node.
+        node: u8,
+        /// Who asked.
+        client: u8,
+        /// What was asked and answered, and what had to be, for people.
+        text: Box<str>,
+    },
     /// A client's process started.
     ClientStarted {
         /// The client.

@@ -111,7 +111,7 @@ pub use parse_error::ParseError;
 pub use random::Random;
 pub use report::Report;
 pub use scenario::{
-    Act, ClientKind, Cue, Deed, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
+    Act, ClientKind, Cue, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
 };
 pub use shrink::{Shrunk, shrink, shrink_with};
 pub use sim::{Counters, Recording, World};

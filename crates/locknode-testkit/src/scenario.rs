@@ -44,6 +44,10 @@ pub struct Setup {
     pub replica_lag: Option<Duration>,
     /// Which client runs.
     pub client: ClientKind,
+    /// Into how many parts each node divides its locks: a power of two.
+    pub shards: u8,
+    /// Which commands the nodes say they have: the shipped client speaks so to them.
+    pub dialect: Dialect,
     /// A mistake to make.
     pub bug: Option<Bug>,
     /// When the world ends.
@@ -72,6 +76,19 @@ pub enum ClientKind {
     Shipped,
     /// A plain Redlock loop of the kit's own, as users write it.
     Plain,
+}
+
+/// Which commands the nodes of a world say they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `LOCK.ACQUIRE` and its like: locknode.
+    Lock,
+    /// `DELEX` and `SET ... IFEQ`: Redis 8.4.
+    DelEx,
+    /// `DELIFEQ` and `SET ... IFEQ`: Valkey 9.
+    DelIfEq,
+    /// None of them: the scripts of every Redis.
+    Script,
 }
 
 /// One thing that is done or goes wrong.
@@ -158,6 +175,15 @@ pub enum Act {
         /// The key.
         key: Box<str>,
     },
+    /// Another thread of its process asks a node something by a connection of its own, and does not look at the reply.
+    Ask {
+        /// The node.
+        node: u8,
+        /// Which of its connections.
+        line: u8,
+        /// The words of the request; those of several with ` ; ` between.
+        words: Box<str>,
+    },
     /// Looks whether it holds the lock on the key, and if so writes to the resource, which takes some time.
     Write {
         /// The key.
@@ -218,6 +244,8 @@ impl Default for Setup {
             drift_constant: Duration::from_millis(2),
             replica_lag: None,
             client: ClientKind::Shipped,
+            shards: 1,
+            dialect: Dialect::Lock,
             bug: None,
             run_for: Duration::from_secs(60),
             liveness_from: None,

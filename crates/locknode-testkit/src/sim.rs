@@ -14,6 +14,7 @@ mod parking;
 mod plain;
 mod player;
 mod recorder;
+mod reference;
 mod serving;
 mod world;
 

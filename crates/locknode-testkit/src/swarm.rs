@@ -4,6 +4,7 @@
 //! written into a [`Scenario`], which is data: it can be kept, edited and shrunk. For most of a run everything may break;
 //! then comes [`Fault::Calm`], and progress is demanded.
 
+mod asides;
 mod faults;
 mod kinds;
 
@@ -13,8 +14,9 @@ use crate::bug::Bug;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::report::Report;
-use crate::scenario::{Act, ClientKind, Ending, Guarding, LockAct, Scenario, Setup};
+use crate::scenario::{Act, ClientKind, Dialect, Ending, Guarding, LockAct, Scenario, Setup};
 use crate::span::{SimTime, nanos};
+use crate::swarm::asides::AsideMaker;
 use crate::swarm::faults::FaultMaker;
 
 pub use kinds::{FaultKind, FaultKinds};
@@ -35,6 +37,8 @@ pub struct Swarm {
     ttl: Option<Duration>,
     guard: Option<Guarding>,
     faults: FaultKinds,
+    /// Of so many seeds in a hundred those under which only fencing is promised.
+    fenced_percent: u64,
     /// Kinds that every seed has, and more of.
     focus: FaultKinds,
     client: ClientKind,
@@ -58,7 +62,8 @@ struct Style {
 }
 
 impl Default for Swarm {
-    /// Five nodes, three clients, a minute, every fault under which locks are promised to be exclusive.
+    /// Five nodes, three clients, a minute, every fault under which locks are promised to be exclusive; in one seed of eight
+    /// those as well under which only the order of fencing tokens is.
     fn default() -> Self {
         Self {
             nodes: 5,
@@ -66,6 +71,7 @@ impl Default for Swarm {
             ttl: None,
             guard: None,
             faults: FaultKinds::PROMISED,
+            fenced_percent: 12,
             focus: FaultKinds::NONE,
             client: ClientKind::Shipped,
             bug: None,
@@ -156,6 +162,7 @@ impl Swarm {
     #[must_use]
     pub const fn faults(mut self, faults: FaultKinds) -> Self {
         self.faults = faults;
+        self.fenced_percent = 0;
         self
     }
 
@@ -198,7 +205,18 @@ impl Swarm {
         let mut scenario = Scenario::new(setup);
         let mut maker =
             FaultMaker::new(Random::stream(seed, "faults", 0), &scenario.setup, calm_at);
-        let chosen = maker.choose(self.faults, self.focus);
+        let mut others = Random::stream(seed, "asides", 0);
+        let faults = match others.chance(self.fenced_percent) {
+            true => FaultKinds::FENCED,
+            false => self.faults,
+        };
+        if !scenario.setup.is_plain() {
+            let dialects = [Dialect::DelEx, Dialect::DelIfEq, Dialect::Script];
+            let dialect = dialects.get(others.index(8)).copied();
+            scenario.setup.dialect = dialect.unwrap_or(Dialect::Lock);
+        }
+        scenario.setup.shards = others.pick(&[1, 1, 4]);
+        let chosen = maker.choose(faults, self.focus);
         let keys = random.between(1, 2);
         let style = Style {
             keys: match self.faults.has(FaultKind::Rivalry) && random.chance(95) {
@@ -214,6 +232,30 @@ impl Swarm {
         for client in 0..self.clients {
             let mut random = Random::stream(seed, "workload", client.into());
             self.workload(&mut scenario, client, &style, &mut random);
+        }
+        if faults.has(FaultKind::Asides) && others.chance(70) {
+            let locks: Vec<String> = match style.keys {
+                Some(_) => vec!["a".to_owned(), "b".to_owned()],
+                None => (0..self.clients)
+                    .map(|client| format!("c{client}"))
+                    .collect(),
+            };
+            let meddles = faults.has(FaultKind::Meddling) && others.chance(50);
+            for client in 0..self.clients {
+                let random = Random::stream(seed, "aside", client.into());
+                let scenario = &mut scenario;
+                AsideMaker {
+                    random,
+                    scenario,
+                    client,
+                    line: 0,
+                    locks: &locks,
+                    is_long: style.is_long,
+                    meddles,
+                    calm_at,
+                }
+                .make();
+            }
         }
         maker.make(&mut scenario);
         scenario.at(Duration::from_nanos(calm_at.as_nanos()), Fault::Calm)

@@ -16,6 +16,7 @@
 //! | no data directory, TTLs above a longest TTL of later, and a crash | no | no | if the calendar holds | nobody remembers the TTL |
 //! | a disk that is lost, and locks with a longer TTL than the longest, or none | no | no | if the calendar holds | they are lost with the disk |
 //! | a disk that is lost, otherwise | yes | yes | if the calendar holds | an empty disk is a full wait |
+//! | another thread that overwrites, moves or deletes the locks of others | no | yes | yes | nothing compares for it |
 //! | clocks off within the drift, slews, sleep, pauses, a frozen node, wall clocks, links, full and broken disks | yes | yes | yes | |
 //!
 //! *If the calendar holds*: where a node remembers no counters they begin at the wall clock. That is above all that was told
@@ -28,6 +29,8 @@
 //!
 //! A planted bug changes nothing here: it is there to break a promise.
 
+mod meddling;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -39,7 +42,7 @@ use crate::scenario::{Act, Deed, Guarding, Scenario};
 
 /// The kinds of violations that must not occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Promise(u16);
+pub struct Promise(u32);
 
 impl Promise {
     /// What the scenario has to keep, whenever its faults come. Of fencing it is all that may be promised; see
@@ -55,7 +58,7 @@ impl Promise {
             });
             promise = promise.without(&[ViolationKind::NodeGrant]);
         }
-        if traits.is_time_broken() {
+        if traits.is_time_broken() || meddling::is_meddled_with(scenario) {
             promise = promise.without(&EXCLUSION);
         }
         if traits.is_calendar_broken() {

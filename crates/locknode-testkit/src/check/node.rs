@@ -153,6 +153,13 @@ impl Ledger {
             }
             Event::Answered { node, attempt, .. } => self.tell(node, attempt),
             Event::Unanswered { node, attempt, .. } => self.lose(node, attempt),
+            Event::Shown {
+                node,
+                key,
+                attempt,
+                ends,
+                ..
+            } => self.show((node, key), attempt, Deadline { set: at, ends }),
             Event::NotDurable {
                 node,
                 client,
@@ -345,6 +352,17 @@ impl Ledger {
             .filter(|it| told.counter > it.told)
         {
             (counted.told, counted.told_at) = (told.counter, told.deadline.set);
+        }
+    }
+
+    /// A reply has left that tells of the lock: the grant binds as if it had been told itself.
+    fn show(&mut self, place: (u8, KeyNo), attempt: AttemptNo, shown: Deadline) {
+        let promised = self.promises.get_mut(&place);
+        if let Some(promised) = promised.filter(|it| it.attempt == attempt && !it.is_told) {
+            promised.is_told = true;
+            if shown.ends < promised.ends.ends {
+                promised.ends = shown;
+            }
         }
     }
 

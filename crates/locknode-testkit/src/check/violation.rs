@@ -44,10 +44,14 @@ pub enum ViolationKind {
     FencingOrder,
     /// A lock was extended although another one of the key had been acquired since, or although its own time was over.
     Continuity,
+    /// A client extended or released the lock of another one.
+    Robbery,
     /// A lock was handed out when its validity was over.
     Expired,
     /// A client believed that it held a lock while no majority of the nodes stood behind it.
     Majority,
+    /// A holder was told of the end of its lock when that had come.
+    LateLoss,
     /// Somebody waited although nothing was in the way.
     Liveness,
     /// A node granted a key although a grant that it had told had not ended.
@@ -58,24 +62,29 @@ pub enum ViolationKind {
     NodeQuarantine,
     /// A node told of a grant that it would forget in a crash, without a wait that makes up for it.
     NodeDurability,
+    /// A node answered a request otherwise than a naive model of a node does.
+    NodeAnswer,
 }
 
 impl ViolationKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Exclusion,
         Self::Resource,
         Self::FencedResource,
         Self::FencingDuplicate,
         Self::FencingOrder,
         Self::Continuity,
+        Self::Robbery,
         Self::Expired,
         Self::Majority,
+        Self::LateLoss,
         Self::Liveness,
         Self::NodeGrant,
         Self::NodeCounter,
         Self::NodeQuarantine,
         Self::NodeDurability,
+        Self::NodeAnswer,
     ];
 
     /// Its name, in one word.
@@ -87,13 +96,16 @@ impl ViolationKind {
             Self::FencingDuplicate => "fencing-duplicate",
             Self::FencingOrder => "fencing-order",
             Self::Continuity => "continuity",
+            Self::Robbery => "robbery",
             Self::Expired => "expired",
             Self::Majority => "majority",
+            Self::LateLoss => "late-loss",
             Self::Liveness => "liveness",
             Self::NodeGrant => "node-grant",
             Self::NodeCounter => "node-counter",
             Self::NodeQuarantine => "node-quarantine",
             Self::NodeDurability => "node-durability",
+            Self::NodeAnswer => "node-answer",
         }
     }
 
@@ -103,8 +115,8 @@ impl ViolationKind {
     }
 
     /// A bit of its own.
-    pub const fn bit(self) -> u16 {
-        1 << self as u16
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 

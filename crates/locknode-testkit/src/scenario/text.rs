@@ -11,6 +11,8 @@
 //! sync 200us 2ms
 //! drift 10000ppm 2ms
 //! client shipped                      # or plain
+//! shards 4                            # only if it is not 1
+//! dialect delex                       # or delifeq, script; only if it is not lock
 //! replica 5ms                         # only if nodes have one
 //! bug quarantine-off                  # only if there is one
 //! run 60s
@@ -21,6 +23,7 @@
 //! at 2s client 0 extend k ttl 3s
 //! at 2s client 0 write k takes 1ms
 //! at 3s client 0 release k
+//! at 3s client 0 ask node 2 line 1 GET k ; PTTL k   # by a connection of its own
 //! at 4s do crash node 2 power-loss
 //! on granted node 2 nth 1 after 0s do restart node 2
 //! ```
@@ -33,7 +36,7 @@ use crate::fault::text::Words;
 use crate::fault::{Fault, Who};
 use crate::parse_error::ParseError;
 use crate::scenario::{
-    Act, ClientKind, Cue, Deed, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
+    Act, ClientKind, Cue, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
 };
 use crate::span::{SimTime, Span};
 
@@ -105,6 +108,9 @@ impl Step {
             named.push(cue.who());
         }
         match &self.what {
+            Deed::Act(client, Act::Ask { node, .. }) => {
+                named.extend([Who::Client(*client), Who::Node(*node)]);
+            }
             Deed::Act(client, _) => named.push(Who::Client(*client)),
             Deed::Fault(fault) => named.extend(fault.who()),
         }
@@ -195,6 +201,12 @@ impl Display for Scenario {
             writeln!(f, "replica {}", Span(lag))?;
         }
         writeln!(f, "client {}", setup.client.name())?;
+        if setup.shards != 1 {
+            writeln!(f, "shards {}", setup.shards)?;
+        }
+        if setup.dialect != Dialect::Lock {
+            writeln!(f, "dialect {}", setup.dialect.name())?;
+        }
         if let Some(bug) = setup.bug {
             writeln!(f, "bug {bug}")?;
         }
@@ -252,6 +264,7 @@ impl Display for Act {
             Self::Lock(lock) => lock.fmt(f),
             Self::Extend { key, ttl } => write!(f, "extend {key} ttl {}", Span(*ttl)),
             Self::Release { key } => write!(f, "release {key}"),
+            Self::Ask { node, line, words } => write!(f, "ask node {node} line {line} {words}"),
             Self::Write { key, takes } => write!(f, "write {key} takes {}", Span(*takes)),
         }
     }
@@ -303,6 +316,21 @@ impl Guarding {
     }
 }
 
+impl Dialect {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Lock, Self::DelEx, Self::DelIfEq, Self::Script];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::DelEx => "delex",
+            Self::DelIfEq => "delifeq",
+            Self::Script => "script",
+        }
+    }
+}
+
 impl ClientKind {
     /// As it is written.
     pub const fn name(self) -> &'static str {
@@ -342,6 +370,27 @@ fn parse_setting(words: &mut Words<'_>, setup: &mut Setup) -> Result<(), ParseEr
                 "plain" => ClientKind::Plain,
                 word => return Err(ParseError::unexpected("shipped or plain", word, "client")),
             }
+        }
+        "shards" => {
+            const WHAT: &str = "1, 2, 4, 8 or 16";
+            setup.shards = match words.number(WHAT)? {
+                count @ (1 | 2 | 4 | 8 | 16) => count,
+                count => {
+                    return Err(ParseError::unexpected(
+                        WHAT,
+                        &u8::to_string(&count),
+                        "shards",
+                    ));
+                }
+            }
+        }
+        "dialect" => {
+            const WHAT: &str = "lock, delex, delifeq or script";
+            let word = words.need(WHAT)?;
+            let found = Dialect::ALL
+                .into_iter()
+                .find(|dialect| dialect.name() == word);
+            setup.dialect = found.ok_or_else(|| ParseError::unexpected(WHAT, word, "dialect"))?;
         }
         "bug" => {
             let word = words.need("the name of a bug")?;
@@ -436,7 +485,10 @@ fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
 }
 
 fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
-    let verb = words.need("lock, extend, release or write")?;
+    let verb = words.need("lock, extend, release, write or ask")?;
+    if verb == "ask" {
+        return parse_ask(words);
+    }
     let key: Box<str> = words.need("a key")?.into();
     Ok(match verb {
         "lock" => Act::Lock(parse_lock(words, &key)?),
@@ -453,12 +505,24 @@ fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
         }
         _ => {
             return Err(ParseError::unexpected(
-                "lock, extend, release or write",
+                "lock, extend, release, write or ask",
                 verb,
                 "a step",
             ));
         }
     })
+}
+
+fn parse_ask(words: &mut Words<'_>) -> Result<Act, ParseError> {
+    let node = words.node()?;
+    words.expect("line")?;
+    let line = words.number("the number of a connection")?;
+    let mut request = words.need("the words of a request")?.to_owned();
+    while let Some(word) = words.next() {
+        request.extend([" ", word]);
+    }
+    let words = request.into();
+    Ok(Act::Ask { node, line, words })
 }
 
 fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {

@@ -6,6 +6,7 @@ use locknode_resp::{Decoder, Limits};
 
 use crate::sim::link::Withheld;
 use crate::sim::node::{Fate, SimNode};
+use crate::sim::reference::Manner;
 use crate::sim::world::{Event, World};
 
 /// Whole requests, in order.
@@ -69,7 +70,7 @@ impl World {
         &mut self,
         conn: u32,
         (client, node): (u8, u8),
-        session: &mut Session,
+        (session, manner): (&mut Session, &mut Manner),
         requests: &[Request<'_>],
     ) -> Result<Option<Withheld>, Gone> {
         let now = self.now;
@@ -88,17 +89,18 @@ impl World {
                 self.push(now + lag, Event::Replicated { node, args });
             }
         }
-        let (mut covers, mut is_logged, mut begin) = (Vec::new(), false, 0);
+        let (mut covers, mut begin) = (Vec::new(), 0);
+        let is_aside = self.conn(conn).is_some_and(|conn| conn.is_aside);
         self.held_cues = Some(Vec::new());
         for (request, end) in requests.iter().zip(&ends) {
             let reply = out.get(begin..*end).unwrap_or_default();
             begin = *end;
-            let cover = request.with(|args| self.observe(client, node, args, reply));
-            if let Some((cover, is_on_log)) = cover {
-                covers.push(cover);
-                is_logged |= is_on_log;
-            }
+            let who = (client, node, is_aside);
+            request.with(|args| self.observe(who, manner, (args, reply), &mut covers));
         }
+        let is_logged = covers
+            .iter()
+            .any(|cover| cover.is_logged && cover.shown.is_none());
         // Steps that waited for this come when all is done. One may end the process, and another start it again.
         for cue in self.held_cues.take().unwrap_or_default() {
             self.cue(cue);

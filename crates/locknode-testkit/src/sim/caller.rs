@@ -40,6 +40,7 @@ impl World {
                     self.end_lock(client, lock, Ending::Release);
                 }
             }
+            Act::Ask { node, line, words } => self.ask_aside(client, *node, *line, words),
             Act::Write { key, takes } => {
                 if let Some(lock) = self.held(client, key).map(|lock| lock.lock) {
                     self.check_and_write(client, lock, *takes);

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use locknode_engine::{Need, Session};
-use locknode_resp::Decoder;
+use locknode_resp::{Decoder, encode_command};
 
-use crate::history::Message;
+use crate::history::{KeyNo, Message};
 use crate::random::Random;
 use crate::sim::parking::Parking;
 use crate::sim::recorder::NO_MESSAGE;
+use crate::sim::reference::Manner;
 use crate::sim::world::{Event, World};
 use crate::span::{SimTime, nanos};
 
@@ -21,9 +22,10 @@ pub(crate) struct Link {
     pub(crate) replies: Lane,
     pub(crate) delay: Duration,
     pub(crate) duplicates: u8,
-    /// The connection of the client, and one through which requests arrive a second time.
+    /// The connection of the client, one through which requests arrive a second time, and those of the client's other
+    /// threads.
     pub(crate) conn: Option<u32>,
-    shadow: Option<u32>,
+    shadows: [Option<u32>; 1 + LINES],
 }
 
 /// One direction.
@@ -51,6 +53,8 @@ pub(crate) struct Conn {
     loses_replies: bool,
     /// Nobody reads the replies.
     is_shadow: bool,
+    /// It is not that of the client's locks, nor does it double that one.
+    pub(crate) is_aside: bool,
     /// When the last bytes of each direction arrive.
     node_at: SimTime,
     client_at: SimTime,
@@ -60,6 +64,7 @@ pub(crate) struct Conn {
 #[derive(Debug)]
 pub(crate) struct NodeEnd {
     pub(crate) session: Session,
+    pub(crate) manner: Manner,
     pub(crate) decoder: Decoder,
     pub(crate) unread: Vec<u8>,
     /// Replies that wait for the disk; nothing is executed meanwhile, as in the server.
@@ -85,6 +90,10 @@ pub(crate) struct Cover {
     /// In the node's time.
     pub(crate) ends: u64,
     pub(crate) ttl: Duration,
+    /// It is on the log; otherwise it rides on the restart guard.
+    pub(crate) is_logged: bool,
+    /// Of a lock that the reply merely tells of: when it ends in true time.
+    pub(crate) shown: Option<(KeyNo, SimTime)>,
 }
 
 impl Link {
@@ -96,7 +105,7 @@ impl Link {
             delay: Duration::ZERO,
             duplicates: 0,
             conn: None,
-            shadow: None,
+            shadows: [None; 1 + LINES],
         }
     }
 
@@ -286,7 +295,7 @@ impl World {
         let message = self.record(client, node, true, &bytes);
         if is_doubled {
             self.recorder.counters.bump("duplicated-request");
-            self.send_shadow(client, node, bytes.clone());
+            self.send_shadow(client, node, 0, bytes.clone());
         }
         let Some(it) = self.conn_mut(conn) else {
             return;
@@ -400,11 +409,12 @@ impl World {
         }
     }
 
-    fn send_shadow(&mut self, client: u8, node: u8, bytes: Vec<u8>) {
+    /// Sends by a connection of which nobody reads the replies.
+    fn send_shadow(&mut self, client: u8, node: u8, place: usize, bytes: Vec<u8>) {
         let Some(link) = self.link_mut(client, node) else {
             return;
         };
-        let shadow = link.shadow;
+        let shadow = link.shadows.get(place).copied().flatten();
         let usable = shadow.filter(|conn| self.conn(*conn).is_some_and(|it| it.end.is_some()));
         let conn = match usable {
             Some(conn) => conn,
@@ -418,13 +428,31 @@ impl World {
                 };
                 let conn = self.new_conn(client, node, true);
                 self.new_end(conn, node, session);
-                if let Some(link) = self.link_mut(client, node) {
-                    link.shadow = Some(conn);
+                if let Some(it) = self.conn_mut(conn) {
+                    it.is_aside = place > 0;
+                }
+                let link = self.link_mut(client, node);
+                if let Some(shadow) = link.and_then(|link| link.shadows.get_mut(place)) {
+                    *shadow = Some(conn);
                 }
                 conn
             }
         };
         self.send(conn, true, NO_MESSAGE, bytes);
+    }
+
+    /// Another thread of a client asks a node something, by one of its own connections.
+    pub(crate) fn ask_aside(&mut self, client: u8, node: u8, line: u8, words: &str) {
+        let mut bytes = Vec::new();
+        for request in words.split(" ; ") {
+            let words: Vec<&[u8]> = request
+                .split_ascii_whitespace()
+                .map(str::as_bytes)
+                .collect();
+            encode_command(&mut bytes, &words);
+        }
+        self.recorder.counters.bump("asked-aside");
+        self.send_shadow(client, node, 1 + usize::from(line) % LINES, bytes);
     }
 
     fn new_conn(&mut self, client: u8, node: u8, is_shadow: bool) -> u32 {
@@ -436,6 +464,7 @@ impl World {
             loses_requests: false,
             loses_replies: false,
             is_shadow,
+            is_aside: false,
             node_at: SimTime::ZERO,
             client_at: SimTime::ZERO,
         });
@@ -505,6 +534,7 @@ impl NodeEnd {
     fn new(session: Session) -> Self {
         Self {
             session,
+            manner: Manner::default(),
             decoder: Decoder::new(),
             unread: Vec::new(),
             withheld: VecDeque::new(),
@@ -559,6 +589,9 @@ fn words(bytes: &[u8]) -> Box<str> {
     }
     words.into()
 }
+
+/// How many connections a client has to a node besides that of its locks.
+const LINES: usize = 2;
 
 /// One message in twenty arrives in two pieces.
 const CUT_PERCENT: u64 = 5;

@@ -14,16 +14,18 @@ use locknode_engine::durable::{
     Durability, Machine, Reading, Start, StartReason, Store, StoreSettings, StoreSizes, Work,
 };
 use locknode_engine::{
-    Engine, EngineConfig, GuardConfig, GuardMode, Moment, Need, Peer, Session, Time,
+    Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session, Time,
 };
 
 use crate::bug::Bug;
 use crate::fault::{Crash, DiskFault};
 use crate::faulty_disk::{FaultyDisk, Image, dice, keep_none};
 use crate::random::Random;
-use crate::scenario::{Guarding, Setup};
+use crate::scenario::{Dialect, Guarding, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
+use crate::sim::link::Cover;
+use crate::sim::reference::{Condition, Reference};
 use crate::span::SimTime;
 
 /// A node; at first it is down and its disk is empty.
@@ -38,6 +40,8 @@ pub(crate) struct SimNode {
     pub(crate) is_silent: bool,
     /// Counts starts.
     pub(crate) incarnation: u32,
+    /// Its disk was broken once.
+    was_broken: bool,
     /// The disk comes back with nothing for now.
     pub(crate) is_stalled: bool,
     /// What each piece of work takes instead of its usual time.
@@ -56,6 +60,8 @@ pub(crate) struct SimNode {
     /// Where the counters began at the first start.
     first_base: Option<u64>,
     has_replica: bool,
+    dialect: Dialect,
+    shards: u8,
     /// What takes the node's place when it is lost.
     replica: Option<(Engine, Session)>,
 }
@@ -65,6 +71,8 @@ pub(crate) struct SimNode {
 pub(crate) struct Run {
     pub(crate) engine: Engine,
     pub(crate) reason: StartReason,
+    /// What it has to answer; none for a replica that was promoted, and where a planted bug answers.
+    pub(crate) reference: Option<Reference>,
     store: Option<Store<FaultyDisk>>,
     in_flight: Option<(Work, Reading)>,
     batches: u32,
@@ -110,6 +118,7 @@ impl SimNode {
             executed_at: 0,
             is_silent: false,
             incarnation: 0,
+            was_broken: false,
             is_stalled: false,
             slow: None,
             disk_rests_until: SimTime::ZERO,
@@ -122,6 +131,8 @@ impl SimNode {
             image: None,
             first_base: None,
             has_replica: setup.replica_lag.is_some(),
+            dialect: setup.dialect,
+            shards: setup.shards,
             replica: None,
         }
     }
@@ -149,6 +160,7 @@ impl SimNode {
         self.run = Some(Run {
             engine,
             reason: StartReason::GuardOff,
+            reference: None,
             store: None,
             in_flight: None,
             batches: 0,
@@ -193,16 +205,20 @@ impl SimNode {
         let run_id = format!("{:040x}", self.random.next());
         let mut config = EngineConfig::new(self.random.next(), run_id);
         config.guard = guard;
+        config.shards = usize::from(self.shards);
+        let mut reference = Reference::new(self.guard, self.max_ttl, config.guard.fence_base);
         let engine = Engine::new(config, reading.moment);
         let mut restored = Vec::new();
         for lock in start.locks() {
             engine.restore(&lock, reading.moment.time);
+            reference.restore(&lock, reading.moment.time.as_nanos());
             let ends = lock.deadline.as_time().map_or(u64::MAX, Time::as_nanos);
             restored.push((lock.key.to_vec(), lock.token.to_vec(), ends));
         }
         self.run = Some(Run {
             engine,
             reason: start.reason,
+            reference: (self.bug != Some(Bug::WriteBackAnyway)).then_some(reference),
             store,
             in_flight: None,
             batches: 0,
@@ -244,7 +260,13 @@ impl SimNode {
         }
         let mut batch = run.engine.batch(moment);
         for request in requests {
-            request.with(|args| batch.execute(session, args, out));
+            request.with(|args| {
+                batch.execute(
+                    session,
+                    self.dialect.hide(args).as_deref().unwrap_or(args),
+                    out,
+                )
+            });
             ends.push(out.len());
         }
         let need = batch.finish(session, requests.len() as u64);
@@ -253,6 +275,22 @@ impl SimNode {
             run.engine.sweep(moment.time, SWEEP_SLOTS);
         }
         need
+    }
+
+    /// What its answers depend on besides its keys.
+    pub(crate) fn condition(&self) -> Option<Condition> {
+        let run = self.run.as_ref()?;
+        let now = Time::from_nanos(self.executed_at);
+        let guard = run.engine.guard();
+        let is_troubled = match self.was_broken {
+            true => guard.report(now).state != GuardState::Serving,
+            false => guard.has_failed(),
+        };
+        Some(Condition {
+            now: self.executed_at,
+            is_quarantined: guard.quarantine_left(now).is_some(),
+            is_troubled,
+        })
     }
 
     /// How many requests are executed in one go: all, unless a planted bug sits between two.
@@ -326,15 +364,14 @@ impl SimNode {
     }
 
     /// Whether a counter and a deadline that are told are durable: what the guard promises, seen from outside it.
-    pub(crate) fn is_covered(&self, counter: u64, ends: u64, ttl: Duration) -> bool {
+    pub(crate) fn is_covered(&self, cover: &Cover) -> bool {
         let Some(store) = self.run.as_ref().and_then(|run| run.store.as_ref()) else {
             return true;
         };
         let durable = store.durable();
-        let rides_on_guard = !self.logs(ttl);
-        counter <= durable.ceiling
-            && (!rides_on_guard
-                || (ends <= durable.horizon.as_nanos() && ttl <= durable.ttl_in_use))
+        cover.counter <= durable.ceiling
+            && (cover.is_logged
+                || (cover.ends <= durable.horizon.as_nanos() && cover.ttl <= durable.ttl_in_use))
     }
 
     /// How long the node stays out of every lock still.
@@ -418,6 +455,7 @@ impl SimNode {
 
     /// The disk breaks, or is whole again.
     pub(crate) fn break_disk(&mut self, fault: DiskFault) {
+        self.was_broken = true;
         match fault {
             DiskFault::SyncError => self.disk.fail_sync(0),
             DiskFault::Full => self.disk.limit(Some(self.disk.bytes())),
@@ -561,6 +599,31 @@ impl Run {
         }
         out.extend_from_slice(b":1\r\n");
         batch.finish(session, 1)
+    }
+}
+
+impl Dialect {
+    /// The question which commands there are, without those that this dialect lacks; `None` for every other request.
+    fn hide<'a>(self, args: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
+        let (Self::DelEx | Self::DelIfEq | Self::Script, [name, info, names @ ..]) = (self, args)
+        else {
+            return None;
+        };
+        if !name.eq_ignore_ascii_case(b"command") || !info.eq_ignore_ascii_case(b"info") {
+            return None;
+        }
+        let known: &[u8] = match self {
+            Self::DelEx => b"delex",
+            Self::DelIfEq => b"delifeq",
+            Self::Lock | Self::Script => b"",
+        };
+        let shown = names
+            .iter()
+            .map(|name| match name.eq_ignore_ascii_case(known) {
+                true => *name,
+                false => &b"-"[..],
+            });
+        Some([*name, *info].into_iter().chain(shown).collect())
     }
 }
 

@@ -6,20 +6,56 @@ use crate::history::{AttemptNo, Event as Told, KeyNo};
 use crate::scenario::Cue;
 use crate::sight::Sight;
 use crate::sim::link::Cover;
+use crate::sim::reference::{Effect, Judged, Manner, Shown};
 use crate::sim::world::World;
 use crate::span::{SimTime, nanos};
 
 impl World {
-    /// Looks at a request and its reply; what has to be durable when it leaves, and whether that is on the log.
+    /// Looks at a request and its reply; adds what has to be durable when it leaves. Where the reply is what the model of a
+    /// node says, the model tells what it did, also to several keys or without a word; otherwise the reply does.
     pub(crate) fn observe(
         &mut self,
-        client: u8,
-        node: u8,
-        args: &[&[u8]],
-        reply: &[u8],
-    ) -> Option<(Cover, bool)> {
+        (client, node, is_aside): (u8, u8, bool),
+        manner: &mut Manner,
+        (args, reply): (&[&[u8]], &[u8]),
+        covers: &mut Vec<Cover>,
+    ) {
+        let db = manner.db;
+        let judged = self.judge(node, manner, args, reply);
+        if let Some(text) = &judged.deviation {
+            let text = text.as_str().into();
+            self.recorder
+                .push(self.now, Told::Deviated { node, client, text });
+        }
+        self.count(client, node, args, reply);
+        // Other threads of a client do with their own keys what they like.
+        let by = (!is_aside).then_some(client);
+        match judged.is_known && judged.deviation.is_none() {
+            true => {
+                for effect in &judged.effects {
+                    covers.extend(self.effect(client, node, by, db, effect));
+                }
+            }
+            false => covers.extend(self.sight((client, node), by, db, args, reply)),
+        }
+        for shown in &judged.shown {
+            covers.extend(self.shown(node, db, shown));
+        }
+    }
+
+    fn judge(&mut self, node: u8, manner: &mut Manner, args: &[&[u8]], reply: &[u8]) -> Judged {
+        let at = self.nodes.get_mut(usize::from(node));
+        let judged = at.and_then(|at| {
+            let condition = at.condition()?;
+            let reference = at.run.as_mut()?.reference.as_mut()?;
+            Some(reference.judge(condition, manner, args, reply))
+        });
+        judged.unwrap_or_default()
+    }
+
+    /// Counts what tells of states worth reaching.
+    fn count(&mut self, client: u8, node: u8, args: &[&[u8]], reply: &[u8]) {
         match Sight::of(args, reply) {
-            Sight::Nothing => None,
             Sight::Refusal(why) => {
                 self.recorder.counters.bump(match why {
                     "LOADING" => "quarantine-refusal",
@@ -28,37 +64,109 @@ impl World {
                 });
                 let told = Told::Refused { node, client, why };
                 self.recorder.push(self.now, told);
-                None
             }
             Sight::WriteBack { is_taken } => {
                 self.recorder.counters.bump(match is_taken {
                     true => "write-back",
                     false => "write-back-refused",
                 });
-                None
             }
+            _ => {}
+        }
+    }
+
+    /// What the model says that a request has done.
+    fn effect(
+        &mut self,
+        client: u8,
+        node: u8,
+        by: Option<u8>,
+        db: u8,
+        effect: &Effect,
+    ) -> Option<Cover> {
+        match effect {
+            Effect::Granted {
+                key,
+                token,
+                counter,
+                ttl,
+            } => {
+                let key = self.key_no(db, key);
+                let attempt = self.recorder.attempt(key, token);
+                let ttl = Duration::from_nanos(*ttl);
+                self.granted(client, node, key, attempt, (*counter, ttl))
+            }
+            Effect::Moved { key, ttl } => {
+                let key = self.key_no(db, key);
+                self.prolonged(node, key, by, Duration::from_nanos(*ttl))
+            }
+            Effect::Freed { db, key } => {
+                let key = self.key_no(*db, key);
+                self.freed(node, key, by)
+            }
+        }
+    }
+
+    /// What a reply says that a request has done.
+    fn sight(
+        &mut self,
+        (client, node): (u8, u8),
+        by: Option<u8>,
+        db: u8,
+        args: &[&[u8]],
+        reply: &[u8],
+    ) -> Option<Cover> {
+        match Sight::of(args, reply) {
             Sight::Grant {
                 key,
                 token,
                 counter,
                 ttl,
             } => {
-                let key = self.recorder.key(key);
+                let key = self.key_no(db, key);
                 let attempt = self.recorder.attempt(key, token);
                 self.granted(client, node, key, attempt, (counter, ttl))
             }
             Sight::Extension { key, ttl } => {
-                let key = self.recorder.key(key);
-                self.prolonged(node, key, ttl)
+                let key = self.key_no(db, key);
+                self.prolonged(node, key, by, ttl)
             }
             Sight::Release { key } => {
-                let key = self.recorder.key(key);
-                let attempt = self.mirror(node, key)?.take()?;
-                let told = Told::Freed { node, key, attempt };
-                self.recorder.push(self.now, told);
-                self.cue(Cue::Freed(node));
-                None
+                let key = self.key_no(db, key);
+                self.freed(node, key, by)
             }
+            Sight::Nothing | Sight::Refusal(_) | Sight::WriteBack { .. } => None,
+        }
+    }
+
+    /// A reply tells of a lock: it binds the node as its grant does.
+    fn shown(&mut self, node: u8, db: u8, shown: &Shown) -> Option<Cover> {
+        let key = self.key_no(db, &shown.key);
+        let attempt = self.recorder.attempt(key, &shown.token);
+        self.recorder.counters.bump("lock-shown");
+        let at = self.nodes.get(usize::from(node))?;
+        let left = shown.ends.saturating_sub(at.executed_at);
+        let ends_true = match shown.ends {
+            u64::MAX => SimTime::NEVER,
+            _ => at.clocks.ends(self.now, left),
+        };
+        Some(Cover {
+            attempt,
+            counter: shown.counter,
+            ends: shown.ends,
+            ttl: Duration::from_nanos(left),
+            is_logged: shown.is_logged,
+            shown: Some((key, ends_true)),
+        })
+    }
+
+    /// The number of a key: those of other databases than the first have names of their own.
+    fn key_no(&mut self, db: u8, key: &[u8]) -> KeyNo {
+        match db {
+            0 => self.recorder.key(key),
+            _ => self
+                .recorder
+                .key(&[format!("db{db}/").as_bytes(), key].concat()),
         }
     }
 
@@ -69,7 +177,7 @@ impl World {
         key: KeyNo,
         attempt: AttemptNo,
         (counter, ttl): (u64, Duration),
-    ) -> Option<(Cover, bool)> {
+    ) -> Option<Cover> {
         self.look_again_whether_serving(node);
         let (ends, ends_true, is_logged) = self.ends(node, ttl)?;
         *self.mirror(node, key)? = Some(attempt);
@@ -82,19 +190,22 @@ impl World {
             ends: ends_true,
         };
         self.recorder.push(self.now, told);
+        self.recorder.owns(client, attempt);
         self.cue(Cue::Granted(node));
-        let cover = Cover {
+        Some(Cover {
             attempt,
             counter,
             ends,
             ttl,
-        };
-        Some((cover, is_logged))
+            is_logged,
+            shown: None,
+        })
     }
 
-    fn prolonged(&mut self, node: u8, key: KeyNo, ttl: Duration) -> Option<(Cover, bool)> {
+    fn prolonged(&mut self, node: u8, key: KeyNo, by: Option<u8>, ttl: Duration) -> Option<Cover> {
         self.look_again_whether_serving(node);
         let attempt = (*self.mirror(node, key)?)?;
+        self.note_robbery(node, key, attempt, by);
         let (ends, ends_true, is_logged) = self.ends(node, ttl)?;
         let told = Told::Extended {
             node,
@@ -104,13 +215,41 @@ impl World {
         };
         self.recorder.push(self.now, told);
         self.cue(Cue::Extended(node));
-        let cover = Cover {
+        Some(Cover {
             attempt,
             counter: 0,
             ends,
             ttl,
-        };
-        Some((cover, is_logged))
+            is_logged,
+            shown: None,
+        })
+    }
+
+    fn freed(&mut self, node: u8, key: KeyNo, by: Option<u8>) -> Option<Cover> {
+        let attempt = self.mirror(node, key)?.take()?;
+        self.note_robbery(node, key, attempt, by);
+        let told = Told::Freed { node, key, attempt };
+        self.recorder.push(self.now, told);
+        self.cue(Cue::Freed(node));
+        None
+    }
+
+    /// Whoever extends or releases a lock compares first, and so never does that to another's.
+    fn note_robbery(&mut self, node: u8, key: KeyNo, attempt: AttemptNo, by: Option<u8>) {
+        let Some(client) = by else { return };
+        if self
+            .recorder
+            .owner(attempt)
+            .is_some_and(|owner| owner != client)
+        {
+            let told = Told::Robbed {
+                node,
+                client,
+                key,
+                attempt,
+            };
+            self.recorder.push(self.now, told);
+        }
     }
 
     /// Whose attempt a node holds under a key.

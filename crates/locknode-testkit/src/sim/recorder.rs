@@ -36,6 +36,8 @@ pub(crate) struct Recorder {
     /// For each key the attempts by their tokens.
     attempts: Vec<BTreeMap<Vec<u8>, AttemptNo>>,
     next_attempt: AttemptNo,
+    /// By attempt: the client whose it is.
+    owners: Vec<Option<u8>>,
 }
 
 impl Counters {
@@ -77,6 +79,25 @@ impl Recorder {
             keys: BTreeMap::new(),
             attempts: Vec::new(),
             next_attempt: 0,
+            owners: Vec::new(),
+        }
+    }
+
+    /// The client whose attempt it is, as far as known.
+    pub(crate) fn owner(&self, attempt: AttemptNo) -> Option<u8> {
+        *self.owners.get(usize::try_from(attempt).ok()?)?
+    }
+
+    /// An attempt is a client's from now on.
+    pub(crate) fn owns(&mut self, client: u8, attempt: AttemptNo) {
+        let Ok(place) = usize::try_from(attempt) else {
+            return;
+        };
+        if self.owners.len() <= place {
+            self.owners.resize(place + 1, None);
+        }
+        if let Some(owner) = self.owners.get_mut(place) {
+            *owner = Some(client);
         }
     }
 

@@ -54,7 +54,8 @@ impl World {
             }
             done += read.consumed;
             let members = (client, node);
-            let executed = self.execute(conn, members, &mut end.session, &read.requests);
+            let state = (&mut end.session, &mut end.manner);
+            let executed = self.execute(conn, members, state, &read.requests);
             if self.incarnation(node) != incarnation || !self.is_up(node) {
                 // The process ended meanwhile, and this end of the connection with it.
                 self.after_lost_end(conn, node);
@@ -92,19 +93,29 @@ impl World {
     /// A reply leaves; what it tells of has to be durable.
     pub(crate) fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: &Cover) {
         let attempt = cover.attempt;
-        self.recorder.push(
-            self.now,
-            Told::Answered {
+        let told = match cover.shown {
+            Some((key, ends)) => Told::Shown {
+                node,
+                client,
+                key,
+                attempt,
+                ends,
+            },
+            None => Told::Answered {
                 node,
                 client,
                 attempt,
                 is_late,
             },
-        );
+        };
+        self.recorder.push(self.now, told);
+        if cover.shown.is_some() && is_late {
+            self.recorder.counters.bump("read-waits-for-disk");
+        }
         let Some(at) = self.nodes.get(usize::from(node)) else {
             return;
         };
-        if !at.is_covered(cover.counter, cover.ends, cover.ttl) {
+        if !at.is_covered(cover) {
             self.recorder.push(
                 self.now,
                 Told::NotDurable {
@@ -118,6 +129,9 @@ impl World {
 
     /// A reply will never leave.
     pub(crate) fn never_leaves(&mut self, node: u8, client: u8, cover: &Cover) {
+        if cover.shown.is_some() {
+            return;
+        }
         let attempt = cover.attempt;
         let told = Told::Unanswered {
             node,

@@ -159,7 +159,7 @@ impl FaultMaker {
                 self.any_time_or_on(scenario, &cues, Fault::CrashClient(client));
             }
             // What clients do is no step of its own.
-            FaultKind::Rivalry | FaultKind::Overrun => {}
+            FaultKind::Rivalry | FaultKind::Overrun | FaultKind::Asides | FaultKind::Meddling => {}
             FaultKind::MaxTtl => {
                 // Lower or higher by half: what was granted under the old one has to be waited for all the same.
                 let quarters = self.random.pick(&[2, 6]);

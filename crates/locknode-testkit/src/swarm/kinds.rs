@@ -61,6 +61,10 @@ pub enum FaultKind {
     BadClock,
     /// A node's disk is taken back to an earlier state: breaks both.
     Rollback,
+    /// Other threads of the clients read locks, and have keys of their own.
+    Asides,
+    /// They lay hands on the locks as well: breaks exclusion, not fencing.
+    Meddling,
 }
 
 /// A set of kinds of faults.
@@ -69,7 +73,7 @@ pub struct FaultKinds(u32);
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Crash,
         Self::PowerLoss,
         Self::CleanStop,
@@ -97,6 +101,8 @@ impl FaultKind {
         Self::Freeze,
         Self::BadClock,
         Self::Rollback,
+        Self::Asides,
+        Self::Meddling,
     ];
 
     /// As it is written.
@@ -129,12 +135,17 @@ impl FaultKind {
             Self::Freeze => "freeze",
             Self::BadClock => "bad-clock",
             Self::Rollback => "rollback",
+            Self::Asides => "asides",
+            Self::Meddling => "meddling",
         }
     }
 
     /// Whether it is in what clients do, and no step of its own.
     pub(crate) const fn is_of_work(self) -> bool {
-        matches!(self, Self::Rivalry | Self::Overrun)
+        matches!(
+            self,
+            Self::Rivalry | Self::Overrun | Self::Asides | Self::Meddling
+        )
     }
 
     const fn bit(self) -> u32 {
@@ -152,7 +163,10 @@ impl FaultKinds {
     /// Those under which locks are promised to be exclusive.
     pub const PROMISED: Self = Self(
         Self::ALL.0
-            & !(FaultKind::Freeze.bit() | FaultKind::BadClock.bit() | FaultKind::Rollback.bit()),
+            & !(FaultKind::Freeze.bit()
+                | FaultKind::BadClock.bit()
+                | FaultKind::Rollback.bit()
+                | FaultKind::Meddling.bit()),
     );
 
     /// Those under which fencing tokens are promised to be in order.

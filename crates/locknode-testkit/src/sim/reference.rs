@@ -1,0 +1,176 @@
+//! What a node has to answer: a naive model of one run of one node, asked beside it and compared reply by reply.
+//!
+//! A list of keys, each with its token and deadline; a counter per key; no shards, no slab, no sweeping, no guard. It is given the
+//! node's time and knows nothing of clocks and disks. Whether a node may refuse is not modelled beyond its quarantine and the
+//! longest TTL; what a reply rests on is judged elsewhere.
+
+mod command;
+mod words;
+
+use locknode_engine::durable::LockRecord;
+
+use crate::scenario::Guarding;
+use crate::span::nanos;
+
+use words::Replies;
+
+/// The keys of one run of a node.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    kept: Vec<Kept>,
+    counters: Vec<Counter>,
+    /// Where all counters began.
+    base: u64,
+    guard: Guarding,
+    max_ttl_ns: u64,
+    /// A silent request may have been refused: nothing is known any more.
+    is_lost: bool,
+    expected: Vec<u8>,
+}
+
+/// What a connection has asked for that later requests depend on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    pub(crate) db: u8,
+    replies: Replies,
+}
+
+/// The state of a node that its answers depend on, but for its keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Condition {
+    /// The time by which it executed the request.
+    pub(crate) now: u64,
+    pub(crate) is_quarantined: bool,
+    /// Its disk has failed or is full: it may refuse what it would grant.
+    pub(crate) is_troubled: bool,
+}
+
+/// What an answered request has done and told.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// The model knows the command.
+    pub(crate) is_known: bool,
+    /// How the answer differs from what it has to be.
+    pub(crate) deviation: Option<String>,
+    /// What it did to locks, in order.
+    pub(crate) effects: Vec<Effect>,
+    /// The locks that its reply tells of, but for those that it granted or extended.
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// What a request has done to a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// A token has the key now, up to a deadline in the node's time; none is `u64::MAX`.
+    Granted {
+        key: Vec<u8>,
+        token: Vec<u8>,
+        /// The counter that the reply tells, or zero.
+        counter: u64,
+        ttl: u64,
+    },
+    /// Its holder has the key for another time from now.
+    Moved { key: Vec<u8>, ttl: u64 },
+    /// The key is free; of any database, after FLUSHALL.
+    Freed { db: u8, key: Vec<u8> },
+}
+
+/// A lock that a reply tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) key: Vec<u8>,
+    pub(crate) token: Vec<u8>,
+    /// In the node's time.
+    pub(crate) ends: u64,
+    /// The counter that the reply tells, or zero.
+    pub(crate) counter: u64,
+    pub(crate) is_logged: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    db: u8,
+    key: Vec<u8>,
+    token: Vec<u8>,
+    ends: u64,
+    grant: u64,
+    is_logged: bool,
+}
+
+#[derive(Debug)]
+struct Counter {
+    db: u8,
+    key: Vec<u8>,
+    value: u64,
+}
+
+impl Reference {
+    /// A node that begins without a lock.
+    pub(crate) fn new(guard: Guarding, max_ttl: std::time::Duration, base: u64) -> Self {
+        Self {
+            kept: Vec::new(),
+            counters: Vec::new(),
+            base,
+            guard,
+            max_ttl_ns: nanos(max_ttl),
+            is_lost: false,
+            expected: Vec::new(),
+        }
+    }
+
+    /// It begins with a lock of an earlier run; of two for one key the first counts.
+    pub(crate) fn restore(&mut self, lock: &LockRecord<'_>, now: u64) {
+        if self.find(now, lock.db, lock.key).is_none() {
+            self.kept.push(Kept {
+                db: lock.db,
+                key: lock.key.to_vec(),
+                token: lock.token.to_vec(),
+                ends: lock
+                    .deadline
+                    .as_time()
+                    .map_or(NEVER, |ends| ends.as_nanos()),
+                grant: lock.grant,
+                is_logged: lock.is_logged,
+            });
+        }
+    }
+
+    /// A live lock; one that has ended is forgotten on the way.
+    fn find(&mut self, now: u64, db: u8, key: &[u8]) -> Option<usize> {
+        let place = self
+            .kept
+            .iter()
+            .position(|kept| kept.db == db && kept.key == key)?;
+        // A lock is alive at exactly its deadline.
+        if self.kept.get(place).is_some_and(|kept| kept.ends >= now) {
+            return Some(place);
+        }
+        self.kept.remove(place);
+        None
+    }
+
+    fn counter(&mut self, db: u8, key: &[u8]) -> &mut u64 {
+        let known = self
+            .counters
+            .iter()
+            .position(|it| it.db == db && it.key == key);
+        let place = known.unwrap_or(self.counters.len());
+        if known.is_none() {
+            let (key, value) = (key.to_vec(), self.base);
+            self.counters.push(Counter { db, key, value });
+        }
+        // It was pushed just now, or found.
+        match self.counters.get_mut(place) {
+            Some(counter) => &mut counter.value,
+            None => &mut self.base,
+        }
+    }
+
+    /// Whether a lock that has so long is written to the log.
+    fn logs(&self, ttl: u64) -> bool {
+        self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl_ns)
+    }
+}
+
+/// No deadline.
+const NEVER: u64 = u64::MAX;
