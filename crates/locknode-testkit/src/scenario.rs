@@ -142,12 +142,16 @@ pub enum Cue {
     Extended(u8),
     /// A node has let a lock go, told to by its holder.
     Freed(u8),
+    /// A node begins to write down a lower TTL in use.
+    Lowers(u8),
     /// A client begins to acquire.
     Calls(u8),
     /// A client holds a lock.
     Acquired(u8),
     /// A client's lock was extended.
     Renewed(u8),
+    /// A client is about to extend its lock by a shorter TTL than the lock's own.
+    Shortens(u8),
     /// A client did not get a lock.
     Failed(u8),
     /// A client is told that its lock is lost.
@@ -225,6 +229,8 @@ pub enum Ending {
     Release,
     /// It leaves it to its TTL.
     Leave,
+    /// It leaves it to the next client, which takes it over.
+    HandOver,
     /// Its process ends.
     Crash,
 }

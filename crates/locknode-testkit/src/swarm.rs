@@ -338,9 +338,16 @@ impl Swarm {
             act = act.ending(match random.below(20) {
                 0 | 1 => Ending::Leave,
                 2 if style.crashes => Ending::Crash,
+                3 if style.renews => Ending::HandOver,
                 _ => Ending::Release,
             });
-            let act = extend_otherwise(act, style, &mut others);
+            let mut act = extend_otherwise(act, style, &mut others);
+            // What is still under way to a node must not be shorter than what the next client asks for.
+            if act.ending == Ending::HandOver
+                && (act.extend_to.is_some() || act.renew_for.is_some())
+            {
+                act.ending = Ending::Leave;
+            }
             let hold = act.hold.map_or(hold, nanos);
             acts.push((Duration::from_nanos(at), Act::Lock(act)));
             at += rounded(hold + random.below(nanos(MS * 3_000)));

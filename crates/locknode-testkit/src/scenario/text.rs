@@ -168,10 +168,12 @@ impl Cue {
             | Self::Asked(node)
             | Self::Granted(node)
             | Self::Extended(node)
-            | Self::Freed(node) => Who::Node(node),
+            | Self::Freed(node)
+            | Self::Lowers(node) => Who::Node(node),
             Self::Calls(client)
             | Self::Acquired(client)
             | Self::Renewed(client)
+            | Self::Shortens(client)
             | Self::Failed(client)
             | Self::Lost(client)
             | Self::Releases(client)
@@ -246,9 +248,11 @@ impl Display for Cue {
             Self::Granted(node) => ("granted node", node),
             Self::Extended(node) => ("extended node", node),
             Self::Freed(node) => ("freed node", node),
+            Self::Lowers(node) => ("lowers node", node),
             Self::Calls(client) => ("calls client", client),
             Self::Acquired(client) => ("acquired client", client),
             Self::Renewed(client) => ("renewed client", client),
+            Self::Shortens(client) => ("shortens client", client),
             Self::Failed(client) => ("failed client", client),
             Self::Lost(client) => ("lost client", client),
             Self::Releases(client) => ("releases client", client),
@@ -295,6 +299,7 @@ impl Display for LockAct {
         let ending = match self.ending {
             Ending::Release => "release",
             Ending::Leave => "leave",
+            Ending::HandOver => "hand-over",
             Ending::Crash => "crash",
         };
         write!(f, " then {ending}")
@@ -469,16 +474,18 @@ fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
         "granted" => Cue::Granted(words.node()?),
         "extended" => Cue::Extended(words.node()?),
         "freed" => Cue::Freed(words.node()?),
+        "lowers" => Cue::Lowers(words.node()?),
         "calls" => Cue::Calls(words.client()?),
         "acquired" => Cue::Acquired(words.client()?),
         "renewed" => Cue::Renewed(words.client()?),
+        "shortens" => Cue::Shortens(words.client()?),
         "failed" => Cue::Failed(words.client()?),
         "lost" => Cue::Lost(words.client()?),
         "releases" => Cue::Releases(words.client()?),
         "checked" => Cue::Checked(words.client()?),
         _ => {
-            const WHAT: &str = "started, serving, down, asked, granted, extended or freed of a node, or calls, acquired, \
-                 renewed, failed, lost, releases or checked of a client";
+            const WHAT: &str = "started, serving, down, asked, granted, extended, freed or lowers of a node, or calls, acquired, \
+                 renewed, shortens, failed, lost, releases or checked of a client";
             return Err(ParseError::unexpected(WHAT, word, "on"));
         }
     })
@@ -542,13 +549,14 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             }
             (_, "write") => lock.write_every = Some(words.span()?),
             (_, "then") => {
-                lock.ending = match words.need("release, leave or crash")? {
+                lock.ending = match words.need("release, leave, hand-over or crash")? {
                     "release" => Ending::Release,
                     "leave" => Ending::Leave,
+                    "hand-over" => Ending::HandOver,
                     "crash" => Ending::Crash,
                     word => {
                         return Err(ParseError::unexpected(
-                            "release, leave or crash",
+                            "release, leave, hand-over or crash",
                             word,
                             "then",
                         ));

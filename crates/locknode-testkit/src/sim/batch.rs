@@ -73,6 +73,7 @@ impl World {
         (session, manner): (&mut Session, &mut Manner),
         requests: &[Request<'_>],
     ) -> Result<Option<Withheld>, Gone> {
+        let is_aside = self.conn(conn).is_some_and(|conn| conn.is_aside);
         let now = self.now;
         let mut out = std::mem::take(&mut self.out);
         let mut ends = std::mem::take(&mut self.ends);
@@ -82,7 +83,7 @@ impl World {
             return Err(Gone);
         };
         let incarnation = at.incarnation;
-        let need = at.execute(now, session, requests, &mut out, &mut ends);
+        let need = at.execute(now, (session, is_aside), requests, &mut out, &mut ends);
         if let Some(lag) = self.scenario.setup.replica_lag {
             for request in requests {
                 let args = request.with(|args| args.iter().map(|arg| arg.to_vec()).collect());
@@ -90,7 +91,6 @@ impl World {
             }
         }
         let (mut covers, mut begin) = (Vec::new(), 0);
-        let is_aside = self.conn(conn).is_some_and(|conn| conn.is_aside);
         self.held_cues = Some(Vec::new());
         for (request, end) in requests.iter().zip(&ends) {
             let reply = out.get(begin..*end).unwrap_or_default();

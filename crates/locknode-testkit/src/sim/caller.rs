@@ -71,8 +71,48 @@ impl World {
             key,
             act: Arc::new(act.clone()),
             held: None,
+            token: Vec::new(),
             extensions: 0,
         });
+        self.turn(client);
+    }
+
+    /// A client takes over what another one left to it.
+    fn take_over(&mut self, client: u8, act: &LockAct, key: KeyNo, token: Vec<u8>) {
+        let now = self.now;
+        let is_standing = self
+            .client_stopped
+            .get(usize::from(client))
+            .is_some_and(|until| *until > now);
+        let it = self
+            .clients
+            .get_mut(usize::from(client))
+            .filter(|it| it.is_up && !is_standing);
+        let Some(it) = it else { return };
+        let time = it.time(now);
+        let act = Arc::new(LockAct {
+            ending: Ending::Release,
+            ..act.clone()
+        });
+        let Some(handle) = it.player.adopt(time, &act, &token) else {
+            return;
+        };
+        let lock = self.next_lock;
+        self.next_lock += 1;
+        let (held, extensions) = (None, 0);
+        it.locks.push(ActiveLock {
+            lock,
+            handle,
+            key,
+            act,
+            held,
+            token: token.clone(),
+            extensions,
+        });
+        let attempt = self.recorder.attempt(key, &token);
+        self.recorder.is_shared(attempt);
+        self.recorder.counters.bump("handed-over");
+        self.recorder.push(now, Told::Calls { client, lock, key });
         self.turn(client);
     }
 
@@ -92,10 +132,12 @@ impl World {
             self.client_down(client);
             return;
         }
-        let is_left = ending == Ending::Leave;
-        let Some(handle) = self.active(client, lock).map(|it| it.handle) else {
+        let is_left = matches!(ending, Ending::Leave | Ending::HandOver);
+        let Some(active) = self.active(client, lock) else {
             return;
         };
+        let (handle, key, act) = (active.handle, active.key, Arc::clone(&active.act));
+        let token = active.token.clone();
         self.recorder.push(
             now,
             Told::Releases {
@@ -120,6 +162,10 @@ impl World {
         }
         self.cue(Cue::Releases(client));
         self.turn(client);
+        if ending == Ending::HandOver {
+            let next = (client + 1) % u8::try_from(self.clients.len()).unwrap_or(1).max(1);
+            self.take_over(next, &act, key, token);
+        }
     }
 
     /// A caller looks whether it holds the lock, and writes if it does.
@@ -169,6 +215,9 @@ impl World {
             Chore::End => self.end_lock(client, lock, act.ending),
             Chore::Extend => {
                 let ttl = active.next_ttl();
+                if ttl < act.ttl {
+                    self.cue(Cue::Shortens(client));
+                }
                 if ttl != act.ttl {
                     self.recorder.counters.bump("extension-to-another-ttl");
                 }

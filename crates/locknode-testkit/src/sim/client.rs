@@ -37,6 +37,8 @@ pub(crate) struct ActiveLock {
     pub(crate) key: KeyNo,
     pub(crate) act: Arc<LockAct>,
     pub(crate) held: Option<Held>,
+    /// The token under which it is held.
+    pub(crate) token: Vec<u8>,
     /// How many extensions its caller asked for as planned.
     pub(crate) extensions: u32,
 }
@@ -304,6 +306,7 @@ impl World {
             valid_until,
             fencing,
         });
+        active.token = token.to_vec();
         let (lock, act) = (active.lock, Arc::clone(&active.act));
         self.recorder.counters.bump("acquired");
         self.recorder.push(

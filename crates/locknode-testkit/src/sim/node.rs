@@ -239,7 +239,7 @@ impl SimNode {
     pub(crate) fn execute(
         &mut self,
         now: SimTime,
-        session: &mut Session,
+        (session, is_aside): (&mut Session, bool),
         requests: &[Request<'_>],
         out: &mut Vec<u8>,
         ends: &mut Vec<usize>,
@@ -261,11 +261,8 @@ impl SimNode {
         let mut batch = run.engine.batch(moment);
         for request in requests {
             request.with(|args| {
-                batch.execute(
-                    session,
-                    self.dialect.hide(args).as_deref().unwrap_or(args),
-                    out,
-                )
+                let hidden = self.dialect.hide(args).filter(|_| !is_aside);
+                batch.execute(session, hidden.as_deref().unwrap_or(args), out)
             });
             ends.push(out.len());
         }
@@ -333,6 +330,15 @@ impl SimNode {
             .take_work(reading.moment.time)
             .map(|work| (work, reading));
         run.in_flight.is_some()
+    }
+
+    /// What was begun lowers the TTL in use.
+    pub(crate) fn is_lowering(&self) -> bool {
+        let run = self.run.as_ref();
+        run.is_some_and(|run| match (&run.in_flight, &run.store) {
+            (Some((work, _)), Some(store)) => work.goal.ttl_in_use < store.durable().ttl_in_use,
+            _ => false,
+        })
     }
 
     /// The disk does what was begun; whether it did, `None` when there was nothing.
@@ -603,12 +609,25 @@ impl Run {
 }
 
 impl Dialect {
-    /// The question which commands there are, without those that this dialect lacks; `None` for every other request.
+    fn lacks(self, name: &[u8]) -> bool {
+        match &*name.to_ascii_lowercase() {
+            b"delex" => self != Self::DelEx,
+            b"delifeq" => self != Self::DelIfEq,
+            name => name.starts_with(b"lock."),
+        }
+    }
+
+    /// The question which commands there are, without those that this dialect lacks, and a request for one of them by a name
+    /// that nobody has; `None` for every other request.
     fn hide<'a>(self, args: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
         let (Self::DelEx | Self::DelIfEq | Self::Script, [name, info, names @ ..]) = (self, args)
         else {
             return None;
         };
+        if self.lacks(name) {
+            let words = [&b"-"[..], info].into_iter();
+            return Some(words.chain(names.iter().copied()).collect());
+        }
         if !name.eq_ignore_ascii_case(b"command") || !info.eq_ignore_ascii_case(b"info") {
             return None;
         }

@@ -28,6 +28,15 @@ impl World {
                 .push(self.now, Told::Deviated { node, client, text });
         }
         self.count(client, node, args, reply);
+        let states = [
+            (reply.is_empty(), "silent-request"),
+            (db > 0, "other-database"),
+            (judged.is_refused, "refused-without-log"),
+            (judged.effects.len() > 1, "several-locks-at-once"),
+        ];
+        for (_, name) in states.iter().filter(|(is_so, _)| *is_so) {
+            self.recorder.counters.bump(name);
+        }
         // Other threads of a client do with their own keys what they like.
         let by = (!is_aside).then_some(client);
         match judged.is_known && judged.deviation.is_none() {
@@ -190,6 +199,15 @@ impl World {
             ends: ends_true,
         };
         self.recorder.push(self.now, told);
+        if self.recorder.owner(attempt) == Some(client) {
+            self.recorder.counters.bump("healed");
+        }
+        if is_logged {
+            self.recorder.counters.bump("lock-on-the-log");
+        }
+        if ttl == Duration::from_nanos(u64::MAX) {
+            self.recorder.counters.bump("lock-without-end");
+        }
         self.recorder.owns(client, attempt);
         self.cue(Cue::Granted(node));
         Some(Cover {

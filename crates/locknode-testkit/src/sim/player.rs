@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_client::core::{Core, CoreConfig, LockTerms, Login, Notice, OpId};
-use redlock_client::{Cause, Drift, ErrorKind, NodeId, RenewPolicy, RetryPolicy, Time};
+use redlock_client::{Cause, Drift, ErrorKind, NodeId, RenewPolicy, RetryPolicy, Time, Token};
 
 use crate::random::Random;
 use crate::scenario::{LockAct, Setup};
@@ -55,19 +55,8 @@ impl Player {
         let timeout = timeout(act.ttl);
         match self {
             Self::Shipped(it) => {
-                let terms = LockTerms {
-                    key: act.key.as_bytes().into(),
-                    ttl: act.ttl,
-                    timeout,
-                    retry: RetryPolicy::tries(act.tries),
-                    renew: renewal(act),
-                    hold_at_least: Duration::ZERO,
-                };
-                let op = it.core.acquire(now, terms);
-                let handle = Handle(it.next);
-                it.next += 1;
-                it.handles.push((op, handle));
-                handle
+                let op = it.core.acquire(now, terms(act));
+                it.handle_of(op)
             }
             Self::Plain(it) => it.acquire(
                 now,
@@ -79,6 +68,14 @@ impl Player {
                 },
             ),
         }
+    }
+
+    /// Takes over a lock that somebody else acquired; the plain client does not know how.
+    pub(crate) fn adopt(&mut self, now: Time, act: &LockAct, token: &[u8]) -> Option<Handle> {
+        let Self::Shipped(it) = self else { return None };
+        let token = Token::new(token).ok()?;
+        let op = it.core.adopt(now, terms(act), token);
+        Some(it.handle_of(op))
     }
 
     pub(crate) fn extend(&mut self, now: Time, lock: Handle, ttl: Duration) {
@@ -201,6 +198,13 @@ impl Shipped {
             .map(|(op, _)| *op)
     }
 
+    fn handle_of(&mut self, op: OpId) -> Handle {
+        let handle = Handle(self.next);
+        self.next += 1;
+        self.handles.push((op, handle));
+        handle
+    }
+
     fn handle(&self, op: OpId) -> Option<Handle> {
         self.handles
             .iter()
@@ -289,6 +293,18 @@ impl Shipped {
 /// How long a client gives a node for a reply: the shipped client's default.
 pub(crate) fn timeout(ttl: Duration) -> Duration {
     (ttl / 10).clamp(Duration::from_millis(5), Duration::from_millis(250))
+}
+
+/// What the core is told of a lock.
+fn terms(act: &LockAct) -> LockTerms {
+    LockTerms {
+        key: act.key.as_bytes().into(),
+        ttl: act.ttl,
+        timeout: timeout(act.ttl),
+        retry: RetryPolicy::tries(act.tries),
+        renew: renewal(act),
+        hold_at_least: Duration::ZERO,
+    }
 }
 
 /// How the core is to renew a lock on its own.

@@ -85,11 +85,24 @@ impl Recorder {
 
     /// The client whose attempt it is, as far as known.
     pub(crate) fn owner(&self, attempt: AttemptNo) -> Option<u8> {
-        *self.owners.get(usize::try_from(attempt).ok()?)?
+        let owner = *self.owners.get(usize::try_from(attempt).ok()?)?;
+        owner.filter(|owner| *owner != SHARED)
     }
 
-    /// An attempt is a client's from now on.
+    /// An attempt is of more than one client.
+    pub(crate) fn is_shared(&mut self, attempt: AttemptNo) {
+        self.set_owner(attempt, SHARED);
+    }
+
+    /// An attempt is a client's from now on, unless it is of more than one.
     pub(crate) fn owns(&mut self, client: u8, attempt: AttemptNo) {
+        let place = usize::try_from(attempt).unwrap_or(usize::MAX);
+        if self.owners.get(place) != Some(&Some(SHARED)) {
+            self.set_owner(attempt, client);
+        }
+    }
+
+    fn set_owner(&mut self, attempt: AttemptNo, client: u8) {
         let Ok(place) = usize::try_from(attempt) else {
             return;
         };
@@ -185,6 +198,9 @@ const fn mix(value: u64) -> u64 {
 }
 
 const HASH_START: u64 = 0x6c6f_636b_6e6f_6465;
+
+/// The owner of what more than one client held.
+const SHARED: u8 = u8::MAX;
 
 /// No message was recorded.
 pub(crate) const NO_MESSAGE: u32 = u32::MAX;

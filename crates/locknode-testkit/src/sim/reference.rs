@@ -50,6 +50,8 @@ pub(crate) struct Condition {
 pub(crate) struct Judged {
     /// The model knows the command.
     pub(crate) is_known: bool,
+    /// The node has to refuse it.
+    pub(crate) is_refused: bool,
     /// How the answer differs from what it has to be.
     pub(crate) deviation: Option<String>,
     /// What it did to locks, in order.

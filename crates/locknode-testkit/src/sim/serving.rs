@@ -147,9 +147,25 @@ impl World {
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        if at.disk_rests_until > now || !at.begin_work(now) || at.is_stalled {
+        if at.disk_rests_until > now || !at.begin_work(now) {
             return;
         }
+        let (is_lowering, is_stalled) = (at.is_lowering(), at.is_stalled);
+        if is_lowering {
+            let incarnation = at.incarnation;
+            self.recorder.counters.bump("ttl-in-use-lowered");
+            self.cue(Cue::Lowers(node));
+            if self.incarnation(node) != incarnation || !self.is_up(node) {
+                return;
+            }
+        }
+        let Some(at) = self
+            .nodes
+            .get_mut(usize::from(node))
+            .filter(|_| !is_stalled)
+        else {
+            return;
+        };
         let usual = Duration::from_nanos(at.random.between(nanos(sync.0), nanos(sync.1)));
         let takes = at.slow.unwrap_or(usual);
         let incarnation = at.incarnation;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::fault::{Crash, Fault, Who};
 use crate::history::{Event as Told, History};
 use crate::random::Random;
-use crate::scenario::{Act, Cue, Deed, Scenario, Trigger};
+use crate::scenario::{Act, Cue, Deed, Dialect, Scenario, Trigger};
 use crate::sim::client::SimClient;
 use crate::sim::due::{Due, Place};
 use crate::sim::link::{Conn, Link};
@@ -222,6 +222,12 @@ impl World {
             ends: Vec::new(),
             scenario: Arc::new(scenario.clone()),
         };
+        world.recorder.counters.bump(match setup.dialect {
+            Dialect::Lock => "dialect-lock",
+            Dialect::DelEx => "dialect-delex",
+            Dialect::DelIfEq => "dialect-delifeq",
+            Dialect::Script => "dialect-script",
+        });
         for node in 0..nodes {
             world.start_node(node, true);
         }

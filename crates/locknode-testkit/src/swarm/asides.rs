@@ -91,12 +91,12 @@ impl AsideMaker<'_> {
             0 | 1 => format!("SET {key} {token} NX{}", px(ttl)),
             2 => format!("SET {key} {token}{}", px(ttl)),
             3 => format!("SET {key} {token} XX GET{}", px(ttl)),
-            4 => format!("SETNX {key} {token}"),
-            5 => format!("PERSIST {key} ; PTTL {key}"),
-            6 => format!("EXPIRE {key} {}", self.random.between(1, 4)),
-            7 => format!(
+            4 if self.has_endless() => format!("SETNX {key} {token}"),
+            5 if self.has_endless() => format!("PERSIST {key} ; PTTL {key}"),
+            6 => format!("EXPIRE {key} {}", self.random.between(1, 2)),
+            4 | 5 | 7 => format!(
                 "PEXPIRE {key} {} ; PTTL {key}",
-                self.random.between(1, 3_000)
+                self.random.between(1, 2_000)
             ),
             8 => format!("DEL {key} {} ; EXISTS {key}", self.own_key()),
             9 => format!("GETDEL {key}"),
@@ -174,14 +174,19 @@ impl AsideMaker<'_> {
     /// None is no end.
     fn ttl(&mut self) -> Option<Duration> {
         let most = nanos(self.scenario.setup.max_ttl);
-        let keeps_nothing = self.scenario.setup.guard == Guarding::Memory;
         let ttl = match self.random.below(10) {
             // Refused where nothing is kept.
-            0 if self.is_long || keeps_nothing => return None,
-            1 if self.is_long || keeps_nothing => self.random.between(most, most * 3),
+            0 if self.has_endless() => return None,
+            1 if self.has_endless() => self.random.between(most, most * 3),
             _ => self.random.between(1_000_000, most),
         };
         Some(Duration::from_nanos(ttl))
+    }
+
+    /// Whether locks may be longer than what rides on the guard: a lost disk would lose them. Where nothing is kept they are
+    /// refused.
+    fn has_endless(&self) -> bool {
+        self.is_long || self.scenario.setup.guard == Guarding::Memory
     }
 
     fn moment(&mut self, is_calm: bool) -> Trigger {

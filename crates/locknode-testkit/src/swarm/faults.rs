@@ -112,7 +112,20 @@ impl FaultMaker {
             FaultKind::Late => {
                 let (links, way, count) = (self.links(), self.way(), self.count());
                 let span = self.span(10, 3_000);
-                self.any_time(scenario, Fault::Late(links, way, count, span));
+                match self.random.chance(40) {
+                    // A shorter extension that arrives behind a longer one of another connection.
+                    true => {
+                        let client = self.client();
+                        let clients = Members::one(client);
+                        let links = Links { clients, ..links };
+                        let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
+                        let (cue, after) = (Cue::Shortens(client), Duration::ZERO);
+                        let when = Trigger::On { cue, nth, after };
+                        let what = Deed::Fault(Fault::Late(links, Way::Requests, 1, span));
+                        scenario.steps.push(crate::scenario::Step { when, what });
+                    }
+                    false => self.any_time(scenario, Fault::Late(links, way, count, span)),
+                }
             }
             FaultKind::Duplicate => {
                 let (links, count) = (self.links(), self.count());
@@ -187,6 +200,7 @@ impl FaultMaker {
             Cue::Extended(node),
             Cue::Freed(node),
             Cue::Asked(node),
+            Cue::Lowers(node),
         ];
         self.any_time_or_on(scenario, &cues, Fault::Crash(node, how));
         let downs = self.downs.get_mut(usize::from(node));

@@ -74,6 +74,7 @@ impl Reference {
         let answer = self.answer(&mut turn, manner, &name, args);
         let (expected, is_refused) = (std::mem::take(&mut turn.out), turn.is_refused);
         judged.is_known = !matches!(answer, Answer::Unknown);
+        judged.is_refused = matches!(answer, Answer::Refused);
         let wrong = match answer {
             Answer::Unknown => None,
             _ if is_silent => {
