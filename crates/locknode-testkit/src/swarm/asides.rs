@@ -87,7 +87,7 @@ impl AsideMaker<'_> {
     /// Something with a key that is no lock of anybody else's.
     fn own(&mut self) -> String {
         let (key, token, ttl) = (self.own_key(), self.token(), self.ttl());
-        match self.random.below(20) {
+        match self.random.below(22) {
             0 | 1 => format!("SET {key} {token} NX{}", px(ttl)),
             2 => format!("SET {key} {token}{}", px(ttl)),
             3 => format!("SET {key} {token} XX GET{}", px(ttl)),
@@ -107,6 +107,16 @@ impl AsideMaker<'_> {
             12 => format!("LOCK.EXTEND {key} {token} {} ; PTTL {key}", millis(ttl)),
             13 => format!("LOCK.RELEASE {key} {token} ; GET {key}"),
             14 => format!("DELEX {key} IFEQ {token}"),
+            // That was no grant of this lock.
+            20 => format!(
+                "LOCK.ACQUIRE {key} {token} {} ; LOCK.FENCE {key} {token} 7 9 ; LOCK.GET {key}",
+                millis(ttl)
+            ),
+            21 => format!(
+                "LOCK.ACQUIRE {key} {token} {} FLOOR {} ; PTTL {key}",
+                millis(ttl),
+                self.random.below(9)
+            ),
             15 => format!("DELIFEQ {key} {token}"),
             16 => format!("SET {key} {token} IFEQ {token}{}", px(ttl)),
             17 => {
