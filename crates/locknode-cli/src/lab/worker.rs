@@ -369,7 +369,8 @@ impl Holding<'_> {
                 });
                 Life::GoesOn
             }
-            Ending::Leave => {
+            // Nobody takes over here.
+            Ending::Leave | Ending::HandOver => {
                 self.worker.note(Event::Releases {
                     client,
                     lock,

@@ -118,6 +118,8 @@ const fn of_fault(kind: FaultKind) -> &'static str {
         FaultKind::Rollback => "a node's disk is taken back to an earlier state",
         FaultKind::Rivalry => "clients want the same locks; otherwise each has its own",
         FaultKind::Overrun => "holders work longer than their locks are valid",
+        FaultKind::Asides => "clients read locks on single nodes, and have keys of their own",
+        FaultKind::Meddling => "clients overwrite, move or delete the locks of others",
     }
 }
 
