@@ -61,6 +61,17 @@ pub enum Crash {
     CleanStop,
 }
 
+/// Something that a node does with its files in one go, and may be in the middle of when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Its start.
+    Open,
+    /// A step of the compaction of its log.
+    Compact,
+    /// The last snapshot of an orderly stop.
+    Close,
+}
+
 /// What a disk does from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiskFault {
@@ -83,6 +94,8 @@ pub enum DiskFault {
 pub enum Fault {
     /// A node's process ends.
     Crash(u8, Crash),
+    /// A node's process ends when it has done so many more operations on its disk in this phase, and is about to do another.
+    CrashIn(u8, Phase, u16, Crash),
     /// A node that is down starts.
     Restart(u8),
     /// A node is lost, and its asynchronous replica takes its place with what had reached it. Where nodes have no replica, the
@@ -218,6 +231,7 @@ impl Fault {
     pub const fn who(&self) -> Option<Who> {
         match *self {
             Self::Crash(node, _)
+            | Self::CrashIn(node, ..)
             | Self::Restart(node)
             | Self::Promote(node)
             | Self::Disk(node, _)
@@ -247,6 +261,9 @@ impl Fault {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Crash(_, how) => how.name(),
+            Self::CrashIn(_, Phase::Open, ..) => "crash-in-open",
+            Self::CrashIn(_, Phase::Compact, ..) => "crash-in-compact",
+            Self::CrashIn(_, Phase::Close, ..) => "crash-in-close",
             Self::Restart(_) => "restart",
             Self::Promote(_) => "promote",
             Self::CrashClient(_) => "client-crash",
@@ -307,6 +324,29 @@ impl Crash {
             Self::Rollback => "rollback",
             Self::Moved => "moved",
             Self::CleanStop => "clean-stop",
+        }
+    }
+}
+
+impl Phase {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Open, Self::Compact, Self::Close];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Compact => "compact",
+            Self::Close => "close",
+        }
+    }
+
+    /// The name under which it is counted that a process has ended in the middle of it.
+    pub(crate) const fn cut_short(self) -> &'static str {
+        match self {
+            Self::Open => "open-cut-short",
+            Self::Compact => "compact-cut-short",
+            Self::Close => "close-cut-short",
         }
     }
 }

@@ -32,6 +32,8 @@ struct Inner {
     dir_syncs: u64,
     /// Operations that change something, or make a change durable.
     operations: u64,
+    /// Grows whenever what a power loss would leave is another.
+    generation: u64,
     faults: Faults,
 }
 
@@ -66,6 +68,8 @@ struct Faults {
     capacity: Option<u64>,
     /// Operations that still succeed before nothing does any more.
     stop_in: Option<u64>,
+    /// An operation was refused for that.
+    has_stopped: bool,
 }
 
 impl FaultyDisk {
@@ -84,6 +88,7 @@ impl FaultyDisk {
     /// The same, and nobody has seen to the disk: it is as full as it was.
     pub fn crash_as_it_is(&self, keep: &mut dyn FnMut(usize) -> usize) {
         let mut inner = self.lock();
+        inner.generation += 1;
         inner.faults = Faults {
             capacity: inner.faults.capacity,
             ..Faults::default()
@@ -142,6 +147,55 @@ impl FaultyDisk {
         self.lock().faults.stop_in = Some(after);
     }
 
+    /// The process that was to be stopped goes on; how many operations were left to it, or `None` when it had ended.
+    pub fn go_on(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        let left = inner.faults.stop_in.take();
+        match std::mem::take(&mut inner.faults.has_stopped) {
+            true => None,
+            false => left,
+        }
+    }
+
+    /// Another disk, with what a power loss would leave of this one if nothing is kept that was not synced; or, with
+    /// `is_as_written`, with what the next process would read.
+    pub fn survivor(&self, is_as_written: bool) -> Self {
+        let inner = self.lock();
+        let names = match is_as_written {
+            true => &inner.names,
+            false => &inner.durable_names,
+        };
+        let mut files = BTreeMap::new();
+        for id in names.values() {
+            let file = &inner.files[id];
+            let content = match is_as_written {
+                true => &file.content,
+                false => &file.durable,
+            };
+            let file = File {
+                content: content.clone(),
+                durable: content.clone(),
+                pending: Vec::new(),
+            };
+            files.insert(*id, file);
+        }
+        let survivor = Inner {
+            files,
+            next_file: inner.next_file,
+            names: names.clone(),
+            durable_names: names.clone(),
+            ..Inner::default()
+        };
+        Self {
+            inner: Arc::new(Mutex::new(survivor)),
+        }
+    }
+
+    /// Grows whenever what a power loss would leave is another.
+    pub fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
     /// All files are gone, durably.
     pub fn erase(&self) {
         self.restore(&Image::new());
@@ -160,6 +214,7 @@ impl FaultyDisk {
     /// Puts an old state of the whole directory back, durably.
     pub fn restore(&self, image: &Image) {
         let mut inner = self.lock();
+        inner.generation += 1;
         inner.files.clear();
         inner.names.clear();
         inner.pending_names.clear();
@@ -188,6 +243,7 @@ impl FaultyDisk {
     pub fn flip(&self, name: &str, offset: usize) {
         let mut inner = self.lock();
         let id = inner.names[name];
+        inner.generation += 1;
         if let Some(file) = inner.files.get_mut(&id) {
             file.content[offset] ^= 0x40;
             file.durable[offset] ^= 0x40;
@@ -320,6 +376,7 @@ impl Disk for FaultyDisk {
         inner.operate()?;
         *inner.syncs.entry(name.to_owned()).or_default() += 1;
         let result = inner.sync_fault();
+        inner.generation += 1;
         let id = *inner.names.get(name).ok_or(ErrorKind::NotFound)?;
         let file = inner.files.get_mut(&id).ok_or(ErrorKind::NotFound)?;
         for change in std::mem::take(&mut file.pending) {
@@ -347,6 +404,7 @@ impl Disk for FaultyDisk {
         inner.operate()?;
         inner.dir_syncs += 1;
         inner.sync_fault()?;
+        inner.generation += 1;
         for change in std::mem::take(&mut inner.pending_names) {
             inner.change_durable_name(change);
         }
@@ -358,7 +416,10 @@ impl Disk for FaultyDisk {
 impl Inner {
     fn operate(&mut self) -> Result<()> {
         match &mut self.faults.stop_in {
-            Some(0) => return Err(Error::other("the process has ended")),
+            Some(0) => {
+                self.faults.has_stopped = true;
+                return Err(Error::other("the process has ended"));
+            }
             Some(left) => *left -= 1,
             None => {}
         }

@@ -191,14 +191,34 @@ pub enum Event {
         /// Whose grant or extension it would have told of.
         attempt: AttemptNo,
     },
-    /// The reply left the node although the horizon, TTL in use or fence ceiling that it rests on is not durable.
-    NotDurable {
+    /// A node told something that its disk would not give back, or came back without something that it had told, or with
+    /// something that it had let go.
+    Unkept {
         /// The node.
         node: u8,
-        /// The client.
-        client: u8,
-        /// Whose grant or extension it tells of.
+        /// The key.
+        key: KeyNo,
+        /// Whose lock.
         attempt: AttemptNo,
+        /// What is wrong, for people.
+        why: Box<str>,
+    },
+    /// A node came back without a lock that it had told of, of a kind that is not promised to come back: one with a TTL above the
+    /// longest after a lost disk, or without a data directory.
+    Forgotten {
+        /// The node.
+        node: u8,
+        /// The key.
+        key: KeyNo,
+        /// Whose lock.
+        attempt: AttemptNo,
+    },
+    /// A node refused to start on files that nothing but itself had touched.
+    RefusesItself {
+        /// The node.
+        node: u8,
+        /// What its store said.
+        why: Box<str>,
     },
     /// A reply left a node that tells of a lock which it holds for somebody: the answer to a read, or a refusal.
     Shown {

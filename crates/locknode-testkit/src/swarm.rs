@@ -55,8 +55,6 @@ struct Style {
     overruns: bool,
     /// Some die.
     crashes: bool,
-    /// Some locks are longer than what rides on the restart guard.
-    is_long: bool,
     /// Their client can renew locks, and extend them by another TTL.
     renews: bool,
 }
@@ -216,7 +214,7 @@ impl Swarm {
             scenario.setup.dialect = dialect.unwrap_or(Dialect::Lock);
         }
         scenario.setup.shards = others.pick(&[1, 1, 4]);
-        let chosen = maker.choose(faults, self.focus);
+        maker.choose(faults, self.focus);
         let keys = random.between(1, 2);
         let style = Style {
             keys: match self.faults.has(FaultKind::Rivalry) && random.chance(95) {
@@ -225,8 +223,6 @@ impl Swarm {
             },
             overruns: self.faults.has(FaultKind::Overrun) && random.chance(80),
             crashes: self.faults.has(FaultKind::ClientCrash),
-            // With the disk the log is lost.
-            is_long: !chosen.has(FaultKind::DiskLost),
             renews: !scenario.setup.is_plain(),
         };
         for client in 0..self.clients {
@@ -250,7 +246,6 @@ impl Swarm {
                     client,
                     line: 0,
                     locks: &locks,
-                    is_long: style.is_long,
                     meddles,
                     calm_at,
                 }
@@ -300,7 +295,7 @@ impl Swarm {
         let (max_ttl, guard) = (nanos(setup.max_ttl), setup.guard);
         // A node has a tenth of the TTL for a reply, and with a client that has just started three round trips.
         let least_ttl = (nanos(setup.delay.1) * 100).max(nanos(MS * 300));
-        let logs = style.is_long && matches!(guard, Guarding::Long | Guarding::Always);
+        let logs = matches!(guard, Guarding::Long | Guarding::Always);
         let mut at = nanos(MS * 200) + random.below(nanos(MS * 1_000));
         let end = nanos(self.run_for).saturating_sub(nanos(MS * 2_000));
         let mut others = Random::stream(setup.seed, "extensions", client.into());

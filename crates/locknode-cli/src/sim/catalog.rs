@@ -116,6 +116,9 @@ const fn of_fault(kind: FaultKind) -> &'static str {
         FaultKind::Freeze => "machines stop with all their clocks, as when a hypervisor stops them",
         FaultKind::BadClock => "clocks run fast or slow, beyond what clients allow for",
         FaultKind::Rollback => "a node's disk is taken back to an earlier state",
+        FaultKind::Inside => {
+            "nodes end in the middle of a start, of a compaction, of an orderly stop"
+        }
         FaultKind::Rivalry => "clients want the same locks; otherwise each has its own",
         FaultKind::Overrun => "holders work longer than their locks are valid",
         FaultKind::Asides => "clients read locks on single nodes, and have keys of their own",

@@ -100,14 +100,14 @@ impl<'h> Extensions<'h> {
                     *until = valid_until.max(at);
                 }
                 if is_extension {
-                    self.extension(at, ended, window);
+                    self.extension(at, ended, window, facts.is_lost(window));
                 }
             }
             _ => {}
         }
     }
 
-    fn extension(&mut self, at: SimTime, ended: SimTime, window: &'h Window) {
+    fn extension(&mut self, at: SimTime, ended: SimTime, window: &'h Window, is_lost: bool) {
         let pair = |later: &'h Window, from| Pair {
             kind: ViolationKind::Continuity,
             earlier: window,
@@ -123,6 +123,7 @@ impl<'h> Extensions<'h> {
             .get(&window.key)
             .filter(|newest| newest.lock != window.lock);
         if let Some(later) = newest
+            && !is_lost
             && self.robbed.len() < FINDINGS_MAX
             && self.told.insert((window.lock, later.lock))
         {

@@ -13,7 +13,12 @@ use crate::history::Window;
 pub(crate) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
     let mut pairs = Vec::new();
     for windows in facts.by_key().values() {
-        overlaps(windows, &mut pairs);
+        let windows: Vec<&Window> = windows
+            .iter()
+            .copied()
+            .filter(|it| !facts.is_lost(it))
+            .collect();
+        overlaps(&windows, &mut pairs);
     }
     Evidence::tell(facts, &pairs, |pair| {
         let (earlier, later) = (pair.earlier, pair.later);

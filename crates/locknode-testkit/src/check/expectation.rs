@@ -13,11 +13,15 @@
 //! | a disk that is taken back | no | no | if the calendar holds | a clean marker and counters of the past |
 //! | no restart guard, and a crash | no | no | if the calendar holds | as in Redis, nothing is kept |
 //! | the same, and nothing comes late | continuity only | no | if the calendar holds | a lock that is gone is not extended |
-//! | no data directory, TTLs above a longest TTL of later, and a crash | no | no | if the calendar holds | nobody remembers the TTL |
-//! | a disk that is lost, and locks with a longer TTL than the longest, or none | no | no | if the calendar holds | they are lost with the disk |
-//! | a disk that is lost, otherwise | yes | yes | if the calendar holds | an empty disk is a full wait |
+//! | no data directory, and a crash | but for longer locks | but for longer locks | if the calendar holds | the wait is for the longest TTL |
+//! | a disk that is lost | but for longer locks | but for longer locks | if the calendar holds | the same: the log is lost |
 //! | another thread that overwrites, moves or deletes the locks of others | no | yes | yes | nothing compares for it |
 //! | clocks off within the drift, slews, sleep, pauses, a frozen node, wall clocks, links, full and broken disks | yes | yes | yes | |
+//!
+//! *But for longer locks*: after a lost disk, or without a data directory, a node waits until every lock with a TTL up to its longest
+//! TTL of now has ended; longer ones are lost with the disk. Which those were depends on what happened: the history tells of each
+//! ([`Event::Forgotten`](crate::history::Event::Forgotten)), and only of a lock that more nodes lost so than its majority can do
+//! without nothing is promised. Every other lock is.
 //!
 //! *If the calendar holds*: where a node remembers no counters they begin at the wall clock. That is above all that was told
 //! only when no wall clock was set ahead, its own was not set at all, and no start lies so near before that counters
@@ -38,7 +42,7 @@ use crate::check::violation::ViolationKind;
 use crate::check::wall_floor::floors_hold;
 use crate::fault::{Crash, Fault, Who};
 use crate::history::History;
-use crate::scenario::{Act, Deed, Guarding, Scenario};
+use crate::scenario::{Deed, Guarding, Scenario};
 
 /// The kinds of violations that must not occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +73,9 @@ impl Promise {
         }
         if !traits.has_directory() {
             promise = promise.without(&[ViolationKind::NodeDurability]);
+        }
+        if traits.has_rollback {
+            promise = promise.without(&[ViolationKind::NodeFiles]);
         }
         promise
     }
@@ -126,12 +133,8 @@ struct Traits<'s> {
     has_frozen_client: bool,
     has_crash: bool,
     has_rollback: bool,
-    has_lost_disk: bool,
     /// Requests or replies may come late.
     is_late: bool,
-    ttl: Duration,
-    /// The least and the greatest longest TTL of any node.
-    max_ttl: (Duration, Duration),
 }
 
 /// How slow a client's clocks may be, in millionths.
@@ -152,17 +155,11 @@ impl<'s> Traits<'s> {
             has_frozen_client: false,
             has_crash: false,
             has_rollback: false,
-            has_lost_disk: false,
             is_late: false,
-            ttl: Duration::ZERO,
-            max_ttl: (scenario.setup.max_ttl, scenario.setup.max_ttl),
         };
         for step in &scenario.steps {
-            match &step.what {
-                Deed::Fault(fault) => traits.note(*fault),
-                Deed::Act(_, Act::Lock(act)) => traits.ttl = traits.ttl.max(act.ttl),
-                Deed::Act(_, Act::Extend { ttl, .. }) => traits.ttl = traits.ttl.max(*ttl),
-                Deed::Act(..) => {}
+            if let Deed::Fault(fault) = &step.what {
+                traits.note(*fault);
             }
         }
         traits
@@ -203,11 +200,6 @@ impl<'s> Traits<'s> {
             Fault::Crash(_, how) => {
                 self.has_crash = true;
                 self.has_rollback |= how == Crash::Rollback;
-                self.has_lost_disk |= how == Crash::DiskLost;
-            }
-            Fault::MaxTtl(_, max_ttl) => {
-                let (least, most) = self.max_ttl;
-                self.max_ttl = (least.min(max_ttl), most.max(max_ttl));
             }
             _ => {}
         }
@@ -219,14 +211,11 @@ impl<'s> Traits<'s> {
 
     /// Nodes may grant what they granted before a crash.
     fn has_forgotten_locks(&self) -> bool {
-        let (least, most) = self.max_ttl;
         match self.scenario.setup.guard {
             Guarding::Off => self.has_crash,
-            // Longer ones than the longest TTL of the moment are refused.
-            Guarding::Memory => self.has_crash && self.ttl.min(most) > least,
-            Guarding::Long | Guarding::Always => {
-                self.has_rollback || self.has_lost_disk && self.ttl > least
-            }
+            // Longer locks that are lost are told of one by one.
+            Guarding::Memory => false,
+            Guarding::Long | Guarding::Always => self.has_rollback,
         }
     }
 

@@ -1,8 +1,8 @@
 //! A history as checkers look at it: with the windows of its locks at hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{History, KeyNo, LockNo, Window};
+use crate::history::{AttemptNo, Event, History, KeyNo, LockNo, Window};
 
 /// A history and what several checkers need of it, computed once.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub(crate) struct Facts<'h> {
     /// All windows, in the order in which they began.
     pub(crate) windows: Vec<Window>,
     places: BTreeMap<LockNo, usize>,
+    /// Attempts that so many nodes have forgotten that less than a majority is left, where they need not remember them.
+    lost: BTreeSet<AttemptNo>,
 }
 
 impl<'h> Facts<'h> {
@@ -25,7 +27,13 @@ impl<'h> Facts<'h> {
             history,
             windows,
             places,
+            lost: lost(history),
         }
+    }
+
+    /// Whether nodes that need not remember it have forgotten a lock, so that nothing is promised of it any more.
+    pub(crate) fn is_lost(&self, window: &Window) -> bool {
+        self.lost.contains(&window.attempt)
     }
 
     /// The place of a lock's window among all; none when it was not acquired. Of two locks the one with the lower place
@@ -55,4 +63,30 @@ impl<'h> Facts<'h> {
     pub(crate) fn quorum(&self) -> usize {
         usize::from(self.history.nodes) / 2 + 1
     }
+}
+
+fn lost(history: &History) -> BTreeSet<AttemptNo> {
+    let mut forgotten: BTreeMap<AttemptNo, BTreeSet<u8>> = BTreeMap::new();
+    for entry in &history.entries {
+        if let Event::Forgotten { node, attempt, .. } = entry.event {
+            forgotten.entry(attempt).or_default().insert(node);
+        }
+    }
+    if forgotten.is_empty() {
+        return BTreeSet::new();
+    }
+    let mut voters: BTreeMap<AttemptNo, BTreeSet<u8>> = BTreeMap::new();
+    for entry in &history.entries {
+        if let Event::Granted { node, attempt, .. } = entry.event
+            && forgotten.contains_key(&attempt)
+        {
+            voters.entry(attempt).or_default().insert(node);
+        }
+    }
+    let quorum = usize::from(history.nodes) / 2 + 1;
+    forgotten.retain(|attempt, by| {
+        let voters = voters.get(attempt).map_or(0, BTreeSet::len);
+        voters.saturating_sub(by.len()) < quorum
+    });
+    forgotten.into_keys().collect()
 }

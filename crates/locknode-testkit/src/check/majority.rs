@@ -23,7 +23,7 @@ pub(crate) fn majority(facts: &Facts<'_>) -> Vec<Violation> {
     let absences = Absences::of(facts.history);
     let votes = Votes::of(facts);
     let mut lacks = Vec::new();
-    for window in &facts.windows {
+    for window in facts.windows.iter().filter(|it| !facts.is_lost(it)) {
         if lacks.len() >= FINDINGS_MAX {
             break;
         }

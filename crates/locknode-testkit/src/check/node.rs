@@ -44,9 +44,11 @@ pub(crate) fn nodes(facts: &Facts<'_>, tolerance: impl Fn(u8) -> Tolerance) -> V
             until: found.at,
             clients: found.clients,
             nodes: vec![found.node],
-            key: Some(found.key),
-            text: format!("node {} {} (`{key}`)", found.node, found.text)
-                + &evidence.meanwhile(found.since, found.at),
+            key: (found.key != KeyNo::MAX).then_some(found.key),
+            text: match found.key {
+                KeyNo::MAX => format!("node {} {}", found.node, found.text),
+                _ => format!("node {} {} (`{key}`)", found.node, found.text),
+            } + &evidence.meanwhile(found.since, found.at),
         }
     };
     ledger.found.into_iter().map(violation).collect()
@@ -142,7 +144,30 @@ impl Ledger {
                 self.quarantine(at, node, key, "extended");
                 self.extend(at, (node, key), attempt, ends);
             }
-            Event::Freed { node, key, attempt } => {
+            Event::Answered { node, attempt, .. } => self.tell(node, attempt),
+            Event::Unanswered { node, attempt, .. } => self.lose(node, attempt),
+            Event::Unkept {
+                node, key, ref why, ..
+            } => self.report(Found {
+                kind: ViolationKind::NodeDurability,
+                since: at,
+                at,
+                node,
+                clients: Vec::new(),
+                key,
+                text: why.to_string(),
+            }),
+            Event::RefusesItself { node, ref why } => self.report(Found {
+                kind: ViolationKind::NodeFiles,
+                since: at,
+                at,
+                node,
+                clients: Vec::new(),
+                key: KeyNo::MAX,
+                text: format!("refuses files that nothing but itself had touched: {why}"),
+            }),
+            // One that need not come back binds no more than one that was released.
+            Event::Freed { node, key, attempt } | Event::Forgotten { node, key, attempt } => {
                 let promises = &mut self.promises;
                 if promises
                     .get(&(node, key))
@@ -151,8 +176,6 @@ impl Ledger {
                     promises.remove(&(node, key));
                 }
             }
-            Event::Answered { node, attempt, .. } => self.tell(node, attempt),
-            Event::Unanswered { node, attempt, .. } => self.lose(node, attempt),
             Event::Shown {
                 node,
                 key,
@@ -160,11 +183,6 @@ impl Ledger {
                 ends,
                 ..
             } => self.show((node, key), attempt, Deadline { set: at, ends }),
-            Event::NotDurable {
-                node,
-                client,
-                attempt,
-            } => self.not_durable(at, node, client, attempt),
             Event::Started {
                 node,
                 is_quarantined: true,
@@ -214,28 +232,6 @@ impl Ledger {
         if *count <= FINDINGS_MAX {
             self.found.push(found);
         }
-    }
-
-    fn not_durable(&mut self, at: SimTime, node: u8, client: u8, attempt: AttemptNo) {
-        let is_it = |((of, _), promised): &(&(u8, KeyNo), &Promised)| {
-            *of == node && promised.attempt == attempt
-        };
-        let key = self
-            .promises
-            .iter()
-            .find(is_it)
-            .map_or(KeyNo::MAX, |((_, key), _)| *key);
-        self.report(Found {
-            kind: ViolationKind::NodeDurability,
-            since: at,
-            at,
-            node,
-            clients: vec![client],
-            key,
-            text: format!(
-                "told client {client} of attempt {attempt} although a crash would make it forget that"
-            ),
-        });
     }
 
     fn grant(

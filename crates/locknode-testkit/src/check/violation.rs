@@ -60,15 +60,18 @@ pub enum ViolationKind {
     NodeCounter,
     /// A node granted or extended a lock in its quarantine.
     NodeQuarantine,
-    /// A node told of a grant that it would forget in a crash, without a wait that makes up for it.
+    /// A node told of a lock or a counter that it would forget in a crash, without a wait that makes up for it; or it came
+    /// back without one that it had told of, or with one that it had let go.
     NodeDurability,
     /// A node answered a request otherwise than a naive model of a node does.
     NodeAnswer,
+    /// A node refused to start on files that nothing but itself had touched.
+    NodeFiles,
 }
 
 impl ViolationKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Exclusion,
         Self::Resource,
         Self::FencedResource,
@@ -85,6 +88,7 @@ impl ViolationKind {
         Self::NodeQuarantine,
         Self::NodeDurability,
         Self::NodeAnswer,
+        Self::NodeFiles,
     ];
 
     /// Its name, in one word.
@@ -106,6 +110,7 @@ impl ViolationKind {
             Self::NodeQuarantine => "node-quarantine",
             Self::NodeDurability => "node-durability",
             Self::NodeAnswer => "node-answer",
+            Self::NodeFiles => "node-files",
         }
     }
 

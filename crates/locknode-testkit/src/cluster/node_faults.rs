@@ -98,6 +98,10 @@ impl Cluster {
             Fault::Restart(node) | Fault::Promote(node) | Fault::MaxTtl(node, _) => {
                 self.member(node).map(drop)
             }
+            Fault::CrashIn(node, ..) => {
+                self.member(node)?;
+                not_here("a process of this machine ends wherever it happens to be")
+            }
             Fault::Disk(node, _) => {
                 self.member(node)?;
                 not_here("the nodes' disks, where they have one, are directories of this machine")
@@ -189,6 +193,7 @@ impl Cluster {
             Fault::Reset(links) => self.reset(links)?,
             // Refused above.
             Fault::CrashClient(_)
+            | Fault::CrashIn(..)
             | Fault::Disk(..)
             | Fault::Pause(Who::Client(_), _)
             | Fault::Suspend(Who::Client(_), _)

@@ -6,6 +6,7 @@ fn every_fault() -> Vec<Fault> {
     let links = Links::between([0, 2], 1);
     let (node, client) = (Who::Node(3), Who::Client(1));
     let mut faults: Vec<Fault> = Crash::ALL.map(|how| Fault::Crash(2, how)).into();
+    faults.extend(Phase::ALL.map(|phase| Fault::CrashIn(2, phase, 7, Crash::PowerLoss)));
     faults.extend([
         Fault::Restart(2),
         Fault::CrashClient(1),

@@ -7,7 +7,7 @@
 //! delay client 0 node 2 30ms       hold client 0 node 2 replies   release client 0 node 2 replies
 //! drop client 0 node 2 replies 1   late client 0 node 2 requests 2 500ms
 //! duplicate client 0 node 2 1      max-ttl node 2 10s             calm
-//! promote node 0
+//! promote node 0                   crash-in node 2 open|compact|close 7 power-loss
 //! rate node 3 +9000ppm             slew node 3 +83333ppm          noise client 0 2ms
 //! wall node 3 -3600000ms           disk node 1 sync-error|full|room|stall|go|slow 20ms
 //! ```
@@ -15,7 +15,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Duration;
 
-use crate::fault::{Crash, DiskFault, Fault, Links, Members, Way, Who};
+use crate::fault::{Crash, DiskFault, Fault, Links, Members, Phase, Way, Who};
 use crate::parse_error::ParseError;
 use crate::span::{Span, parse_span};
 
@@ -190,6 +190,12 @@ impl Fault {
                 Who::Client(client) => Self::CrashClient(client),
                 Who::Node(node) => Self::Crash(node, parse_crash(words)?),
             },
+            "crash-in" => Self::CrashIn(
+                words.node()?,
+                parse_phase(words)?,
+                words.number("how many operations before it")?,
+                parse_crash(words)?,
+            ),
             "restart" => Self::Restart(words.node()?),
             "promote" => Self::Promote(words.node()?),
             "pause" => Self::Pause(words.who()?, words.span()?),
@@ -225,6 +231,14 @@ impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         match self {
             Self::Crash(node, how) => write!(f, "crash node {node} {}", how.name()),
+            Self::CrashIn(node, phase, after, how) => {
+                write!(
+                    f,
+                    "crash-in node {node} {} {after} {}",
+                    phase.name(),
+                    how.name()
+                )
+            }
             Self::Restart(node) => write!(f, "restart node {node}"),
             Self::Promote(node) => write!(f, "promote node {node}"),
             Self::CrashClient(client) => write!(f, "crash client {client}"),
@@ -302,6 +316,13 @@ fn parse_crash(words: &mut Words<'_>) -> Result<Crash, ParseError> {
     found.ok_or_else(|| words.error(WHAT, word))
 }
 
+fn parse_phase(words: &mut Words<'_>) -> Result<Phase, ParseError> {
+    const WHAT: &str = "open, compact or close";
+    let word = words.need(WHAT)?;
+    let found = Phase::ALL.into_iter().find(|phase| phase.name() == word);
+    found.ok_or_else(|| words.error(WHAT, word))
+}
+
 fn parse_jump(words: &mut Words<'_>) -> Result<i64, ParseError> {
     const WHAT: &str = "milliseconds such as +3600000ms or -500ms, a year at most";
     let word = words.need(WHAT)?;
@@ -339,5 +360,5 @@ const fn disk_name(fault: DiskFault) -> &'static str {
 
 const JUMP_MS_MAX: u64 = 365 * 24 * 3_600_000;
 
-const FAULTS: &str = "crash, restart, promote, pause, suspend, freeze, cut, heal, delay, hold, release, drop, late, duplicate, \
+const FAULTS: &str = "crash, crash-in, restart, promote, pause, suspend, freeze, cut, heal, delay, hold, release, drop, late, duplicate, \
      reset, rate, slew, noise, wall, disk, max-ttl or calm";

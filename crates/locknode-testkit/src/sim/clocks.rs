@@ -38,6 +38,8 @@ pub(crate) struct Clocks {
     /// How far behind the machine's clocks it had fallen by then.
     slip: u64,
     noise: u64,
+    /// By how much readings may have been off so far.
+    noise_max: u64,
     shown: u64,
     /// What an onlooker sees, who is not concerned by restarts, and what the clocks showed when he last looked.
     face: u64,
@@ -79,6 +81,7 @@ impl Clocks {
             last: [uptime, uptime, wall],
             slip: 0,
             noise: 0,
+            noise_max: 0,
             shown: 0,
             face: 0,
             face_last: [uptime, uptime, wall],
@@ -157,11 +160,26 @@ impl Clocks {
     pub(crate) fn reading(&mut self, now: SimTime, random: &mut Random) -> Reading {
         Reading {
             moment: self.moment(now, random),
-            machine: MachineTime {
-                boottime_ns: self.boottime.at(now),
-                raw_ns: self.raw.at(now),
-            },
+            machine: self.machine(now),
         }
+    }
+
+    /// What the machine's clocks show.
+    pub(crate) fn machine(&self, now: SimTime) -> MachineTime {
+        MachineTime {
+            boottime_ns: self.boottime.at(now),
+            raw_ns: self.raw.at(now),
+        }
+    }
+
+    /// What the wall clock shows.
+    pub(crate) fn wall(&self, now: SimTime) -> WallTime {
+        WallTime::from_unix_nanos(self.wall.at(now))
+    }
+
+    /// By how much readings may have been off so far.
+    pub(crate) const fn noise_max(&self) -> u64 {
+        self.noise_max
     }
 
     /// How far the time has fallen behind the machine's clocks.
@@ -225,6 +243,7 @@ impl Clocks {
     /// Readings are later than right by up to so much.
     pub(crate) fn set_noise(&mut self, noise: u64) {
         self.noise = noise;
+        self.noise_max = self.noise_max.max(noise);
     }
 
     /// The machine goes to sleep: raw stands still.

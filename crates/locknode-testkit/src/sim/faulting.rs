@@ -17,6 +17,11 @@ impl World {
             .push(self.now, Told::Fault(fault.to_string().into()));
         match fault {
             Fault::Crash(node, how) => self.crash_node(node, how),
+            Fault::CrashIn(node, phase, after, how) => {
+                if let Some(it) = self.nodes.get_mut(usize::from(node)) {
+                    it.doom(phase, after, how);
+                }
+            }
             Fault::Restart(node) => self.start_node(node, false),
             Fault::Promote(node) => self.promote(node),
             Fault::CrashClient(client) => self.client_down(client),

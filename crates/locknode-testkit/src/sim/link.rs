@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use locknode_engine::durable::MachineTime;
 use locknode_engine::{Need, Session};
 use locknode_resp::{Decoder, encode_command};
 
-use crate::history::{KeyNo, Message};
+use crate::history::{AttemptNo, KeyNo, Message};
 use crate::random::Random;
 use crate::sim::parking::Parking;
 use crate::sim::recorder::NO_MESSAGE;
@@ -82,18 +83,21 @@ pub(crate) struct Withheld {
     pub(crate) covers: Vec<Cover>,
 }
 
-/// A grant that a reply tells of: what has to be durable when it leaves.
+/// A lock that a reply tells of as held, and a counter: what has to be durable when it leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cover {
-    pub(crate) attempt: u32,
+    pub(crate) key: KeyNo,
+    pub(crate) attempt: AttemptNo,
+    /// Which time of the key's being held, on the node.
+    pub(crate) holding: u32,
+    /// 0 when the reply tells none.
     pub(crate) counter: u64,
-    /// In the node's time.
-    pub(crate) ends: u64,
-    pub(crate) ttl: Duration,
+    /// When the lock ends by the machine's clocks: when both have passed this.
+    pub(crate) until: MachineTime,
     /// It is on the log; otherwise it rides on the restart guard.
     pub(crate) is_logged: bool,
     /// Of a lock that the reply merely tells of: when it ends in true time.
-    pub(crate) shown: Option<(KeyNo, SimTime)>,
+    pub(crate) shown: Option<SimTime>,
 }
 
 impl Link {

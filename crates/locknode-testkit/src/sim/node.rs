@@ -11,22 +11,24 @@
 use std::time::Duration;
 
 use locknode_engine::durable::{
-    Durability, Machine, Reading, Start, StartReason, Store, StoreSettings, StoreSizes, Work,
+    Durability, LockRecord, Machine, OpenErrorKind, Reading, Start, StartReason, Store,
+    StoreSettings, StoreSizes, Table as _, Which, Work,
 };
 use locknode_engine::{
     Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session, Time,
 };
 
 use crate::bug::Bug;
-use crate::fault::{Crash, DiskFault};
+use crate::fault::{Crash, DiskFault, Phase};
 use crate::faulty_disk::{FaultyDisk, Image, dice, keep_none};
 use crate::random::Random;
 use crate::scenario::{Dialect, Guarding, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
-use crate::sim::link::Cover;
+use crate::sim::oracle::{Back, Oracle, Outcome, Pardon, nanos_of};
+use crate::sim::recorder::Recorder;
 use crate::sim::reference::{Condition, Reference};
-use crate::span::SimTime;
+use crate::span::{SimTime, nanos};
 
 /// A node; at first it is down and its disk is empty.
 #[derive(Debug)]
@@ -48,13 +50,22 @@ pub(crate) struct SimNode {
     pub(crate) slow: Option<Duration>,
     /// It has refused, and is not asked again before this.
     pub(crate) disk_rests_until: SimTime,
-    guard: Guarding,
-    max_ttl: Duration,
+    pub(crate) oracle: Oracle,
+    /// What its next start need not bring back.
+    pub(super) pardon: Pardon,
+    /// How it ended in the middle of something, until the world has taken note.
+    struck: Option<(Phase, Crash)>,
+    /// The clocks of its machine are others than those of its last run.
+    pub(super) has_other_clocks: bool,
+    /// How it is to end in the middle of something, and after how many more operations on its disk.
+    doom: Option<(Phase, u16, Crash)>,
+    pub(super) guard: Guarding,
+    pub(super) max_ttl: Duration,
     /// What `max_ttl` is from the next start on.
     next_max_ttl: Duration,
     bug: Option<Bug>,
-    disk: FaultyDisk,
-    machine: Machine,
+    pub(super) disk: FaultyDisk,
+    pub(super) machine: Machine,
     /// The disk at the last clean stop.
     image: Option<Image>,
     /// Where the counters began at the first start.
@@ -73,7 +84,7 @@ pub(crate) struct Run {
     pub(crate) reason: StartReason,
     /// What it has to answer; none for a replica that was promoted, and where a planted bug answers.
     pub(crate) reference: Option<Reference>,
-    store: Option<Store<FaultyDisk>>,
+    pub(super) store: Option<Store<FaultyDisk>>,
     in_flight: Option<(Work, Reading)>,
     batches: u32,
     /// Its quarantine is over, or there was none.
@@ -84,6 +95,15 @@ pub(crate) struct Run {
 
 /// A lock of an earlier run: its key, its token, and its deadline in the node's time.
 pub(crate) type Restored = (Vec<u8>, Vec<u8>, u64);
+
+/// Why a node did not start.
+#[derive(Debug)]
+pub(crate) enum NoStart {
+    /// Its store refused, for this reason; `is_damage` when it says that files are not as they should be.
+    Refused { why: String, is_damage: bool },
+    /// The process ended in the middle of it.
+    CutShort(Crash),
+}
 
 /// What becomes of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +142,11 @@ impl SimNode {
             is_stalled: false,
             slow: None,
             disk_rests_until: SimTime::ZERO,
+            oracle: Oracle::default(),
+            pardon: Pardon::Nothing,
+            struck: None,
+            has_other_clocks: false,
+            doom: None,
             guard: setup.guard,
             max_ttl: setup.max_ttl,
             next_max_ttl: setup.max_ttl,
@@ -157,6 +182,7 @@ impl SimNode {
             return false;
         };
         self.incarnation += 1;
+        self.oracle = Oracle::default();
         self.run = Some(Run {
             engine,
             reason: StartReason::GuardOff,
@@ -185,8 +211,13 @@ impl SimNode {
     ///
     /// # Errors
     ///
-    /// What the store says; the node stays down.
-    pub(crate) fn start(&mut self, now: SimTime, is_first: bool) -> Result<(), String> {
+    /// Why it stays down.
+    pub(crate) fn start(
+        &mut self,
+        now: SimTime,
+        is_first: bool,
+        recorder: &Recorder,
+    ) -> Result<Outcome, NoStart> {
         self.clocks.restart(now, 0);
         self.max_ttl = self.next_max_ttl;
         let reading = self.clocks.reading(now, &mut self.random);
@@ -204,6 +235,11 @@ impl SimNode {
         self.plant(&mut guard, reading.moment.time);
         let run_id = format!("{:040x}", self.random.next());
         let mut config = EngineConfig::new(self.random.next(), run_id);
+        let outcome = Outcome {
+            wait_ns: nanos(guard.quarantine_end.since(reading.moment.time)),
+            fence_base: guard.fence_base,
+            locks: backs(&start, reading.moment.time, recorder),
+        };
         config.guard = guard;
         config.shards = usize::from(self.shards);
         let mut reference = Reference::new(self.guard, self.max_ttl, config.guard.fence_base);
@@ -212,7 +248,7 @@ impl SimNode {
         for lock in start.locks() {
             engine.restore(&lock, reading.moment.time);
             reference.restore(&lock, reading.moment.time.as_nanos());
-            let ends = lock.deadline.as_time().map_or(u64::MAX, Time::as_nanos);
+            let ends = nanos_of(lock.deadline);
             restored.push((lock.key.to_vec(), lock.token.to_vec(), ends));
         }
         self.run = Some(Run {
@@ -225,7 +261,7 @@ impl SimNode {
             restored,
             is_serving: false,
         });
-        Ok(())
+        Ok(outcome)
     }
 
     /// Enters a connection; `None` when the node is down or takes no more.
@@ -326,10 +362,15 @@ impl SimNode {
             return false;
         }
         let reading = self.clocks.reading(now, &mut self.random);
-        run.in_flight = guard
-            .take_work(reading.moment.time)
-            .map(|work| (work, reading));
-        run.in_flight.is_some()
+        let Some(work) = guard.take_work(reading.moment.time) else {
+            return false;
+        };
+        if !work.log.is_empty() {
+            let table = run.table(Which::Logged, reading.moment.time);
+            self.oracle.log(&table, reading.moment.time.as_nanos());
+        }
+        run.in_flight = Some((work, reading));
+        true
     }
 
     /// What was begun lowers the TTL in use.
@@ -350,16 +391,66 @@ impl SimNode {
         let result = store.perform(&work, reading);
         let is_done = result.is_ok();
         match result {
-            Ok(()) => guard.done(&work),
+            Ok(()) => {
+                if !work.log.is_empty() {
+                    self.oracle.logged();
+                }
+                guard.done(&work);
+            }
             Err(error) => guard.failed(work, &error, &store.durable()),
         }
         if store.is_due() {
             let reading = self.clocks.reading(now, &mut self.random);
+            self.arm(Phase::Compact);
+            let run = self.run.as_mut()?;
             let mut table = run.engine.table(reading.moment.time);
             // A failure makes every later piece of work fail too, and that is told.
-            let _ = store.compact(&mut table, reading);
+            let _ = run.store.as_mut()?.compact(&mut table, reading);
+            self.struck = self.disarm(Phase::Compact);
         }
         Some(is_done)
+    }
+
+    /// Whether the process has ended in the middle of what it did with its disk.
+    pub(crate) const fn is_struck(&self) -> bool {
+        self.struck.is_some()
+    }
+
+    /// How and in what, if it has.
+    pub(crate) fn take_struck(&mut self) -> Option<(Phase, Crash)> {
+        self.struck.take()
+    }
+
+    /// The process is to end in the middle of something.
+    pub(crate) fn doom(&mut self, phase: Phase, after: u16, how: Crash) {
+        self.doom = Some((phase, after, how));
+    }
+
+    fn arm(&self, phase: Phase) {
+        if let Some((doomed, after, _)) = self.doom
+            && doomed == phase
+        {
+            self.disk.stop(after.into());
+        }
+    }
+
+    /// How the process has ended in this phase, if it was to.
+    fn disarm(&mut self, phase: Phase) -> Option<(Phase, Crash)> {
+        let (doomed, after, how) = self.doom?;
+        if doomed != phase {
+            return None;
+        }
+        match self.disk.go_on() {
+            Some(left) => {
+                let left = u16::try_from(left).unwrap_or(after);
+                self.doom = Some((phase, left, how));
+                None
+            }
+            None => {
+                self.doom = None;
+                Some((phase, how))
+            }
+        }
     }
 
     /// Whether the disk has failed for good, so that nothing is granted until the process starts again.
@@ -367,17 +458,6 @@ impl SimNode {
         self.run
             .as_ref()
             .is_some_and(|run| run.engine.guard().has_failed())
-    }
-
-    /// Whether a counter and a deadline that are told are durable: what the guard promises, seen from outside it.
-    pub(crate) fn is_covered(&self, cover: &Cover) -> bool {
-        let Some(store) = self.run.as_ref().and_then(|run| run.store.as_ref()) else {
-            return true;
-        };
-        let durable = store.durable();
-        cover.counter <= durable.ceiling
-            && (cover.is_logged
-                || (cover.ends <= durable.horizon.as_nanos() && cover.ttl <= durable.ttl_in_use))
     }
 
     /// How long the node stays out of every lock still.
@@ -402,12 +482,26 @@ impl SimNode {
             .unwrap_or_default()
     }
 
-    /// The process ends.
-    pub(crate) fn crash(&mut self, now: SimTime, how: Crash) {
-        if how == Crash::CleanStop {
-            self.stop(now);
-            return;
+    /// The process ends. Who stops in order may end otherwise in the middle of it: how it did end.
+    pub(crate) fn crash(
+        &mut self,
+        now: SimTime,
+        how: Crash,
+        recorder: &Recorder,
+    ) -> (Crash, Option<Phase>) {
+        self.settle(now, recorder);
+        let struck = match (self.take_struck(), how) {
+            (None, Crash::CleanStop) => self.stop(now),
+            (struck, _) => struck,
+        };
+        let (phase, how) = struck.map_or((None, how), |(phase, how)| (Some(phase), how));
+        if how != Crash::CleanStop {
+            self.die(now, how);
         }
+        (how, phase)
+    }
+
+    fn die(&mut self, now: SimTime, how: Crash) {
         let seed = self.random.next();
         if let Some(run) = &mut self.run
             && let (Some((work, reading)), Some(store)) = (run.in_flight.take(), &mut run.store)
@@ -421,6 +515,11 @@ impl SimNode {
             let _ = store.perform(&work, reading);
         }
         self.run = None;
+        self.lose(now, how);
+    }
+
+    /// What an end does to the disk and the machine.
+    fn lose(&mut self, now: SimTime, how: Crash) {
         let seed = self.random.next();
         match how {
             Crash::Kill | Crash::CleanStop => self.disk.kill_as_it_is(),
@@ -430,21 +529,25 @@ impl SimNode {
                 self.disk.kill_as_it_is();
                 self.disk.erase();
                 self.image = None;
+                self.pardon = self.pardon.or(Pardon::LostDisk);
             }
             Crash::Rollback => {
                 self.disk.kill_as_it_is();
                 if let Some(image) = &self.image {
                     self.disk.restore(image);
                 }
+                self.pardon = Pardon::All;
             }
             Crash::Moved => self.disk.kill_as_it_is(),
         }
         match how {
             Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
+                self.has_other_clocks = true;
                 self.clocks.reboot(now);
                 self.machine.boot_id = fresh_id(&mut self.random);
             }
             Crash::Moved => {
+                self.has_other_clocks = true;
                 let uptime = self.random.between(UPTIME_NS.0, UPTIME_NS.1);
                 self.clocks.replace(now, uptime);
                 self.machine.boot_id = fresh_id(&mut self.random);
@@ -482,29 +585,40 @@ impl SimNode {
         self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl)
     }
 
-    /// A clean stop: all that is wanted is done, then the snapshot and the marker.
-    fn stop(&mut self, now: SimTime) {
+    /// A clean stop: all that is wanted is done, then the snapshot and the marker. How the process ended instead, if it did.
+    fn stop(&mut self, now: SimTime) -> Option<(Phase, Crash)> {
         self.finish_work(now);
-        let Some(run) = self.run.take() else { return };
+        if let Some(struck) = self.take_struck() {
+            return Some(struck);
+        }
+        let run = self.run.take()?;
         run.engine.close();
-        let Some(mut store) = run.store else { return };
+        let reading = self.clocks.reading(now, &mut self.random);
+        let time = reading.moment.time;
+        let table = run.table(Which::All, time);
+        let mut store = run.store?;
         let guard = run.engine.guard();
         let mut is_well = true;
-        let reading = self.clocks.reading(now, &mut self.random);
-        while is_well && let Some(work) = guard.take_work(reading.moment.time) {
+        while is_well && let Some(work) = guard.take_work(time) {
             is_well = store.perform(&work, reading).is_ok();
             if is_well {
                 guard.done(&work);
             }
         }
+        self.oracle.log(&table, time.as_nanos());
         if is_well {
-            let mut table = run.engine.table(reading.moment.time);
+            let mut table = run.engine.table(time);
+            self.arm(Phase::Close);
             is_well = store.close(&mut table, reading).is_ok();
+            if let Some(struck) = self.disarm(Phase::Close) {
+                return Some(struck);
+            }
         }
         self.disk.kill_as_it_is();
         if is_well {
             self.image = Some(self.disk.snapshot());
         }
+        None
     }
 
     fn open(
@@ -512,7 +626,7 @@ impl SimNode {
         durability: Durability,
         is_first_start: bool,
         reading: Reading,
-    ) -> Result<(Option<Store<FaultyDisk>>, Start, GuardMode), String> {
+    ) -> Result<(Option<Store<FaultyDisk>>, Start, GuardMode), NoStart> {
         let settings = StoreSettings {
             max_ttl: self.max_ttl,
             durability,
@@ -521,18 +635,25 @@ impl SimNode {
         };
         let mut entropy = [0; 32];
         redlock_client::Entropy::fill(&mut self.random, &mut entropy);
-        let opened = Store::open_sized(
-            self.disk.clone(),
-            &settings,
-            SIZES,
-            self.machine,
-            reading,
-            entropy,
-        );
+        self.arm(Phase::Open);
+        let (disk, machine) = (self.disk.clone(), self.machine);
+        let opened = Store::open_sized(disk, &settings, SIZES, machine, reading, entropy);
+        if let Some((_, how)) = self.disarm(Phase::Open) {
+            return Err(NoStart::CutShort(how));
+        }
         match opened {
             Ok((store, start)) => Ok((Some(store), start, GuardMode::Store(durability))),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(NoStart::Refused {
+                why: error.to_string(),
+                is_damage: error.kind() != OpenErrorKind::Io,
+            }),
         }
+    }
+
+    /// The process that has ended in the middle of its start is gone.
+    pub(crate) fn cut_short(&mut self, now: SimTime, how: Crash) {
+        self.count_time(now);
+        self.lose(now, how);
     }
 
     /// Bugs of a start.
@@ -562,6 +683,14 @@ impl SimNode {
 }
 
 impl Run {
+    /// The locks of its table, as records.
+    pub(super) fn table(&self, which: Which, time: Time) -> Vec<u8> {
+        let (mut records, mut cursor) = (Vec::new(), 0);
+        let mut table = self.engine.table(time);
+        while table.records(which, &mut cursor, &mut records) {}
+        records
+    }
+
     /// The write-back without its condition: whoever holds the key, the counter is raised and the client told so.
     fn write_back_anyway(
         &mut self,
@@ -646,6 +775,22 @@ impl Dialect {
     }
 }
 
+/// The locks that a node begins with.
+pub(super) fn backs(start: &Start, time: Time, recorder: &Recorder) -> Vec<Back> {
+    let back = |lock: LockRecord<'_>| Back {
+        db: lock.db,
+        key: lock.key.to_vec(),
+        token: lock.token.to_vec(),
+        left: match nanos_of(lock.deadline) {
+            u64::MAX => u64::MAX,
+            deadline => deadline.saturating_sub(time.as_nanos()),
+        },
+        deadline: nanos_of(lock.deadline),
+        known: recorder.known(lock.db, lock.key, lock.token),
+    };
+    start.locks().map(back).collect()
+}
+
 fn fresh_id(random: &mut Random) -> [u8; 16] {
     let mut id = [0; 16];
     redlock_client::Entropy::fill(random, &mut id);
@@ -659,7 +804,7 @@ fn is_fence(args: &[&[u8]]) -> bool {
 }
 
 /// Files so small that a minute of locks sees segments change and the log compacted.
-const SIZES: StoreSizes = StoreSizes {
+pub(super) const SIZES: StoreSizes = StoreSizes {
     segment: 4 << 10,
     log: 16 << 10,
 };

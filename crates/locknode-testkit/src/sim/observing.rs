@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use locknode_engine::durable::MachineTime;
+
 use crate::history::{AttemptNo, Event as Told, KeyNo};
 use crate::scenario::Cue;
 use crate::sight::Sight;
 use crate::sim::link::Cover;
+use crate::sim::oracle::until;
+use crate::sim::recorder::name_in;
 use crate::sim::reference::{Effect, Judged, Manner, Shown};
 use crate::sim::world::World;
 use crate::span::{SimTime, nanos};
@@ -153,6 +157,7 @@ impl World {
         let key = self.key_no(db, &shown.key);
         let attempt = self.recorder.attempt(key, &shown.token);
         self.recorder.counters.bump("lock-shown");
+        let holding = self.holding(node, key, false);
         let at = self.nodes.get(usize::from(node))?;
         let left = shown.ends.saturating_sub(at.executed_at);
         let ends_true = match shown.ends {
@@ -160,12 +165,15 @@ impl World {
             _ => at.clocks.ends(self.now, left),
         };
         Some(Cover {
+            key,
             attempt,
+            holding,
             counter: shown.counter,
-            ends: shown.ends,
-            ttl: Duration::from_nanos(left),
+            until: at
+                .oracle
+                .ends(key, until(at.clocks.machine(self.now), left)),
             is_logged: shown.is_logged,
-            shown: Some((key, ends_true)),
+            shown: Some(ends_true),
         })
     }
 
@@ -173,9 +181,7 @@ impl World {
     fn key_no(&mut self, db: u8, key: &[u8]) -> KeyNo {
         match db {
             0 => self.recorder.key(key),
-            _ => self
-                .recorder
-                .key(&[format!("db{db}/").as_bytes(), key].concat()),
+            _ => self.recorder.key(&name_in(db, key)),
         }
     }
 
@@ -188,8 +194,13 @@ impl World {
         (counter, ttl): (u64, Duration),
     ) -> Option<Cover> {
         self.look_again_whether_serving(node);
-        let (ends, ends_true, is_logged) = self.ends(node, ttl)?;
-        *self.mirror(node, key)? = Some(attempt);
+        let (until, ends_true, is_logged) = self.ends(node, ttl)?;
+        let before = self.mirror(node, key)?.replace(attempt);
+        let holding = self.holding(node, key, before != Some(attempt));
+        self.nodes
+            .get_mut(usize::from(node))?
+            .oracle
+            .moves(key, until);
         let told = Told::Granted {
             node,
             key,
@@ -211,10 +222,11 @@ impl World {
         self.recorder.owns(client, attempt);
         self.cue(Cue::Granted(node));
         Some(Cover {
+            key,
             attempt,
+            holding,
             counter,
-            ends,
-            ttl,
+            until,
             is_logged,
             shown: None,
         })
@@ -224,7 +236,7 @@ impl World {
         self.look_again_whether_serving(node);
         let attempt = (*self.mirror(node, key)?)?;
         self.note_robbery(node, key, attempt, by);
-        let (ends, ends_true, is_logged) = self.ends(node, ttl)?;
+        let (until, ends_true, is_logged) = self.ends(node, ttl)?;
         let told = Told::Extended {
             node,
             key,
@@ -232,12 +244,17 @@ impl World {
             ends: ends_true,
         };
         self.recorder.push(self.now, told);
+        self.nodes
+            .get_mut(usize::from(node))?
+            .oracle
+            .moves(key, until);
         self.cue(Cue::Extended(node));
         Some(Cover {
+            key,
             attempt,
+            holding: self.holding(node, key, false),
             counter: 0,
-            ends,
-            ttl,
+            until,
             is_logged,
             shown: None,
         })
@@ -245,6 +262,7 @@ impl World {
 
     fn freed(&mut self, node: u8, key: KeyNo, by: Option<u8>) -> Option<Cover> {
         let attempt = self.mirror(node, key)?.take()?;
+        self.holding(node, key, true);
         self.note_robbery(node, key, attempt, by);
         let told = Told::Freed { node, key, attempt };
         self.recorder.push(self.now, told);
@@ -270,6 +288,17 @@ impl World {
         }
     }
 
+    /// The number of a key's holding on a node, of the next one when it changes hands.
+    fn holding(&mut self, node: u8, key: KeyNo, changes_hands: bool) -> u32 {
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return 0;
+        };
+        match changes_hands {
+            true => at.oracle.changes_hands(key),
+            false => at.oracle.holding(key),
+        }
+    }
+
     /// Whose attempt a node holds under a key.
     pub(crate) fn mirror(&mut self, node: u8, key: KeyNo) -> Option<&mut Option<AttemptNo>> {
         let mirror = self.mirrors.get_mut(usize::from(node))?;
@@ -280,10 +309,10 @@ impl World {
         mirror.get_mut(place)
     }
 
-    /// When a lock ends that is granted now, in the node's time and in true time; and whether it is on the log.
-    fn ends(&self, node: u8, ttl: Duration) -> Option<(u64, SimTime, bool)> {
+    /// When a lock ends that is granted now, by the machine's clocks and in true time; and whether it is on the log.
+    fn ends(&self, node: u8, ttl: Duration) -> Option<(MachineTime, SimTime, bool)> {
         let at = self.nodes.get(usize::from(node))?;
-        let ends = at.executed_at.saturating_add(nanos(ttl));
+        let ends = until(at.clocks.machine(self.now), nanos(ttl));
         let ends_true = at.clocks.ends(self.now, nanos(ttl));
         Some((ends, ends_true, at.logs(ttl)))
     }

@@ -152,6 +152,16 @@ impl Recorder {
         number
     }
 
+    /// The numbers of a key and of an attempt, if they have been seen.
+    pub(crate) fn known(&self, db: u8, key: &[u8], token: &[u8]) -> Option<(KeyNo, AttemptNo)> {
+        let key = match db {
+            0 => *self.keys.get(key)?,
+            _ => *self.keys.get(&name_in(db, key))?,
+        };
+        let attempts = self.attempts.get(usize::from(key))?;
+        Some((key, *attempts.get(token)?))
+    }
+
     /// The number of an attempt: of a token under a key.
     pub(crate) fn attempt(&mut self, key: KeyNo, token: &[u8]) -> AttemptNo {
         let place = usize::from(key);
@@ -189,6 +199,11 @@ impl Recorder {
             message.arrived = Some(at);
         }
     }
+}
+
+/// The name of a key of another database than the first.
+pub(crate) fn name_in(db: u8, key: &[u8]) -> Vec<u8> {
+    [format!("db{db}/").as_bytes(), key].concat()
 }
 
 #[inline]

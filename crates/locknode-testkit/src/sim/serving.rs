@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::fault::Crash;
+use crate::fault::{Crash, Phase};
 use crate::history::Event as Told;
 use crate::scenario::Cue;
 use crate::sim::batch::{Gone, Requests};
 use crate::sim::link::{Cover, NodeEnd, Withheld};
-use crate::sim::node::{Fate, SimNode};
+use crate::sim::node::{Fate, NoStart, SimNode};
+use crate::sim::oracle::{Breach, Outcome};
 use crate::sim::world::{Event, World};
 use crate::span::{SimTime, nanos};
 
@@ -94,10 +95,10 @@ impl World {
     pub(crate) fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: &Cover) {
         let attempt = cover.attempt;
         let told = match cover.shown {
-            Some((key, ends)) => Told::Shown {
+            Some(ends) => Told::Shown {
                 node,
                 client,
-                key,
+                key: cover.key,
                 attempt,
                 ends,
             },
@@ -112,18 +113,29 @@ impl World {
         if cover.shown.is_some() && is_late {
             self.recorder.counters.bump("read-waits-for-disk");
         }
-        let Some(at) = self.nodes.get(usize::from(node)) else {
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        if !at.is_covered(cover) {
-            self.recorder.push(
-                self.now,
-                Told::NotDurable {
+        let breaches = at.told(self.now, cover, &self.recorder);
+        self.report(node, breaches);
+    }
+
+    /// A node has broken its word, or would.
+    fn report(&mut self, node: u8, breaches: Vec<Breach>) {
+        for breach in breaches {
+            let told = match breach {
+                Breach::Lock { key, attempt, why } => Told::Unkept {
                     node,
-                    client,
+                    key,
                     attempt,
+                    why: why.into(),
                 },
-            );
+                Breach::Refusal(why) => Told::RefusesItself {
+                    node,
+                    why: why.into(),
+                },
+            };
+            self.recorder.push(self.now, told);
         }
     }
 
@@ -189,7 +201,11 @@ impl World {
         if at.is_stalled {
             return;
         }
-        match at.finish_work(now) {
+        let done = at.finish_work(now);
+        if at.is_struck() {
+            return self.node_down(node, Crash::Kill);
+        }
+        match done {
             Some(false) => {
                 self.recorder.counters.bump("disk-refused");
                 at.disk_rests_until = now + TRY_DISK_AGAIN;
@@ -275,17 +291,10 @@ impl World {
         if at.run.is_some() {
             return;
         }
-        if let Err(why) = at.start(now, is_first) {
-            self.recorder.counters.bump("start-refused");
-            self.recorder.push(
-                now,
-                Told::StaysDown {
-                    node,
-                    why: why.into(),
-                },
-            );
-            return;
-        }
+        let outcome = match at.start(now, is_first, &self.recorder) {
+            Ok(outcome) => outcome,
+            Err(why) => return self.does_not_start(node, why),
+        };
         let restored = at.take_restored();
         let reason = at
             .run
@@ -324,10 +333,50 @@ impl World {
         if !is_first {
             self.recorder.counters.bump(reason);
         }
+        self.judge_start(node, &outcome);
         self.cue(Cue::Started(node));
         let incarnation = self.incarnation(node);
         self.look_whether_serving(node, incarnation);
         self.start_disk(node);
+    }
+
+    /// What a start brings back, held against what the node had told.
+    fn judge_start(&mut self, node: u8, outcome: &Outcome) {
+        let now = self.now;
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        let (breaches, forgotten) = at.judge_start(now, outcome);
+        for (key, attempt) in forgotten {
+            self.recorder.counters.bump("lock-lost-with-disk");
+            let told = Told::Forgotten { node, key, attempt };
+            self.recorder.push(now, told);
+        }
+        self.report(node, breaches);
+    }
+
+    /// A node's process does not start, or ends while it does.
+    fn does_not_start(&mut self, node: u8, why: NoStart) {
+        let now = self.now;
+        match why {
+            NoStart::CutShort(how) => {
+                self.recorder.counters.bump(Phase::Open.cut_short());
+                if let Some(at) = self.nodes.get_mut(usize::from(node)) {
+                    at.cut_short(now, how);
+                }
+                self.recorder.push(now, Told::Down { node, how });
+                self.cue(Cue::Down(node));
+            }
+            NoStart::Refused { why, is_damage } => {
+                self.recorder.counters.bump("start-refused");
+                let why: Box<str> = why.into();
+                if is_damage {
+                    let why = why.clone();
+                    self.recorder.push(now, Told::RefusesItself { node, why });
+                }
+                self.recorder.push(now, Told::StaysDown { node, why });
+            }
+        }
     }
 
     /// Notes that a node serves, or looks again when its quarantine should be over.
@@ -427,7 +476,13 @@ impl World {
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        at.crash(now, how);
+        let (how, cut_short) = at.crash(now, how, &self.recorder);
+        if let Some(phase) = cut_short {
+            self.recorder.counters.bump(phase.cut_short());
+        }
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
         let is_told = matches!(how, Crash::Kill | Crash::CleanStop | Crash::DiskLost);
         at.is_silent = !is_told;
         if let Some(mirror) = self.mirrors.get_mut(usize::from(node)) {
@@ -445,10 +500,12 @@ impl World {
             return;
         };
         // A failure ends it: what has not become durable is not told.
-        while at.finish_work(now) == Some(true) {
+        while at.finish_work(now) == Some(true) && !at.is_struck() {
             at.begin_work(now);
         }
-        self.release_withheld(node);
+        if !at.is_struck() {
+            self.release_withheld(node);
+        }
     }
 
     pub(crate) fn incarnation(&self, node: u8) -> u32 {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::random::Random;
-use crate::scenario::{Act, Cue, Deed, Guarding, Scenario, Step, Trigger};
+use crate::scenario::{Act, Cue, Deed, Scenario, Step, Trigger};
 use crate::span::{SimTime, nanos};
 
 /// Draws requests and writes them into a scenario.
@@ -17,8 +17,6 @@ pub(crate) struct AsideMaker<'s> {
     pub(crate) line: u8,
     /// The keys of the locks.
     pub(crate) locks: &'s [String],
-    /// Locks may be longer than what rides on the restart guard, or without an end.
-    pub(crate) is_long: bool,
     /// They lay hands on the locks as well.
     pub(crate) meddles: bool,
     pub(crate) calm_at: SimTime,
@@ -91,10 +89,10 @@ impl AsideMaker<'_> {
             0 | 1 => format!("SET {key} {token} NX{}", px(ttl)),
             2 => format!("SET {key} {token}{}", px(ttl)),
             3 => format!("SET {key} {token} XX GET{}", px(ttl)),
-            4 if self.has_endless() => format!("SETNX {key} {token}"),
-            5 if self.has_endless() => format!("PERSIST {key} ; PTTL {key}"),
+            4 => format!("SETNX {key} {token}"),
+            5 => format!("PERSIST {key} ; PTTL {key}"),
             6 => format!("EXPIRE {key} {}", self.random.between(1, 2)),
-            4 | 5 | 7 => format!(
+            7 => format!(
                 "PEXPIRE {key} {} ; PTTL {key}",
                 self.random.between(1, 2_000)
             ),
@@ -186,17 +184,11 @@ impl AsideMaker<'_> {
         let most = nanos(self.scenario.setup.max_ttl);
         let ttl = match self.random.below(10) {
             // Refused where nothing is kept.
-            0 if self.has_endless() => return None,
-            1 if self.has_endless() => self.random.between(most, most * 3),
+            0 => return None,
+            1 => self.random.between(most, most * 3),
             _ => self.random.between(1_000_000, most),
         };
         Some(Duration::from_nanos(ttl))
-    }
-
-    /// Whether locks may be longer than what rides on the guard: a lost disk would lose them. Where nothing is kept they are
-    /// refused.
-    fn has_endless(&self) -> bool {
-        self.is_long || self.scenario.setup.guard == Guarding::Memory
     }
 
     fn moment(&mut self, is_calm: bool) -> Trigger {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fault::{Crash, DiskFault, Fault, Links, Members, Way, Who};
+use crate::fault::{Crash, DiskFault, Fault, Links, Members, Phase, Way, Who};
 use crate::random::Random;
 use crate::scenario::{Cue, Deed, Guarding, Scenario, Setup, Trigger};
 use crate::span::{SimTime, nanos};
@@ -54,8 +54,8 @@ impl FaultMaker {
         }
         let keeps = matches!(self.guard, Guarding::Long | Guarding::Always);
         if chosen.has(FaultKind::DiskLost) || !keeps {
-            // Who remembers nothing waits for the TTL that is configured, and counts from the calendar on.
-            chosen = chosen.without(FaultKind::MaxTtl).without(FaultKind::Wall);
+            // Who remembers nothing counts from the calendar on.
+            chosen = chosen.without(FaultKind::Wall);
         }
         (self.chosen, self.focus) = (chosen, focus);
         chosen
@@ -85,6 +85,7 @@ impl FaultMaker {
             FaultKind::DiskLost => self.crash(scenario, &[Crash::DiskLost]),
             FaultKind::Moved => self.crash(scenario, &[Crash::Moved]),
             FaultKind::Rollback => self.crash(scenario, &[Crash::Rollback]),
+            FaultKind::Inside => self.inside(scenario),
             FaultKind::Disk => self.disk(scenario),
             FaultKind::Partition => self.cut(scenario, Way::Both),
             FaultKind::OneWay => {
@@ -184,6 +185,25 @@ impl FaultMaker {
         }
     }
 
+    /// A node ends in the middle of something.
+    fn inside(&mut self, scenario: &mut Scenario) {
+        if !matches!(self.guard, Guarding::Long | Guarding::Always) {
+            return;
+        }
+        let node = self.node();
+        let phase = self.one_of(&Phase::ALL).unwrap_or(Phase::Open);
+        let after = u16::try_from(self.random.below(OPERATIONS)).unwrap_or(0);
+        let hows = [Crash::Kill, Crash::PowerLoss, Crash::PowerLossAll];
+        let how = self.one_of(&hows).unwrap_or(Crash::Kill);
+        self.any_time(scenario, Fault::CrashIn(node, phase, after, how));
+        match phase {
+            Phase::Open => self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]),
+            Phase::Close => self.crash_of(node, scenario, &[Crash::CleanStop]),
+            Phase::Compact => {}
+        }
+        self.restart_after_down(node, scenario);
+    }
+
     /// A node ends, at any time or just when something happens, and starts again.
     fn crash(&mut self, scenario: &mut Scenario, hows: &[Crash]) {
         let node = self.node();
@@ -191,10 +211,7 @@ impl FaultMaker {
     }
 
     fn crash_of(&mut self, node: u8, scenario: &mut Scenario, hows: &[Crash]) {
-        let how = hows
-            .get(self.random.index(hows.len()))
-            .copied()
-            .unwrap_or(Crash::Kill);
+        let how = self.one_of(hows).unwrap_or(Crash::Kill);
         let cues = [
             Cue::Granted(node),
             Cue::Extended(node),
@@ -203,6 +220,11 @@ impl FaultMaker {
             Cue::Lowers(node),
         ];
         self.any_time_or_on(scenario, &cues, Fault::Crash(node, how));
+        self.restart_after_down(node, scenario);
+    }
+
+    /// A node starts again when it has gone down once more than was thought of so far.
+    fn restart_after_down(&mut self, node: u8, scenario: &mut Scenario) {
         let downs = self.downs.get_mut(usize::from(node));
         let nth = downs.map_or(1, |downs| {
             *downs += 1;
@@ -326,6 +348,10 @@ impl FaultMaker {
         push(scenario, after.min(self.end), repair);
     }
 
+    fn one_of<T: Copy>(&mut self, list: &[T]) -> Option<T> {
+        list.get(self.random.index(list.len())).copied()
+    }
+
     fn moment(&mut self) -> u64 {
         self.random.below(self.end) / 1_000_000 * 1_000_000
     }
@@ -396,6 +422,9 @@ const fn most(kind: FaultKind) -> u64 {
         _ => 6,
     }
 }
+
+/// More operations on its disk than a start, a step of a compaction or a stop has.
+const OPERATIONS: u64 = 14;
 
 /// A node and a client may differ by twice as much, which is within the 1 % that clients allow for.
 const DRIFT_PPM: u64 = 4_500;

@@ -65,15 +65,17 @@ pub enum FaultKind {
     Asides,
     /// They lay hands on the locks as well: breaks exclusion, not fencing.
     Meddling,
+    /// Nodes end in the middle of a start, of a compaction, of an orderly stop.
+    Inside,
 }
 
 /// A set of kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FaultKinds(u32);
+pub struct FaultKinds(u64);
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Crash,
         Self::PowerLoss,
         Self::CleanStop,
@@ -103,6 +105,7 @@ impl FaultKind {
         Self::Rollback,
         Self::Asides,
         Self::Meddling,
+        Self::Inside,
     ];
 
     /// As it is written.
@@ -137,6 +140,7 @@ impl FaultKind {
             Self::Rollback => "rollback",
             Self::Asides => "asides",
             Self::Meddling => "meddling",
+            Self::Inside => "inside",
         }
     }
 
@@ -148,7 +152,7 @@ impl FaultKind {
         )
     }
 
-    const fn bit(self) -> u32 {
+    const fn bit(self) -> u64 {
         1 << self as u32
     }
 }

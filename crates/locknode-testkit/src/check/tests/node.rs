@@ -261,10 +261,11 @@ fn a_counter_rises_from_grant_to_grant_and_over_a_crash_from_what_was_told() {
 #[test]
 fn a_node_keeps_out_in_its_quarantine_and_tells_what_is_durable() {
     let starts = || Story::new().starts(100, 2, true);
-    let untold = Event::NotDurable {
+    let unkept = Event::Unkept {
         node: 2,
-        client: 0,
+        key: 0,
         attempt: 0,
+        why: "has told what it forgets".into(),
     };
     let rows: [(&str, Story, &[ViolationKind]); 8] = [
         (
@@ -304,7 +305,7 @@ fn a_node_keeps_out_in_its_quarantine_and_tells_what_is_durable() {
         ),
         (
             "not durable",
-            Story::new().granted(800, 2, 0, 2000).at(801, untold),
+            Story::new().granted(800, 2, 0, 2000).at(801, unkept),
             &[NodeDurability],
         ),
     ];

@@ -1,0 +1,485 @@
+//! One oracle: whether what a node has told is what its disk would give back.
+//!
+//! ```text
+//!   a reply leaves: Cover ---> pledges ----+
+//!   work for the log: table -> logged -----+--> held against a Start: a real one, or the one that would follow
+//!                                          |    if the machine lost its power, or the process died, at this moment
+//!                                          v
+//!                                       Breach
+//! ```
+//!
+//! A lock that was told as held has to come back with the time that it had left, or the wait has to cover that; counters
+//! begin no lower than one that was told; and what comes back is what the log held last, not what was let go. To open a second
+//! store for every reply would be slow, so an outcome is kept until it does not cover what is told any more; every so often it is
+//! looked at anew although it would.
+
+use std::collections::BTreeMap;
+
+use locknode_engine::Deadline;
+use locknode_engine::durable::{MachineTime, Record};
+
+use crate::history::{AttemptNo, KeyNo};
+use crate::sim::link::Cover;
+use crate::sim::recorder::Recorder;
+
+/// What one node is bound by.
+#[derive(Debug, Default)]
+pub(crate) struct Oracle {
+    pledges: BTreeMap<KeyNo, Pledge>,
+    /// How often each key has changed hands: a reply that comes late may tell of what has been released, and granted again.
+    holdings: BTreeMap<KeyNo, u32>,
+    /// When each lock ends by the machine's clocks, as it was granted or extended last. The node itself holds it a little longer
+    /// where its clocks disagree, and only to this it is bound.
+    ends: BTreeMap<KeyNo, MachineTime>,
+    /// The highest counter that was told.
+    counter: u64,
+    /// What the log may give back: first what it held after the last piece of work that was done, then what it would hold
+    /// after each that was tried since.
+    logged: Vec<Vec<Logged>>,
+    seen: Option<(u64, Outcome)>,
+    replies: u32,
+    looks: u32,
+}
+
+/// A lock that a node has told of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pledge {
+    pub(crate) attempt: AttemptNo,
+    /// When it ends by the machine's clocks: when both have passed this.
+    pub(crate) until: MachineTime,
+    /// How much of it was left when the node went down.
+    left: u64,
+}
+
+/// A lock as the log has it.
+#[derive(Clone, Debug)]
+struct Logged {
+    db: u8,
+    key: Vec<u8>,
+    token: Vec<u8>,
+    /// In the node's time.
+    deadline: u64,
+    /// The time that is left after a start that knows nothing of the time that passed: what was left when it was written.
+    most: u64,
+}
+
+/// What a node begins with.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// From the start on.
+    pub(crate) wait_ns: u64,
+    pub(crate) fence_base: u64,
+    pub(crate) locks: Vec<Back>,
+}
+
+/// A lock that came back.
+#[derive(Clone, Debug)]
+pub(crate) struct Back {
+    pub(crate) db: u8,
+    pub(crate) key: Vec<u8>,
+    pub(crate) token: Vec<u8>,
+    pub(crate) left: u64,
+    /// In the time of the node that starts.
+    pub(crate) deadline: u64,
+    pub(crate) known: Option<(KeyNo, AttemptNo)>,
+}
+
+/// A promise that was not kept, or would not be.
+#[derive(Clone, Debug)]
+pub(crate) enum Breach {
+    /// About a lock or a counter.
+    Lock {
+        key: KeyNo,
+        attempt: AttemptNo,
+        why: String,
+    },
+    /// The node refuses its own files.
+    Refusal(String),
+}
+
+/// What a start need not bring back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pardon {
+    /// All is to come back, or to be waited for.
+    Nothing,
+    /// Locks with a TTL above the longest: the log may have been damaged.
+    LostLog,
+    /// Those, and counters: the disk is lost, or there is none.
+    LostDisk,
+    /// Nothing is promised.
+    All,
+}
+
+impl Pardon {
+    /// Both.
+    pub(crate) fn or(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
+impl Oracle {
+    /// A key changes hands: what was told of it binds no more. The number of the holding that begins.
+    pub(crate) fn changes_hands(&mut self, key: KeyNo) -> u32 {
+        self.pledges.remove(&key);
+        self.ends.remove(&key);
+        let holding = self.holdings.entry(key).or_default();
+        *holding += 1;
+        *holding
+    }
+
+    /// A lock is granted or extended.
+    pub(crate) fn moves(&mut self, key: KeyNo, until: MachineTime) {
+        self.ends.insert(key, until);
+    }
+
+    /// When a lock ends that the node says has so long.
+    pub(crate) fn ends(&self, key: KeyNo, until: MachineTime) -> MachineTime {
+        let ends = self.ends.get(&key).copied().unwrap_or(until);
+        MachineTime {
+            boottime_ns: until.boottime_ns.min(ends.boottime_ns),
+            raw_ns: until.raw_ns.min(ends.raw_ns),
+        }
+    }
+
+    /// The number of a key's holding.
+    pub(crate) fn holding(&self, key: KeyNo) -> u32 {
+        self.holdings.get(&key).copied().unwrap_or(0)
+    }
+
+    /// A reply leaves that tells of this.
+    pub(crate) fn tell(&mut self, cover: &Cover) {
+        self.counter = self.counter.max(cover.counter);
+        if cover.holding != self.holding(cover.key) {
+            return;
+        }
+        let pledge = Pledge {
+            attempt: cover.attempt,
+            until: cover.until,
+            left: 0,
+        };
+        self.pledges.insert(cover.key, pledge);
+    }
+
+    /// Whether the disk has to be looked at for a reply: it has changed since it was looked at, and what was seen then does
+    /// not cover the reply, or it is time to look again.
+    pub(crate) fn looks(&mut self, left: u64, cover: &Cover) -> bool {
+        self.replies = self.replies.wrapping_add(1);
+        if self.replies.is_multiple_of(LOOK_EVERY) {
+            return true;
+        }
+        // What is told binds until it ends: a look that is left out is made up for by the next.
+        let is_due = self.looks < LOOKS_FIRST || self.replies.is_multiple_of(LOOK_SOME);
+        is_due
+            && self.seen.as_ref().is_none_or(|(_, outcome)| {
+                outcome.fence_base < self.counter || !outcome.covers(cover.key, cover.attempt, left)
+            })
+    }
+
+    /// How often the disk was looked at.
+    pub(crate) const fn looked(&self) -> u32 {
+        self.looks
+    }
+
+    /// The disk was looked at.
+    pub(crate) fn see(&mut self, generation: u64, outcome: Outcome) {
+        self.looks = self.looks.wrapping_add(1);
+        self.seen = Some((generation, outcome));
+    }
+
+    /// What was seen of the disk as it is.
+    pub(crate) fn seen(&self, generation: u64) -> Option<&Outcome> {
+        let (seen, outcome) = self.seen.as_ref()?;
+        (*seen == generation).then_some(outcome)
+    }
+
+    /// Keeps what the node's table still has: what was released, taken over or shortened since binds no more. `table` holds
+    /// encoded locks, `now` is the node's time. In a quarantine the table has only what the log gave back.
+    pub(crate) fn settle(
+        &mut self,
+        table: &[u8],
+        is_quarantined: bool,
+        now: u64,
+        clocks: MachineTime,
+        recorder: &Recorder,
+    ) {
+        let held: BTreeMap<KeyNo, (AttemptNo, u64)> = locks(table)
+            .filter_map(|(db, key, token, deadline)| {
+                let (key, attempt) = recorder.known(db, key, token)?;
+                Some((key, (attempt, deadline)))
+            })
+            .collect();
+        self.pledges.retain(|key, pledge| {
+            let Some((attempt, deadline)) = held.get(key) else {
+                pledge.left = left_of(pledge.until, clocks);
+                return is_quarantined && pledge.left > 0;
+            };
+            let left = deadline.saturating_sub(now);
+            let shortened = until(clocks, left);
+            pledge.until.boottime_ns = pledge.until.boottime_ns.min(shortened.boottime_ns);
+            pledge.until.raw_ns = pledge.until.raw_ns.min(shortened.raw_ns);
+            pledge.left = left_of(pledge.until, clocks);
+            *attempt == pledge.attempt && pledge.left > 0
+        });
+    }
+
+    /// The log is about to hold what is in `table`, as of `now` in the node's time.
+    pub(crate) fn log(&mut self, table: &[u8], now: u64) {
+        let before: Vec<&Logged> = self.logged.iter().flatten().collect();
+        let entry = |(db, key, token, deadline): (u8, &[u8], &[u8], u64)| {
+            let same = before.iter().find(|it| {
+                it.deadline == deadline && it.db == db && it.key == key && it.token == token
+            });
+            Logged {
+                db,
+                key: key.to_vec(),
+                token: token.to_vec(),
+                deadline,
+                most: match deadline {
+                    u64::MAX => u64::MAX,
+                    _ => same.map_or(deadline.saturating_sub(now), |it| it.most),
+                },
+            }
+        };
+        let mut next: Vec<Logged> = locks(table).map(entry).collect();
+        // What has ended by itself is on the log still, and a start that knows nothing of the time that passed gives it back.
+        let newest = self.logged.last().into_iter().flatten();
+        let ended = newest.filter(|it| {
+            it.deadline < now && locks(table).all(|(db, key, ..)| db != it.db || key != it.key)
+        });
+        next.extend(ended.cloned());
+        if self.logged.is_empty() {
+            self.logged.push(Vec::new());
+        }
+        // What is tried again and again on a full disk is the same, and a little more.
+        self.logged.truncate(TRIES_MAX);
+        self.logged.push(next);
+    }
+
+    /// The log holds what it was about to.
+    pub(crate) fn logged(&mut self) {
+        let newest = self.logged.pop();
+        self.logged.clear();
+        self.logged.extend(newest);
+    }
+
+    /// What a start gives back, held against what was told and logged. `is_synced_only`: nothing of what was not synced was
+    /// kept.
+    pub(crate) fn judge(
+        &self,
+        outcome: &Outcome,
+        is_synced_only: bool,
+        tolerance: u64,
+        when: &str,
+    ) -> Vec<Breach> {
+        let mut breaches = Vec::new();
+        for (key, pledge) in &self.pledges {
+            if pledge.left > tolerance
+                && !outcome.covers(*key, pledge.attempt, pledge.left - tolerance)
+            {
+                breaches.push(pledge.breach(*key, outcome, when));
+            }
+        }
+        if outcome.fence_base < self.counter {
+            let (counter, base) = (self.counter, outcome.fence_base);
+            breaches.push(Breach::Lock {
+                key: KeyNo::MAX,
+                attempt: AttemptNo::MAX,
+                why: format!(
+                    "has told counter {counter}, and {when} its counters would begin at {base}"
+                ),
+            });
+        }
+        let candidates = match is_synced_only {
+            true => self.logged.get(..1).unwrap_or_default(),
+            false => &self.logged[..],
+        };
+        for Back {
+            db,
+            key,
+            token,
+            left,
+            known,
+            ..
+        } in &outcome.locks
+        {
+            let is_of = |it: &Logged| it.db == *db && it.key == *key && it.token == *token;
+            let most = candidates
+                .iter()
+                .flatten()
+                .filter(|it| is_of(it))
+                .map(|it| it.most)
+                .max();
+            if most.is_some_and(|most| *left <= most.saturating_add(tolerance)) {
+                continue;
+            }
+            let (key, attempt) = known.unwrap_or((KeyNo::MAX, AttemptNo::MAX));
+            let had = match most {
+                Some(most) => format!("was written with {most} ns left"),
+                None => "its log does not hold".to_owned(),
+            };
+            breaches.push(Breach::Lock {
+                key,
+                attempt,
+                why: format!(
+                    "{when} holds the lock of attempt {attempt} for {left} ns, which {had}"
+                ),
+            });
+        }
+        breaches
+    }
+
+    /// The node starts again: what was told before binds as far as it goes. `is_comparable` says that the machine's clocks are
+    /// those of before.
+    pub(crate) fn begin(&mut self, clocks: MachineTime, is_comparable: bool) {
+        for pledge in self.pledges.values_mut() {
+            match is_comparable {
+                true => pledge.left = left_of(pledge.until, clocks),
+                false => pledge.until = until(clocks, pledge.left),
+            }
+        }
+        if !is_comparable {
+            self.ends.clear();
+        }
+        self.pledges.retain(|_, pledge| pledge.left > 0);
+        self.seen = None;
+    }
+
+    /// The log of the run that begins holds what came back.
+    pub(crate) fn adopt(&mut self, outcome: &Outcome, clocks: MachineTime) {
+        for back in &outcome.locks {
+            if let Some((key, _)) = back.known {
+                self.ends.entry(key).or_insert(until(clocks, back.left));
+            }
+        }
+        let before = std::mem::take(&mut self.logged);
+        let entry = |back: &Back| {
+            let is_same =
+                |it: &&Logged| it.db == back.db && it.key == back.key && it.token == back.token;
+            let most = before
+                .iter()
+                .flatten()
+                .filter(is_same)
+                .map(|it| it.most)
+                .max();
+            Logged {
+                db: back.db,
+                key: back.key.clone(),
+                token: back.token.clone(),
+                deadline: back.deadline,
+                most: most.unwrap_or(back.left),
+            }
+        };
+        let mut next: Vec<Logged> = outcome.locks.iter().map(entry).collect();
+        // What has ended meanwhile is on the log still.
+        for mut ended in before.into_iter().flatten() {
+            if next
+                .iter()
+                .all(|it| it.db != ended.db || it.key != ended.key || it.token != ended.token)
+            {
+                ended.deadline = 0;
+                next.push(ended);
+            }
+        }
+        self.logged.push(next);
+    }
+
+    /// Takes back what is not promised to survive such an end; the locks among it, which are longer than what is waited for.
+    pub(crate) fn pardon(
+        &mut self,
+        pardon: Pardon,
+        longest_ns: u64,
+        outcome: &Outcome,
+    ) -> Vec<(KeyNo, AttemptNo)> {
+        match pardon {
+            Pardon::Nothing => return Vec::new(),
+            Pardon::All => {
+                *self = Self::default();
+                return Vec::new();
+            }
+            Pardon::LostLog => {}
+            Pardon::LostDisk => self.counter = 0,
+        }
+        let mut lost = Vec::new();
+        self.pledges.retain(|key, pledge| {
+            let is_lost =
+                pledge.left > longest_ns && !outcome.covers(*key, pledge.attempt, pledge.left);
+            if is_lost {
+                lost.push((*key, pledge.attempt));
+            }
+            !is_lost
+        });
+        lost
+    }
+}
+
+impl Pledge {
+    fn breach(&self, key: KeyNo, outcome: &Outcome, when: &str) -> Breach {
+        let (attempt, left, wait) = (self.attempt, self.left, outcome.wait_ns);
+        let back = match outcome.left(key, attempt) {
+            Some(left) => format!("it would hold it for {left} ns"),
+            None => "it would have forgotten it".to_owned(),
+        };
+        Breach::Lock {
+            key,
+            attempt,
+            why: format!(
+                "has told of the lock of attempt {attempt}, of which {left} ns are left, and {when} {back} and wait for {wait} ns"
+            ),
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether a lock of which `left` nanoseconds are left is safe after this start.
+    fn covers(&self, key: KeyNo, attempt: AttemptNo, left: u64) -> bool {
+        self.wait_ns >= left || self.left(key, attempt).is_some_and(|it| it >= left)
+    }
+
+    fn left(&self, key: KeyNo, attempt: AttemptNo) -> Option<u64> {
+        let is_it = |back: &&Back| back.known == Some((key, attempt));
+        self.locks.iter().find(is_it).map(|back| back.left)
+    }
+}
+
+/// How long it takes until both clocks have passed `until`.
+pub(crate) fn left_of(until: MachineTime, now: MachineTime) -> u64 {
+    let boottime = until.boottime_ns.saturating_sub(now.boottime_ns);
+    boottime.max(until.raw_ns.saturating_sub(now.raw_ns))
+}
+
+/// When a lock is over by the machine's clocks that has so much left.
+pub(crate) const fn until(now: MachineTime, left: u64) -> MachineTime {
+    MachineTime {
+        boottime_ns: now.boottime_ns.saturating_add(left),
+        raw_ns: now.raw_ns.saturating_add(left),
+    }
+}
+
+/// A deadline as nanoseconds.
+pub(crate) fn nanos_of(deadline: Deadline) -> u64 {
+    deadline
+        .as_time()
+        .map_or(u64::MAX, locknode_engine::Time::as_nanos)
+}
+
+/// Database, key, token and deadline of encoded locks.
+fn locks(mut records: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8], u64)> {
+    std::iter::from_fn(move || {
+        let (Record::Put(lock), rest) = Record::decode(records)? else {
+            return None;
+        };
+        records = rest;
+        Some((lock.db, lock.key, lock.token, nanos_of(lock.deadline)))
+    })
+}
+
+/// Every so many replies the disk is looked at although what was seen of it covers the reply.
+const LOOK_EVERY: u32 = 16;
+
+/// Where every lock is on the log, nothing that was seen before covers a new one: then so many looks are taken at once,
+/// and one in so many from there on.
+const LOOKS_FIRST: u32 = 8;
+const LOOK_SOME: u32 = 4;
+
+/// A disk that is full for long is tried once a second.
+const TRIES_MAX: usize = 8;
