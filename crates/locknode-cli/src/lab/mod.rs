@@ -8,6 +8,7 @@
 //!  --chaos                                      ^ desk: FAULT ...; stage: a seed's or a file's faults, clients of the lab's own
 //! ```
 
+mod aside;
 mod board;
 mod chaos;
 mod closing;

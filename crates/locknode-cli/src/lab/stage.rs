@@ -10,6 +10,7 @@ use redlock_client::{Builder, FenceCheck};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::aside::Asides;
 use super::chaos::Plan;
 use super::noting::Noting;
 use super::worker::Worker;
@@ -41,12 +42,13 @@ impl Stage {
             let nodes = cluster
                 .addresses_for(client)
                 .map_err(|error| failed(&error))?;
+            let asides = Asides::new(nodes.clone());
             let builder = builder.connector(Arc::new(Noting::new(Arc::clone(&recorder), nodes)));
             let redlock = tune(builder)
                 .build()
                 .map_err(|error| Failure::internal(error.to_string()))?;
             let (recorder, resource) = (Arc::clone(&recorder), Arc::clone(&resource));
-            workers.push(Worker::new(client, redlock, recorder, resource));
+            workers.push(Worker::new(client, redlock, asides, recorder, resource));
         }
         Ok(Self {
             cluster,

@@ -15,6 +15,7 @@ use redlock_client::{Error, ErrorKind, FenceCheck, FencingToken, Guard, Redlock,
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::aside::Asides;
 use super::chaos::Habit;
 
 /// A client. Clones are the same client.
@@ -27,6 +28,7 @@ pub(super) struct Worker {
 struct Shared {
     number: u8,
     redlock: Redlock,
+    asides: Asides,
     recorder: Arc<Recorder>,
     /// What the locks protect; all clients have the same.
     resource: Arc<FenceCheck>,
@@ -68,12 +70,14 @@ impl Worker {
     pub(super) fn new(
         number: u8,
         redlock: Redlock,
+        asides: Asides,
         recorder: Arc<Recorder>,
         resource: Arc<FenceCheck>,
     ) -> Self {
         let shared = Shared {
             number,
             redlock,
+            asides,
             recorder,
             resource,
             still_until: Mutex::default(),
@@ -144,6 +148,7 @@ impl Worker {
             Act::Extend { key, ttl } => tell(&key, Wish::Extend(ttl)),
             Act::Release { key } => tell(&key, Wish::Release),
             Act::Write { key, takes } => tell(&key, Wish::Write(takes)),
+            Act::Ask { node, line, words } => self.shared.asides.ask(node, line, &words).await,
         }
     }
 
