@@ -8,7 +8,6 @@ pub(super) struct Argument<'a> {
     /// As it is written, without the brackets of an optional one.
     text: &'a str,
     is_optional: bool,
-    is_repeated: bool,
 }
 
 /// The arguments of a syntax such as `key value [NX|XX] [key ...]`.
@@ -23,18 +22,10 @@ pub(super) fn arguments(syntax: &str) -> Vec<Argument<'_>> {
             rest.find(' ').unwrap_or(rest.len())
         };
         let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
-        let text = match is_optional {
-            true => word
-                .trim_start_matches('[')
-                .strip_suffix(']')
-                .unwrap_or(word),
-            false => word,
-        };
-        let repeated = text.strip_suffix(" ...");
+        let inner = word.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         found.push(Argument {
-            text: repeated.unwrap_or(text),
+            text: inner.unwrap_or(word),
             is_optional,
-            is_repeated: repeated.is_some(),
         });
         rest = after.trim_start();
     }
@@ -58,12 +49,7 @@ fn group_len(text: &str) -> usize {
 impl Argument<'_> {
     /// Writes its map.
     pub(super) fn write(self, reply: &mut Encoder<'_>) {
-        let flags = [
-            ("optional", self.is_optional),
-            ("multiple", self.is_repeated),
-        ];
-        let flags: Vec<_> = flags.iter().filter(|(_, has)| *has).collect();
-        reply.map(if flags.is_empty() { 3 } else { 4 });
+        reply.map(if self.is_optional { 4 } else { 3 });
         let kind = if self.text == "key" { "key" } else { "string" };
         for (field, text) in [
             ("name", self.text),
@@ -73,12 +59,10 @@ impl Argument<'_> {
             reply.bulk(field.as_bytes());
             reply.bulk(text.as_bytes());
         }
-        if !flags.is_empty() {
+        if self.is_optional {
             reply.bulk(b"flags");
-            reply.set(flags.len());
-            for (name, _) in flags {
-                reply.simple(name);
-            }
+            reply.set(1);
+            reply.simple("optional");
         }
     }
 }
@@ -89,36 +73,23 @@ mod tests {
 
     #[test]
     fn a_syntax_falls_into_its_arguments() {
-        let rows: [(&str, &[(&str, bool, bool)]); 5] = [
+        let rows: [(&str, &[(&str, bool)]); 5] = [
             ("", &[]),
-            (
-                "key value",
-                &[("key", false, false), ("value", false, false)],
-            ),
+            ("key value", &[("key", false), ("value", false)]),
             (
                 "key [NX|EX seconds] [GET]",
-                &[
-                    ("key", false, false),
-                    ("NX|EX seconds", true, false),
-                    ("GET", true, false),
-                ],
+                &[("key", false), ("NX|EX seconds", true), ("GET", true)],
             ),
-            (
-                "key [key ...]",
-                &[("key", false, false), ("key", true, true)],
-            ),
+            ("key [key ...]", &[("key", false), ("key ...", true)]),
             (
                 "[LIBRARYNAME <pattern> [x]] [y",
-                &[
-                    ("LIBRARYNAME <pattern> [x]", true, false),
-                    ("[y", true, false),
-                ],
+                &[("LIBRARYNAME <pattern> [x]", true), ("[y", true)],
             ),
         ];
         for (syntax, want) in rows {
             let found: Vec<_> = arguments(syntax)
                 .iter()
-                .map(|it| (it.text, it.is_optional, it.is_repeated))
+                .map(|it| (it.text, it.is_optional))
                 .collect();
             assert_eq!(found, want, "{syntax}");
         }
