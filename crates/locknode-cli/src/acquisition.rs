@@ -9,7 +9,7 @@ use crate::duration;
 use crate::failure::{Exit, Failure};
 
 /// How a lock is taken.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct AcquisitionFlags {
     /// How long the lock lives without being renewed
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_ttl)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_client::{Error, ErrorKind, Redlock};
+use redlock_client::{Builder, Error, ErrorKind, NodeAddress, Redlock, ReleaseAnswer, Released};
 
 use crate::failure::{Exit, Failure};
 
@@ -34,6 +34,40 @@ impl ClusterFlags {
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
         connect(&self.nodes, None)
     }
+
+    /// The same, whose observer is told what the client does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::client`].
+    #[cfg(feature = "run")]
+    pub(crate) fn observed_client(
+        &self,
+        observer: std::sync::Arc<dyn redlock_client::Observer>,
+    ) -> Result<Redlock, Failure> {
+        build(builder(&self.nodes).observer(observer))
+    }
+
+    /// What the nodes said to a release that did not let the lock go.
+    pub(crate) fn answers(&self, released: &Released) -> String {
+        let answer = |(node, answer): (&String, ReleaseAnswer)| {
+            let said = match answer {
+                ReleaseAnswer::Confirmed => return None,
+                ReleaseAnswer::NotHeld => "not held there".to_owned(),
+                ReleaseAnswer::Unknown(cause) => cause.to_string(),
+                _ => "no answer yet".to_owned(),
+            };
+            let address: NodeAddress = node.trim().parse().ok()?;
+            Some(format!("{address}: {said}"))
+        };
+        let answers: Vec<String> = self
+            .nodes
+            .iter()
+            .zip(released.nodes())
+            .filter_map(answer)
+            .collect();
+        answers.join("; ")
+    }
 }
 
 /// A client for these nodes that gives each of them that long to answer.
@@ -42,11 +76,18 @@ impl ClusterFlags {
 ///
 /// When an address is wrong or given twice, or there are too many.
 pub(crate) fn connect(nodes: &[String], timeout: Option<Duration>) -> Result<Redlock, Failure> {
-    let nodes = nodes.iter().map(|node| node.trim());
-    let mut builder = Redlock::builder().nodes(nodes);
+    let mut builder = builder(nodes);
     if let Some(timeout) = timeout {
         builder = builder.node_timeout(timeout).connect_timeout(timeout);
     }
+    build(builder)
+}
+
+fn builder(nodes: &[String]) -> Builder {
+    Redlock::builder().nodes(nodes.iter().map(|node| node.trim()))
+}
+
+fn build(builder: Builder) -> Result<Redlock, Failure> {
     builder
         .build()
         .map_err(|error| Failure::usage(format!("--nodes: {error}")))

@@ -83,6 +83,11 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<Exit, Failure> {
     if let Some(args) = crate::run::parent_death::marked(&args) {
         return crate::run::parent_death::become_command(args);
     }
+    #[cfg(feature = "run")]
+    if crate::run::witness::is_marked(&args) {
+        crate::run::witness::wait();
+        return Ok(Exit::Success);
+    }
     let matches = match command().try_get_matches_from(&args) {
         Ok(matches) => matches,
         Err(error) => return answer(&error, &args),

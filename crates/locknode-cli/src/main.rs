@@ -28,6 +28,8 @@ mod history_file;
 mod json;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(any(feature = "lock", feature = "run"))]
+mod lines;
 mod listening;
 #[cfg(feature = "lock")]
 mod lock;
@@ -45,6 +47,8 @@ mod server_connection;
 #[cfg(any(feature = "bench", feature = "status"))]
 mod server_info;
 mod serving;
+#[cfg(any(feature = "lock", feature = "run"))]
+mod signals;
 #[cfg(feature = "sim")]
 mod sim;
 mod size;

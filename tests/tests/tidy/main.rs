@@ -57,7 +57,7 @@ const DISK: &str = "crates/locknode-engine/src/durable";
 const CLOCKS: [&str; 3] = ["clock_gettime(", "Instant::now", "SystemTime::now"];
 
 /// The files and directories that read clocks, and what for.
-const CLOCK_READERS: [(&str, &str); 13] = [
+const CLOCK_READERS: [(&str, &str); 12] = [
     ("crates/locknode/src/clock.rs", "the node's time"),
     ("crates/redlock-client/src/clock.rs", "the client's time"),
     (
@@ -81,10 +81,6 @@ const CLOCK_READERS: [(&str, &str); 13] = [
     (
         "crates/locknode-testkit/src/cluster",
         "the runtime's clock, paused or real, from which nodes' clocks are made",
-    ),
-    (
-        "crates/locknode-cli/src/run/supervision.rs",
-        "translates the client's validity into timers",
     ),
     (
         "crates/locknode-cli/src/server_connection.rs",

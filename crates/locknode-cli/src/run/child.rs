@@ -1,32 +1,50 @@
-//! The command as a process: starting it, sending it signals, seeing it end. What is to be done when is decided in
+//! The command as processes: starting it, sending it signals, seeing it end. What is to be done when is decided in
 //! [`timeline`](super::timeline).
 
-use std::ffi::OsString;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::time::Duration;
 
+use redlock_client::Time;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait, waitpgid,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait,
 };
 
+use super::cgroup::Cgroup;
+use super::descendants::{self, Process};
 use super::parent_death;
-use super::signals::Signals;
+use super::refusal::Refusal;
 use super::timeline::Ending;
+use super::witness::Witness;
 use crate::failure::Failure;
 
-/// A running command.
+/// A running command and everything that descends from it.
 #[derive(Debug)]
 pub(super) struct Child {
     pid: Pid,
-    /// It leads a process group of its own.
+    /// It leads a process group of its own. On a terminal it shares ours instead.
     has_group: bool,
     is_reaped: bool,
+    /// Children that we had before, of the program that became us.
+    others: Vec<Pid>,
+    cgroup: Option<Cgroup>,
+    witness: Witness,
+}
+
+/// What a look at the command showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    /// How the command itself ended, told once.
+    pub(super) ending: Option<Ending>,
+    /// Nothing of the command is left.
+    pub(super) is_gone: bool,
 }
 
 impl Child {
-    /// Starts a command with more variables in its environment.
+    /// Starts a command with more variables in its environment. To be called by the thread that lives longest, because
+    /// the command is killed when that ends.
     ///
     /// # Errors
     ///
@@ -34,24 +52,41 @@ impl Child {
     pub(super) fn start(
         command: &[OsString],
         variables: &[(&str, OsString)],
-        has_group: bool,
+        has_terminal: bool,
         is_quiet: bool,
     ) -> Result<Self, Failure> {
-        if has_group {
-            // What the command leaves behind becomes our child and not somebody else's, so that its end is seen.
-            #[cfg(target_os = "linux")]
-            let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        }
+        let others = descendants::find(&[]).unwrap_or_default();
+        // What the command leaves behind becomes our child and not somebody else's, so that it is found.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::set_child_subreaper(Some(getpid()));
+        let cgroup = Cgroup::make();
         let spawn = |mut command: Command| {
             command.envs(variables.iter().map(|(name, value)| (name, value)));
-            if has_group {
+            if !has_terminal {
                 command.process_group(0);
             }
             command.spawn()
         };
+        let new = |id: u32, cgroup| {
+            let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+            Ok(Self {
+                pid: pid.ok_or_else(|| Failure::internal(format!("{id} is no process id")))?,
+                has_group: !has_terminal,
+                is_reaped: false,
+                others: others.iter().map(|process| process.id).collect(),
+                cgroup,
+                witness: match has_terminal {
+                    true => Witness::start(),
+                    false => Witness::default(),
+                },
+            })
+        };
         #[cfg(target_os = "linux")]
-        if let Ok(child) = spawn(parent_death::wrap(command, is_quiet)) {
-            return Self::new(child.id(), has_group);
+        {
+            let entered = cgroup.as_ref().map_or(OsStr::new(""), Cgroup::path);
+            if let Ok(child) = spawn(parent_death::wrap(command, is_quiet, entered)) {
+                return new(child.id(), cgroup);
+            }
         }
         #[cfg(not(target_os = "linux"))]
         let _ = is_quiet;
@@ -62,17 +97,7 @@ impl Child {
         let mut direct = Command::new(program);
         direct.args(args);
         let child = spawn(direct).map_err(|error| parent_death::explain(program, &error))?;
-        Self::new(child.id(), has_group)
-    }
-
-    fn new(id: u32, has_group: bool) -> Result<Self, Failure> {
-        let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| Failure::internal(format!("{id} is no process id")))?;
-        Ok(Self {
-            pid,
-            has_group,
-            is_reaped: false,
-        })
+        new(child.id(), None)
     }
 
     /// The number of the process.
@@ -80,73 +105,124 @@ impl Child {
         u64::try_from(self.pid.as_raw_nonzero().get()).unwrap_or(0)
     }
 
-    /// Sends a signal to the command, and to its group if it has one of its own.
-    pub(super) fn send(&self, signal: Signal) {
-        // The number of a process that is gone may be another's.
-        if self.is_reaped {
-            return;
-        }
-        // The only failure is that it has ended meanwhile, which is seen elsewhere.
-        let _ = if self.has_group {
-            kill_process_group(self.pid, signal)
-        } else {
-            kill_process(self.pid, signal)
-        };
+    /// Who tells which signals came to us alone.
+    pub(super) const fn witness(&mut self) -> &mut Witness {
+        &mut self.witness
     }
 
-    /// How the command ended, once it did. To be asked whenever a child process changed its state.
-    pub(super) fn ending(&mut self) -> Option<Ending> {
+    /// Passes a signal on as a terminal or a shell would: to the command's process group, or on a terminal to the
+    /// command itself. When it has ended, to what it left.
+    pub(super) fn pass(&self, signal: Signal) {
+        // The only failure is that it has ended meanwhile, which is seen elsewhere. The number of a process that is
+        // gone may be another's.
+        match (self.is_reaped, self.has_group) {
+            (true, _) => drop(self.send(&[signal], 1)),
+            (false, true) => drop(kill_process_group(self.pid, signal)),
+            (false, false) => drop(kill_process(self.pid, signal)),
+        }
+    }
+
+    /// Asks everything of the command to end. Few looks at the processes of the machine, so that what forks without end
+    /// cannot delay the kill; what they do not find is killed.
+    pub(super) fn ask(&self) {
+        // A process that was stopped could not react otherwise.
+        self.send(&[Signal::TERM, Signal::CONT], ROUNDS_TO_ASK);
+    }
+
+    /// Lets everything of the command go on after a stop.
+    pub(super) fn go_on(&self) {
+        self.send(&[Signal::CONT], 1);
+    }
+
+    /// Stops everything of the command.
+    pub(super) fn stop(&self) {
+        // Not SIGTSTP, which a program may ignore.
+        self.send(&[Signal::STOP], ROUNDS_MAX);
+    }
+
+    /// Kills everything of the command. To be called again until nothing is left.
+    pub(super) fn kill(&self) -> Vec<Refusal> {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+        self.send(&[Signal::KILL], ROUNDS_MAX)
+    }
+
+    /// Sends signals to everything of the command, and to what was forked meanwhile.
+    fn send(&self, signals: &[Signal], rounds: usize) -> Vec<Refusal> {
+        let mut sent: HashSet<Process> = HashSet::new();
+        let mut refusals = Vec::new();
+        for _ in 0..rounds {
+            let Some(mut fresh) = self.find() else {
+                return self.send_to_group(signals);
+            };
+            fresh.retain(|process| sent.insert(*process));
+            if fresh.is_empty() {
+                break;
+            }
+            refusals.extend(descendants::send(&fresh, signals));
+        }
+        refusals
+    }
+
+    /// What there is of the command now. To be asked whenever a child process changed its state.
+    pub(super) fn look(&mut self, now: Time) -> Sight {
         let mut ending = None;
-        // Those that the command left behind are ours to clear away too.
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            if pid == self.pid {
-                self.is_reaped = true;
-                ending = Some(read(status));
-            }
-        }
-        ending
-    }
-
-    /// Waits for the processes that the command left in its group, and kills them after `patience`. Returns whether
-    /// none is left.
-    ///
-    /// # Cancel safety
-    ///
-    /// May have killed them.
-    pub(super) async fn clear_group(&self, patience: Duration, signals: &mut Signals) -> bool {
-        if !self.has_group {
-            return true;
-        }
-        if self.is_group_gone_within(patience, signals).await {
-            return true;
-        }
-        // The group still has its number: the system gives that to nobody while the group has a member.
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        self.is_group_gone_within(super::timeline::PATIENCE, signals)
-            .await
-    }
-
-    async fn is_group_gone_within(&self, patience: Duration, signals: &mut Signals) -> bool {
-        if self.is_group_gone() {
-            return true;
-        }
-        let gone = async {
-            while !self.is_group_gone() {
-                // Any signal is a reason to look again.
-                signals.next().await;
-            }
-        };
-        tokio::time::timeout(patience, gone).await.is_ok()
-    }
-
-    fn is_group_gone(&self) -> bool {
+        let mut has_children = true;
         loop {
-            match waitpgid(self.pid, WaitOptions::NOHANG) {
+            match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) if Some(pid) == self.witness.id() => {
+                    self.witness.saw(now, status);
+                }
+                // Also those that the command left behind, which are ours to clear away.
+                Ok(Some((pid, status))) if pid == self.pid && !status.stopped() => {
+                    self.is_reaped = true;
+                    self.witness.end();
+                    ending = Some(read(status));
+                }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return false,
-                Err(_) => return true,
+                Ok(None) => break,
+                Err(_) => {
+                    has_children = false;
+                    break;
+                }
             }
         }
+        Sight {
+            ending,
+            is_gone: self.is_reaped && self.is_gone(has_children),
+        }
+    }
+
+    /// How many processes are there that the command started.
+    pub(super) fn count(&self) -> usize {
+        self.find().map_or(0, |found| found.len())
+    }
+
+    fn is_gone(&self, has_children: bool) -> bool {
+        let is_populated = self.cgroup.as_ref().is_some_and(Cgroup::is_populated);
+        // A child that cannot be found, because it is hidden from us, is one nevertheless.
+        let has_ours = has_children
+            && (self.others.is_empty() || self.find().is_none_or(|found| !found.is_empty()));
+        !is_populated && !has_ours
+    }
+
+    fn find(&self) -> Option<Vec<Process>> {
+        let witness = self.witness.id();
+        let others: Vec<Pid> = self.others.iter().copied().chain(witness).collect();
+        descendants::find(&others)
+    }
+
+    /// For systems that do not tell who descends from whom.
+    fn send_to_group(&self, signals: &[Signal]) -> Vec<Refusal> {
+        let send = |signal: &Signal| match (self.has_group, self.is_reaped) {
+            (true, _) => kill_process_group(self.pid, *signal),
+            (false, false) => kill_process(self.pid, *signal),
+            (false, true) => Ok(()),
+        };
+        let sent = signals.iter().try_for_each(send);
+        let refusal = Refusal::unless_gone(self.pid, sent).err();
+        refusal.into_iter().collect()
     }
 }
 
@@ -155,7 +231,14 @@ fn read(status: WaitStatus) -> Ending {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Ending::Code(byte(code)),
         (None, Some(signal)) => Ending::Signal(byte(signal)),
-        // Stops are not waited for, so there is nothing else.
+        // Stops are not endings, so there is nothing else.
         (None, None) => Ending::Code(u8::MAX),
     }
 }
+
+/// Looks at the processes of the machine, for what was forked while a signal was sent. What forks faster is found when
+/// all is killed again.
+const ROUNDS_MAX: usize = 4;
+
+/// A second look for what got another parent during the first.
+const ROUNDS_TO_ASK: usize = 2;

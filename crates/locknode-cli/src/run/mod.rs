@@ -1,36 +1,49 @@
 //! `locknode run`: a command that runs while a lock is held, and not a moment longer.
 //!
 //! ```text
-//!  nodes <-- redlock-client <-- Guard --> validity, lost --.
-//!                                                           >-- Timeline --> Child
-//!  signals, timer, SIGCHLD --------------------------------'
+//!  thread      what it does                                    what it may wait for
+//!  main        signals, deadline, kill; starts the command     nothing but these
+//!  client      redlock-client: connections, names, renewals    nodes, resolver
+//!  stderr      writes lines                                    whoever reads them
 //! ```
+//!
+//! `docs/run.md` has the contract, sentence by sentence, and the test of each.
 
+mod cgroup;
 mod child;
+mod client_thread;
+mod descendants;
+mod help;
 pub(crate) mod parent_death;
+mod refusal;
+mod renewals;
 mod report;
-mod signals;
 mod supervision;
 mod tenure;
 mod timeline;
+pub(crate) mod witness;
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
+use std::fs::File;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redlock_client::{Guard, LockRequest, Redlock, RenewPolicy};
-use rustix::process::Signal;
 
 use self::child::Child;
+use self::client_thread::ClientThread;
+pub(crate) use self::help::{EXAMPLES, LONG_ABOUT};
+use self::renewals::Renewals;
 use self::report::{Manner, Report};
-use self::signals::{Signals, Taken};
-use self::timeline::{Ending, Finish, KILL_EARLY, Rules};
+use self::timeline::{Finish, Rules};
 use crate::acquisition::{self, AcquisitionFlags};
 use crate::cluster::ClusterFlags;
 use crate::duration;
 use crate::failure::{Exit, Failure};
+use crate::lines::Lines;
 use crate::serving;
+use crate::signals::Signals;
 
 /// The flags of `locknode run`.
 #[derive(Debug, clap::Args)]
@@ -49,12 +62,13 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     max_hold: Option<Duration>,
 
-    /// How long before the lock ends the command gets SIGTERM [default: 5s or a third of --ttl]
+    /// How long the command has to end after SIGTERM, then it is killed [default: 5s or a third of --ttl]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     #[arg(
-        long_help = "How long before the lock ends the command gets SIGTERM.\n\n\
-        That is the time it has to end by itself. Less than two thirds of --ttl, because a lock is\n\
-        renewed when a third of it is over. With 0s there is only SIGKILL.\n\n\
+        long_help = "How long the command has to end after SIGTERM, then it is killed.\n\n\
+        It gets SIGTERM when locknode run does, or this long before it is killed at the end of the\n\
+        lock. With a tenth of --ttl less than two thirds of --ttl, because a lock is renewed when a\n\
+        third of it is over. With 0s there is only SIGKILL.\n\n\
         [default: 5s, or a third of --ttl if that is less]"
     )]
     grace: Option<Duration>,
@@ -63,7 +77,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "CODE", default_value_t = LOST)]
     lost_exit_code: u8,
 
-    /// When the command ends, kill what it left running in its process group
+    /// When the command ends, kill what it started and left running
     #[arg(long)]
     kill_group: bool,
 
@@ -99,12 +113,18 @@ pub(crate) struct RunFlags {
 /// When the lock cannot be taken or the command not be started.
 pub(crate) fn run(flags: &RunFlags) -> Result<Exit, Failure> {
     let plan = Plan::new(flags)?;
-    let client = flags.cluster.client()?;
-    serving::runtime()?.block_on(async {
-        let result = plan.run(&client).await;
+    let client = flags
+        .cluster
+        .observed_client(Arc::new(plan.renewals.clone()))?;
+    let client_thread = ClientThread::start()?;
+    let runtime = serving::runtime()?;
+    let result = runtime.block_on(async {
+        let result = plan.run(&client, &client_thread).await;
         client.close().await;
         result
-    })
+    });
+    plan.report.finish();
+    result
 }
 
 /// The flags, checked.
@@ -113,18 +133,13 @@ struct Plan<'a> {
     flags: &'a RunFlags,
     rules: Rules,
     max_hold: Option<Duration>,
+    renewals: Renewals,
     report: Report,
 }
 
 impl<'a> Plan<'a> {
     fn new(flags: &'a RunFlags) -> Result<Self, Failure> {
         let ttl = flags.acquisition.ttl;
-        let shares_group = std::io::stdin().is_terminal();
-        if flags.kill_group && shares_group {
-            return Err(Failure::usage(
-                "--kill-group: a command on a terminal is in our own process group; add </dev/null",
-            ));
-        }
         let max_hold = flags.max_hold.or(flags.renew.then_some(MAX_HOLD));
         if let Some(max_hold) = max_hold.filter(|max_hold| *max_hold < ttl) {
             return Err(Failure::usage(format!(
@@ -145,42 +160,55 @@ impl<'a> Plan<'a> {
             flags,
             rules: Rules {
                 grace: grace(flags.grace, ttl)?,
-                shares_group,
+                lead: timeline::lead(ttl),
+                kills_rest: flags.kill_group,
+                has_terminal: File::open("/dev/tty").is_ok(),
             },
             max_hold,
-            report: Report::new(manner, flags.name.to_string_lossy().into_owned()),
+            renewals: Renewals::default(),
+            report: Report::new(
+                manner,
+                flags.name.to_string_lossy().into_owned(),
+                Lines::start()?,
+            ),
         })
     }
 
-    async fn run(&self, client: &Redlock) -> Result<Exit, Failure> {
-        let mut signals = Signals::take(!self.rules.shares_group)?;
-        let guard = tokio::select! {
-            taken = self.take(client) => match taken {
-                Ok(guard) => guard,
-                Err(failure) => return Err(self.report.failed(failure)),
-            },
-            ending = end_while_waiting(&mut signals) => return Ok(Exit::Code(ending.code())),
+    async fn run(&self, client: &Redlock, thread: &ClientThread) -> Result<Exit, Failure> {
+        let mut signals = Signals::take()?;
+        let mut taking = thread.spawn(self.take(client));
+        let taken = tokio::select! {
+            biased;
+            exit = signals.end() => {
+                taking.stop().await;
+                return Ok(exit);
+            }
+            taken = taking.result() => taken.and_then(|taken| taken),
         };
+        let guard = taken.map_err(|failure| self.report.failed(&failure))?;
         self.report.acquired(guard.validity());
         let mut child = match self.start(&guard) {
             Ok(child) => child,
             Err(failure) => {
                 self.release(guard).await;
-                return Err(self.report.failed(failure));
+                return Err(self.report.failed(&failure));
             }
         };
         self.report.started(child.id());
-        let (finish, left) = self.supervise(&guard, &mut child, &mut signals).await;
-        // What is left of the command is killed when the command itself would have been.
-        let patience = left.saturating_sub(KILL_EARLY).min(self.rules.grace);
-        self.finish(finish, patience, guard, &child, &mut signals)
-            .await
+        let finish = self.supervise(&guard, &mut child, &mut signals).await;
+        Ok(self.finish(finish, guard, &child).await)
     }
 
-    async fn take(&self, client: &Redlock) -> Result<Guard, Failure> {
-        let request = self.request(client);
-        let tell = |error: &redlock_client::Error| self.report.waiting(&error.to_string());
-        self.flags.acquisition.take(request, tell).await
+    fn take(
+        &self,
+        client: &Redlock,
+    ) -> impl Future<Output = Result<Guard, Failure>> + Send + use<> {
+        let (request, report) = (self.request(client), self.report.clone());
+        let acquisition = self.flags.acquisition.clone();
+        async move {
+            let tell = |error: &redlock_client::Error| report.waiting(&error.to_string());
+            acquisition.take(request, tell).await
+        }
     }
 
     fn request(&self, client: &Redlock) -> LockRequest {
@@ -207,49 +235,27 @@ impl<'a> Plan<'a> {
             ),
             ("LOCKNODE_HELD", "1".into()),
         ];
-        let has_group = !self.rules.shares_group;
         let command = &self.flags.command;
-        Child::start(command, &variables, has_group, self.flags.quiet)
+        let has_terminal = self.rules.has_terminal;
+        Child::start(command, &variables, has_terminal, self.flags.quiet)
     }
 
-    /// Releases the lock, unless something of the command is still there.
-    async fn finish(
-        &self,
-        finish: Finish,
-        patience: Duration,
-        guard: Guard,
-        child: &Child,
-        signals: &mut Signals,
-    ) -> Result<Exit, Failure> {
+    /// Releases the lock, unless something of the command is still there that was to end.
+    async fn finish(&self, finish: Finish, guard: Guard, child: &Child) -> Exit {
         let lost = Exit::Code(self.flags.lost_exit_code);
-        let (ending, exit, patience) = match finish {
-            Finish::Ended(ending) => {
-                let is_cleared = self.flags.kill_group;
-                let code = Exit::Code(ending.code());
-                (ending, code, is_cleared.then_some(Duration::ZERO))
-            }
-            // What the command started may end in the same time as the command.
-            Finish::Lost(ending) => (ending, lost, Some(patience)),
+        let (ending, exit) = match finish {
+            Finish::Ended(ending) => (ending, Exit::Code(ending.code())),
+            Finish::Lost(ending) => (ending, lost),
             Finish::Unkillable => {
                 let _ = guard.leak();
                 self.report
-                    .kept("the command was killed and is still there");
-                return Ok(lost);
+                    .kept("processes of the command were killed and are still there");
+                return lost;
             }
         };
-        self.report.exited(ending);
-        let is_gone = match patience {
-            Some(patience) => child.clear_group(patience, signals).await,
-            None => true,
-        };
-        if is_gone {
-            self.release(guard).await;
-        } else {
-            let _ = guard.leak();
-            self.report
-                .kept("processes that the command started were killed and are still there");
-        }
-        Ok(exit)
+        self.report.exited(ending, child.count());
+        self.release(guard).await;
+        exit
     }
 
     async fn release(&self, guard: Guard) {
@@ -257,36 +263,26 @@ impl<'a> Plan<'a> {
         let released = guard.release().await;
         self.report.released(&released);
         if is_valid && !released.is_settled() {
-            self.report.kept("no majority of the nodes answered");
+            let answers = self.flags.cluster.answers(&released);
+            self.report
+                .kept(&format!("no majority of the nodes let it go ({answers})"));
         }
     }
 }
 
-/// How long before the end the command is asked to end.
+/// How long the command has to end after SIGTERM.
 fn grace(given: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
     let Some(grace) = given else {
         return Ok(GRACE.min(ttl / 3));
     };
-    if grace >= ttl * 2 / 3 {
+    if grace + timeline::lead(ttl) >= ttl * 2 / 3 {
         return Err(Failure::usage(format!(
-            "--grace of {grace:?} is not less than two thirds of the --ttl of {ttl:?}, when the lock is renewed: \
-             lower --grace or raise --ttl"
+            "--grace of {grace:?} is too long for a --ttl of {ttl:?}: with the {:?} that the kill comes before the end \
+             of the lock, it is less than two thirds of that, when the lock is renewed; lower --grace or raise --ttl",
+            timeline::lead(ttl)
         )));
     }
     Ok(grace)
-}
-
-/// Waits for a signal that ends us before there is a command.
-async fn end_while_waiting(signals: &mut Signals) -> Ending {
-    loop {
-        match signals.next().await {
-            Taken::Child | Taken::Signal(Signal::CONT) => {}
-            Taken::Signal(Signal::TSTP) => supervision::stop_self(),
-            Taken::Signal(signal) => {
-                return Ending::Signal(u8::try_from(signal.as_raw()).unwrap_or(u8::MAX));
-            }
-        }
-    }
 }
 
 /// `--max-hold` when only `--renew` is given: a job that hangs gives its lock back some day.
@@ -297,44 +293,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Not in `sysexits.h`, so that nothing else means it.
 const LOST: u8 = 79;
-
-pub(crate) const LONG_ABOUT: &str = "\
-Run a command while holding a lock.
-
-Takes the lock on a majority of the nodes, runs the command (never through a shell) and releases
-the lock when the command has ended. If somebody else holds the lock, the command is not run.
-
-A lock lives for --ttl; with --renew it is renewed every third of that. If it cannot be renewed,
-the command gets SIGTERM --grace before the lock ends, and SIGKILL when it ends: nobody else can
-have the lock while the command runs. This does not hold while locknode itself is stopped or the
-machine stands still; what must not be written twice even then needs a check where it is written.
-
-HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to the command; a second INT kills it. The
-command has a process group of its own, to which all signals go, unless standard input is a
-terminal: there it shares ours, and the terminal itself sends it INT and QUIT. If locknode is
-killed, Linux kills the command too (but not what the command started); on other systems the
-command goes on without a lock.";
-
-pub(crate) const EXAMPLES: &str = "\
-The command finds in its environment: LOCKNODE_NAME, LOCKNODE_TOKEN, LOCKNODE_VALID_UNTIL (when
-the lock ends if it is not renewed, as of the start, in milliseconds since 1970) and
-LOCKNODE_HELD=1.
-
-With --json each line on standard error is an object with \"event\" (waiting, acquired, started,
-renewed, lost, killed, exited, released, kept, failed) and \"name\". What the command itself writes
-to standard error is between these lines.
-
-Examples:
-  export LOCKNODE_NODES=10.0.0.5:6379,10.0.0.6:6379,10.0.0.7:6379
-  locknode run nightly-report -- /usr/local/bin/report --all
-  locknode run --ttl 30s --renew --max-hold 2h backup -- backup.sh
-  locknode run --wait 5m deploy -- sh -c 'make build && make install'
-  locknode run --ttl 60s --at-least 50s minutely -- job     in the crontab of every machine
-
-Exit codes: that of the command if it ran while the lock was valid, 128+N if it died of signal N;
-75 somebody else holds the lock (or the code of -E; -E 1 is what flock does); 79 the lock was lost
-while the command ran (or the code of --lost-exit-code); 69 no majority of the nodes answers;
-126 the command cannot be executed, 127 it was not found; 64 wrong usage, 70 internal error.";
 
 #[cfg(test)]
 mod tests {
@@ -347,8 +305,10 @@ mod tests {
             (None, 30_000, Some(5_000)),
             (None, 3_000, Some(1_000)),
             (Some(0), 3_000, Some(0)),
-            (Some(1_999), 3_000, Some(1_999)),
-            (Some(2_000), 3_000, None),
+            (Some(1_699), 3_000, Some(1_699)),
+            (Some(1_700), 3_000, None),
+            (Some(18_999), 30_000, Some(18_999)),
+            (Some(19_000), 30_000, None),
             (Some(9_000), 3_000, None),
         ] {
             let found = grace(given.map(ms), ms(ttl)).ok();

@@ -11,19 +11,25 @@ use std::process::Command;
 
 use crate::failure::{Exit, Failure};
 
-/// The command line of this program that becomes `command`.
+/// The command line of this program that becomes `command`, in `cgroup` if there is one.
 #[cfg(target_os = "linux")]
-pub(super) fn wrap(command: &[OsString], is_quiet: bool) -> Command {
-    use std::os::unix::process::CommandExt as _;
-    // Of the process that reads it, so it is this very program even if the file was replaced since.
-    let mut wrapped = Command::new("/proc/self/exe");
+pub(super) fn wrap(command: &[OsString], is_quiet: bool, cgroup: &OsStr) -> Command {
+    let mut wrapped = this_program(MARK);
     wrapped
-        .arg0("locknode")
-        .arg(MARK)
         .arg(std::process::id().to_string())
         .arg(if is_quiet { QUIET } else { "loud" })
+        .arg(cgroup)
         .args(command);
     wrapped
+}
+
+/// This very program, even if its file was replaced since, with a first argument.
+pub(super) fn this_program(mark: &str) -> Command {
+    use std::os::unix::process::CommandExt as _;
+    // Of the process that reads it. Elsewhere there is no such file, and whoever needs it does without.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("locknode").arg(mark);
+    command
 }
 
 /// What follows the mark, if these arguments of the program have it.
@@ -40,13 +46,16 @@ pub(crate) fn marked(args: &[OsString]) -> Option<&[OsString]> {
 ///
 /// When the command cannot be started, with the exit code that shells have for it.
 pub(crate) fn become_command(args: &[OsString]) -> Result<Exit, Failure> {
-    let [parent, loudness, command @ ..] = args else {
+    let [parent, loudness, cgroup, command @ ..] = args else {
         return Err(Failure::usage("this is for locknode's own use"));
     };
     #[cfg(target_os = "linux")]
-    die_with(parent)?;
+    {
+        die_with(parent)?;
+        super::cgroup::enter(cgroup);
+    }
     #[cfg(not(target_os = "linux"))]
-    let _ = parent;
+    let _ = (parent, cgroup);
     let failure = replace(command);
     if loudness == QUIET {
         return Ok(failure.exit());
@@ -117,7 +126,7 @@ mod tests {
     #[test]
     fn only_the_mark_in_front_is_one() {
         let args = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        assert!(marked(&args(&["locknode", MARK, "1", "loud", "true"])).is_some());
+        assert!(marked(&args(&["locknode", MARK, "1", "loud", "", "true"])).is_some());
         assert!(marked(&args(&["locknode", "run", "x", "--", MARK])).is_none());
         assert!(marked(&args(&["locknode"])).is_none());
     }

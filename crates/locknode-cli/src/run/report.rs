@@ -1,21 +1,23 @@
 //! What `locknode run` says on standard error: nothing while all is well, sentences for a person when it is not, or
 //! with `--json` a line for everything that happens. Standard output belongs to the command.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use redlock_client::Released;
 
+use super::refusal::Refusal;
 use super::timeline::{Ending, Why};
 use crate::acquisition;
 use crate::failure::Failure;
 use crate::json::Object;
+use crate::lines::Lines;
 
 /// Says what happens to one lock and its command.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     manner: Manner,
     name: String,
+    lines: Lines,
 }
 
 /// How it is said.
@@ -27,8 +29,17 @@ pub(super) enum Manner {
 }
 
 impl Report {
-    pub(super) const fn new(manner: Manner, name: String) -> Self {
-        Self { manner, name }
+    pub(super) const fn new(manner: Manner, name: String, lines: Lines) -> Self {
+        Self {
+            manner,
+            name,
+            lines,
+        }
+    }
+
+    /// Waits a moment until what was said is written.
+    pub(super) fn finish(&self) {
+        self.lines.finish();
     }
 
     pub(super) fn waiting(&self, reason: &str) {
@@ -48,30 +59,54 @@ impl Report {
         self.line("renewed", |object| with_validity(object, validity));
     }
 
-    /// The command is asked to end, with so much time left for that.
-    pub(super) fn terminating(&self, why: Why, detail: &str, validity: Duration) {
-        let reason = reason(why, detail);
+    /// The command was asked to end, because the lock with that validity cannot be kept; it is killed after `time`.
+    pub(super) fn terminating(&self, reason: &str, validity: Duration, time: Duration) {
         self.line("lost", |object| {
-            with_validity(object.text("reason", &reason), validity)
+            with_validity(object.text("reason", reason), validity)
         });
         self.text(|name| {
             format!(
                 "the lock {name} cannot be kept: {reason}; asked the command to end (SIGTERM), killing it in {:.1} s",
-                validity.as_secs_f64()
+                time.as_secs_f64()
             )
         });
     }
 
-    pub(super) fn killing(&self, why: Why, detail: &str) {
-        let reason = reason(why, detail);
-        self.line("killed", |object| object.text("reason", &reason));
-        self.text(|name| format!("killed the command that held the lock {name}: {reason}"));
+    /// The command was killed, except the processes that the system did not let us kill.
+    pub(super) fn killing(&self, why: Why, refusals: &[Refusal]) {
+        let reason = reason(why);
+        if refusals.is_empty() {
+            self.line("killed", |object| object.text("reason", reason));
+            if why != Why::Left {
+                self.text(|name| format!("killed the command that held the lock {name}: {reason}"));
+            }
+        }
+        for refusal in refusals.iter().take(REFUSALS_MAX) {
+            let (id, error) = (refusal.id.as_raw_nonzero(), refusal.error);
+            self.line("not_killed", |object| {
+                let object = object.number("pid", u64::from(id.get().unsigned_abs()));
+                object.text("reason", &error.to_string())
+            });
+            self.text(|name| {
+                format!(
+                    "cannot kill process {id}, which the command that held the lock {name} started: {error}; \
+                     it runs on, perhaps as another user: end it yourself"
+                )
+            });
+        }
     }
 
-    pub(super) fn exited(&self, ending: Ending) {
-        self.line("exited", |object| match ending {
-            Ending::Code(code) => object.number("code", code.into()),
-            Ending::Signal(signal) => object.number("signal", signal.into()),
+    /// The command ended and left that many processes running.
+    pub(super) fn exited(&self, ending: Ending, left: usize) {
+        self.line("exited", |object| {
+            let object = match ending {
+                Ending::Code(code) => object.number("code", code.into()),
+                Ending::Signal(signal) => object.number("signal", signal.into()),
+            };
+            match u64::try_from(left) {
+                Ok(left @ 1..) => object.number("left_running", left),
+                _ => object,
+            }
         });
     }
 
@@ -94,17 +129,17 @@ impl Report {
         });
     }
 
-    /// The failure as it is to be returned: said here already, unless it is a plain sentence.
-    pub(super) fn failed(&self, failure: Failure) -> Failure {
+    /// Says why nothing more is done. What is returned says nothing more, only the exit code.
+    pub(super) fn failed(&self, failure: &Failure) -> Failure {
         self.line("failed", |object| {
             object
                 .number("exit", failure.exit().code().into())
                 .text("reason", &failure.to_string())
         });
-        match self.manner {
-            Manner::Text => Failure::new(failure.exit(), format!("{}: {failure}", self.name)),
-            Manner::Json | Manner::Quiet => Failure::new(failure.exit(), ""),
+        if !failure.to_string().is_empty() {
+            self.text(|name| format!("{name}: {failure}"));
         }
+        Failure::new(failure.exit(), "")
     }
 
     fn line(&self, event: &str, fields: impl FnOnce(Object) -> Object) {
@@ -112,33 +147,26 @@ impl Report {
             let object = Object::default()
                 .text("event", event)
                 .text("name", &self.name);
-            say(fields(object).finish());
+            self.lines.say(fields(object).finish());
         }
     }
 
     fn text(&self, sentence: impl FnOnce(&str) -> String) {
         if self.manner == Manner::Text {
-            say(format!("locknode: {}", sentence(&self.name)));
+            self.lines
+                .say(format!("locknode: {}", sentence(&self.name)));
         }
     }
 }
 
-/// Why a command is ended, as part of a sentence.
-fn reason(why: Why, detail: &str) -> String {
-    let reason = match why {
-        Why::RunningOut | Why::Lost => return detail.to_owned(),
-        Why::RanOut => "the lock is over",
+/// Why a command is killed, as part of a sentence.
+const fn reason(why: Why) -> &'static str {
+    match why {
+        Why::RunningOut | Why::Lost | Why::RanOut => "the lock ends",
         Why::Stayed => "it did not end in time",
         Why::Interrupted => "a second interrupt came",
-    };
-    reason.to_owned()
-}
-
-/// One write per line, so that it does not mix with what the command writes. With standard error gone there is
-/// nobody left to tell.
-fn say(mut line: String) {
-    line.push('\n');
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        Why::Left => "the command has ended",
+    }
 }
 
 fn with_validity(object: Object, validity: Duration) -> Object {
@@ -149,3 +177,6 @@ fn with_validity(object: Object, validity: Duration) -> Object {
             acquisition::unix_millis_at_end(validity),
         )
 }
+
+/// More lines than this help nobody.
+const REFUSALS_MAX: usize = 8;

@@ -1,75 +1,74 @@
-//! The time in which the command runs: events go to the [`Timeline`], and its actions to the command.
+//! The time in which the command runs: events go to the [`Timeline`], and its actions to the command. The thread that
+//! does this waits for nothing else: it writes no line and sends nothing to a node.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use redlock_client::Guard;
-use rustix::process::{Signal, getpid, kill_process};
+use redlock_client::{Clock as _, Guard, SystemClock, Time};
+use rustix::process::Signal;
 
 use super::Plan;
 use super::child::Child;
-use super::signals::{Signals, Taken};
 use super::tenure::Tenure;
 use super::timeline::{Action, Event, Finish, Timeline, Why};
+use crate::signals::{Signals, stop_self};
+
+/// The command, while it runs.
+struct Watch<'a> {
+    plan: &'a Plan<'a>,
+    child: &'a mut Child,
+    timeline: Timeline,
+    tenure: Tenure,
+    started: Time,
+    /// Everything of the command was stopped by us.
+    is_stopped: bool,
+    /// Why the client gave the lock up.
+    loss: Option<redlock_client::Error>,
+}
 
 impl Plan<'_> {
-    /// Lets the command run until it has ended or is given up. Also returns what is left of the validity then.
+    /// Lets the command run until it has ended or is given up.
     pub(super) async fn supervise(
         &self,
         guard: &Guard,
         child: &mut Child,
         signals: &mut Signals,
-    ) -> (Finish, Duration) {
-        let mut timeline = Timeline::new(self.rules.clone());
-        let started = Instant::now();
-        let mut tenure = Tenure::new(started, guard.validity());
+    ) -> Finish {
+        let clock = SystemClock::start();
+        let started = clock.now();
+        let mut watch = Watch {
+            plan: self,
+            child,
+            timeline: Timeline::new(self.rules.clone()),
+            tenure: Tenure::new(started, guard.validity()),
+            started,
+            is_stopped: false,
+            loss: None,
+        };
         let mut lost = std::pin::pin!(guard.lost());
-        let mut loss = None;
         loop {
-            let now = Instant::now();
-            let sleep = timeline.sleep(now, tenure.left(now));
-            let event = tokio::select! {
+            let sleep = watch.sleep(clock.now());
+            let mut events = Vec::new();
+            let mut signal = None;
+            tokio::select! {
                 biased;
-                error = &mut lost, if loss.is_none() => {
-                    tenure.lose();
-                    // That the validity ends soon is known here already.
-                    let event = if error.is_lost() { Event::Lost } else { Event::Woke };
-                    loss = Some(error);
-                    event
-                }
-                taken = signals.next() => match taken {
-                    Taken::Child => child.ending().map_or(Event::Woke, Event::Ended),
-                    Taken::Signal(Signal::TSTP) => {
-                        stop(child);
-                        Event::Woke
-                    }
-                    Taken::Signal(signal) => Event::Signal(signal),
-                },
-                () = tokio::time::sleep(sleep) => Event::Woke,
-            };
-            let now = Instant::now();
-            if tenure.look(now, guard.validity()) {
-                self.report.renewed(tenure.left(now));
+                error = &mut lost, if watch.loss.is_none() => events.extend(watch.lose(error)),
+                taken = signals.next() => signal = taken.signal(),
+                () = tokio::time::sleep(sleep) => {}
             }
-            let left = tenure.left(now);
-            for action in timeline.step(now, left, event) {
-                match action {
-                    Action::Pass(signal) => child.send(signal),
-                    Action::Terminate(why) => {
-                        child.send(Signal::TERM);
-                        // A command that was stopped could not react otherwise.
-                        child.send(Signal::CONT);
-                        let detail = match (&loss, why) {
-                            (Some(error), Why::Lost) => error.to_string(),
-                            _ => self.why_it_runs_out(started.elapsed() + left),
-                        };
-                        self.report.terminating(why, &detail, left);
-                    }
-                    Action::Kill(why) => {
-                        child.send(Signal::KILL);
-                        self.report.killing(why, "");
-                    }
-                    Action::Finish(finish) => return (finish, left),
+            let now = clock.now();
+            if watch.tenure.look(now, guard.validity()) {
+                self.report.renewed(watch.tenure.left(now));
+            }
+            // The deadline before any signal: a command that was stopped past it must not go on.
+            events.extend(watch.look(now));
+            events.push(Event::Woke);
+            for event in events {
+                if let Some(finish) = watch.step(now, event) {
+                    return finish;
                 }
+            }
+            if let Some(finish) = watch.take(now, signal) {
+                return finish;
             }
         }
     }
@@ -85,22 +84,101 @@ impl Plan<'_> {
             Some(max_hold) if held + ttl / 10 >= max_hold => format!(
                 "the command takes longer than the --max-hold of {max_hold:?}; raise --max-hold"
             ),
-            Some(_) => "it was not renewed in time, because no majority of the nodes answers; \
-                look at them with locknode status"
-                .to_owned(),
+            Some(_) => self.renewals.why_not(),
         }
     }
 }
 
-/// Ctrl-Z: stops the command and then us, for the command must not run while nobody watches the lock. The SIGCONT that
-/// wakes us is passed on like other signals, unless the lock ended meanwhile. It is not sent from here: with several
-/// threads, this one may get ahead before the process stops.
-fn stop(child: &Child) {
-    // Not SIGTSTP, which a program may ignore.
-    child.send(Signal::STOP);
-    stop_self();
-}
+impl Watch<'_> {
+    fn sleep(&mut self, now: Time) -> Duration {
+        let sleep = self.timeline.sleep(now, self.tenure.left(now));
+        let witness = self.child.witness().sleep();
+        witness.map_or(sleep, |witness| witness.min(sleep))
+    }
 
-pub(super) fn stop_self() {
-    let _ = kill_process(getpid(), Signal::STOP);
+    fn lose(&mut self, error: redlock_client::Error) -> Option<Event> {
+        self.tenure.lose();
+        // That the validity ends soon is known here already.
+        let event = error.is_lost().then_some(Event::Lost);
+        self.loss = Some(error);
+        event
+    }
+
+    /// What there is of the command.
+    fn look(&mut self, now: Time) -> Option<Event> {
+        let sight = self.child.look(now);
+        let leaves = !sight.is_gone;
+        match sight.ending {
+            Some(ending) => Some(Event::Ended { ending, leaves }),
+            None => sight.is_gone.then_some(Event::Gone),
+        }
+    }
+
+    /// Takes a signal that came to us, and those whose way has become known.
+    fn take(&mut self, now: Time, signal: Option<Signal>) -> Option<Finish> {
+        let has_terminal = self.plan.rules.has_terminal;
+        match signal {
+            Some(Signal::CONT) => {
+                self.child.witness().go_on();
+                if std::mem::take(&mut self.is_stopped) || !has_terminal {
+                    self.child.go_on();
+                }
+            }
+            Some(signal) if has_terminal => self.child.witness().doubt(now, signal),
+            Some(signal) => return self.judge(now, signal, false),
+            None => {}
+        }
+        while let Some((signal, is_shared)) = self.child.witness().resolve(now) {
+            if let Some(finish) = self.judge(now, signal, is_shared) {
+                return Some(finish);
+            }
+        }
+        None
+    }
+
+    fn judge(&mut self, now: Time, signal: Signal, is_shared: bool) -> Option<Finish> {
+        if signal == Signal::TSTP {
+            self.stop(is_shared);
+            return None;
+        }
+        self.step(now, Event::Signal { signal, is_shared })
+    }
+
+    fn step(&mut self, now: Time, event: Event) -> Option<Finish> {
+        let left = self.tenure.left(now);
+        for action in self.timeline.step(now, left, event) {
+            match action {
+                Action::Pass(signal) => self.child.pass(signal),
+                Action::Ask => self.child.ask(),
+                Action::Tell(why) => {
+                    let detail = match (&self.loss, why) {
+                        (Some(error), Why::Lost) => error.to_string(),
+                        _ => self.plan.why_it_runs_out(now.since(self.started) + left),
+                    };
+                    let rules = &self.plan.rules;
+                    let time = left.saturating_sub(rules.lead).min(rules.grace);
+                    self.plan.report.terminating(&detail, left, time);
+                }
+                Action::Kill(why) => {
+                    let refusals = self.child.kill();
+                    self.plan.report.killing(why, &refusals);
+                }
+                Action::KillAgain => drop(self.child.kill()),
+                Action::Finish(finish) => return Some(finish),
+            }
+        }
+        None
+    }
+
+    /// Ctrl-Z: stops the command and then us, for the command must not run while nobody watches the lock. On a
+    /// terminal the command got the signal too, and stops in its own way. When we go on, the command does, unless the
+    /// lock ended meanwhile. It is not woken from here: with several threads, this one may get ahead before the process
+    /// stops.
+    fn stop(&mut self, is_shared: bool) {
+        if !is_shared {
+            self.child.stop();
+            self.is_stopped = true;
+        }
+        stop_self();
+    }
 }

@@ -2,17 +2,19 @@
 //! given the lock up. A lock that is lost has no validity any more, but the command has until the end of the last
 //! one to end by itself.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use redlock_client::Time;
 
 /// The validity of one lock as it was seen last.
 #[derive(Clone, Debug)]
 pub(super) struct Tenure {
-    ends: Instant,
+    ends: Time,
     is_lost: bool,
 }
 
 impl Tenure {
-    pub(super) fn new(now: Instant, validity: Duration) -> Self {
+    pub(super) fn new(now: Time, validity: Duration) -> Self {
         Self {
             ends: now + validity,
             is_lost: false,
@@ -20,7 +22,7 @@ impl Tenure {
     }
 
     /// Takes what the client says now. Returns whether the lock was renewed.
-    pub(super) fn look(&mut self, now: Instant, validity: Duration) -> bool {
+    pub(super) fn look(&mut self, now: Time, validity: Duration) -> bool {
         if self.is_lost {
             return false;
         }
@@ -36,8 +38,8 @@ impl Tenure {
     }
 
     /// What is left of it.
-    pub(super) fn left(&self, now: Instant) -> Duration {
-        self.ends.saturating_duration_since(now)
+    pub(super) const fn left(&self, now: Time) -> Duration {
+        self.ends.since(now)
     }
 }
 
@@ -51,7 +53,7 @@ mod tests {
 
     #[test]
     fn it_follows_the_client_until_the_lock_is_lost() {
-        let (start, ms) = (Instant::now(), Duration::from_millis);
+        let (start, ms) = (Time::from_nanos(7), Duration::from_millis);
         let at = |millis| start + ms(millis);
         let mut tenure = Tenure::new(start, ms(1000));
         assert!(!tenure.look(at(100), ms(902)));

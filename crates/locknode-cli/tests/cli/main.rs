@@ -17,6 +17,10 @@
 //! * `run`: a command that runs while a lock is held: exit codes, environment, waiting.
 //! * `run_signals`: what signals do to it.
 //! * `run_loss`: what happens to it when the lock is lost.
+//! * `run_descendants`: what it started, wherever that went.
+//! * `run_terminal`: what a terminal does to it.
+//! * `run_output`: standard error that nobody reads.
+//! * `terminal`: a pseudo-terminal.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not.
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
@@ -68,9 +72,15 @@ mod restart;
 #[cfg(all(feature = "lab", feature = "run"))]
 mod run;
 #[cfg(all(feature = "lab", feature = "run"))]
+mod run_descendants;
+#[cfg(all(feature = "lab", feature = "run"))]
 mod run_loss;
 #[cfg(all(feature = "lab", feature = "run"))]
+mod run_output;
+#[cfg(all(feature = "lab", feature = "run"))]
 mod run_signals;
+#[cfg(all(feature = "lab", feature = "run"))]
+mod run_terminal;
 mod serve;
 #[cfg(feature = "sim")]
 mod sim;
@@ -78,3 +88,5 @@ mod sim;
 mod sim_history;
 #[cfg(all(feature = "lab", feature = "status"))]
 mod status;
+#[cfg(all(feature = "lab", feature = "run"))]
+mod terminal;

@@ -15,6 +15,15 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// The number behind `"pid":` in a line of `--json`, or behind `name=` in a line of a script.
+pub(crate) fn number_in(line: &str) -> u32 {
+    let digits = line.split(|c: char| !c.is_ascii_digit());
+    let number = digits.rev().find(|digits| !digits.is_empty());
+    number
+        .and_then(|digits| digits.parse().ok())
+        .expect("a number")
+}
+
 /// Whether the process is there and has not ended.
 pub(crate) fn is_alive(id: u32) -> bool {
     !matches!(state(id), None | Some('Z' | 'X'))
@@ -48,4 +57,4 @@ fn fields(id: u32) -> Option<Vec<String>> {
 }
 
 /// How often a condition is looked at that nobody announces.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(5);

@@ -4,8 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Once;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::signal::unix::SignalKind;
 
 /// Long enough for a debug build on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,16 +29,56 @@ pub(crate) struct Directory {
     pub(crate) path: PathBuf,
 }
 
-/// The program with these arguments and none of our variables in its environment.
+/// Lets programs that are started from here begin with the default of every signal, whatever these tests inherited: a
+/// program that a script starts in the background finds SIGINT ignored. A signal that has a handler here has the
+/// default there, and nothing else would be done about one that is ignored.
+fn reset_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.expect("a runtime");
+        let _entered = runtime.enter();
+        for number in RESET {
+            if ignored.is_some_and(|bits| bits & (1 << (number - 1)) != 0) {
+                let handler = tokio::signal::unix::signal(SignalKind::from_raw(number));
+                drop(handler.expect("a handler"));
+            }
+        }
+    });
+}
+
+/// The signals of which a test depends on the default: what ends or stops a program.
+const RESET: [i32; 7] = [
+    Signal::HUP.as_raw(),
+    Signal::INT.as_raw(),
+    Signal::QUIT.as_raw(),
+    Signal::TERM.as_raw(),
+    Signal::USR1.as_raw(),
+    Signal::USR2.as_raw(),
+    Signal::TSTP.as_raw(),
+];
+
+/// The program with these arguments, the default of every signal, and none of our variables in its environment.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_locknode"));
+    clean(&mut command);
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Gives a program the default of every signal and none of our variables.
+pub(crate) fn clean(command: &mut Command) {
+    reset_signals();
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("LOCKNODE_") {
             command.env_remove(name);
         }
     }
-    command.args(args).stdin(Stdio::null());
-    command
 }
 
 /// Runs the program to its end.
@@ -150,7 +194,7 @@ impl Program {
         &self.seen
     }
 
-    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("a process id");
         let id = rustix::process::Pid::from_raw(id).expect("a process id");
         rustix::process::kill_process(id, signal).expect("the program runs");

@@ -149,6 +149,17 @@ fn a_lock_that_somebody_else_holds_keeps_the_command_from_running() {
         let (found, out, err) = run_decided(code, &nodes, flags, &["echo", "ran"]);
         assert_eq!((found, out.as_str()), (Some(code), ""), "{flags:?}: {err}");
         assert!(err.contains("job"), "{err}");
+        // Whose answers those were.
+        let says = |address: &std::net::SocketAddr| err.contains(&address.to_string());
+        assert!(
+            cluster
+                .addresses
+                .iter()
+                .filter(|address| says(address))
+                .count()
+                >= 3,
+            "{err}"
+        );
     }
     let (code, _, err) = run_decided(75, &nodes, &["--quiet", "job"], &["true"]);
     assert_eq!((code, err.as_str()), (Some(75), ""));

@@ -1,12 +1,14 @@
 //! What happens to a command when its lock is lost.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
 use crate::cluster::Cluster;
-use crate::processes::{self, wait_until};
-use crate::program::{Directory, Program, command};
+use crate::processes::{self, number_in, wait_until};
+use crate::program::{Directory, Program, clean};
 use crate::run::patient_args;
 
 /// Says `ready` and writes the time, in milliseconds since 1970, to the file `$1` over and over.
@@ -17,18 +19,34 @@ const STUBBORN: &str =
     "trap '' TERM; echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
 
 /// A job that leaves a trail.
-struct Job {
+pub(crate) struct Job {
     directory: Directory,
-    program: Program,
+    pub(crate) program: Program,
 }
 
 impl Job {
-    fn start(name: &str, nodes: &str, flags: &[&str], script: &str) -> Self {
+    pub(crate) fn start(name: &str, nodes: &str, flags: &[&str], script: &str) -> Self {
         let directory = Directory::new(&format!("run-loss-{name}"));
+        let program = env!("CARGO_BIN_EXE_locknode");
+        Self::start_in(directory, Command::new(program), nodes, flags, script)
+    }
+
+    /// The same by that program, which may run as another user.
+    pub(crate) fn start_in(
+        directory: Directory,
+        mut program: Command,
+        nodes: &str,
+        flags: &[&str],
+        script: &str,
+    ) -> Self {
         let trail = directory.file("trail", "");
         let flags = [flags, &["--json", "job"]].concat();
         let args = patient_args(nodes, &flags, &["sh", "-c", script, "sh", &trail]);
-        let mut program = Program::start(command(&args));
+        let all = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(&trail, all).expect("permissions");
+        clean(&mut program);
+        program.args(args).stdin(Stdio::null());
+        let mut program = Program::start(program);
         program.line_with("ready");
         Self { directory, program }
     }
@@ -66,14 +84,14 @@ impl Job {
         );
     }
 
-    fn has_said(&self, part: &str) -> bool {
+    pub(crate) fn has_said(&self, part: &str) -> bool {
         self.program.seen().iter().any(|line| line.contains(part))
     }
 }
 
-/// Plays a job that is killed, and again when it was seen too late: the kill comes 10 ms before the end, and a busy
-/// machine wakes nobody so exactly each time. A kill that is too late by itself is so three times.
-fn assert_is_killed_in_time(what: &str, play: impl Fn() -> Job) {
+/// Plays a job that is killed, and again when it was seen too late: the kill comes a tenth of the TTL before the end,
+/// and a busy machine may take longer to wake somebody. A kill that is too late by itself is so three times.
+pub(crate) fn assert_is_killed_in_time(what: &str, play: impl Fn() -> Job) {
     for _ in 0..2 {
         if play().has_ended_in_time() {
             return;
@@ -251,4 +269,19 @@ fn a_command_that_was_stopped_with_us_past_the_end_does_not_go_on() {
     job.program.signal(Signal::CONT);
     assert_eq!(job.program.wait().code(), Some(79));
     job.assert_ended_in_time("stopped");
+}
+
+#[test]
+fn a_locknode_that_was_stopped_past_the_end_kills_when_it_goes_on() {
+    let cluster = Cluster::start();
+    let flags = ["--ttl", "1500ms", "--grace", "500ms"];
+    let mut job = Job::start("frozen", &cluster.nodes(), &flags, STUBBORN);
+    let child = number_in(&job.program.line_ever_with("\"event\":\"started\""));
+    job.program.signal(Signal::STOP);
+    wait_until("the nodes let go", || cluster.is_free("job"));
+    assert!(processes::is_alive(child));
+    job.program.signal(Signal::CONT);
+    job.program.line_with("\"event\":\"killed\"");
+    assert_eq!(job.program.wait().code(), Some(79));
+    assert!(!job.has_said("\"event\":\"lost\"") && !processes::is_alive(child));
 }

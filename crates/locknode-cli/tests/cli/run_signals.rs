@@ -1,24 +1,13 @@
 //! What signals do to a command that runs while a lock is held.
 
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::cluster::Cluster;
-use crate::processes::{self, wait_until};
-use crate::program::{Program, command, outcome};
+use crate::processes::{self, number_in, wait_until};
+use crate::program::{Program, command};
 use crate::run::{HOLDER, patient_args, run_args};
-
-/// The number behind `"pid":` in a line of `--json`, or behind `name=` in a line of a script.
-fn number_in(line: &str) -> u32 {
-    let digits = line.split(|c: char| !c.is_ascii_digit());
-    let number = digits.rev().find(|digits| !digits.is_empty());
-    number
-        .and_then(|digits| digits.parse().ok())
-        .expect("a number")
-}
 
 #[test]
 fn signals_reach_the_command() {
@@ -145,22 +134,28 @@ fn a_signal_while_waiting_gives_up() {
 }
 
 #[test]
-fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
+fn a_signal_that_was_ignored_from_the_start_stays_ignored_for_the_command_too() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let inner = command(&patient_args(&nodes, &["job"], HOLDER));
-    // As nohup does it.
+    let script = "kill -HUP $$; kill -INT $$; echo ready; read line; exit 6";
+    let inner = command(&patient_args(&nodes, &["job"], &["sh", "-c", script]));
+    // As nohup and the shell's `&` do it.
     let mut nohup = Command::new("sh");
     nohup
-        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .args(["-c", "trap '' HUP INT; exec \"$0\" \"$@\""])
         .arg(inner.get_program())
-        .args(inner.get_args())
-        .stdin(Stdio::null());
+        .args(inner.get_args());
+    let (stdin, end) = std::io::pipe().expect("a pipe");
+    nohup.stdin(Stdio::from(stdin));
     let mut job = Program::start(nohup);
     job.line_with("ready");
-    job.signal(Signal::HUP);
-    job.signal(Signal::TERM);
-    assert_eq!(job.wait().code(), Some(0));
+    for signal in [Signal::HUP, Signal::INT, Signal::INT] {
+        job.signal(signal);
+    }
+    // The command goes on until its input ends.
+    drop(end);
+    assert_eq!(job.wait().code(), Some(6));
+    assert!(cluster.is_free("job"));
 }
 
 #[test]
@@ -199,58 +194,18 @@ fn ctrl_z_stops_the_command_too() {
     assert_eq!(job.wait().code(), Some(143));
 }
 
-/// Both ends of a terminal that controls nobody.
-fn terminal() -> (OwnedFd, Stdio) {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&ours)
-        .and_then(|()| unlockpt(&ours))
-        .expect("a terminal");
-    let name = ptsname(&ours, Vec::new()).expect("a name");
-    let name = name.to_str().expect("UTF-8");
-    let theirs = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(name);
-    (ours, theirs.expect("a terminal").into())
-}
-
-#[test]
-fn on_a_terminal_the_command_shares_our_process_group() {
-    let cluster = Cluster::start();
-    let nodes = cluster.nodes();
-    let (_ours, theirs) = terminal();
-    let script = "trap 'echo interrupted' INT; trap 'echo ended; exit 5' TERM; echo ready; \
-        while :; do sleep 0.01; done";
-    let mut locknode = command(&patient_args(
-        &nodes,
-        &["--json", "job"],
-        &["sh", "-c", script],
-    ));
-    locknode.stdin(theirs);
-    let mut job = Program::start(locknode);
-    let child = number_in(&job.line_with("\"event\":\"started\""));
-    job.line_ever_with("ready");
-    assert_eq!(processes::group(child), processes::group(job.id()));
-    // The terminal would send it to both; here nobody does, so it comes only if we pass it on.
-    job.signal(Signal::INT);
-    job.signal(Signal::TERM);
-    job.line_with("ended");
-    assert_eq!(job.wait().code(), Some(5));
-    assert!(!job.seen().iter().any(|line| line == "interrupted"));
-
-    let (_ours, theirs) = terminal();
-    let mut locknode = command(&run_args(&nodes, &["--kill-group", "job"], &["true"]));
-    let output = locknode.stdin(theirs).output().expect("it runs");
-    let (code, _, err) = outcome(&output);
-    assert_eq!(code, Some(64));
-    assert!(err.contains("/dev/null"), "{err}");
-}
-
 #[test]
 fn without_a_terminal_the_command_leads_a_process_group() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let mut job = Program::start(command(&patient_args(&nodes, &["--json", "job"], HOLDER)));
+    // Not even the one that the tests may have.
+    let inner = command(&patient_args(&nodes, &["--json", "job"], HOLDER));
+    let mut apart = Command::new("setsid");
+    apart
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .stdin(Stdio::null());
+    let mut job = Program::start(apart);
     let child = number_in(&job.line_with("\"event\":\"started\""));
     assert_eq!(processes::group(child), Some(child));
     job.line_ever_with("ready");

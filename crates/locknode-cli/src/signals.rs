@@ -1,37 +1,47 @@
-//! The signals that `locknode run` takes, and those it leaves alone because whoever started it ignores them.
+//! The signals that `locknode run` and `lock` take, and those they leave alone because the program that started them
+//! ignores them.
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{self, SignalKind, signal};
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// A stream of signals for this process.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     taken: Vec<(Signal, unix::Signal)>,
     child: unix::Signal,
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Signal(Signal),
     /// A child process changed its state.
     Child,
 }
 
+impl Taken {
+    /// The signal, if it is one for us.
+    pub(crate) const fn signal(self) -> Option<Signal> {
+        match self {
+            Self::Signal(signal) => Some(signal),
+            Self::Child => None,
+        }
+    }
+}
+
 impl Signals {
-    /// Takes the signals from now on. With `stops`, also those that stop a process and let it go on.
+    /// Takes the signals from now on.
     ///
     /// # Errors
     ///
     /// When the operating system refuses.
-    pub(super) fn take(stops: bool) -> Result<Self, Failure> {
+    pub(crate) fn take() -> Result<Self, Failure> {
         let refused = |error| Failure::internal(format!("cannot wait for signals: {error}"));
         let ignored = ignored();
-        let stops: &[_] = if stops { &STOPS } else { &[] };
         let mut taken = Vec::new();
-        for (name, number) in PASSED.iter().chain(stops).copied() {
+        for (name, number) in PASSED.into_iter().chain(STOPS) {
             // `nohup` and the shell's `&` say with this what must not end the command. A handler here would undo
             // it for the command too.
             if ignored & bit(number) == 0 {
@@ -48,7 +58,7 @@ impl Signals {
     /// # Cancel safety
     ///
     /// Nothing is lost: a signal that came stays until it is returned.
-    pub(super) async fn next(&mut self) -> Taken {
+    pub(crate) async fn next(&mut self) -> Taken {
         std::future::poll_fn(|context| {
             for (name, stream) in &mut self.taken {
                 if stream.poll_recv(context).is_ready() {
@@ -59,6 +69,29 @@ impl Signals {
         })
         .await
     }
+
+    /// Waits for a signal that ends a process that has no command yet. Returns the exit code that a shell shows then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub(crate) async fn end(&mut self) -> Exit {
+        loop {
+            match self.next().await.signal() {
+                None | Some(Signal::CONT) => {}
+                Some(Signal::TSTP) => stop_self(),
+                Some(signal) => {
+                    let number = u8::try_from(signal.as_raw()).unwrap_or(u8::MAX);
+                    return Exit::Code(SIGNAL_CODE_BASE.saturating_add(number));
+                }
+            }
+        }
+    }
+}
+
+/// Stops this process, as Ctrl-Z does.
+pub(crate) fn stop_self() {
+    let _ = kill_process(getpid(), Signal::STOP);
 }
 
 /// The signals that are ignored, a bit each. Only Linux tells without a system call that needs unsafe code; elsewhere
@@ -83,6 +116,9 @@ const fn bit(number: i32) -> u64 {
         _ => 0,
     }
 }
+
+/// Shells add the number of the signal to this.
+pub(crate) const SIGNAL_CODE_BASE: u8 = 128;
 
 /// What is passed on to the command.
 const PASSED: [(Signal, i32); 6] = [
