@@ -4,7 +4,6 @@
 mod token_source;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +15,10 @@ use crate::acquisition::{self, AcquisitionFlags};
 use crate::cluster::{self, ClusterFlags};
 use crate::failure::{Exit, Failure};
 use crate::json::Object;
+use crate::lines::Lines;
 use crate::output;
 use crate::serving;
+use crate::signals::Signals;
 
 /// The flags of `locknode lock`.
 #[derive(Debug, clap::Args)]
@@ -81,8 +82,15 @@ pub(crate) struct ReleaseFlags {
 /// When the lock cannot be taken, or its token not be handed over; the lock is released then.
 pub(crate) fn lock(flags: &LockFlags) -> Result<Exit, Failure> {
     let client = flags.cluster.client()?;
-    serving::runtime()?.block_on(async {
-        let result = take(flags, &client).await;
+    let lines = Lines::start()?;
+    to_the_end(async {
+        let mut signals = Signals::take()?;
+        let result = tokio::select! {
+            biased;
+            // What was begun is taken back: nobody knows the token.
+            exit = signals.end() => Ok(exit),
+            result = take(flags, &client, &lines) => result,
+        };
         client.close().await;
         result
     })
@@ -96,7 +104,7 @@ pub(crate) fn lock(flags: &LockFlags) -> Result<Exit, Failure> {
 pub(crate) fn extend(flags: &ExtendFlags) -> Result<Exit, Failure> {
     let token = flags.token.read()?;
     let client = flags.cluster.client()?;
-    serving::runtime()?.block_on(async {
+    to_the_end(async {
         let result = prolong(flags, &client, token).await;
         client.close().await;
         result
@@ -111,20 +119,28 @@ pub(crate) fn extend(flags: &ExtendFlags) -> Result<Exit, Failure> {
 pub(crate) fn release(flags: &ReleaseFlags) -> Result<Exit, Failure> {
     let token = flags.token.read()?;
     let client = flags.cluster.client()?;
-    serving::runtime()?.block_on(async {
+    to_the_end(async {
         let result = let_go(flags, &client, &token).await;
         client.close().await;
         result
     })
 }
 
-async fn take(flags: &LockFlags, client: &Redlock) -> Result<Exit, Failure> {
+/// Runs work to its end on this thread.
+fn to_the_end<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = serving::runtime()?;
+    let result = runtime.block_on(work);
+    // A resolver that hangs must not delay the end: the lock lives on meanwhile.
+    runtime.shutdown_background();
+    result
+}
+
+async fn take(flags: &LockFlags, client: &Redlock, lines: &Lines) -> Result<Exit, Failure> {
     let name = flags.name.display();
     let tell = |error: &redlock_client::Error| {
-        let _ = writeln!(
-            std::io::stderr(),
+        lines.say(format!(
             "locknode: still waiting for the lock {name}: {error}"
-        );
+        ));
     };
     let request = client.lock(flags.name.as_bytes());
     let guard = flags.acquisition.take(request, tell).await;
@@ -188,11 +204,12 @@ async fn let_go(flags: &ReleaseFlags, client: &Redlock, token: &Token) -> Result
         return Ok(Exit::Success);
     }
     Err(Failure::unavailable(format!(
-        "the lock {}: {} of {} nodes answered the release, a majority is {}; try again, or the lock ends with its TTL",
+        "the lock {}: {} of {} nodes let it go, a majority is {} ({}); try again, or the lock ends with its TTL",
         flags.name.display(),
         released.confirmed() + released.not_held(),
         client.node_count(),
         client.quorum(),
+        flags.cluster.answers(&released),
     )))
 }
 
@@ -223,7 +240,10 @@ pub(crate) const LOCK_LONG_ABOUT: &str = "\
 Take a lock and print its token, for scripts.
 
 The lock stays until its TTL ends, or until locknode extend or locknode release is told the token.
-Nobody watches it meanwhile: where the work is one command, locknode run is the safer way.";
+Nobody watches it meanwhile: where the work is one command, locknode run is the safer way.
+
+A signal that comes before the token is printed leaves nothing behind. A --token-file is always a
+new file that only you can read; a device, a pipe or /dev/fd/N is written to as it is.";
 
 pub(crate) const LOCK_EXAMPLES: &str = "\
 Examples:
@@ -234,8 +254,9 @@ Examples:
   locknode lock deploy --wait 1m --token-file /run/deploy.token
   locknode release deploy --token-file /run/deploy.token
 
-Exit codes: 0 the lock is taken; 75 somebody else holds it (or the code of -E); 69 no majority of
-the nodes answers; 64 wrong usage; 70 internal error. After a failure nothing is locked.";
+Exit codes: 0 the lock is acquired; 75 another client holds it (or the code of -E); 69 too few
+nodes took part to decide; 128+N signal N came first; 64 wrong usage; 70 internal error. After a
+failure nothing is locked.";
 
 pub(crate) const EXTEND_LONG_ABOUT: &str = "\
 Give a lock a new TTL, counted from now.

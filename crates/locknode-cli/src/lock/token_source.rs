@@ -2,7 +2,7 @@
 //! command line, which everybody on the machine can read.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -57,24 +57,46 @@ impl TokenFlags {
     }
 }
 
-/// Writes a token to a file that only its owner can read.
+/// Writes a token to a file that only its owner can read. A file that is there is replaced and not written to: another
+/// may own it, or have opened it.
 ///
 /// # Errors
 ///
 /// When the file cannot be written.
 pub(super) fn write(path: &Path, token: &Token) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(token.as_ref())?;
-        file.write_all(b"\n")
-    });
+    let line = format!("{token}\n");
+    let is_file = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
+    let written = match is_file {
+        true => replace(path, &line),
+        false => OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut device| device.write_all(line.as_bytes())),
+    };
     written.map_err(|error| {
         Failure::unavailable(format!(
             "--token-file: {}: {error}; the lock was released",
             path.display()
         ))
     })
+}
+
+fn replace(path: &Path, line: &str) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let fresh = Path::new(&name);
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(fresh)?;
+    let written = file.write_all(line.as_bytes());
+    let written = written.and_then(|()| fs::rename(fresh, path));
+    if written.is_err() {
+        let _ = fs::remove_file(fresh);
+    }
+    written
 }
 
 fn read_some(source: impl Read) -> io::Result<Vec<u8>> {

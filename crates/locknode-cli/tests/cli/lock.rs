@@ -1,7 +1,7 @@
 //! The steps of a lock, one process each, and what the nodes say of it.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -159,9 +159,86 @@ fn without_a_majority_nothing_is_done() {
         &["release", "--nodes", &absent, "job", "token"],
         &["status", "--nodes", &absent, "job"],
     ] {
-        let (code, _, err) = outcome(&run(args));
+        let (code, out, err) = outcome(&run(args));
         assert_eq!(code, Some(69), "{args:?}: {err}");
+        // Why, node by node, of those that decided it.
+        let is_named = |address: &&str| out.contains(*address) || err.contains(*address);
+        assert!(
+            absent.split(',').filter(is_named).count() >= 3,
+            "{args:?}: {err}"
+        );
     }
+}
+
+/// Three of five nodes do not answer, so that the two others have granted it for a while before anything is decided.
+#[cfg(feature = "run")]
+#[test]
+fn a_signal_before_the_token_is_printed_leaves_nothing_behind() {
+    use crate::processes::wait_until;
+    use crate::program::Program;
+    use rustix::process::Signal;
+
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let cluster = Cluster::start_apart();
+        let nodes = cluster.nodes();
+        cluster.signal(3, Signal::STOP);
+        let args = [
+            "lock", "--nodes", &nodes, "job", "--ttl", "60s", "--wait", "forever",
+        ];
+        let mut lock = Program::start(command(&args));
+        let has = |address, reply| ask(&mut connect(address), "EXISTS job") == reply;
+        wait_until("a node grants it", || has(cluster.addresses[4], ":1"));
+        lock.signal(signal);
+        assert_eq!(lock.wait().code(), Some(code));
+        cluster.signal(3, Signal::CONT);
+        for address in &cluster.addresses {
+            wait_until("it is released", || has(*address, ":0"));
+        }
+    }
+}
+
+#[test]
+fn a_token_file_that_others_can_read_is_replaced() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes();
+    let directory = Directory::new("token-open");
+    let elsewhere = directory.file("elsewhere", "not a token");
+    let open = fs::Permissions::from_mode(0o666);
+    for name in ["open", "link"] {
+        let path = directory.path.join(name);
+        match name {
+            "open" => {
+                fs::write(&path, "old").expect("a file");
+                fs::set_permissions(&path, open.clone()).expect("permissions");
+            }
+            _ => std::os::unix::fs::symlink(&elsewhere, &path).expect("a link"),
+        }
+        let mut old = fs::File::open(&path).expect("a file");
+        let file = text_of(&path);
+        let lock = [
+            "lock",
+            "--nodes",
+            &nodes,
+            name,
+            "--wait",
+            "20s",
+            "--token-file",
+            &file,
+        ];
+        let (code, _, err) = outcome(&run(&lock));
+        assert_eq!(code, Some(0), "{err}");
+        let metadata = fs::symlink_metadata(&path).expect("a file");
+        assert!(metadata.is_file());
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        // Whoever had opened it before has not the token either.
+        let mut seen = String::new();
+        old.read_to_string(&mut seen).expect("text");
+        assert!(seen == "old" || seen == "not a token", "{seen}");
+    }
+    assert_eq!(
+        fs::read_dir(&directory.path).expect("a directory").count(),
+        3
+    );
 }
 
 /// Nodes that never granted it say so, and one is down: the others let it go, and a majority is free.
