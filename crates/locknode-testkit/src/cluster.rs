@@ -85,7 +85,8 @@
 //! * [`ClusterBuilder::first_port`]: ports that people can remember, instead of free ones.
 //! * [`ClusterBuilder::desk`]: commands of your own, which any client can send through the ports of any node; such as one that
 //!   crashes the node it is sent to.
-//! * [`ClusterBuilder::record`]: a history of what nodes did, in real time, which the kit's checks and timelines take.
+//! * [`ClusterBuilder::record`]: a history of what nodes did, in real time, which the kit's checks and timelines take; and what
+//!   clients that know nothing of the kit held, read off the wire: [`Recorder::wire_history`].
 //!
 //! # What is not here
 //!

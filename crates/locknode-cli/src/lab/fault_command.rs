@@ -255,7 +255,7 @@ pub(super) const HELP: [&str; 30] = [
     "CLOCK RATE ppm, CLOCK SLEW ppm, CLOCK NOISE time, CLOCK JUMP time",
     "    Its clock is fast or slow, unsteady, or set: FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h",
     "MAX-TTL time",
-    "    From its next start on: the longest TTL, and how long it stays out of every lock after a crash.",
+    "    From its next start on: the longest TTL that rides on the restart guard, and the wait after its disk was lost.",
     "CALM, STATUS, HELP",
     "    All is well again and every node up; how the nodes are; this.",
 ];

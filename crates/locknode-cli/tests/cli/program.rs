@@ -79,6 +79,8 @@ pub(crate) fn clean(command: &mut Command) {
             command.env_remove(name);
         }
     }
+    // A lab that is killed leaves its temporary directories.
+    command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR"));
 }
 
 /// Runs the program to its end.

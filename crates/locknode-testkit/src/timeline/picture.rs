@@ -442,11 +442,13 @@ fn shades(windows: &[Window]) -> BTreeMap<AttemptNo, u8> {
 
 /// What stands beside a flag: a fault that takes another one back says so.
 fn flag_text(fault: &str) -> String {
-    let ended = match Fault::parse(fault) {
-        Ok(Fault::Delay(_, Duration::ZERO) | Fault::Noise(_, Duration::ZERO)) => true,
-        Ok(Fault::Rate(_, 0) | Fault::Slew(_, 0)) => true,
-        _ => false,
-    };
+    let ended = matches!(
+        Fault::parse(fault),
+        Ok(Fault::Delay(_, Duration::ZERO)
+            | Fault::Noise(_, Duration::ZERO)
+            | Fault::Rate(_, 0)
+            | Fault::Slew(_, 0))
+    );
     match fault.rsplit_once(' ').filter(|_| ended) {
         Some((what, _)) => format!("end of {what}"),
         None => fault.to_owned(),
