@@ -1,4 +1,5 @@
 # needs: pip aioredlock==0.7.3 aioredis==1.3.1
+# away: down=ok quarantine=ok
 """aioredlock: every step is an EVALSHA whose script answers with an error for "not yours"."""
 
 import asyncio
@@ -39,7 +40,7 @@ class Client:
 
 
 # A handle that was released is "not valid" to the library whatever the nodes say.
-steps = story.tell(Client, lost=(aioredlock.LockError, RuntimeError))
+steps = story.tell(Client, lost=(aioredlock.LockError, RuntimeError), refuses_by_error=True)
 for manager in managers:
     loop.run_until_complete(manager.destroy())
 version = importlib.metadata.version

@@ -1,15 +1,19 @@
 // needs: npm redlock@4.2.0 ioredis@5.11.1
+// away: down=ok quarantine=ok
 // node-redlock 4: every step is an EVALSHA over all keys, with EVAL on NOSCRIPT.
-import { load, nodes, tell, title } from './story/story.mjs';
+import assert from 'node:assert/strict';
+import { isOneAway, load, nodes, tell, title } from './story/story.mjs';
 
 const Redis = load('ioredis');
 const Redlock = load('redlock');
 
+const failures = [];
+
 async function connect() {
   const clients = nodes.map((node) => new Redis(node));
   const redlock = new Redlock(clients, { retryCount: 0 });
-  // Votes against are what contention is made of; anything else would come out of the story.
-  redlock.on('clientError', () => {});
+  // A vote against is no error.
+  redlock.on('clientError', (error) => failures.push(error));
   return {
     acquire: (resource, ttl) => redlock.lock(resource, ttl).catch(refused),
     extend: (lock, ttl) => lock.extend(ttl),
@@ -24,4 +28,5 @@ function refused(error) {
 }
 
 const steps = await tell(connect);
+if (!isOneAway) assert.deepEqual(failures, []);
 console.log(`node-redlock ${title('redlock').split(/ v?/)[1]} on ${title('ioredis')} (${steps})`);

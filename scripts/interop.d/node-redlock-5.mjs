@@ -1,10 +1,11 @@
 // needs: npm redlock@5.0.0-beta.2 ioredis@5.11.1
+// away: down=ok quarantine=ok
 // node-redlock 5: EVALSHA with EVAL on NOSCRIPT; a reply that is no integer is a vote against.
 import assert from 'node:assert/strict';
-import { load, nodes, RESOURCE, tell, title } from './story/story.mjs';
+import { isOneAway, load, nodes, RESOURCE, tell, title } from './story/story.mjs';
 
 const Redis = load('ioredis');
-const { default: Redlock, ExecutionError } = load('redlock');
+const { default: Redlock, ExecutionError, ResourceLockedError } = load('redlock');
 
 function open() {
   return new Redlock(nodes.map((node) => new Redis(node)), { retryCount: 0 });
@@ -20,8 +21,14 @@ async function connect() {
   };
 }
 
-function refused(error) {
+async function refused(error) {
   if (!(error instanceof ExecutionError)) throw error;
+  // Every vote against has to say that the lock is held: a node that fails is no node that refuses.
+  for (const attempt of await Promise.all(error.attempts)) {
+    for (const vote of attempt.votesAgainst.values()) {
+      if (!isOneAway && !(vote instanceof ResourceLockedError)) throw vote;
+    }
+  }
   return null;
 }
 

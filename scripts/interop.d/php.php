@@ -41,6 +41,15 @@ function connect(string $address, string $method = 'connect'): Redis
     return $redis;
 }
 
+/** What a node has answered; phpredis turns an error into `false`, which is also how a held lock looks. */
+function answered(Redis $node, callable $ask): mixed
+{
+    $node->clearLastError();
+    $answer = $ask();
+    check('an error: ' . $node->getLastError(), $node->getLastError() === null);
+    return $answer;
+}
+
 /** A lock on all nodes; every node is asked in turn, as the library does. */
 final class Redlock
 {
@@ -55,7 +64,7 @@ final class Redlock
     public function lock(int $ttl): ?string
     {
         $token = random_bytes(20);
-        $set = fn (Redis $node) => $node->set(RESOURCE, $token, ['NX', 'PX' => $ttl]);
+        $set = fn (Redis $node) => answered($node, fn () => $node->set(RESOURCE, $token, ['NX', 'PX' => $ttl]));
         if (count(array_filter($this->nodes, $set)) > count($this->nodes) / 2) {
             return $token;
         }
@@ -75,7 +84,7 @@ final class Redlock
 
     private function count(string $script, string ...$values): int
     {
-        $run = fn (Redis $node) => $node->eval($script, [RESOURCE, ...$values], 1);
+        $run = fn (Redis $node) => answered($node, fn () => $node->eval($script, [RESOURCE, ...$values], 1));
         return array_sum(array_map($run, $this->nodes));
     }
 }

@@ -1,4 +1,5 @@
 # needs: pip pottery==3.0.1 redis==8.1.0
+# away: down=ok quarantine=ok
 """pottery's Redlock: SET PX NX, and EVALSHA of three scripts with SCRIPT LOAD on NOSCRIPT."""
 
 import importlib.metadata

@@ -41,11 +41,16 @@ def passing(address, protocol):
     """The tests that pass on a node, and all that ran."""
     url = f"redis://{address}/0"
     results = os.path.join(PACKAGES, "results.xml")
+    # What an earlier run has left is not this one's.
+    if os.path.exists(results):
+        os.remove(results)
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
     command += ["-W", "ignore", "--junitxml", results, *TESTS]
     command += ["--redis-url", url, "--redis-mod-url", url, "--protocol", str(protocol)]
     print(f"-- {address} under RESP{protocol}", flush=True)
-    subprocess.run(command, cwd=source(), timeout=SUITE_SECONDS)
+    done = subprocess.run(command, cwd=source(), timeout=SUITE_SECONDS, check=False)
+    # 0: all passed, 1: some failed; anything else means that the tests did not run.
+    assert done.returncode in (0, 1), f"pytest ended with {done.returncode}"
     ran, passed = set(), set()
     for case in xml.etree.ElementTree.parse(results).iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"

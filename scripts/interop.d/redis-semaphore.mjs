@@ -1,4 +1,5 @@
 // needs: npm redis-semaphore@5.8.0 ioredis@5.11.1
+// away: down=ok quarantine=ok
 // redis-semaphore's Mutex on one node and RedlockMutex on all: SET PX NX and two scripts.
 import assert from 'node:assert/strict';
 import { load, nodes, RESOURCE, tell, title } from './story/story.mjs';

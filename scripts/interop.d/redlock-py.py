@@ -1,4 +1,5 @@
 # needs: pip redlock-py==1.0.8 redis==8.1.0 setuptools==80.9.0
+# away: down=fails quarantine=fails (any error of a node is raised)
 """redlock-py: SET PX NX, and EVAL of the release script on every node."""
 
 import importlib.metadata

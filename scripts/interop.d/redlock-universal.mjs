@@ -1,4 +1,5 @@
 // needs: npm redlock-universal@0.8.5 ioredis@5.11.1 redis@6.3.1
+// away: down=ok quarantine=ok
 // redlock-universal with both drivers: SET PX NX, SCRIPT LOAD first and EVALSHA after it.
 import assert from 'node:assert/strict';
 import { load, nodes, RESOURCE, tell, title } from './story/story.mjs';

@@ -1,4 +1,5 @@
 // needs: cargo
+// away: down=ok quarantine=ok
 //! rslock's manager: SET NX PX with 20 random bytes, and EVALSHA with SCRIPT LOAD on NOSCRIPT.
 
 use std::time::Duration;

@@ -49,6 +49,12 @@ pub fn nodes() -> Vec<String> {
     nodes.split(',').map(str::to_owned).collect()
 }
 
+/// The addresses of those that serve: one may be down or in its quarantine.
+fn serving() -> Vec<String> {
+    let nodes = env::var("INTEROP_SERVING").expect("INTEROP_SERVING names the nodes that serve");
+    nodes.split(',').map(str::to_owned).collect()
+}
+
 /// A token with every byte that a text protocol could stumble over.
 pub fn binary_token() -> Vec<u8> {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,6 +84,14 @@ pub async fn tell<C: Client>() -> &'static str {
         second.acquire(RESOURCE, LONG_TTL).await.is_none(),
         "two holders at once"
     );
+    // Once more, when the client has asked all that it asks a node first and some nodes do not know.
+    let errors = stage.errors();
+    assert!(
+        second.acquire(RESOURCE, LONG_TTL).await.is_none(),
+        "two holders at the second try"
+    );
+    // A node that answers with an error has not refused but failed.
+    assert_eq!(stage.errors(), errors, "the nodes refused by an error");
     assert_eq!(
         stage.token("contend").await,
         token,
@@ -103,6 +117,9 @@ pub async fn tell<C: Client>() -> &'static str {
         .until("not released again", |node| node.token().is_none())
         .await;
 
+    if env::var_os("INTEROP_AWAY").is_some() {
+        return "acquire, contend, extend, script flush, release, acquire again";
+    }
     let started = Instant::now();
     let stale = first
         .acquire(RESOURCE, SHORT_TTL)
@@ -143,7 +160,7 @@ struct Stage {
 impl Stage {
     fn open() -> Self {
         Self {
-            nodes: nodes()
+            nodes: serving()
                 .iter()
                 .map(|address| Node::connect(address))
                 .collect(),
@@ -177,6 +194,19 @@ impl Stage {
             .expect("no node holds a lock");
         assert!(votes(&most) >= quorum(), "no majority holds one lock");
         most.clone()
+    }
+
+    /// How many error replies each node has sent.
+    fn errors(&mut self) -> Vec<String> {
+        let count = |node: &mut Node| {
+            let stats = node.ask(&["INFO", "stats"]).expect("INFO replies");
+            let stats = String::from_utf8_lossy(&stats).into_owned();
+            let line = stats
+                .lines()
+                .find(|line| line.starts_with("total_error_replies:"));
+            line.expect("a count of errors").to_owned()
+        };
+        self.nodes.iter_mut().map(count).collect()
     }
 
     fn flush_scripts(&mut self) {

@@ -15,12 +15,25 @@ ask_node() {
     printf '%s\n' "${reply%$'\r'}"
 }
 
+# Sends node $1 the commands on standard input, and waits until they are done.
+fill_node() {
+    local line
+    exec {node_socket}<>"/dev/tcp/${1%:*}/${1##*:}" || return
+    {
+        cat
+        printf 'ECHO filled\r\n'
+    } >&"$node_socket"
+    while IFS= read -r -t 10 line <&"$node_socket" && [[ $line != filled* ]]; do :; done
+    exec {node_socket}>&-
+    [[ $line == filled* ]]
+}
+
 # Waits until node $1, process $2, answers; fails when the process ends or the time is over.
 await_node() {
     local until=$((SECONDS + ready_seconds)) reply
     while ((SECONDS < until)) && kill -0 "$2" 2>/dev/null; do
         reply=$(ask_node "$1" PING 2>/dev/null || true)
-        if [[ $reply == +PONG || $reply == -NOAUTH* ]]; then
+        if [[ $reply == +PONG || $reply == -NOAUTH* || $reply == -LOADING* ]]; then
             # A server that lost its port to another one ends at once: it must still be there.
             kill -0 "$2" 2>/dev/null
             return

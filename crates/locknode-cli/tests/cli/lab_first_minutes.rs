@@ -29,6 +29,10 @@ fn the_first_commands_of_readme_answer_what_it_says() {
         let Some((command, told)) = line.split_once('#') else {
             continue;
         };
+        // For a lab with faults.
+        if command.starts_with("fault ") {
+            continue;
+        }
         // `# OK: the lock is yours`, `# (nil): somebody holds it`, `# 1: released`.
         let want = match told.trim().split(':').next() {
             Some("OK") => "+OK",
