@@ -59,6 +59,11 @@ pub enum Crash {
     Moved,
     /// The process is asked to end, and does so in order.
     CleanStop,
+    /// The process dies, and starts again in a container of the same machine: in a time namespace whose number is that of the
+    /// last one, and whose clocks are not.
+    Contained,
+    /// The process dies, and the clocks of its machine are put back within the same boot.
+    ClocksBack,
 }
 
 /// Something that a node does with its files in one go, and may be in the middle of when it ends.
@@ -77,6 +82,16 @@ pub enum Phase {
 pub enum DiskFault {
     /// Its next sync fails, and what that should have kept is not.
     SyncError,
+    /// The same, and it says that there is no room.
+    SyncFull,
+    /// Its next write fails in the middle.
+    WriteError,
+    /// The same, and it says that there is no room.
+    WriteFull,
+    /// A bit of a file is another when the node has ended next.
+    Rot,
+    /// The end of a file is missing when the node has ended next.
+    Cut,
     /// It is full.
     Full,
     /// It has room again.
@@ -289,6 +304,11 @@ impl Fault {
             Self::Noise(..) => "clock-noise",
             Self::WallJump(..) => "wall-jump",
             Self::Disk(_, DiskFault::SyncError) => "sync-error",
+            Self::Disk(_, DiskFault::SyncFull) => "sync-full",
+            Self::Disk(_, DiskFault::WriteError) => "write-error",
+            Self::Disk(_, DiskFault::WriteFull) => "write-full",
+            Self::Disk(_, DiskFault::Rot) => "disk-rot",
+            Self::Disk(_, DiskFault::Cut) => "disk-cut",
             Self::Disk(_, DiskFault::Full) => "disk-full",
             Self::Disk(_, DiskFault::Room) => "disk-room",
             Self::Disk(_, DiskFault::Slow(_)) => "disk-slow",
@@ -302,7 +322,7 @@ impl Fault {
 
 impl Crash {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Kill,
         Self::PowerLoss,
         Self::PowerLossAll,
@@ -311,6 +331,8 @@ impl Crash {
         Self::Rollback,
         Self::Moved,
         Self::CleanStop,
+        Self::Contained,
+        Self::ClocksBack,
     ];
 
     /// As it is written.
@@ -324,6 +346,8 @@ impl Crash {
             Self::Rollback => "rollback",
             Self::Moved => "moved",
             Self::CleanStop => "clean-stop",
+            Self::Contained => "contained",
+            Self::ClocksBack => "clocks-back",
         }
     }
 }

@@ -4,6 +4,8 @@
 //! of the rest: every sector of its own, torn at any byte, later writes without earlier ones, files without their
 //! directory entries. Nothing here is random: the caller brings the decisions.
 
+mod rot;
+
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,8 @@ struct Inner {
     operations: u64,
     /// Grows whenever what a power loss would leave is another.
     generation: u64,
+    /// A file has lost its end, and may be written beyond it.
+    was_cut: bool,
     faults: Faults,
 }
 
@@ -62,7 +66,7 @@ enum NameChange {
 #[derive(Debug, Default)]
 struct Faults {
     /// Syncs that still succeed before one fails.
-    sync_in: Option<u64>,
+    sync_in: Option<(u64, ErrorKind)>,
     /// Writes that still succeed before one fails, how it fails and how many of its bytes are written.
     write_in: Option<(u64, ErrorKind, usize)>,
     capacity: Option<u64>,
@@ -129,7 +133,12 @@ impl FaultyDisk {
     /// The sync after `after` further ones fails. What it should have made durable can still be read, is not durable, and
     /// later syncs do not make it so.
     pub fn fail_sync(&self, after: u64) {
-        self.lock().faults.sync_in = Some(after);
+        self.fail_sync_with(after, ErrorKind::Other);
+    }
+
+    /// The same, with this error.
+    pub fn fail_sync_with(&self, after: u64, kind: ErrorKind) {
+        self.lock().faults.sync_in = Some((after, kind));
     }
 
     /// The write after `after` further ones fails with `kind`, with its first `written` bytes written.
@@ -184,6 +193,7 @@ impl FaultyDisk {
             next_file: inner.next_file,
             names: names.clone(),
             durable_names: names.clone(),
+            was_cut: inner.was_cut,
             ..Inner::default()
         };
         Self {
@@ -350,7 +360,7 @@ impl Disk for FaultyDisk {
         let id = *inner.names.get(name).ok_or(ErrorKind::NotFound)?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let len = inner.files[&id].content.len();
-        assert!(offset <= len, "a hole in {name}");
+        assert!(offset <= len || inner.was_cut, "a hole in {name}");
         let mut written = bytes.len();
         let mut result = Ok(());
         match &mut inner.faults.write_in {
@@ -429,11 +439,12 @@ impl Inner {
 
     fn sync_fault(&mut self) -> Result<()> {
         match &mut self.faults.sync_in {
-            Some(0) => {
+            Some((0, kind)) => {
+                let kind = *kind;
                 self.faults.sync_in = None;
-                Err(Error::other("input/output error"))
+                Err(kind.into())
             }
-            Some(after) => {
+            Some((after, _)) => {
                 *after -= 1;
                 Ok(())
             }

@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use crate::check::violation::ViolationKind;
 use crate::check::wall_floor::floors_hold;
-use crate::fault::{Crash, Fault, Who};
+use crate::fault::{Crash, DiskFault, Fault, Who};
 use crate::history::History;
 use crate::scenario::{Deed, Guarding, Scenario};
 
@@ -71,7 +71,7 @@ impl Promise {
         if setup.liveness_from.is_none() {
             promise = promise.without(&[ViolationKind::Liveness]);
         }
-        if !traits.has_directory() {
+        if scenario.setup.guard == Guarding::Off {
             promise = promise.without(&[ViolationKind::NodeDurability]);
         }
         if traits.has_rollback {
@@ -205,10 +205,6 @@ impl<'s> Traits<'s> {
         }
     }
 
-    fn has_directory(&self) -> bool {
-        matches!(self.scenario.setup.guard, Guarding::Long | Guarding::Always)
-    }
-
     /// Nodes may grant what they granted before a crash.
     fn has_forgotten_locks(&self) -> bool {
         match self.scenario.setup.guard {
@@ -255,8 +251,11 @@ impl<'s> Traits<'s> {
                 matches!(fault, Fault::Crash(it, how) if it == node && forgets_counters(guard, how))
             })
         };
-        let has_forgetful = faults()
-            .any(|fault| matches!(fault, Fault::Crash(_, how) if forgets_counters(guard, how)));
+        let has_forgetful = faults().any(|fault| match fault {
+            Fault::Crash(_, how) => forgets_counters(guard, how),
+            Fault::Disk(_, DiskFault::Rot | DiskFault::Cut) => true,
+            _ => false,
+        });
         has_forgetful
             && faults().any(|fault| match fault {
                 Fault::WallJump(Who::Node(node), by) => by > 0 || is_forgetful(node),

@@ -29,6 +29,11 @@ fn every_fault() -> Vec<Fault> {
         Fault::Noise(client, MS),
         Fault::WallJump(node, -3_600_000),
         Fault::Disk(1, DiskFault::SyncError),
+        Fault::Disk(1, DiskFault::SyncFull),
+        Fault::Disk(1, DiskFault::WriteError),
+        Fault::Disk(1, DiskFault::WriteFull),
+        Fault::Disk(1, DiskFault::Rot),
+        Fault::Disk(1, DiskFault::Cut),
         Fault::Disk(1, DiskFault::Full),
         Fault::Disk(1, DiskFault::Room),
         Fault::Disk(1, DiskFault::Slow(20 * MS)),
@@ -52,7 +57,7 @@ fn every_fault_is_read_as_it_was_written() {
 fn a_line_that_is_no_fault_is_told_what_was_expected() {
     let rows = [
         ("", "a fault"),
-        ("explode node 1", "crash, restart"),
+        ("explode node 1", "crash, crash-in, restart"),
         ("crash node", "a number from 0 to 15"),
         ("crash node 16 kill", "a number from 0 to 15"),
         ("crash node 1 softly", "kill, power-loss"),
@@ -63,7 +68,7 @@ fn a_line_that_is_no_fault_is_told_what_was_expected() {
         ("rate node 1 fast", "a rate such as"),
         ("rate node 1 +1000000ppm", "a rate such as"),
         ("wall node 1 tomorrow", "milliseconds such as"),
-        ("disk node 1 melts", "sync-error, full"),
+        ("disk node 1 melts", "sync-error, sync-full"),
         ("calm down", "the end of the line"),
     ];
     for (line, expected) in rows {

@@ -9,7 +9,8 @@
 //! duplicate client 0 node 2 1      max-ttl node 2 10s             calm
 //! promote node 0                   crash-in node 2 open|compact|close 7 power-loss
 //! rate node 3 +9000ppm             slew node 3 +83333ppm          noise client 0 2ms
-//! wall node 3 -3600000ms           disk node 1 sync-error|full|room|stall|go|slow 20ms
+//! wall node 3 -3600000ms           disk node 1 sync-error|sync-full|write-error|write-full
+//! disk node 1 rot|cut              disk node 1 full|room|stall|go|slow 20ms
 //! ```
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
@@ -309,8 +310,8 @@ impl Display for Way {
 }
 
 fn parse_crash(words: &mut Words<'_>) -> Result<Crash, ParseError> {
-    const WHAT: &str =
-        "kill, power-loss, power-loss-all, torn-write, disk-lost, rollback, moved or clean-stop";
+    const WHAT: &str = "kill, power-loss, power-loss-all, torn-write, disk-lost, rollback, moved, clean-stop, \
+         contained or clocks-back";
     let word = words.need(WHAT)?;
     let found = Crash::ALL.into_iter().find(|crash| crash.name() == word);
     found.ok_or_else(|| words.error(WHAT, word))
@@ -335,9 +336,15 @@ fn parse_jump(words: &mut Words<'_>) -> Result<i64, ParseError> {
 }
 
 fn parse_disk(words: &mut Words<'_>) -> Result<DiskFault, ParseError> {
-    const WHAT: &str = "sync-error, full, room, stall, go or slow";
+    const WHAT: &str =
+        "sync-error, sync-full, write-error, write-full, rot, cut, full, room, stall, go or slow";
     Ok(match words.need(WHAT)? {
         "sync-error" => DiskFault::SyncError,
+        "sync-full" => DiskFault::SyncFull,
+        "write-error" => DiskFault::WriteError,
+        "write-full" => DiskFault::WriteFull,
+        "rot" => DiskFault::Rot,
+        "cut" => DiskFault::Cut,
         "full" => DiskFault::Full,
         "room" => DiskFault::Room,
         "stall" => DiskFault::Stall,
@@ -350,6 +357,11 @@ fn parse_disk(words: &mut Words<'_>) -> Result<DiskFault, ParseError> {
 const fn disk_name(fault: DiskFault) -> &'static str {
     match fault {
         DiskFault::SyncError => "sync-error",
+        DiskFault::SyncFull => "sync-full",
+        DiskFault::WriteError => "write-error",
+        DiskFault::WriteFull => "write-full",
+        DiskFault::Rot => "rot",
+        DiskFault::Cut => "cut",
         DiskFault::Full => "full",
         DiskFault::Room => "room",
         DiskFault::Slow(_) => "slow",

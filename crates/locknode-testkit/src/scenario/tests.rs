@@ -123,7 +123,10 @@ fn what_is_no_scenario_is_told_where_and_why() {
             "locknode-scenario 1\ndelay 3ms 1ms",
             "the lesser time first",
         ),
-        ("locknode-scenario 1\nat 1s do nothing", "crash, restart"),
+        (
+            "locknode-scenario 1\nat 1s do nothing",
+            "crash, crash-in, restart",
+        ),
         (
             "locknode-scenario 1\nat 1s do crash node 5 kill",
             "line 2: there is no node 5",

@@ -131,6 +131,16 @@ impl Clocks {
         self.face_last = self.readings(now);
     }
 
+    /// The machine's clocks go back within its boot.
+    pub(crate) fn put_back(&mut self, now: SimTime, by: u64) {
+        self.face(now);
+        let shows = self.machine(now);
+        self.boottime
+            .set(now, shows.boottime_ns - by.min(shows.boottime_ns));
+        self.raw.set(now, shows.raw_ns - by.min(shows.raw_ns));
+        self.face_last = self.readings(now);
+    }
+
     /// What the process takes for the time; readings never run back.
     pub(crate) fn read(&mut self, now: SimTime, random: &mut Random) -> u64 {
         let readings = self.readings(now);

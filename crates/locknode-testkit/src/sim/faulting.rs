@@ -181,6 +181,18 @@ impl World {
                 self.crash_node(node, crate::fault::Crash::Kill);
             }
             self.start_node(node, false);
+            self.replace_disk(node);
+        }
+    }
+
+    /// A node that does not start on files that were damaged gets an empty disk.
+    fn replace_disk(&mut self, node: u8) {
+        let at = self.nodes.get_mut(usize::from(node));
+        if at.is_some_and(crate::sim::node::SimNode::replaces_disk) {
+            self.recorder.counters.bump("disk-replaced");
+            let how = crate::fault::Crash::DiskLost;
+            self.recorder.push(self.now, Told::Down { node, how });
+            self.start_node(node, false);
         }
     }
 

@@ -19,7 +19,7 @@ impl SimNode {
     pub(crate) fn told(&mut self, now: SimTime, cover: &Cover, recorder: &Recorder) -> Vec<Breach> {
         self.oracle.tell(cover);
         let left = left_of(cover.until, self.clocks.machine(now));
-        if self.keeps().is_none() || !self.oracle.looks(left, cover) {
+        if self.keeps().is_none() || self.is_rotten || !self.oracle.looks(left, cover) {
             return Vec::new();
         }
         self.look(now, recorder)
@@ -47,19 +47,19 @@ impl SimNode {
         let mut breaches = Vec::new();
         if let Some(outcome) = self.oracle.seen(generation) {
             let when = "after a power loss";
-            breaches = self.oracle.judge(outcome, true, tolerance, when);
+            breaches = self.oracle.judge(outcome, tolerance, when);
+            breaches.extend(self.oracle.judge_back(outcome, true, tolerance, when));
         }
         let looked = self.oracle.looked();
         if looked.is_multiple_of(KILL_EVERY) {
             let disk = self.disk.survivor(true);
             let machine = self.machine;
             match self.open_copy(now, disk, durability, machine, recorder) {
-                Ok(outcome) => breaches.extend(self.oracle.judge(
-                    &outcome,
-                    false,
-                    tolerance,
-                    "after a crash of the process",
-                )),
+                Ok(outcome) => {
+                    let when = "after a crash of the process";
+                    breaches.extend(self.oracle.judge(&outcome, tolerance, when));
+                    breaches.extend(self.oracle.judge_back(&outcome, false, tolerance, when));
+                }
                 Err(why) => breaches.push(Breach::Refusal(format!("after a crash: {why}"))),
             }
         }
@@ -74,12 +74,11 @@ impl SimNode {
                     ..self.machine
                 };
                 match self.open_copy(now, disk, durability, boot, recorder) {
-                    Ok(outcome) => breaches.extend(self.oracle.judge(
-                        &outcome,
-                        true,
-                        tolerance,
-                        "after a power loss in the middle of its start",
-                    )),
+                    Ok(outcome) => {
+                        let when = "after a power loss in the middle of its start";
+                        breaches.extend(self.oracle.judge(&outcome, tolerance, when));
+                        breaches.extend(self.oracle.judge_back(&outcome, true, tolerance, when));
+                    }
                     Err(why) => breaches.push(Breach::Refusal(format!(
                         "after a power loss in the middle of its start: {why}"
                     ))),
@@ -152,9 +151,13 @@ impl SimNode {
         let mut breaches = Vec::new();
         if pardon != Pardon::All {
             let tolerance = self.clocks.noise_max();
-            breaches = self
-                .oracle
-                .judge(outcome, false, tolerance, "after its start");
+            let is_as_left = !std::mem::take(&mut self.is_rotten);
+            let when = "after its start";
+            breaches = self.oracle.judge(outcome, tolerance, when);
+            // A release may be in what was damaged.
+            if is_as_left {
+                breaches.extend(self.oracle.judge_back(outcome, false, tolerance, when));
+            }
         }
         self.oracle.adopt(outcome, self.clocks.machine(now));
         (breaches, forgotten)
@@ -162,8 +165,8 @@ impl SimNode {
 
     /// Of what was told before, the time that has passed since counts where the machine's clocks are those of before.
     pub(super) fn count_time(&mut self, now: SimTime) {
-        let is_comparable = !std::mem::take(&mut self.has_other_clocks);
-        self.oracle.begin(self.clocks.machine(now), is_comparable);
+        let since = std::mem::take(&mut self.since);
+        self.oracle.begin(self.clocks.machine(now), since);
     }
 
     /// Which locks are on the log, where there is one.

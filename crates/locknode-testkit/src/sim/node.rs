@@ -8,6 +8,7 @@
 //! Nothing in here is random but the names of machines and what a crash leaves of unsynced writes, which a stream of the
 //! world's seed decides. Bugs of nodes are planted here and nowhere else.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use locknode_engine::durable::{
@@ -25,7 +26,7 @@ use crate::random::Random;
 use crate::scenario::{Dialect, Guarding, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
-use crate::sim::oracle::{Back, Oracle, Outcome, Pardon, nanos_of};
+use crate::sim::oracle::{Back, Oracle, Outcome, Pardon, Since, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::sim::reference::{Condition, Reference};
 use crate::span::{SimTime, nanos};
@@ -55,8 +56,12 @@ pub(crate) struct SimNode {
     pub(super) pardon: Pardon,
     /// How it ended in the middle of something, until the world has taken note.
     struck: Option<(Phase, Crash)>,
-    /// The clocks of its machine are others than those of its last run.
-    pub(super) has_other_clocks: bool,
+    /// What its files suffer when it has ended next.
+    rots: Option<DiskFault>,
+    /// Files are not as they were left.
+    pub(super) is_rotten: bool,
+    /// What the clocks of its machine are to those of its last run.
+    pub(super) since: Since,
     /// How it is to end in the middle of something, and after how many more operations on its disk.
     doom: Option<(Phase, u16, Crash)>,
     pub(super) guard: Guarding,
@@ -124,7 +129,11 @@ impl SimNode {
             Some(Bug::WallClock) => Rule::Wall,
             _ => Rule::Slower,
         };
-        let uptime = random.between(UPTIME_NS.0, UPTIME_NS.1);
+        let uptime = match random.below(4) {
+            0 => random.below(UPTIME_SHORT_NS),
+            1 => random.below(UPTIME_LONG_NS),
+            _ => random.between(UPTIME_NS.0, UPTIME_NS.1),
+        };
         let wall = NOON_NS + random.below(WALL_SPREAD_NS);
         let machine = Machine {
             boot_id: fresh_id(&mut random),
@@ -145,7 +154,9 @@ impl SimNode {
             oracle: Oracle::default(),
             pardon: Pardon::Nothing,
             struck: None,
-            has_other_clocks: false,
+            rots: None,
+            is_rotten: false,
+            since: Since::Same,
             doom: None,
             guard: setup.guard,
             max_ttl: setup.max_ttl,
@@ -522,7 +533,9 @@ impl SimNode {
     fn lose(&mut self, now: SimTime, how: Crash) {
         let seed = self.random.next();
         match how {
-            Crash::Kill | Crash::CleanStop => self.disk.kill_as_it_is(),
+            Crash::Kill | Crash::CleanStop | Crash::Contained | Crash::ClocksBack => {
+                self.disk.kill_as_it_is();
+            }
             Crash::PowerLoss | Crash::TornWrite => self.disk.crash_as_it_is(&mut dice(seed)),
             Crash::PowerLossAll => self.disk.crash_as_it_is(&mut keep_none),
             Crash::DiskLost => {
@@ -542,19 +555,33 @@ impl SimNode {
         }
         match how {
             Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
-                self.has_other_clocks = true;
+                self.since = Since::Other;
                 self.clocks.reboot(now);
                 self.machine.boot_id = fresh_id(&mut self.random);
             }
             Crash::Moved => {
-                self.has_other_clocks = true;
+                self.since = Since::Other;
                 let uptime = self.random.between(UPTIME_NS.0, UPTIME_NS.1);
                 self.clocks.replace(now, uptime);
                 self.machine.boot_id = fresh_id(&mut self.random);
                 self.machine.machine_id = fresh_id(&mut self.random);
             }
+            Crash::Contained => {
+                self.since = Since::Other;
+                let uptime = self.random.below(UPTIME_NS.1);
+                self.clocks.replace(now, uptime);
+                self.machine.time_namespace = CONTAINER_NAMESPACE;
+            }
+            Crash::ClocksBack => {
+                self.since = self.since.max(Since::Back);
+                let shows = self.clocks.machine(now);
+                let least = shows.boottime_ns.min(shows.raw_ns);
+                let back = self.random.below(BACK_NS).min(least);
+                self.clocks.put_back(now, back);
+            }
             _ => {}
         }
+        self.decay();
         if self.bug == Some(Bug::MarkerKept)
             && let Some(image) = &self.image
         {
@@ -567,12 +594,53 @@ impl SimNode {
         self.was_broken = true;
         match fault {
             DiskFault::SyncError => self.disk.fail_sync(0),
+            DiskFault::SyncFull => self.disk.fail_sync_with(0, ErrorKind::StorageFull),
+            DiskFault::WriteError => {
+                let written = self.random.index(WRITTEN_MAX);
+                self.disk.fail_write(0, ErrorKind::Other, written);
+            }
+            DiskFault::WriteFull => {
+                let written = self.random.index(WRITTEN_MAX);
+                self.disk.fail_write(0, ErrorKind::StorageFull, written);
+            }
+            DiskFault::Rot | DiskFault::Cut => {
+                self.rots = Some(fault);
+                if self.run.is_none() {
+                    self.decay();
+                }
+            }
             DiskFault::Full => self.disk.limit(Some(self.disk.bytes())),
             DiskFault::Room => self.disk.limit(None),
             DiskFault::Slow(span) => self.slow = Some(span),
             DiskFault::Stall => self.is_stalled = true,
             DiskFault::Go => (self.is_stalled, self.slow) = (false, None),
         }
+    }
+
+    /// Its files suffer what they were to suffer.
+    fn decay(&mut self) {
+        let random = &mut self.random;
+        let mut pick = |below| random.below(below);
+        match self.rots.take() {
+            Some(DiskFault::Cut) => self.disk.cut(&mut pick),
+            Some(_) => self.disk.rot(&mut pick),
+            None => return,
+        }
+        self.is_rotten = true;
+        self.image = None;
+        self.pardon = self.pardon.or(Pardon::LostLog);
+    }
+
+    /// Whether it does not start on its files, which were damaged, and its operator gives it an empty disk.
+    pub(crate) fn replaces_disk(&mut self) -> bool {
+        if self.run.is_some() || !self.is_rotten {
+            return false;
+        }
+        self.disk.kill();
+        self.disk.erase();
+        self.is_rotten = false;
+        self.pardon = self.pardon.or(Pardon::LostDisk);
+        true
     }
 
     /// From its next start on the longest TTL that rides on the guard is another.
@@ -645,7 +713,7 @@ impl SimNode {
             Ok((store, start)) => Ok((Some(store), start, GuardMode::Store(durability))),
             Err(error) => Err(NoStart::Refused {
                 why: error.to_string(),
-                is_damage: error.kind() != OpenErrorKind::Io,
+                is_damage: error.kind() != OpenErrorKind::Io && !self.is_rotten,
             }),
         }
     }
@@ -809,6 +877,12 @@ pub(super) const SIZES: StoreSizes = StoreSizes {
     log: 16 << 10,
 };
 
+/// The number of a time namespace that is not the machine's own.
+const CONTAINER_NAMESPACE: u64 = 0xf000_0001;
+
+/// By how much clocks go back at most.
+const BACK_NS: u64 = 20_000_000_000;
+
 /// A day in 2027, in nanoseconds since 1970.
 const NOON_NS: u64 = 1_800_000_000_000_000_000;
 
@@ -818,8 +892,17 @@ const WALL_SPREAD_NS: u64 = 1_000_000_000;
 /// Machines have been running for an hour to a day.
 const UPTIME_NS: (u64, u64) = (3_600_000_000_000, 86_400_000_000_000);
 
+/// Or they have just booted ...
+const UPTIME_SHORT_NS: u64 = 3_000_000_000;
+
+/// ... or run for up to a century.
+const UPTIME_LONG_NS: u64 = 100 * 365 * 86_400_000_000_000;
+
 /// A world's keys are few: sweeping now and then reclaims what has ended.
 const SWEEP_EVERY: u32 = 64;
 
 /// More than a world's locks.
 const SWEEP_SLOTS: usize = 256;
+
+/// A write that fails has written up to so many bytes before.
+const WRITTEN_MAX: usize = 600;

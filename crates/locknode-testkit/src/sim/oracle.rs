@@ -97,6 +97,18 @@ pub(crate) enum Breach {
     Refusal(String),
 }
 
+/// What the clocks of a machine are to those of a node's last run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Since {
+    /// The same.
+    #[default]
+    Same,
+    /// The same, put back.
+    Back,
+    /// Others.
+    Other,
+}
+
 /// What a start need not bring back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pardon {
@@ -262,15 +274,8 @@ impl Oracle {
         self.logged.extend(newest);
     }
 
-    /// What a start gives back, held against what was told and logged. `is_synced_only`: nothing of what was not synced was
-    /// kept.
-    pub(crate) fn judge(
-        &self,
-        outcome: &Outcome,
-        is_synced_only: bool,
-        tolerance: u64,
-        when: &str,
-    ) -> Vec<Breach> {
+    /// What a start gives back, held against what was told.
+    pub(crate) fn judge(&self, outcome: &Outcome, tolerance: u64, when: &str) -> Vec<Breach> {
         let mut breaches = Vec::new();
         for (key, pledge) in &self.pledges {
             if pledge.left > tolerance
@@ -289,6 +294,18 @@ impl Oracle {
                 ),
             });
         }
+        breaches
+    }
+
+    /// What a start gives back, held against what the log has held. `is_synced_only`: nothing of what was not synced was kept.
+    pub(crate) fn judge_back(
+        &self,
+        outcome: &Outcome,
+        is_synced_only: bool,
+        tolerance: u64,
+        when: &str,
+    ) -> Vec<Breach> {
+        let mut breaches = Vec::new();
         let candidates = match is_synced_only {
             true => self.logged.get(..1).unwrap_or_default(),
             false => &self.logged[..],
@@ -328,16 +345,20 @@ impl Oracle {
         breaches
     }
 
-    /// The node starts again: what was told before binds as far as it goes. `is_comparable` says that the machine's clocks are
-    /// those of before.
-    pub(crate) fn begin(&mut self, clocks: MachineTime, is_comparable: bool) {
+    /// The node starts again: what was told before binds as far as it goes. `since` says what the
+    /// machine's clocks are.
+    pub(crate) fn begin(&mut self, clocks: MachineTime, since: Since) {
         for pledge in self.pledges.values_mut() {
-            match is_comparable {
-                true => pledge.left = left_of(pledge.until, clocks),
-                false => pledge.until = until(clocks, pledge.left),
+            match since {
+                Since::Same => pledge.left = left_of(pledge.until, clocks),
+                Since::Back => {
+                    pledge.left = pledge.left.min(left_of(pledge.until, clocks));
+                    pledge.until = until(clocks, pledge.left);
+                }
+                Since::Other => pledge.until = until(clocks, pledge.left),
             }
         }
-        if !is_comparable {
+        if since == Since::Other {
             self.ends.clear();
         }
         self.pledges.retain(|_, pledge| pledge.left > 0);
@@ -348,7 +369,8 @@ impl Oracle {
     pub(crate) fn adopt(&mut self, outcome: &Outcome, clocks: MachineTime) {
         for back in &outcome.locks {
             if let Some((key, _)) = back.known {
-                self.ends.entry(key).or_insert(until(clocks, back.left));
+                let ends = self.ends(key, until(clocks, back.left));
+                self.ends.insert(key, ends);
             }
         }
         let before = std::mem::take(&mut self.logged);

@@ -483,7 +483,10 @@ impl World {
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        let is_told = matches!(how, Crash::Kill | Crash::CleanStop | Crash::DiskLost);
+        let is_told = matches!(
+            how,
+            Crash::Kill | Crash::CleanStop | Crash::DiskLost | Crash::Contained | Crash::ClocksBack
+        );
         at.is_silent = !is_told;
         if let Some(mirror) = self.mirrors.get_mut(usize::from(node)) {
             mirror.clear();

@@ -53,7 +53,8 @@ impl FaultMaker {
             }
         }
         let keeps = matches!(self.guard, Guarding::Long | Guarding::Always);
-        if chosen.has(FaultKind::DiskLost) || !keeps {
+        let loses = chosen.has(FaultKind::DiskLost) || chosen.has(FaultKind::Rot);
+        if loses || !keeps {
             // Who remembers nothing counts from the calendar on.
             chosen = chosen.without(FaultKind::Wall);
         }
@@ -86,6 +87,8 @@ impl FaultMaker {
             FaultKind::Moved => self.crash(scenario, &[Crash::Moved]),
             FaultKind::Rollback => self.crash(scenario, &[Crash::Rollback]),
             FaultKind::Inside => self.inside(scenario),
+            FaultKind::Rot => self.rot(scenario),
+            FaultKind::Machine => self.crash(scenario, &[Crash::Contained, Crash::ClocksBack]),
             FaultKind::Disk => self.disk(scenario),
             FaultKind::Partition => self.cut(scenario, Way::Both),
             FaultKind::OneWay => {
@@ -185,6 +188,22 @@ impl FaultMaker {
         }
     }
 
+    /// A node ends, and a file of it is not as it was left.
+    fn rot(&mut self, scenario: &mut Scenario) {
+        if !matches!(self.guard, Guarding::Long | Guarding::Always) {
+            return;
+        }
+        let node = self.node();
+        let fault = self.one_of(&[DiskFault::Rot, DiskFault::Cut]);
+        let fault = fault.unwrap_or(DiskFault::Rot);
+        self.any_time(scenario, Fault::Disk(node, fault));
+        self.crash_of(
+            node,
+            scenario,
+            &[Crash::Kill, Crash::PowerLoss, Crash::CleanStop],
+        );
+    }
+
     /// A node ends in the middle of something.
     fn inside(&mut self, scenario: &mut Scenario) {
         if !matches!(self.guard, Guarding::Long | Guarding::Always) {
@@ -250,11 +269,18 @@ impl FaultMaker {
         }
         let node = self.node();
         let span = self.span(5, 400);
-        match self.random.below(4) {
+        match self.random.below(5) {
+            4 => {
+                let faults = [DiskFault::WriteError, DiskFault::WriteFull];
+                let fault = self.one_of(&faults).unwrap_or(DiskFault::WriteError);
+                self.any_time(scenario, Fault::Disk(node, fault));
+            }
             0 => {
                 // Nothing is granted after it: the process has to start again, before the calm.
                 let at = self.moment();
-                push(scenario, at, Fault::Disk(node, DiskFault::SyncError));
+                let faults = [DiskFault::SyncError, DiskFault::SyncFull];
+                let fault = self.one_of(&faults).unwrap_or(DiskFault::SyncError);
+                push(scenario, at, Fault::Disk(node, fault));
                 let down = (at + nanos(self.span(100, 4_000))).min(self.end);
                 push(scenario, down, Fault::Crash(node, Crash::Kill));
                 let up = (down + nanos(self.span(1, 500))).min(self.end);
@@ -415,7 +441,11 @@ fn push(scenario: &mut Scenario, at: u64, fault: Fault) {
 /// How often a kind comes at most.
 const fn most(kind: FaultKind) -> u64 {
     match kind {
-        FaultKind::DiskLost | FaultKind::Moved | FaultKind::Rollback | FaultKind::MaxTtl => 2,
+        FaultKind::DiskLost
+        | FaultKind::Rot
+        | FaultKind::Moved
+        | FaultKind::Rollback
+        | FaultKind::MaxTtl => 2,
         FaultKind::Crash | FaultKind::PowerLoss | FaultKind::CleanStop => 5,
         FaultKind::Slew => 8,
         FaultKind::Disk | FaultKind::Partition | FaultKind::OneWay | FaultKind::Hold => 4,

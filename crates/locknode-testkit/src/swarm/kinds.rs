@@ -67,6 +67,10 @@ pub enum FaultKind {
     Meddling,
     /// Nodes end in the middle of a start, of a compaction, of an orderly stop.
     Inside,
+    /// Files at rest lose a bit or their end.
+    Rot,
+    /// A node comes into a container with clocks of its own; its machine's clocks go back.
+    Machine,
 }
 
 /// A set of kinds of faults.
@@ -75,7 +79,7 @@ pub struct FaultKinds(u64);
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::Crash,
         Self::PowerLoss,
         Self::CleanStop,
@@ -106,6 +110,8 @@ impl FaultKind {
         Self::Asides,
         Self::Meddling,
         Self::Inside,
+        Self::Rot,
+        Self::Machine,
     ];
 
     /// As it is written.
@@ -141,6 +147,8 @@ impl FaultKind {
             Self::Asides => "asides",
             Self::Meddling => "meddling",
             Self::Inside => "inside",
+            Self::Rot => "rot",
+            Self::Machine => "machine",
         }
     }
 
