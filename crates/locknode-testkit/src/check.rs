@@ -50,9 +50,15 @@ use facts::Facts;
 pub fn check(history: &History, scenario: &Scenario) -> Vec<Violation> {
     let promise = Promise::of(scenario).in_world(scenario, history);
     let mut violations = check_all(history, scenario);
+    violations.retain(|violation| promise.has(violation.kind));
+    violations
+}
+
+/// The same of a simulated world, where callers are told at the moment at which the history says so.
+pub(crate) fn check_world(history: &History, scenario: &Scenario) -> Vec<Violation> {
+    let mut violations = check(history, scenario);
     violations.extend(late::late(&Facts::of(history), scenario));
     in_order(&mut violations);
-    violations.retain(|violation| promise.has(violation.kind));
     violations
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Duration;
 
-use crate::check::{Violation, check};
+use crate::check::{Violation, check_world};
 use crate::history::History;
 use crate::scenario::{Scenario, Trigger};
 use crate::sim::{Counters, Recording, World};
@@ -38,7 +38,7 @@ impl Report {
         let (events, hash, counters) = (world.events(), world.hash(), world.counters().clone());
         let history = world.into_history();
         Self {
-            violations: check(&history, scenario),
+            violations: check_world(&history, scenario),
             scenario: scenario.clone(),
             history,
             counters,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::check::{ViolationKind, check};
+use crate::check::{ViolationKind, check_world};
 use crate::scenario::{Deed, Scenario, Step, Trigger};
 use crate::sim::World;
 use crate::span::SimTime;
@@ -142,7 +142,7 @@ impl Search<'_> {
     fn end_early(&mut self, best: &mut Scenario) {
         let mut world = World::new(best);
         world.run();
-        let violations = check(world.history(), best);
+        let violations = check_world(world.history(), best);
         let first = violations
             .iter()
             .find(|violation| violation.kind == self.kind);
@@ -189,7 +189,7 @@ impl Search<'_> {
 fn gravest(scenario: &Scenario) -> Option<ViolationKind> {
     let mut world = World::new(scenario);
     world.run();
-    let violations = check(world.history(), scenario);
+    let violations = check_world(world.history(), scenario);
     violations.iter().map(|violation| violation.kind).min()
 }
 

@@ -89,6 +89,11 @@ impl Story {
         )
     }
 
+    pub(crate) fn lost(self, at: u64, client: u8, lock: u32) -> Self {
+        let why = "expired";
+        self.at(at, Event::Lost { client, lock, why })
+    }
+
     pub(crate) fn released(self, at: u64, client: u8, lock: u32, confirmed: u8) -> Self {
         self.at(
             at,

@@ -5,6 +5,7 @@ mod expectation;
 mod fencing;
 mod liveness;
 mod node;
+mod told;
 mod votes;
 mod writes;
 

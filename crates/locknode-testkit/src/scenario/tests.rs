@@ -11,6 +11,8 @@ fn a_scenario_is_read_as_it_was_written() {
         client: ClientKind::Plain,
         guard: Guarding::Always,
         replica_lag: Some(S / 100),
+        dialect: Dialect::DelIfEq,
+        shards: 4,
         liveness_from: Some(SimTime::from(45 * S)),
         ..Setup::default()
     };
@@ -33,6 +35,20 @@ fn a_scenario_is_read_as_it_was_written() {
                 .into(),
         )
         .act(S, 1, LockAct::new("k", 3 * S).ending(Ending::Leave).into())
+        .act(
+            S,
+            1,
+            LockAct::new("k", 3 * S).ending(Ending::HandOver).into(),
+        )
+        .act(
+            S,
+            1,
+            Act::Ask {
+                node: 3,
+                line: 1,
+                words: "GET k ; PTTL k".into(),
+            },
+        )
         .act(
             2 * S,
             0,
@@ -60,9 +76,11 @@ fn a_scenario_is_read_as_it_was_written() {
         Cue::Granted(1),
         Cue::Extended(1),
         Cue::Freed(1),
+        Cue::Lowers(1),
         Cue::Calls(1),
         Cue::Acquired(1),
         Cue::Renewed(1),
+        Cue::Shortens(1),
         Cue::Failed(1),
         Cue::Lost(1),
         Cue::Releases(1),
@@ -141,7 +159,7 @@ fn what_is_no_scenario_is_told_where_and_why() {
         ),
         (
             "locknode-scenario 1\nat 1s client 0 dance k",
-            "lock, extend, release or write",
+            "lock, extend, release, write or ask",
         ),
         (
             "locknode-scenario 1\non sunday node 1 nth 1 after 0s do calm",

@@ -176,3 +176,6 @@ impl Reference {
 
 /// No deadline.
 const NEVER: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests;

@@ -46,7 +46,12 @@ fn without_faults_no_planted_bug_does_harm() {
 }
 
 /// What is broken before it does harm.
-const RULES: [ViolationKind; 2] = [ViolationKind::NodeDurability, ViolationKind::Majority];
+const RULES: [ViolationKind; 4] = [
+    ViolationKind::NodeDurability,
+    ViolationKind::Majority,
+    ViolationKind::LateLoss,
+    ViolationKind::Robbery,
+];
 
 /// The script that is left still fails, in the same way, bit for bit.
 #[test]

@@ -99,7 +99,7 @@ fn without_a_restart_guard_two_hold_a_lock() {
 }
 
 /// Faults and states that a thousand worlds reach.
-const SOMETIMES: [&str; 68] = [
+const SOMETIMES: [&str; 86] = [
     "kill",
     "power-loss",
     "power-loss-all",
@@ -168,4 +168,22 @@ const SOMETIMES: [&str; 68] = [
     "write-back",
     "write-back-refused",
     "message-in-two-pieces",
+    "asked-aside",
+    "lock-shown",
+    "read-waits-for-disk",
+    "silent-request",
+    "other-database",
+    "several-locks-at-once",
+    "lock-on-the-log",
+    "lock-without-end",
+    "refused-without-log",
+    "ttl-in-use-lowered",
+    "healed",
+    "handed-over",
+    "dialect-lock",
+    "dialect-delex",
+    "dialect-delifeq",
+    "dialect-script",
+    "node-freeze",
+    "client-freeze",
 ];
