@@ -75,6 +75,7 @@ async fn trouble_with_the_disk_is_told_when_it_begins_and_when_it_ends() {
         max_ttl: Duration::from_secs(60),
         durability: Durability::Long,
         is_first_start: true,
+        needs_state: false,
     };
     let (store, start) = Store::open(
         disk,
