@@ -144,8 +144,8 @@ impl StartReason {
             }
             Self::NoDirectory => {
                 "with a data directory (--dir) a clean stop needs no wait and a crash only until the last lock has \
-                 ended, and is known to be longer where --max-ttl was; if no node in this place of the clients' list has ever \
-                 granted a lock, --first-start needs none"
+                 ended, also where --max-ttl was lowered; if no node in this place of the clients' list has ever granted a lock, \
+                 --first-start needs none"
             }
         }
     }
