@@ -30,3 +30,4 @@ function refused(error) {
 const steps = await tell(connect);
 if (!isOneAway) assert.deepEqual(failures, []);
 console.log(`node-redlock ${title('redlock').split(/ v?/)[1]} on ${title('ioredis')} (${steps})`);
+if (isOneAway) process.exit();

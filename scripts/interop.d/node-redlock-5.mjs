@@ -44,7 +44,8 @@ async function locksSeveralResources() {
 }
 
 const steps = await tell(connect);
-await locksSeveralResources();
+if (!isOneAway) await locksSeveralResources();
 console.log(
   `node-redlock ${title('redlock').split(/ v?/)[1]} on ${title('ioredis')} (${steps}, several resources)`,
 );
+if (isOneAway) process.exit();

@@ -173,8 +173,8 @@ export async function tell(connect, key = RESOURCE) {
   await second.release(handle);
   await stage.released('second release');
 
+  // A driver waits for a node that is down before it says goodbye: the client's file ends the process instead.
   if (isOneAway) {
-    await Promise.all([first.close(), second.close()]);
     stage.close();
     return steps.join(', ');
   }
