@@ -116,6 +116,10 @@ const fn of_fault(kind: FaultKind) -> &'static str {
         FaultKind::Freeze => "machines stop with all their clocks, as when a hypervisor stops them",
         FaultKind::BadClock => "clocks run fast or slow, beyond what clients allow for",
         FaultKind::Rollback => "a node's disk is taken back to an earlier state",
+        FaultKind::Rot => "files at rest lose a bit or their end",
+        FaultKind::Machine => {
+            "a node comes into a container with clocks of its own, or its machine's clocks go back"
+        }
         FaultKind::Inside => {
             "nodes end in the middle of a start, of a compaction, of an orderly stop"
         }
