@@ -56,19 +56,19 @@ impl Context<'_, '_> {
     #[inline]
     pub(crate) fn probe(&mut self, key: &[u8]) -> Probe {
         let hash = self.space.hash(self.session.db, key);
-        let mut probe =
-            self.space
-                .shard_of(hash)
-                .probe(self.moment.time, self.session.db, hash, key);
+        let probe = self
+            .space
+            .shard_of(hash)
+            .probe(self.moment.time, self.session.db, hash, key);
         if self.engine.guard.has_awaited() {
-            self.rest_on(&mut probe, key);
+            self.rest_on(&probe, key);
         }
         probe
     }
 
     /// Somebody waits for the disk: what is told of this key may have to wait, too.
     #[cold]
-    fn rest_on(&mut self, probe: &mut Probe, key: &[u8]) {
+    fn rest_on(&mut self, probe: &Probe, key: &[u8]) {
         let shard = self.space.shard_of(probe.hash());
         let is_riding = shard.grant(probe).is_some_and(|it| !it.is_logged());
         let rides_until = shard.deadline(probe).filter(|_| is_riding);
@@ -76,8 +76,7 @@ impl Context<'_, '_> {
         let guard = &self.engine.guard;
         let need = guard.need_of(now, self.session.db, key, rides_until);
         if !need.is_none() {
-            self.rest.saw(need);
-            probe.mark_unsure();
+            self.rest.saw(need, probe.hash());
         }
     }
 
@@ -97,7 +96,7 @@ impl Context<'_, '_> {
         let need = guard.need_of_all();
         let is_told_anyway = spec.flags.has(Flags::LOADING) && guard.is_hopeless(&need);
         if !need.is_none() && !is_told_anyway {
-            self.rest.saw(need);
+            self.rest.saw_all(need);
         }
     }
 
@@ -230,9 +229,7 @@ impl Context<'_, '_> {
     /// crash may bring another back, but for no longer than it had left `[L3]`. Ask [`Context::may_remove`] first.
     #[inline]
     pub(crate) fn remove(&mut self, probe: Probe, key: &[u8]) -> bool {
-        if probe.is_unsure() {
-            self.rest.released();
-        }
+        self.rest.released(probe.hash());
         match self.space.shard_of(probe.hash()).remove(probe) {
             Some((grant, deadline)) => {
                 if grant.is_logged() && !self.is_provisional {

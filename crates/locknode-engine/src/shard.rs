@@ -37,29 +37,9 @@ pub(crate) struct Shard {
 pub(crate) struct Probe {
     hash: KeyHash,
     slot: Option<SlotId>,
-    /// What is so of the key rests on something that is not durable yet.
-    is_unsure: bool,
 }
 
 impl Probe {
-    const fn new(hash: KeyHash, slot: Option<SlotId>) -> Self {
-        Self {
-            hash,
-            slot,
-            is_unsure: false,
-        }
-    }
-
-    /// Notes that what is so of the key rests on something that is not durable yet.
-    pub(crate) const fn mark_unsure(&mut self) {
-        self.is_unsure = true;
-    }
-
-    /// Whether what is so of the key rests on something that is not durable yet.
-    pub(crate) const fn is_unsure(&self) -> bool {
-        self.is_unsure
-    }
-
     /// The hash of the key that was looked for.
     pub(crate) const fn hash(&self) -> KeyHash {
         self.hash
@@ -111,7 +91,7 @@ impl Shard {
     pub(crate) fn probe(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
         // The slab cannot compare a key longer than any that it holds.
         if key.len() > KEY_LEN_MAX {
-            return Probe::new(hash, None);
+            return Probe { hash, slot: None };
         }
         let table = &self.tables[hash.table(self.tables.len())];
         let mut deadline = Deadline::NEVER;
@@ -129,9 +109,9 @@ impl Shard {
         match table.find(hash.bits(), is_it).map(|place| place.id) {
             Some(id) if deadline.is_past(now) => {
                 self.reclaim(id, hash);
-                Probe::new(hash, None)
+                Probe { hash, slot: None }
             }
-            slot => Probe::new(hash, slot),
+            slot => Probe { hash, slot },
         }
     }
 
