@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use locknode_testkit::cluster::Recorder;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -14,12 +16,15 @@ use tokio::sync::Mutex;
 pub(super) struct Asides {
     /// Of the nodes, through the client's own links.
     nodes: Vec<SocketAddr>,
+    /// Knows these connections as the lab's own.
+    recorder: Arc<Recorder>,
     lines: Mutex<HashMap<(u8, u8), OwnedWriteHalf>>,
 }
 
 impl Asides {
-    pub(super) fn new(nodes: Vec<SocketAddr>) -> Self {
+    pub(super) fn new(recorder: Arc<Recorder>, nodes: Vec<SocketAddr>) -> Self {
         Self {
+            recorder,
             nodes,
             lines: Mutex::default(),
         }
@@ -41,7 +46,7 @@ impl Asides {
             return;
         }
         lines.remove(&(node, line));
-        if let Ok(mut open) = connect(*address).await
+        if let Ok(mut open) = connect(&self.recorder, *address).await
             && open.write_all(requests.as_bytes()).await.is_ok()
         {
             lines.insert((node, line), open);
@@ -50,8 +55,10 @@ impl Asides {
 }
 
 /// A connection whose replies are read, so that the node goes on, and forgotten.
-async fn connect(address: SocketAddr) -> io::Result<OwnedWriteHalf> {
-    let (mut replies, requests) = TcpStream::connect(address).await?.into_split();
+async fn connect(recorder: &Recorder, address: SocketAddr) -> io::Result<OwnedWriteHalf> {
+    let stream = TcpStream::connect(address).await?;
+    recorder.notes_itself(stream.local_addr()?);
+    let (mut replies, requests) = stream.into_split();
     tokio::spawn(async move { tokio::io::copy(&mut replies, &mut tokio::io::sink()).await });
     Ok(requests)
 }

@@ -42,7 +42,7 @@ impl Stage {
             let nodes = cluster
                 .addresses_for(client)
                 .map_err(|error| failed(&error))?;
-            let asides = Asides::new(nodes.clone());
+            let asides = Asides::new(Arc::clone(&recorder), nodes.clone());
             let builder = builder.connector(Arc::new(Noting::new(Arc::clone(&recorder), nodes)));
             let redlock = tune(builder)
                 .build()
