@@ -1,5 +1,5 @@
 // needs: npm redlock@4.2.0 ioredis@5.11.1
-// away: down=ok quarantine=ok
+// away: down=fails quarantine=ok (ioredis asks a node that is down twenty times before it gives up)
 // node-redlock 4: every step is an EVALSHA over all keys, with EVAL on NOSCRIPT.
 import assert from 'node:assert/strict';
 import { isOneAway, load, nodes, tell, title } from './story/story.mjs';

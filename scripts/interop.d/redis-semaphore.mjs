@@ -43,5 +43,5 @@ async function locksOneNode() {
 
 const steps = await tell(connect, `mutex:${RESOURCE}`);
 if (!isOneAway) await locksOneNode();
-console.log(`${title('redis-semaphore')} on ${title('ioredis')} (RedlockMutex: ${steps}; Mutex: wait)`);
+console.log(`${title('redis-semaphore')} on ${title('ioredis')} (RedlockMutex: ${steps}${isOneAway ? '' : '; Mutex: wait'})`);
 if (isOneAway) process.exit();
