@@ -40,8 +40,6 @@ pub(crate) struct Context<'c, 'k> {
     pub(crate) flow: Flow,
     /// What has to be durable before the batch's replies leave.
     pub(crate) rest: &'c mut Rest,
-    /// A script runs: what it leaves is judged when it ends, by its journal.
-    pub(crate) is_provisional: bool,
 }
 
 /// A live lock as a command reads it.
@@ -137,8 +135,22 @@ impl Context<'_, '_> {
         deadline: Deadline,
         reply: &mut Encoder<'_>,
     ) -> Option<Permit> {
-        if self.is_provisional {
-            return Some(Permit::provisional(deadline));
+        match self.engine.guard.permit_within(self.moment.time, deadline) {
+            Some(permit) => Some(permit),
+            None => self.permit_beyond(probe, deadline, reply),
+        }
+    }
+
+    /// [`Context::permit`] beyond what the guard's bounds allow.
+    #[inline(never)]
+    fn permit_beyond(
+        &mut self,
+        probe: &Probe,
+        deadline: Deadline,
+        reply: &mut Encoder<'_>,
+    ) -> Option<Permit> {
+        if self.rest.is_provisional {
+            return Some(Permit::plain(deadline));
         }
         let guard = &self.engine.guard;
         let shard = self.space.shard_of(probe.hash());
@@ -157,11 +169,7 @@ impl Context<'_, '_> {
     /// a lock without a deadline has to be durable `[L3]`. To be called before anything is changed or replied.
     #[inline]
     pub(crate) fn may_remove(&mut self, probe: &Probe, reply: &mut Encoder<'_>) -> bool {
-        match self.engine.guard.may_log() {
-            Ok(()) => true,
-            Err(_) if self.is_provisional => true,
-            Err(denial) => self.may_remove_unlogged(probe, &denial, reply),
-        }
+        self.engine.guard.is_healthy() || self.may_remove_in_trouble(probe, reply)
     }
 
     /// [`Context::may_remove`] for the locks under several keys.
@@ -170,7 +178,7 @@ impl Context<'_, '_> {
         let Err(denial) = self.engine.guard.may_log() else {
             return true;
         };
-        if self.is_provisional {
+        if self.rest.is_provisional {
             return true;
         }
         let (now, db) = (self.moment.time, self.session.db);
@@ -179,6 +187,15 @@ impl Context<'_, '_> {
             let probe = self.space.shard_of(hash).probe(now, db, hash, key);
             self.may_remove_unlogged(&probe, &denial, reply)
         })
+    }
+
+    #[cold]
+    fn may_remove_in_trouble(&mut self, probe: &Probe, reply: &mut Encoder<'_>) -> bool {
+        match self.engine.guard.may_log() {
+            Ok(()) => true,
+            Err(_) if self.rest.is_provisional => true,
+            Err(denial) => self.may_remove_unlogged(probe, &denial, reply),
+        }
     }
 
     #[cold]
@@ -204,7 +221,7 @@ impl Context<'_, '_> {
         let grant = shard.put(probe, self.session.db, key, value, permit);
         let need = &mut self.rest.need;
         self.engine.guard.note_counter(grant.counter(), need);
-        if grant.is_logged() && !self.is_provisional {
+        if grant.is_logged() && !self.rest.is_provisional {
             self.log_put(key, value, permit.deadline, grant);
         }
         grant.counter()
@@ -216,7 +233,7 @@ impl Context<'_, '_> {
         let has_moved = shard.set_deadline(probe, permit);
         if let Some(grant) = shard.grant(probe)
             && grant.is_logged()
-            && !self.is_provisional
+            && !self.rest.is_provisional
         {
             let token = shard.value(probe).unwrap_or_default();
             let record = held(self.session.db, key, token, permit.deadline, grant);
@@ -232,7 +249,7 @@ impl Context<'_, '_> {
         self.rest.released(probe.hash());
         match self.space.shard_of(probe.hash()).remove(probe) {
             Some((grant, deadline)) => {
-                if grant.is_logged() && !self.is_provisional {
+                if grant.is_logged() && !self.rest.is_provisional {
                     self.log_removal(key, deadline);
                 }
                 true

@@ -304,7 +304,7 @@ impl Batch<'_> {
         };
         let start = out.len();
         let mode = session.reply_mode;
-        let flow = match self.engine.admit(session, name, args, self.moment.time) {
+        let (flow, has_failed) = match self.engine.admit(session, name, args, self.moment.time) {
             Ok((id, spec)) => self.run(session, id, spec, args, out),
             Err(Refusal::Paused) => {
                 session.client.note_waiting();
@@ -313,13 +313,13 @@ impl Batch<'_> {
             Err(refusal) => {
                 self.engine
                     .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
-                Flow::Continue
+                (Flow::Continue, true)
             }
         };
         if flow == Flow::Paused {
             return flow;
         }
-        if out.get(start) == Some(&b'-') {
+        if has_failed {
             self.engine.counters.note_error(&out[start..]);
         }
         if mode != ReplyMode::On || session.reply_mode != ReplyMode::On {
@@ -336,6 +336,7 @@ impl Batch<'_> {
         self.rest.need
     }
 
+    /// Runs a command that was admitted; also tells whether its reply is an error.
     fn run(
         &mut self,
         session: &mut Session,
@@ -343,11 +344,11 @@ impl Batch<'_> {
         spec: &'static Spec,
         args: &[&[u8]],
         out: &mut Vec<u8>,
-    ) -> Flow {
+    ) -> (Flow, bool) {
         let start = out.len();
         let mut reply = Encoder::new(out, session.protocol);
         lock_keys(&mut self.space, session.db, spec.keys, args);
-        let mut flow = Flow::Continue;
+        let (mut flow, mut has_failed) = (Flow::Continue, true);
         if spec.flags.has(Flags::DENYOOM) && self.engine.is_out_of_memory(&self.space) {
             reply.error(refusal::OOM);
             self.engine.counters.note_rejected(id);
@@ -360,18 +361,17 @@ impl Batch<'_> {
                 moment: self.moment,
                 flow,
                 rest: &mut self.rest,
-                is_provisional: false,
             };
             (spec.run)(&mut context, args, &mut reply);
             flow = context.flow;
             if self.engine.guard.has_awaited() {
                 context.end(spec);
             }
-            let has_failed = out.get(start) == Some(&b'-');
+            has_failed = out.get(start) == Some(&b'-');
             self.engine.counters.note_call(id, has_failed);
         }
         self.space.unlock();
-        flow
+        (flow, has_failed)
     }
 }
 

@@ -135,8 +135,9 @@ impl GuardConfig {
 }
 
 impl Permit {
-    /// A permit for a command of a script, whose journal asks for the true one when the script has ended.
-    pub(crate) const fn provisional(deadline: Deadline) -> Self {
+    /// A permit that needs nothing; also for a command of a script, whose journal asks for the true one when the script has
+    /// ended.
+    pub(crate) const fn plain(deadline: Deadline) -> Self {
         Self {
             deadline,
             is_logged: false,
@@ -195,17 +196,19 @@ impl Guard {
         is_on_log: impl FnOnce() -> bool,
         need: &mut Need,
     ) -> Result<Permit, Denial> {
+        match self.permit_within(now, deadline) {
+            Some(permit) => Ok(permit),
+            None => self.permit_beyond(now, deadline, is_on_log(), need),
+        }
+    }
+
+    /// The right to make a key held from `now` until `deadline` when that is within the bounds.
+    #[inline]
+    pub(crate) fn permit_within(&self, now: Time, deadline: Deadline) -> Option<Permit> {
         let bits = deadline.to_bits();
         let is_within = bits <= self.horizon_soft.load(Ordering::Relaxed)
             && bits.saturating_sub(now.as_nanos()) <= self.ttl_soft.load(Ordering::Relaxed);
-        if is_within {
-            return Ok(Permit {
-                deadline,
-                is_logged: false,
-                floor: 0,
-            });
-        }
-        self.permit_beyond(now, deadline, is_on_log(), need)
+        is_within.then_some(Permit::plain(deadline))
     }
 
     /// A grant beyond the bounds.
@@ -308,6 +311,12 @@ impl Guard {
                 error: self.ledger.lock().error.clone(),
             }),
         }
+    }
+
+    /// Whether the disk takes what it is given, as far as anybody knows, and the node was not closed.
+    #[inline]
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.trouble.load(Ordering::Acquire) == HEALTHY
     }
 
     /// Whether somebody's reply waits for something that is not durable yet. To be asked while the shard of what was

@@ -145,17 +145,16 @@ impl<S> Connection<S> {
             }
             done += consumed;
             commands += 1;
-            if flow == Flow::Yield {
-                self.state = State::Backlogged;
-                self.yields = true;
-                break;
-            }
             if flow != Flow::Continue {
                 self.state = State::Closing;
                 match flow {
                     Flow::Shutdown => self.node.stop(true),
                     Flow::ShutdownNoSave => self.node.stop(false),
-                    Flow::Continue | Flow::Close | Flow::Paused | Flow::Yield => {}
+                    Flow::Yield => {
+                        self.state = State::Backlogged;
+                        self.yields = true;
+                    }
+                    Flow::Continue | Flow::Close | Flow::Paused => {}
                 }
                 break;
             }
@@ -163,11 +162,11 @@ impl<S> Connection<S> {
         let need = batch.finish(&self.session, commands);
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
         self.node.wake_sweeper();
-        if need.is_none() || out.is_empty() {
+        if !need.is_none() && !out.is_empty() {
+            self.need = need;
+        } else {
             // What nobody waits for has to become durable as well `[G17]`.
             self.node.wake_disk();
-        } else {
-            self.need = need;
         }
         done
     }
@@ -287,7 +286,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 scratch.output.clear();
                 continue;
             }
-            if std::mem::take(&mut self.yields) {
+            if self.yields {
+                self.yields = false;
                 self.unsent.extend_from_slice(&scratch.output);
                 scratch.output.clear();
                 // Unlike a wake-up of its own this lets the runtime look for input on other connections first.

@@ -213,7 +213,7 @@ fn run(
     if script.needs_memory_first() && context.engine.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
-    context.is_provisional = true;
+    context.rest.is_provisional = true;
     let mut caller = ScriptCaller {
         context,
         is_read_only,
@@ -229,7 +229,7 @@ fn run(
         Body::Fallback(program) => program.run(call.keys, call.argv, &mut caller),
     };
     let (journal, is_overfull) = (caller.journal, caller.is_overfull);
-    context.is_provisional = false;
+    context.rest.is_provisional = false;
     let result = if is_overfull {
         Err(ScriptError::stopped(1, OVERFULL))
     } else {

@@ -12,6 +12,8 @@ pub(crate) struct Rest {
     seen: Need,
     /// Keys that it saw so and has not released.
     kept: Vec<KeyHash>,
+    /// A script runs: what it leaves is judged when it ends, by its journal.
+    pub(crate) is_provisional: bool,
 }
 
 impl Rest {
@@ -29,8 +31,8 @@ impl Rest {
     /// It has released a key that it saw so.
     #[inline]
     pub(crate) fn released(&mut self, key: KeyHash) {
-        if let Some(at) = self.kept.iter().position(|kept| *kept == key) {
-            self.kept.swap_remove(at);
+        if !self.kept.is_empty() {
+            self.kept.retain(|kept| *kept != key);
         }
     }
 
