@@ -61,11 +61,19 @@ pub enum Bug {
     RepliesMixedUp,
     /// The client's clock stands still while its machine sleeps.
     SleepyClock,
+    /// A reply that merely tells of a lock leaves before the lock is durable.
+    ReadsNotAwaited,
+    /// A time namespace is taken for the same again because its number is.
+    NamespaceTrusted,
+    /// A log that has lost its last batch is served as if it had not.
+    CutLogServed,
+    /// A client with something to do asks to be woken at once, again and again.
+    Restless,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::QuarantineOff,
         Self::QuarantineShort,
         Self::WaitFromConfig,
@@ -92,6 +100,10 @@ impl Bug {
         Self::MaxOnly,
         Self::RepliesMixedUp,
         Self::SleepyClock,
+        Self::ReadsNotAwaited,
+        Self::NamespaceTrusted,
+        Self::CutLogServed,
+        Self::Restless,
     ];
 
     /// As it is written on a command line and in a scenario.
@@ -123,6 +135,10 @@ impl Bug {
             Self::MaxOnly => "max-only",
             Self::RepliesMixedUp => "replies-mixed-up",
             Self::SleepyClock => "sleepy-clock",
+            Self::ReadsNotAwaited => "reads-not-awaited",
+            Self::NamespaceTrusted => "namespace-trusted",
+            Self::CutLogServed => "cut-log-served",
+            Self::Restless => "restless",
         }
     }
 
@@ -153,7 +169,11 @@ impl Bug {
             | Self::FenceFromStarts
             | Self::WriteBackAnyway
             | Self::SlewedClock
-            | Self::WallClock => false,
+            | Self::WallClock
+            | Self::ReadsNotAwaited
+            | Self::NamespaceTrusted
+            | Self::CutLogServed
+            | Self::Restless => false,
             Self::ValidityFromReply
             | Self::DriftAdded
             | Self::ValidityUnchecked

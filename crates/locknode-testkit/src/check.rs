@@ -34,7 +34,7 @@ mod tolerance;
 mod violation;
 mod wall_floor;
 
-use crate::history::History;
+use crate::history::{Event, History};
 use crate::scenario::Scenario;
 
 pub use expectation::Promise;
@@ -64,6 +64,10 @@ pub(crate) fn check_world(history: &History, scenario: &Scenario) -> Vec<Violati
 
 /// All violations, promised or not, in the order of time; those of liveness when the scenario says from when on.
 pub fn check_all(history: &History, scenario: &Scenario) -> Vec<Violation> {
+    if let Some(stuck) = stuck(history) {
+        // Nothing came to its end.
+        return vec![stuck];
+    }
     let facts = &Facts::of(history);
     let mut violations = exclusion::exclusion(facts);
     violations.extend(fencing::fencing(facts));
@@ -85,4 +89,18 @@ fn in_order(violations: &mut [Violation]) {
         let key = |it: &Violation| (it.from, it.kind, it.until, it.key);
         key(a).cmp(&key(b)).then_with(|| a.text.cmp(&b.text))
     });
+}
+
+/// Where the world did not get on.
+fn stuck(history: &History) -> Option<Violation> {
+    let entry = history.entries.last()?;
+    (entry.event == Event::Stuck).then(|| Violation {
+        kind: ViolationKind::Stuck,
+        from: entry.at,
+        until: entry.at,
+        clients: Vec::new(),
+        nodes: Vec::new(),
+        key: None,
+        text: "something is done again and again, and no time passes".to_owned(),
+    })
 }

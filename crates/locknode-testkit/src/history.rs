@@ -253,6 +253,8 @@ pub enum Event {
         /// What was asked and answered, and what had to be, for people.
         text: Box<str>,
     },
+    /// The world did not get on: somebody does something again and again, and no time passes. Nothing comes after it.
+    Stuck,
     /// A client's process started.
     ClientStarted {
         /// The client.

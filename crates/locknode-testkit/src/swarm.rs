@@ -94,6 +94,8 @@ impl Swarm {
                 swarm.focus(none.with(FaultKind::Crash))
             }
             Bug::WaitFromConfig => swarm.focus(none.with(FaultKind::MaxTtl)),
+            Bug::NamespaceTrusted => swarm.focus(none.with(FaultKind::Machine)),
+            Bug::CutLogServed => swarm.focus(none.with(FaultKind::Rot)),
             Bug::MarkerKept => swarm.focus(none.with(FaultKind::CleanStop).with(FaultKind::Crash)),
             Bug::ExtendOrSet => {
                 let faults = none

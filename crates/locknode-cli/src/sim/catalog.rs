@@ -83,6 +83,10 @@ fn of_bug(bug: Bug) -> &'static str {
         Bug::MaxOnly => "the highest counter is the fencing token; no node is told",
         Bug::RepliesMixedUp => "a reply that comes too late is taken for the next one",
         Bug::SleepyClock => "the client's clock stands still while its machine sleeps",
+        Bug::ReadsNotAwaited => "a reply that merely tells of a lock leaves before that is durable",
+        Bug::NamespaceTrusted => "a time namespace is taken for the same because its number is",
+        Bug::CutLogServed => "a log that has lost its last batch is served as if it had not",
+        Bug::Restless => "a client asks to be woken at once, again and again",
         _ => "",
     }
 }
@@ -123,6 +127,8 @@ const fn of_fault(kind: FaultKind) -> &'static str {
         FaultKind::Inside => {
             "nodes end in the middle of a start, of a compaction, of an orderly stop"
         }
+        FaultKind::Rot => "files at rest lose a bit or their end",
+        FaultKind::Machine => "nodes come into containers with other clocks; clocks go back",
         FaultKind::Rivalry => "clients want the same locks; otherwise each has its own",
         FaultKind::Overrun => "holders work longer than their locks are valid",
         FaultKind::Asides => "clients read locks on single nodes, and have keys of their own",

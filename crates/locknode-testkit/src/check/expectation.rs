@@ -20,8 +20,8 @@
 //!
 //! *But for longer locks*: after a lost disk, or without a data directory, a node waits until every lock with a TTL up to its longest
 //! TTL of now has ended; longer ones are lost with the disk. Which those were depends on what happened: the history tells of each
-//! ([`Event::Forgotten`](crate::history::Event::Forgotten)), and only of a lock that more nodes lost so than its majority can do
-//! without nothing is promised. Every other lock is.
+//! ([`Event::Forgotten`](crate::history::Event::Forgotten)), and nothing is promised of such
+//! a lock any more. Every other lock is exclusive.
 //!
 //! *If the calendar holds*: where a node remembers no counters they begin at the wall clock. That is above all that was told
 //! only when no wall clock was set ahead, its own was not set at all, and no start lies so near before that counters

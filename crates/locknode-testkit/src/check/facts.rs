@@ -11,7 +11,7 @@ pub(crate) struct Facts<'h> {
     /// All windows, in the order in which they began.
     pub(crate) windows: Vec<Window>,
     places: BTreeMap<LockNo, usize>,
-    /// Attempts that so many nodes have forgotten that less than a majority is left, where they need not remember them.
+    /// Attempts that a node has forgotten that need not remember them: its vote may have been one that counts.
     lost: BTreeSet<AttemptNo>,
 }
 
@@ -31,7 +31,7 @@ impl<'h> Facts<'h> {
         }
     }
 
-    /// Whether nodes that need not remember it have forgotten a lock, so that nothing is promised of it any more.
+    /// Whether a node that need not remember it has forgotten a lock, so that nothing is promised of it any more.
     pub(crate) fn is_lost(&self, window: &Window) -> bool {
         self.lost.contains(&window.attempt)
     }
@@ -66,27 +66,12 @@ impl<'h> Facts<'h> {
 }
 
 fn lost(history: &History) -> BTreeSet<AttemptNo> {
-    let mut forgotten: BTreeMap<AttemptNo, BTreeSet<u8>> = BTreeMap::new();
-    for entry in &history.entries {
-        if let Event::Forgotten { node, attempt, .. } = entry.event {
-            forgotten.entry(attempt).or_default().insert(node);
-        }
-    }
-    if forgotten.is_empty() {
-        return BTreeSet::new();
-    }
-    let mut voters: BTreeMap<AttemptNo, BTreeSet<u8>> = BTreeMap::new();
-    for entry in &history.entries {
-        if let Event::Granted { node, attempt, .. } = entry.event
-            && forgotten.contains_key(&attempt)
-        {
-            voters.entry(attempt).or_default().insert(node);
-        }
-    }
-    let quorum = usize::from(history.nodes) / 2 + 1;
-    forgotten.retain(|attempt, by| {
-        let voters = voters.get(attempt).map_or(0, BTreeSet::len);
-        voters.saturating_sub(by.len()) < quorum
-    });
-    forgotten.into_keys().collect()
+    let forgotten = history
+        .entries
+        .iter()
+        .filter_map(|entry| match entry.event {
+            Event::Forgotten { attempt, .. } => Some(attempt),
+            _ => None,
+        });
+    forgotten.collect()
 }

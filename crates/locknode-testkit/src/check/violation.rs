@@ -67,11 +67,13 @@ pub enum ViolationKind {
     NodeAnswer,
     /// A node refused to start on files that nothing but itself had touched.
     NodeFiles,
+    /// Somebody did something again and again, and no time passed.
+    Stuck,
 }
 
 impl ViolationKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Exclusion,
         Self::Resource,
         Self::FencedResource,
@@ -89,6 +91,7 @@ impl ViolationKind {
         Self::NodeDurability,
         Self::NodeAnswer,
         Self::NodeFiles,
+        Self::Stuck,
     ];
 
     /// Its name, in one word.
@@ -111,6 +114,7 @@ impl ViolationKind {
             Self::NodeDurability => "node-durability",
             Self::NodeAnswer => "node-answer",
             Self::NodeFiles => "node-files",
+            Self::Stuck => "stuck",
         }
     }
 

@@ -4,6 +4,7 @@
 use locknode_engine::Session;
 use locknode_resp::{Decoder, Limits};
 
+use crate::bug::Bug;
 use crate::sim::link::Withheld;
 use crate::sim::node::{Fate, SimNode};
 use crate::sim::reference::Manner;
@@ -98,6 +99,8 @@ impl World {
             let who = (client, node, is_aside);
             request.with(|args| self.observe(who, manner, (args, reply), &mut covers));
         }
+        let is_read = !covers.is_empty() && covers.iter().all(|cover| cover.shown.is_some());
+        let is_hasty = is_read && self.scenario.setup.bug == Some(Bug::ReadsNotAwaited);
         let is_logged = covers
             .iter()
             .any(|cover| cover.is_logged && cover.shown.is_none());
@@ -114,6 +117,7 @@ impl World {
         // A process that was stopped by what waited for the grant says nothing until it goes on.
         let fate = match self.is_stopped(node) {
             true => Fate::Wait,
+            false if is_hasty => Fate::Leave,
             false => at.fate(&need, is_logged),
         };
         match fate {

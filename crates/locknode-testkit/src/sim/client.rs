@@ -86,12 +86,17 @@ impl World {
     /// validity before any node can act on it.
     pub(crate) fn turn(&mut self, client: u8) {
         let place = usize::from(client);
+        let mut notices = 0_u32;
         while let Some(notice) = self
             .clients
             .get_mut(place)
             .and_then(|it| it.player.poll_notice())
         {
             self.notice(client, notice);
+            notices += 1;
+            if notices > NOTICES_MAX {
+                return self.never_ends();
+            }
             if !self.clients.get(place).is_some_and(|it| it.is_up) {
                 return;
             }
@@ -113,7 +118,10 @@ impl World {
         let Some(it) = self.clients.get_mut(usize::from(client)) else {
             return;
         };
-        let deadline = it.player.next_deadline();
+        let mut deadline = it.player.next_deadline();
+        if self.scenario.setup.bug == Some(Bug::Restless) && !it.locks.is_empty() {
+            deadline = Time::ZERO;
+        }
         if !it.is_up || deadline == Time::NEVER {
             return;
         }
@@ -405,3 +413,6 @@ const FIRST_WRITE_AFTER: Duration = Duration::from_millis(1);
 
 /// Machines of clients have been running for a day at most.
 const UPTIME_NS_MAX: u64 = 86_400_000_000_000;
+
+/// A client has at most some tens of locks to speak of at once.
+const NOTICES_MAX: u32 = 10_000;

@@ -10,7 +10,7 @@ use crate::history::{AttemptNo, KeyNo};
 use crate::scenario::Guarding;
 use crate::sim::link::Cover;
 use crate::sim::node::{SIZES, SimNode, backs};
-use crate::sim::oracle::{Breach, Outcome, Pardon, left_of};
+use crate::sim::oracle::{Breach, Outcome, Pardon, Since, left_of};
 use crate::sim::recorder::Recorder;
 use crate::span::{SimTime, nanos};
 
@@ -146,7 +146,7 @@ impl SimNode {
             Guarding::Long | Guarding::Always => Pardon::Nothing,
         });
         self.pardon = Pardon::Nothing;
-        self.count_time(now);
+        let since = self.count_time(now);
         let forgotten = self.oracle.pardon(pardon, nanos(self.max_ttl), outcome);
         let mut breaches = Vec::new();
         if pardon != Pardon::All {
@@ -159,14 +159,15 @@ impl SimNode {
                 breaches.extend(self.oracle.judge_back(outcome, false, tolerance, when));
             }
         }
-        self.oracle.adopt(outcome, self.clocks.machine(now));
+        self.oracle.adopt(outcome, self.clocks.machine(now), since);
         (breaches, forgotten)
     }
 
     /// Of what was told before, the time that has passed since counts where the machine's clocks are those of before.
-    pub(super) fn count_time(&mut self, now: SimTime) {
+    pub(super) fn count_time(&mut self, now: SimTime) -> Since {
         let since = std::mem::take(&mut self.since);
         self.oracle.begin(self.clocks.machine(now), since);
+        since
     }
 
     /// Which locks are on the log, where there is one.

@@ -704,7 +704,10 @@ impl SimNode {
         let mut entropy = [0; 32];
         redlock_client::Entropy::fill(&mut self.random, &mut entropy);
         self.arm(Phase::Open);
-        let (disk, machine) = (self.disk.clone(), self.machine);
+        let (disk, mut machine) = (self.disk.clone(), self.machine);
+        if self.bug == Some(Bug::NamespaceTrusted) {
+            machine.time_namespace = Machine::INITIAL_TIME_NAMESPACE;
+        }
         let opened = Store::open_sized(disk, &settings, SIZES, machine, reading, entropy);
         if let Some((_, how)) = self.disarm(Phase::Open) {
             return Err(NoStart::CutShort(how));
@@ -740,6 +743,9 @@ impl SimNode {
                 let configured = u64::try_from(self.max_ttl.as_nanos()).unwrap_or(u64::MAX);
                 let configured = configured.saturating_add(configured / 100 + 2_000_000);
                 guard.quarantine_end = Time::from_nanos(now.as_nanos() + left.min(configured));
+            }
+            Some(Bug::CutLogServed) if guard.reason == StartReason::DroppedBatch => {
+                guard.quarantine_end = Time::ZERO;
             }
             Some(Bug::FenceForgotten) => guard.fence_base = first_base,
             Some(Bug::FenceFromStarts) => {

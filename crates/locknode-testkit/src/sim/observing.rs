@@ -200,7 +200,7 @@ impl World {
         self.nodes
             .get_mut(usize::from(node))?
             .oracle
-            .moves(key, until);
+            .moves(key, attempt, until);
         let told = Told::Granted {
             node,
             key,
@@ -247,7 +247,7 @@ impl World {
         self.nodes
             .get_mut(usize::from(node))?
             .oracle
-            .moves(key, until);
+            .moves(key, attempt, until);
         self.cue(Cue::Extended(node));
         Some(Cover {
             key,

@@ -30,7 +30,7 @@ pub(crate) struct Oracle {
     holdings: BTreeMap<KeyNo, u32>,
     /// When each lock ends by the machine's clocks, as it was granted or extended last. The node itself holds it a little longer
     /// where its clocks disagree, and only to this it is bound.
-    ends: BTreeMap<KeyNo, MachineTime>,
+    ends: BTreeMap<KeyNo, (AttemptNo, MachineTime)>,
     /// The highest counter that was told.
     counter: u64,
     /// What the log may give back: first what it held after the last piece of work that was done, then what it would hold
@@ -140,13 +140,13 @@ impl Oracle {
     }
 
     /// A lock is granted or extended.
-    pub(crate) fn moves(&mut self, key: KeyNo, until: MachineTime) {
-        self.ends.insert(key, until);
+    pub(crate) fn moves(&mut self, key: KeyNo, attempt: AttemptNo, until: MachineTime) {
+        self.ends.insert(key, (attempt, until));
     }
 
     /// When a lock ends that the node says has so long.
     pub(crate) fn ends(&self, key: KeyNo, until: MachineTime) -> MachineTime {
-        let ends = self.ends.get(&key).copied().unwrap_or(until);
+        let ends = self.ends.get(&key).map_or(until, |(_, ends)| *ends);
         MachineTime {
             boottime_ns: until.boottime_ns.min(ends.boottime_ns),
             raw_ns: until.raw_ns.min(ends.raw_ns),
@@ -366,11 +366,16 @@ impl Oracle {
     }
 
     /// The log of the run that begins holds what came back.
-    pub(crate) fn adopt(&mut self, outcome: &Outcome, clocks: MachineTime) {
+    pub(crate) fn adopt(&mut self, outcome: &Outcome, clocks: MachineTime, since: Since) {
         for back in &outcome.locks {
-            if let Some((key, _)) = back.known {
-                let ends = self.ends(key, until(clocks, back.left));
-                self.ends.insert(key, ends);
+            if let Some((key, attempt)) = back.known {
+                let is_holder = self.ends.get(&key).is_some_and(|(it, _)| *it == attempt);
+                let ends = match since == Since::Back && !is_holder {
+                    // It had ended, and comes back because its age is not known. It binds nobody.
+                    true => clocks,
+                    false => self.ends(key, until(clocks, back.left)),
+                };
+                self.ends.insert(key, (attempt, ends));
             }
         }
         let before = std::mem::take(&mut self.logged);
@@ -394,12 +399,15 @@ impl Oracle {
         let mut next: Vec<Logged> = outcome.locks.iter().map(entry).collect();
         // What has ended meanwhile is on the log still.
         for mut ended in before.into_iter().flatten() {
-            if next
-                .iter()
-                .all(|it| it.db != ended.db || it.key != ended.key || it.token != ended.token)
-            {
-                ended.deadline = 0;
-                next.push(ended);
+            let is_same = |it: &&mut Logged| {
+                it.db == ended.db && it.key == ended.key && it.token == ended.token
+            };
+            match next.iter_mut().find(is_same) {
+                Some(same) => same.most = same.most.max(ended.most),
+                None => {
+                    ended.deadline = 0;
+                    next.push(ended);
+                }
             }
         }
         self.logged.push(next);

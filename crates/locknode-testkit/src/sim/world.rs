@@ -65,6 +65,10 @@ pub struct World {
     waiting: Vec<Waiting>,
     /// Cues of something that happens in one go, and is not over.
     pub(crate) held_cues: Option<Vec<Cue>>,
+    /// Events of the present moment so far.
+    events_now: u32,
+    /// It did not get on, and goes on no more.
+    is_stuck: bool,
     /// Room for replies, and where each of them ends.
     pub(crate) out: Vec<u8>,
     pub(crate) ends: Vec<usize>,
@@ -218,6 +222,8 @@ impl World {
             next_lock: 0,
             waiting: Vec::new(),
             held_cues: None,
+            events_now: 0,
+            is_stuck: false,
             out: Vec::new(),
             ends: Vec::new(),
             scenario: Arc::new(scenario.clone()),
@@ -251,7 +257,7 @@ impl World {
     /// Runs up to a moment, everything that is due then included.
     pub fn run_until(&mut self, end: SimTime) {
         while let Some(due) = self.queue.peek() {
-            if due.at > end.as_nanos() {
+            if due.at > end.as_nanos() || self.is_stuck {
                 break;
             }
             self.step();
@@ -265,7 +271,7 @@ impl World {
         let end = self.scenario.setup.run_for;
         let mut seen = self.recorder.history.entries.len();
         while let Some(due) = self.queue.peek() {
-            if due.at > nanos(end) {
+            if due.at > nanos(end) || self.is_stuck {
                 break;
             }
             self.step();
@@ -288,10 +294,25 @@ impl World {
         let Some(due) = self.queue.pop() else {
             return false;
         };
-        self.now = SimTime::from_nanos(due.at);
+        let now = SimTime::from_nanos(due.at);
+        self.events_now = match now == self.now {
+            true => self.events_now + 1,
+            false => 0,
+        };
+        self.now = now;
         self.recorder.history.end = self.now;
         self.come(due);
+        if self.events_now > EVENTS_NOW_MAX || self.recorder.events > EVENTS_MAX {
+            self.never_ends();
+        }
         true
+    }
+
+    /// Something goes on and on, and the world does not get on: it ends here.
+    pub(crate) fn never_ends(&mut self) {
+        if !std::mem::replace(&mut self.is_stuck, true) {
+            self.recorder.push(self.now, Told::Stuck);
+        }
     }
 
     /// An event has come: it happens, unless the process that it is for stands still. Then it waits, and keeps its place
@@ -596,6 +617,12 @@ const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<World>();
 };
+
+/// What happens in one moment at most: a world of a minute has some thousand events.
+const EVENTS_NOW_MAX: u32 = 100_000;
+
+/// What happens in a world at most.
+const EVENTS_MAX: u64 = 20_000_000;
 
 /// As many as a set of members holds, and as the client takes nodes.
 const MEMBERS_MAX: u8 = 16;

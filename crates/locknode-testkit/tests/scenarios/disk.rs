@@ -1,7 +1,10 @@
 //! Disks that are lost, torn, broken or full.
 
 use locknode_testkit::history::Event;
-use locknode_testkit::{Bug, Crash, Cue, DiskFault, Fault, Guarding, LockAct, ViolationKind, Who};
+use locknode_testkit::{
+    Bug, Crash, Cue, DiskFault, Fault, Guarding, LockAct, Report, Scenario, Violation,
+    ViolationKind, Who,
+};
 
 use crate::outcome::*;
 use crate::script::*;
@@ -177,4 +180,83 @@ fn s16_disk_full() {
     let it = safe(&script);
     assert_eq!(it.count(acquired(0)), 11, "{:?}", it.counters);
     assert_eq!(it.counters.of("refused-by-failed-disk"), 0);
+}
+
+fn text(lines: &str) -> Scenario {
+    Scenario::parse(&format!("locknode-scenario 1\n{lines}")).expect("a scenario")
+}
+
+/// Whether each of some worlds of a script keeps its promises, and how many of them do not with a mistake.
+fn safe_but_for(script: &Scenario, seeds: u64, bug: Bug) -> usize {
+    let mut broken = 0;
+    for seed in 1..=seeds {
+        let mut script = script.clone();
+        script.setup.seed = seed;
+        Report::of(&script).assert_safe();
+        script.setup.bug = Some(bug);
+        let report = Report::of(&script);
+        let is_meant = |it: &Violation| {
+            matches!(
+                it.kind,
+                ViolationKind::NodeDurability | ViolationKind::Stuck
+            )
+        };
+        broken += usize::from(report.violations().iter().any(is_meant));
+    }
+    broken
+}
+
+/// Another client looks while the disk is still writing.
+#[test]
+fn s63_read_of_a_lock_that_is_not_durable() {
+    let script = text(
+        "guard always\nsync 20ms 20ms\nrun 5s\nat 1s client 0 lock a ttl 4s tries 1 hold 1s then release\n\
+         on granted node 2 nth 1 after 1ms client 1 ask node 2 line 0 GET a",
+    );
+    assert_eq!(safe_but_for(&script, 20, Bug::ReadsNotAwaited), 20);
+}
+
+/// A container is made anew: its time namespace has the number of the last one, and clocks of its own.
+#[test]
+fn s64_container_with_other_clocks() {
+    let script = text(
+        "run 9s\nat 1s client 0 lock a ttl 4s tries 1 hold 3s then release\n\
+         at 1500ms do crash node 2 contained\nat 1510ms do restart node 2",
+    );
+    let broken = safe_but_for(&script, 20, Bug::NamespaceTrusted);
+    assert!(broken >= 3, "{broken}");
+}
+
+/// A file has lost its end or a bit beside a crash: the node refuses it, or waits.
+#[test]
+fn s65_file_that_was_cut_or_rotted() {
+    let mut broken = 0;
+    for what in ["cut", "rot"] {
+        let script = text(&format!(
+            "guard always\nrun 9s\nat 1s client 0 lock a ttl 4s tries 1 hold 3s then release\n\
+             at 1500ms do disk node 2 {what}\nat 1500ms do crash node 2 kill\nat 1510ms do restart node 2",
+        ));
+        broken += safe_but_for(&script, 200, Bug::CutLogServed);
+    }
+    assert!(broken >= 1, "{broken}");
+}
+
+/// The disk goes, and with it a lock that is longer than what is waited for: that lock is told of as lost, and others are not.
+#[test]
+fn s66_lost_disk_and_a_long_lock() {
+    let script = text(
+        "max-ttl 2s\nrun 20s\nat 1s client 0 lock a ttl 9s tries 1 hold 8s then release\n\
+         at 1s client 1 lock b ttl 2s tries 1 hold 1s then release\nat 1500ms do crash node 2 disk-lost\n\
+         at 1510ms do restart node 2",
+    );
+    let report = Report::of(&script);
+    report.assert_safe();
+    assert_eq!(report.counters().of("lock-lost-with-disk"), 1);
+}
+
+/// A client that does something again and again without any time in between ends its world.
+#[test]
+fn s67_client_that_never_rests() {
+    let script = text("run 5s\nat 1s client 0 lock a ttl 4s tries 1 hold 1s then release");
+    assert_eq!(safe_but_for(&script, 3, Bug::Restless), 3);
 }

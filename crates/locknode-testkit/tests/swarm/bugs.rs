@@ -46,11 +46,12 @@ fn without_faults_no_planted_bug_does_harm() {
 }
 
 /// What is broken before it does harm.
-const RULES: [ViolationKind; 4] = [
+const RULES: [ViolationKind; 5] = [
     ViolationKind::NodeDurability,
     ViolationKind::Majority,
     ViolationKind::LateLoss,
     ViolationKind::Robbery,
+    ViolationKind::Stuck,
 ];
 
 /// The script that is left still fails, in the same way, bit for bit.

@@ -99,7 +99,7 @@ fn without_a_restart_guard_two_hold_a_lock() {
 }
 
 /// Faults and states that a thousand worlds reach.
-const SOMETIMES: [&str; 86] = [
+const SOMETIMES: [&str; 103] = [
     "kill",
     "power-loss",
     "power-loss-all",
@@ -186,4 +186,21 @@ const SOMETIMES: [&str; 86] = [
     "dialect-script",
     "node-freeze",
     "client-freeze",
+    "crash-in-open",
+    "crash-in-compact",
+    "crash-in-close",
+    "open-cut-short",
+    "compact-cut-short",
+    "close-cut-short",
+    "sync-full",
+    "write-error",
+    "write-full",
+    "disk-rot",
+    "disk-cut",
+    "disk-replaced",
+    "contained",
+    "clocks-back",
+    "start-with-clock-mismatch",
+    "start-with-dropped-batch",
+    "lock-lost-with-disk",
 ];
