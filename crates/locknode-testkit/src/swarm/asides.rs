@@ -119,7 +119,13 @@ impl AsideMaker<'_> {
             16 => format!("SET {key} {token} IFEQ {token}{}", px(ttl)),
             17 => {
                 let db = self.random.between(1, 3);
-                let more = self.random.pick(&["", " ; FLUSHDB ; SCAN 0", " ; KEYS *"]);
+                let more = self.random.pick(&[
+                    "",
+                    " ; FLUSHDB ; SCAN 0",
+                    " ; KEYS *",
+                    // The other databases are as they were.
+                    " ; FLUSHDB ; SELECT 2 ; KEYS * ; SELECT 3 ; KEYS *",
+                ]);
                 format!(
                     "SELECT {db} ; SET {key} {token} NX{} ; GET {key}{more} ; SELECT 0",
                     px(ttl)
