@@ -11,7 +11,7 @@ pub(crate) struct Facts<'h> {
     /// All windows, in the order in which they began.
     pub(crate) windows: Vec<Window>,
     places: BTreeMap<LockNo, usize>,
-    /// Attempts that a node has forgotten that need not remember them: its vote may have been one that counts.
+    /// Attempts that nodes have forgotten that need not remember them, so that too few are left.
     lost: BTreeSet<AttemptNo>,
 }
 
@@ -31,7 +31,7 @@ impl<'h> Facts<'h> {
         }
     }
 
-    /// Whether a node that need not remember it has forgotten a lock, so that nothing is promised of it any more.
+    /// Whether nodes that need not remember it have forgotten a lock, so that nothing is promised of it any more.
     pub(crate) fn is_lost(&self, window: &Window) -> bool {
         self.lost.contains(&window.attempt)
     }
@@ -73,5 +73,43 @@ fn lost(history: &History) -> BTreeSet<AttemptNo> {
             Event::Forgotten { attempt, .. } => Some(attempt),
             _ => None,
         });
-    forgotten.collect()
+    // By attempt: the nodes that hold it, and whether one has forgotten it. One that went down counts again when it has the lock
+    // again: what it waits for is the lock as it was, and that may have been extended since.
+    let mut holders: BTreeMap<AttemptNo, (BTreeSet<u8>, bool)> = forgotten
+        .map(|attempt| (attempt, Default::default()))
+        .collect();
+    let mut lost = BTreeSet::new();
+    let quorum = usize::from(history.nodes) / 2 + 1;
+    for entry in &history.entries {
+        if holders.is_empty() {
+            break;
+        }
+        match entry.event {
+            Event::Granted { node, attempt, .. }
+            | Event::Extended { node, attempt, .. }
+            | Event::Restored { node, attempt, .. } => {
+                if let Some((nodes, _)) = holders.get_mut(&attempt) {
+                    nodes.insert(node);
+                }
+                continue;
+            }
+            Event::Forgotten { node, attempt, .. } => {
+                if let Some((nodes, is_forgotten)) = holders.get_mut(&attempt) {
+                    nodes.remove(&node);
+                    *is_forgotten = true;
+                }
+            }
+            Event::Down { node, .. } => {
+                for (nodes, _) in holders.values_mut() {
+                    nodes.remove(&node);
+                }
+            }
+            _ => continue,
+        }
+        let few = holders
+            .iter()
+            .filter(|(_, (nodes, is_forgotten))| *is_forgotten && nodes.len() < quorum);
+        lost.extend(few.map(|(attempt, _)| *attempt));
+    }
+    lost
 }
