@@ -9,6 +9,12 @@
 //! Exits with 1 when a promise was broken. With `--all` it goes on, and tells of each kind of violation how many seeds show it
 //! and which is the first.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it is there to tell people"
+)]
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::ExitCode;
