@@ -127,8 +127,6 @@ const fn of_fault(kind: FaultKind) -> &'static str {
         FaultKind::Inside => {
             "nodes end in the middle of a start, of a compaction, of an orderly stop"
         }
-        FaultKind::Rot => "files at rest lose a bit or their end",
-        FaultKind::Machine => "nodes come into containers with other clocks; clocks go back",
         FaultKind::Rivalry => "clients want the same locks; otherwise each has its own",
         FaultKind::Overrun => "holders work longer than their locks are valid",
         FaultKind::Asides => "clients read locks on single nodes, and have keys of their own",
