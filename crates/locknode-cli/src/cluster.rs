@@ -1,5 +1,6 @@
 //! The cluster that `run`, `lock`, `extend`, `release` and `status NAME` talk to.
 
+#[cfg(feature = "lock")]
 use std::time::Duration;
 
 use redlock_client::{Builder, Error, ErrorKind, NodeAddress, Redlock, ReleaseAnswer, Released};
@@ -31,6 +32,7 @@ impl ClusterFlags {
     /// # Errors
     ///
     /// When an address is wrong or given twice, or there are too many.
+    #[cfg(feature = "lock")]
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
         connect(&self.nodes, None)
     }
@@ -39,7 +41,7 @@ impl ClusterFlags {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::client`].
+    /// When an address is wrong or given twice, or there are too many.
     #[cfg(feature = "run")]
     pub(crate) fn observed_client(
         &self,
@@ -75,6 +77,7 @@ impl ClusterFlags {
 /// # Errors
 ///
 /// When an address is wrong or given twice, or there are too many.
+#[cfg(feature = "lock")]
 pub(crate) fn connect(nodes: &[String], timeout: Option<Duration>) -> Result<Redlock, Failure> {
     let mut builder = builder(nodes);
     if let Some(timeout) = timeout {
