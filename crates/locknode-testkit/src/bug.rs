@@ -151,7 +151,7 @@ impl Bug {
     pub const fn seeds(self) -> u64 {
         match self {
             Self::SlewedClock | Self::ExtendWithoutCompare => 1_000,
-            Self::WriteBackAnyway => 4_000,
+            Self::ExtendOrSet => 4_000,
             _ => 400,
         }
     }

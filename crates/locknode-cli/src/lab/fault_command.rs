@@ -230,7 +230,7 @@ impl Words {
 pub(super) const HELP: [&str; 30] = [
     "FAULT <what> [NODE n,n|ALL] [CLIENT n,n|ALL] [FOR time]. What goes wrong with this cluster:",
     "Without NODE it is the node that you ask; a port names a node as well. Without CLIENT it is all of them.",
-    "Any node that is up takes faults for any other: FAULT RESTART NODE 7103. Nodes are numbered from 0, as lab shows them.",
+    "Any node that is up takes faults for any other: FAULT RESTART NODE 7103. Nodes are numbered from 0.",
     "Times are written 30ms, 2s, 1m. FOR takes it back after that time.",
     "CRASH [kill|clean-stop|disk-lost|rollback|moved]",
     "    The process ends. What it kept in memory is gone. FAULT CRASH FOR 5s",
@@ -255,7 +255,7 @@ pub(super) const HELP: [&str; 30] = [
     "CLOCK RATE ppm, CLOCK SLEW ppm, CLOCK NOISE time, CLOCK JUMP time",
     "    Its clock is fast or slow, unsteady, or set: FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h",
     "MAX-TTL time",
-    "    From its next start on: the longest TTL that rides on the restart guard, and the wait after its disk was lost.",
+    "    From its next start on: the longest TTL that needs no disk, and the wait after its disk was lost.",
     "CALM, STATUS, HELP",
     "    All is well again and every node up; how the nodes are; this.",
 ];

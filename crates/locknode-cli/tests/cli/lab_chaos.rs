@@ -170,7 +170,11 @@ fn a_script_is_played_and_the_restart_guard_makes_the_difference() {
 fn scripts_that_cannot_be_played_are_refused_with_the_reason() {
     let directory = Directory::new("bad-script");
     for (line, want_code, expected) in [
-        ("at 1s do explode", 64, "line 2: expected crash, restart"),
+        (
+            "at 1s do explode",
+            64,
+            "line 2: expected crash, crash-in, restart",
+        ),
         (
             "on granted node 2 nth 1 after 0s do crash node 2 kill",
             64,
