@@ -365,7 +365,7 @@ impl Disk for FaultyDisk {
         let mut result = Ok(());
         match &mut inner.faults.write_in {
             Some((0, kind, fault_written)) => {
-                result = Err(Error::from(*kind));
+                result = Err(refusal(*kind));
                 written = written.min(*fault_written);
                 inner.faults.write_in = None;
             }
@@ -442,7 +442,7 @@ impl Inner {
             Some((0, kind)) => {
                 let kind = *kind;
                 self.faults.sync_in = None;
-                Err(kind.into())
+                Err(refusal(kind))
             }
             Some((after, _)) => {
                 *after -= 1;
@@ -546,6 +546,14 @@ fn write(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 
 /// What a disk writes as a whole, if it does.
 const SECTOR: usize = 512;
+
+/// An error of the disk, in words that a real one may have.
+fn refusal(kind: ErrorKind) -> Error {
+    match kind {
+        ErrorKind::Other => Error::other("input/output error"),
+        kind => kind.into(),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,10 @@
 //! Nothing in here is random but the names of machines and what a crash leaves of unsynced writes, which a stream of the
 //! world's seed decides. Bugs of nodes are planted here and nowhere else.
 
-use std::io::ErrorKind;
+mod dialect;
+mod disk;
+mod ending;
+
 use std::time::Duration;
 
 use locknode_engine::durable::{
@@ -21,7 +24,7 @@ use locknode_engine::{
 
 use crate::bug::Bug;
 use crate::fault::{Crash, DiskFault, Phase};
-use crate::faulty_disk::{FaultyDisk, Image, dice, keep_none};
+use crate::faulty_disk::{FaultyDisk, Image};
 use crate::random::Random;
 use crate::scenario::{Dialect, Guarding, Setup};
 use crate::sim::batch::Request;
@@ -363,114 +366,6 @@ impl SimNode {
         }
     }
 
-    /// Takes work for the disk, if there is any and none is under way.
-    pub(crate) fn begin_work(&mut self, now: SimTime) -> bool {
-        let Some(run) = &mut self.run else {
-            return false;
-        };
-        let guard = run.engine.guard();
-        if run.in_flight.is_some() || !guard.has_work() || run.store.is_none() {
-            return false;
-        }
-        let reading = self.clocks.reading(now, &mut self.random);
-        let Some(work) = guard.take_work(reading.moment.time) else {
-            return false;
-        };
-        if !work.log.is_empty() {
-            let table = run.table(Which::Logged, reading.moment.time);
-            self.oracle.log(&table, reading.moment.time.as_nanos());
-        }
-        run.in_flight = Some((work, reading));
-        true
-    }
-
-    /// What was begun lowers the TTL in use.
-    pub(crate) fn is_lowering(&self) -> bool {
-        let run = self.run.as_ref();
-        run.is_some_and(|run| match (&run.in_flight, &run.store) {
-            (Some((work, _)), Some(store)) => work.goal.ttl_in_use < store.durable().ttl_in_use,
-            _ => false,
-        })
-    }
-
-    /// The disk does what was begun; whether it did, `None` when there was nothing.
-    pub(crate) fn finish_work(&mut self, now: SimTime) -> Option<bool> {
-        let run = self.run.as_mut()?;
-        let (work, reading) = run.in_flight.take()?;
-        let store = run.store.as_mut()?;
-        let guard = run.engine.guard();
-        let result = store.perform(&work, reading);
-        let is_done = result.is_ok();
-        match result {
-            Ok(()) => {
-                if !work.log.is_empty() {
-                    self.oracle.logged();
-                }
-                guard.done(&work);
-            }
-            Err(error) => guard.failed(work, &error, &store.durable()),
-        }
-        if store.is_due() {
-            let reading = self.clocks.reading(now, &mut self.random);
-            self.arm(Phase::Compact);
-            let run = self.run.as_mut()?;
-            let mut table = run.engine.table(reading.moment.time);
-            // A failure makes every later piece of work fail too, and that is told.
-            let _ = run.store.as_mut()?.compact(&mut table, reading);
-            self.struck = self.disarm(Phase::Compact);
-        }
-        Some(is_done)
-    }
-
-    /// Whether the process has ended in the middle of what it did with its disk.
-    pub(crate) const fn is_struck(&self) -> bool {
-        self.struck.is_some()
-    }
-
-    /// How and in what, if it has.
-    pub(crate) fn take_struck(&mut self) -> Option<(Phase, Crash)> {
-        self.struck.take()
-    }
-
-    /// The process is to end in the middle of something.
-    pub(crate) fn doom(&mut self, phase: Phase, after: u16, how: Crash) {
-        self.doom = Some((phase, after, how));
-    }
-
-    fn arm(&self, phase: Phase) {
-        if let Some((doomed, after, _)) = self.doom
-            && doomed == phase
-        {
-            self.disk.stop(after.into());
-        }
-    }
-
-    /// How the process has ended in this phase, if it was to.
-    fn disarm(&mut self, phase: Phase) -> Option<(Phase, Crash)> {
-        let (doomed, after, how) = self.doom?;
-        if doomed != phase {
-            return None;
-        }
-        match self.disk.go_on() {
-            Some(left) => {
-                let left = u16::try_from(left).unwrap_or(after);
-                self.doom = Some((phase, left, how));
-                None
-            }
-            None => {
-                self.doom = None;
-                Some((phase, how))
-            }
-        }
-    }
-
-    /// Whether the disk has failed for good, so that nothing is granted until the process starts again.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.run
-            .as_ref()
-            .is_some_and(|run| run.engine.guard().has_failed())
-    }
-
     /// How long the node stays out of every lock still.
     pub(crate) fn quarantine_left(&mut self, now: SimTime) -> Option<Duration> {
         let run = self.run.as_ref()?;
@@ -493,200 +388,9 @@ impl SimNode {
             .unwrap_or_default()
     }
 
-    /// The process ends. Who stops in order may end otherwise in the middle of it: how it did end.
-    pub(crate) fn crash(
-        &mut self,
-        now: SimTime,
-        how: Crash,
-        recorder: &Recorder,
-    ) -> (Crash, Option<Phase>) {
-        self.settle(now, recorder);
-        let struck = match (self.take_struck(), how) {
-            (None, Crash::CleanStop) => self.stop(now),
-            (struck, _) => struck,
-        };
-        let (phase, how) = struck.map_or((None, how), |(phase, how)| (Some(phase), how));
-        if how != Crash::CleanStop {
-            self.die(now, how);
-        }
-        (how, phase)
-    }
-
-    fn die(&mut self, now: SimTime, how: Crash) {
-        let seed = self.random.next();
-        if let Some(run) = &mut self.run
-            && let (Some((work, reading)), Some(store)) = (run.in_flight.take(), &mut run.store)
-        {
-            // The process or the machine ends in the middle of what the disk was doing.
-            let steps = match how {
-                Crash::TornWrite => 1 + seed % 3,
-                _ => seed % 6,
-            };
-            self.disk.stop(steps);
-            let _ = store.perform(&work, reading);
-        }
-        self.run = None;
-        self.lose(now, how);
-    }
-
-    /// What an end does to the disk and the machine.
-    fn lose(&mut self, now: SimTime, how: Crash) {
-        let seed = self.random.next();
-        match how {
-            Crash::Kill | Crash::CleanStop | Crash::Contained | Crash::ClocksBack => {
-                self.disk.kill_as_it_is();
-            }
-            Crash::PowerLoss | Crash::TornWrite => self.disk.crash_as_it_is(&mut dice(seed)),
-            Crash::PowerLossAll => self.disk.crash_as_it_is(&mut keep_none),
-            Crash::DiskLost => {
-                self.disk.kill_as_it_is();
-                self.disk.erase();
-                self.image = None;
-                self.pardon = self.pardon.or(Pardon::LostDisk);
-            }
-            Crash::Rollback => {
-                self.disk.kill_as_it_is();
-                if let Some(image) = &self.image {
-                    self.disk.restore(image);
-                }
-                self.pardon = Pardon::All;
-            }
-            Crash::Moved => self.disk.kill_as_it_is(),
-        }
-        match how {
-            Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
-                self.since = Since::Other;
-                self.clocks.reboot(now);
-                self.machine.boot_id = fresh_id(&mut self.random);
-            }
-            Crash::Moved => {
-                self.since = Since::Other;
-                let uptime = self.random.between(UPTIME_NS.0, UPTIME_NS.1);
-                self.clocks.replace(now, uptime);
-                self.machine.boot_id = fresh_id(&mut self.random);
-                self.machine.machine_id = fresh_id(&mut self.random);
-            }
-            Crash::Contained => {
-                self.since = Since::Other;
-                let uptime = self.random.below(UPTIME_NS.1);
-                self.clocks.replace(now, uptime);
-                self.machine.time_namespace = CONTAINER_NAMESPACE;
-            }
-            Crash::ClocksBack => {
-                self.since = self.since.max(Since::Back);
-                let shows = self.clocks.machine(now);
-                let least = shows.boottime_ns.min(shows.raw_ns);
-                let back = self.random.below(BACK_NS).min(least);
-                self.clocks.put_back(now, back);
-            }
-            _ => {}
-        }
-        self.decay();
-        if self.bug == Some(Bug::MarkerKept)
-            && let Some(image) = &self.image
-        {
-            self.disk.restore(image);
-        }
-    }
-
-    /// The disk breaks, or is whole again.
-    pub(crate) fn break_disk(&mut self, fault: DiskFault) {
-        self.was_broken = true;
-        match fault {
-            DiskFault::SyncError => self.disk.fail_sync(0),
-            DiskFault::SyncFull => self.disk.fail_sync_with(0, ErrorKind::StorageFull),
-            DiskFault::WriteError => {
-                let written = self.random.index(WRITTEN_MAX);
-                self.disk.fail_write(0, ErrorKind::Other, written);
-            }
-            DiskFault::WriteFull => {
-                let written = self.random.index(WRITTEN_MAX);
-                self.disk.fail_write(0, ErrorKind::StorageFull, written);
-            }
-            DiskFault::Rot | DiskFault::Cut => {
-                self.rots = Some(fault);
-                if self.run.is_none() {
-                    self.decay();
-                }
-            }
-            DiskFault::Full => self.disk.limit(Some(self.disk.bytes())),
-            DiskFault::Room => self.disk.limit(None),
-            DiskFault::Slow(span) => self.slow = Some(span),
-            DiskFault::Stall => self.is_stalled = true,
-            DiskFault::Go => (self.is_stalled, self.slow) = (false, None),
-        }
-    }
-
-    /// Its files suffer what they were to suffer.
-    fn decay(&mut self) {
-        let random = &mut self.random;
-        let mut pick = |below| random.below(below);
-        match self.rots.take() {
-            Some(DiskFault::Cut) => self.disk.cut(&mut pick),
-            Some(_) => self.disk.rot(&mut pick),
-            None => return,
-        }
-        self.is_rotten = true;
-        self.image = None;
-        self.pardon = self.pardon.or(Pardon::LostLog);
-    }
-
-    /// Whether it does not start on its files, which were damaged, and its operator gives it an empty disk.
-    pub(crate) fn replaces_disk(&mut self) -> bool {
-        if self.run.is_some() || !self.is_rotten {
-            return false;
-        }
-        self.disk.kill();
-        self.disk.erase();
-        self.is_rotten = false;
-        self.pardon = self.pardon.or(Pardon::LostDisk);
-        true
-    }
-
     /// From its next start on the longest TTL that rides on the guard is another.
     pub(crate) fn set_max_ttl(&mut self, max_ttl: Duration) {
         self.next_max_ttl = max_ttl;
-    }
-
-    /// Whether a lock with this TTL is on the log.
-    pub(crate) fn logs(&self, ttl: Duration) -> bool {
-        self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl)
-    }
-
-    /// A clean stop: all that is wanted is done, then the snapshot and the marker. How the process ended instead, if it did.
-    fn stop(&mut self, now: SimTime) -> Option<(Phase, Crash)> {
-        self.finish_work(now);
-        if let Some(struck) = self.take_struck() {
-            return Some(struck);
-        }
-        let run = self.run.take()?;
-        run.engine.close();
-        let reading = self.clocks.reading(now, &mut self.random);
-        let time = reading.moment.time;
-        let table = run.table(Which::All, time);
-        let mut store = run.store?;
-        let guard = run.engine.guard();
-        let mut is_well = true;
-        while is_well && let Some(work) = guard.take_work(time) {
-            is_well = store.perform(&work, reading).is_ok();
-            if is_well {
-                guard.done(&work);
-            }
-        }
-        self.oracle.log(&table, time.as_nanos());
-        if is_well {
-            let mut table = run.engine.table(time);
-            self.arm(Phase::Close);
-            is_well = store.close(&mut table, reading).is_ok();
-            if let Some(struck) = self.disarm(Phase::Close) {
-                return Some(struck);
-            }
-        }
-        self.disk.kill_as_it_is();
-        if is_well {
-            self.image = Some(self.disk.snapshot());
-        }
-        None
     }
 
     fn open(
@@ -808,44 +512,6 @@ impl Run {
         }
         out.extend_from_slice(b":1\r\n");
         batch.finish(session, 1)
-    }
-}
-
-impl Dialect {
-    fn lacks(self, name: &[u8]) -> bool {
-        match &*name.to_ascii_lowercase() {
-            b"delex" => self != Self::DelEx,
-            b"delifeq" => self != Self::DelIfEq,
-            name => name.starts_with(b"lock."),
-        }
-    }
-
-    /// The question which commands there are, without those that this dialect lacks, and a request for one of them by a name
-    /// that nobody has; `None` for every other request.
-    fn hide<'a>(self, args: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
-        let (Self::DelEx | Self::DelIfEq | Self::Script, [name, info, names @ ..]) = (self, args)
-        else {
-            return None;
-        };
-        if self.lacks(name) {
-            let words = [&b"-"[..], info].into_iter();
-            return Some(words.chain(names.iter().copied()).collect());
-        }
-        if !name.eq_ignore_ascii_case(b"command") || !info.eq_ignore_ascii_case(b"info") {
-            return None;
-        }
-        let known: &[u8] = match self {
-            Self::DelEx => b"delex",
-            Self::DelIfEq => b"delifeq",
-            Self::Lock | Self::Script => b"",
-        };
-        let shown = names
-            .iter()
-            .map(|name| match name.eq_ignore_ascii_case(known) {
-                true => *name,
-                false => &b"-"[..],
-            });
-        Some([*name, *info].into_iter().chain(shown).collect())
     }
 }
 

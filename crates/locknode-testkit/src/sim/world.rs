@@ -9,6 +9,8 @@
 //! All that a world does is decided by its scenario: there is no thread, no socket, no clock and no randomness but the
 //! streams of the scenario's seed.
 
+mod cues;
+
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use std::time::Duration;
 use crate::fault::{Crash, Fault, Who};
 use crate::history::{Event as Told, History};
 use crate::random::Random;
-use crate::scenario::{Act, Cue, Deed, Dialect, Scenario, Trigger};
+use crate::scenario::{Act, Cue, Dialect, Scenario};
 use crate::sim::client::SimClient;
 use crate::sim::due::{Due, Place};
 use crate::sim::link::{Conn, Link};
@@ -408,59 +410,6 @@ impl World {
         };
         let at = at.as_nanos();
         self.queue.push(Due { at, place, event });
-    }
-
-    /// Something happened that a step may wait for: what is to come at once comes before anything else does.
-    #[inline]
-    pub(crate) fn cue(&mut self, cue: Cue) {
-        match &mut self.held_cues {
-            _ if self.waiting.is_empty() => {}
-            Some(held) => held.push(cue),
-            None => self.cue_waiting(cue),
-        }
-    }
-
-    fn cue_waiting(&mut self, cue: Cue) {
-        let mut ready = Vec::new();
-        self.waiting.retain_mut(|waiting| {
-            if waiting.cue != cue {
-                return true;
-            }
-            waiting.left = waiting.left.saturating_sub(1);
-            if waiting.left == 0 {
-                ready.push((waiting.step, waiting.after));
-            }
-            waiting.left > 0
-        });
-        for (step, after) in ready {
-            match after.is_zero() {
-                true => self.take_step(step),
-                false => self.push(self.now + after, Event::Step(step)),
-            }
-        }
-    }
-
-    fn plan(&mut self, step: usize) {
-        let scenario = Arc::clone(&self.scenario);
-        match scenario.steps.get(step).map(|step| &step.when) {
-            Some(Trigger::At(at)) => self.push(*at, Event::Step(step)),
-            Some(Trigger::On { cue, nth, after }) => self.waiting.push(Waiting {
-                cue: *cue,
-                left: (*nth).max(1),
-                after: *after,
-                step,
-            }),
-            None => {}
-        }
-    }
-
-    fn take_step(&mut self, step: usize) {
-        let scenario = Arc::clone(&self.scenario);
-        match scenario.steps.get(step).map(|step| &step.what) {
-            Some(Deed::Fault(fault)) => self.apply(*fault),
-            Some(Deed::Act(client, act)) => self.client_acts(*client, act),
-            None => {}
-        }
     }
 
     /// Until when the process stands still that an event is for.

@@ -1,7 +1,5 @@
 //! The words of requests and the bytes of replies, as the model reads and writes them.
 
-use std::io::Write;
-
 /// Which replies a connection wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Replies {
@@ -76,7 +74,7 @@ pub(super) fn left(now: u64, ends: u64) -> i64 {
 
 pub(super) fn put_integer(out: &mut Vec<u8>, number: i64) {
     // A vector takes all that is written to it.
-    let _ = write!(out, ":{number}\r\n");
+    out.extend_from_slice(format!(":{number}\r\n").as_bytes());
 }
 
 pub(super) fn put_counter(out: &mut Vec<u8>, number: u64) {
@@ -84,11 +82,11 @@ pub(super) fn put_counter(out: &mut Vec<u8>, number: u64) {
 }
 
 pub(super) fn put_array(out: &mut Vec<u8>, len: usize) {
-    let _ = write!(out, "*{len}\r\n");
+    out.extend_from_slice(format!("*{len}\r\n").as_bytes());
 }
 
 pub(super) fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
-    let _ = write!(out, "${}\r\n", bytes.len());
+    out.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }

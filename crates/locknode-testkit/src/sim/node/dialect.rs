@@ -1,0 +1,41 @@
+//! What a node of another dialect does not know.
+
+use crate::scenario::Dialect;
+
+impl Dialect {
+    pub(super) fn lacks(self, name: &[u8]) -> bool {
+        match &*name.to_ascii_lowercase() {
+            b"delex" => self != Self::DelEx,
+            b"delifeq" => self != Self::DelIfEq,
+            name => name.starts_with(b"lock."),
+        }
+    }
+
+    /// The question which commands there are, without those that this dialect lacks, and a request for one of them by a name
+    /// that nobody has; `None` for every other request.
+    pub(super) fn hide<'a>(self, args: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
+        let (Self::DelEx | Self::DelIfEq | Self::Script, [name, info, names @ ..]) = (self, args)
+        else {
+            return None;
+        };
+        if self.lacks(name) {
+            let words = [&b"-"[..], info].into_iter();
+            return Some(words.chain(names.iter().copied()).collect());
+        }
+        if !name.eq_ignore_ascii_case(b"command") || !info.eq_ignore_ascii_case(b"info") {
+            return None;
+        }
+        let known: &[u8] = match self {
+            Self::DelEx => b"delex",
+            Self::DelIfEq => b"delifeq",
+            Self::Lock | Self::Script => b"",
+        };
+        let shown = names
+            .iter()
+            .map(|name| match name.eq_ignore_ascii_case(known) {
+                true => *name,
+                false => &b"-"[..],
+            });
+        Some([*name, *info].into_iter().chain(shown).collect())
+    }
+}

@@ -1,0 +1,139 @@
+//! What a node's disk does, and what is done to it.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use locknode_engine::durable::Which;
+
+use super::{SimNode, WRITTEN_MAX};
+use crate::fault::{DiskFault, Phase};
+use crate::scenario::Guarding;
+use crate::sim::oracle::Pardon;
+use crate::span::SimTime;
+
+impl SimNode {
+    /// Takes work for the disk, if there is any and none is under way.
+    pub(crate) fn begin_work(&mut self, now: SimTime) -> bool {
+        let Some(run) = &mut self.run else {
+            return false;
+        };
+        let guard = run.engine.guard();
+        if run.in_flight.is_some() || !guard.has_work() || run.store.is_none() {
+            return false;
+        }
+        let reading = self.clocks.reading(now, &mut self.random);
+        let Some(work) = guard.take_work(reading.moment.time) else {
+            return false;
+        };
+        if !work.log.is_empty() {
+            let table = run.table(Which::Logged, reading.moment.time);
+            self.oracle.log(&table, reading.moment.time.as_nanos());
+        }
+        run.in_flight = Some((work, reading));
+        true
+    }
+
+    /// What was begun lowers the TTL in use.
+    pub(crate) fn is_lowering(&self) -> bool {
+        let run = self.run.as_ref();
+        run.is_some_and(|run| match (&run.in_flight, &run.store) {
+            (Some((work, _)), Some(store)) => work.goal.ttl_in_use < store.durable().ttl_in_use,
+            _ => false,
+        })
+    }
+
+    /// The disk does what was begun; whether it did, `None` when there was nothing.
+    pub(crate) fn finish_work(&mut self, now: SimTime) -> Option<bool> {
+        let run = self.run.as_mut()?;
+        let (work, reading) = run.in_flight.take()?;
+        let store = run.store.as_mut()?;
+        let guard = run.engine.guard();
+        let result = store.perform(&work, reading);
+        let is_done = result.is_ok();
+        match result {
+            Ok(()) => {
+                if !work.log.is_empty() {
+                    self.oracle.logged();
+                }
+                guard.done(&work);
+            }
+            Err(error) => guard.failed(work, &error, &store.durable()),
+        }
+        if store.is_due() {
+            let reading = self.clocks.reading(now, &mut self.random);
+            self.arm(Phase::Compact);
+            let run = self.run.as_mut()?;
+            let mut table = run.engine.table(reading.moment.time);
+            // A failure makes every later piece of work fail too, and that is told.
+            let _ = run.store.as_mut()?.compact(&mut table, reading);
+            self.struck = self.disarm(Phase::Compact);
+        }
+        Some(is_done)
+    }
+
+    /// The disk breaks, or is whole again.
+    pub(crate) fn break_disk(&mut self, fault: DiskFault) {
+        self.was_broken = true;
+        match fault {
+            DiskFault::SyncError => self.disk.fail_sync(0),
+            DiskFault::SyncFull => self.disk.fail_sync_with(0, ErrorKind::StorageFull),
+            DiskFault::WriteError => {
+                let written = self.random.index(WRITTEN_MAX);
+                self.disk.fail_write(0, ErrorKind::Other, written);
+            }
+            DiskFault::WriteFull => {
+                let written = self.random.index(WRITTEN_MAX);
+                self.disk.fail_write(0, ErrorKind::StorageFull, written);
+            }
+            DiskFault::Rot | DiskFault::Cut => {
+                self.rots = Some(fault);
+                if self.run.is_none() {
+                    self.decay();
+                }
+            }
+            DiskFault::Full => self.disk.limit(Some(self.disk.bytes())),
+            DiskFault::Room => self.disk.limit(None),
+            DiskFault::Slow(span) => self.slow = Some(span),
+            DiskFault::Stall => self.is_stalled = true,
+            DiskFault::Go => (self.is_stalled, self.slow) = (false, None),
+        }
+    }
+
+    /// Its files suffer what they were to suffer.
+    pub(super) fn decay(&mut self) {
+        let random = &mut self.random;
+        let mut pick = |below| random.below(below);
+        match self.rots.take() {
+            Some(DiskFault::Cut) => self.disk.cut(&mut pick),
+            Some(_) => self.disk.rot(&mut pick),
+            None => return,
+        }
+        self.is_rotten = true;
+        self.image = None;
+        self.pardon = self.pardon.or(Pardon::LostLog);
+    }
+
+    /// Whether it does not start on its files, which were damaged, and its operator gives it an empty disk.
+    pub(crate) fn replaces_disk(&mut self) -> bool {
+        if self.run.is_some() || !self.is_rotten {
+            return false;
+        }
+        self.disk.kill();
+        self.disk.erase();
+        self.is_rotten = false;
+        self.pardon = self.pardon.or(Pardon::LostDisk);
+        true
+    }
+
+    /// Whether the disk has failed for good, so that nothing is granted until the process starts again.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.engine.guard().has_failed())
+    }
+
+    /// Whether a lock with this TTL is on the log.
+    pub(crate) fn logs(&self, ttl: Duration) -> bool {
+        self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl)
+    }
+}

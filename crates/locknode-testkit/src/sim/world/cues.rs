@@ -1,0 +1,61 @@
+//! Steps that wait for something to happen.
+
+use std::sync::Arc;
+
+use super::{Event, Waiting, World};
+use crate::scenario::{Cue, Deed, Trigger};
+
+impl World {
+    /// Something happened that a step may wait for: what is to come at once comes before anything else does.
+    #[inline]
+    pub(crate) fn cue(&mut self, cue: Cue) {
+        match &mut self.held_cues {
+            _ if self.waiting.is_empty() => {}
+            Some(held) => held.push(cue),
+            None => self.cue_waiting(cue),
+        }
+    }
+
+    pub(super) fn cue_waiting(&mut self, cue: Cue) {
+        let mut ready = Vec::new();
+        self.waiting.retain_mut(|waiting| {
+            if waiting.cue != cue {
+                return true;
+            }
+            waiting.left = waiting.left.saturating_sub(1);
+            if waiting.left == 0 {
+                ready.push((waiting.step, waiting.after));
+            }
+            waiting.left > 0
+        });
+        for (step, after) in ready {
+            match after.is_zero() {
+                true => self.take_step(step),
+                false => self.push(self.now + after, Event::Step(step)),
+            }
+        }
+    }
+
+    pub(super) fn plan(&mut self, step: usize) {
+        let scenario = Arc::clone(&self.scenario);
+        match scenario.steps.get(step).map(|step| &step.when) {
+            Some(Trigger::At(at)) => self.push(*at, Event::Step(step)),
+            Some(Trigger::On { cue, nth, after }) => self.waiting.push(Waiting {
+                cue: *cue,
+                left: (*nth).max(1),
+                after: *after,
+                step,
+            }),
+            None => {}
+        }
+    }
+
+    pub(super) fn take_step(&mut self, step: usize) {
+        let scenario = Arc::clone(&self.scenario);
+        match scenario.steps.get(step).map(|step| &step.what) {
+            Some(Deed::Fault(fault)) => self.apply(*fault),
+            Some(Deed::Act(client, act)) => self.client_acts(*client, act),
+            None => {}
+        }
+    }
+}
