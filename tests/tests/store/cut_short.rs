@@ -1,5 +1,6 @@
 //! An opening, a compaction and a stop that end at each of their operations, and all that a crash can leave of it: every piece
-//! that was not synced kept, lost, or torn. None of it is a reason to refuse, and nothing that was told is lost.
+//! that was not synced kept, lost, or torn; and a process that ends there while the machine goes on, and loses its power
+//! after the next start. None of it is a reason to refuse, and nothing that was told is lost.
 
 use std::cell::Cell;
 
@@ -19,7 +20,7 @@ fn check(durability: Durability, operations_min: u64, prepare: Prepare, act: Act
         let mut variants = 1;
         let mut is_done = false;
         let mut variant = 0;
-        while variant < variants {
+        while variant <= variants {
             let mut rig = Rig::new();
             rig.sizes.segment = 1024;
             rig.sizes.log = 4096;
@@ -28,7 +29,14 @@ fn check(durability: Durability, operations_min: u64, prepare: Prepare, act: Act
             rig.disk.stop(operations);
             is_done = act(&mut rig);
             let pieces = Cell::new(0);
-            rig.crash(&mut kept(variant, &pieces));
+            match variant < variants {
+                true => rig.crash(&mut kept(variant, &pieces)),
+                false => {
+                    rig.kill();
+                    rig.start();
+                    rig.crash(&mut keep_none);
+                }
+            }
             if variant == 0 {
                 variants = CHOICES.pow(pieces.get().min(PIECES_MAX));
             }
@@ -38,7 +46,7 @@ fn check(durability: Durability, operations_min: u64, prepare: Prepare, act: Act
             rig.perform().unwrap();
             rig.crash(&mut keep_none);
             rig.start();
-            assert!(rig.holds(b"after"), "{operations} {variant}");
+            assert!(rig.holds(b"after"), "{operations} {variant}/{variants}");
         }
         if is_done {
             assert!(operations >= operations_min, "{operations}");

@@ -47,6 +47,8 @@ struct Chain {
     suspect: u64,
     /// Segment and place of the last batch.
     last: Option<(usize, usize, usize)>,
+    /// The salt of its segment: another one is another incarnation's.
+    salt: u64,
     /// Whether bytes that are no batch come after it.
     has_dropped: bool,
 }
@@ -75,6 +77,7 @@ impl Recovery {
             expected: state.log_batch,
             suspect: state.log_first,
             last: None,
+            salt: 0,
             has_dropped: false,
         };
         for (index, segment) in segments.iter().enumerate() {
@@ -160,17 +163,18 @@ impl Chain {
         let mut offset = Header::LEN;
         let mut rest = bytes.get(offset..).unwrap_or_default();
         while let Some(batch) = Batch::decode(rest, header.salt) {
-            if batch.number != self.expected {
+            if batch.number != self.expected && !self.is_again(offset, &header, &batch) {
                 // What should come before it is in an earlier segment, and torn only if nothing came after [L5].
                 return Err(self.damaged("a batch of the log is damaged"));
             }
             replay
                 .log(&header, &batch)
                 .ok_or_else(|| OpenError::damaged(&name, "a record of the log is malformed"))?;
-            self.expected += 1;
+            self.expected = batch.number + 1;
             self.suspect = segment.number;
+            self.salt = header.salt;
             self.last = Some((index, offset, batch.len));
-            // A write that failed and was tried again, in the next segment.
+            // What was torn before it was tried again, in this segment.
             self.has_dropped = false;
             offset += batch.len;
             rest = rest.get(batch.len..).unwrap_or_default();
@@ -182,6 +186,13 @@ impl Chain {
         let is_news = header.incarnation == state.incarnation;
         self.has_dropped |= is_news && rest.iter().any(|byte| *byte != 0);
         Ok(())
+    }
+
+    /// Whether a batch is the last one once more: a write that failed may have left all of it, and what was tried again had more
+    /// records and no room in that segment any more. It begins with the records of the first try, so that both can be read.
+    fn is_again(&self, offset: usize, header: &Header, batch: &Batch<'_>) -> bool {
+        let is_first = offset == Header::LEN && self.last.is_some();
+        is_first && header.salt == self.salt && batch.number + 1 == self.expected
     }
 
     fn damaged(&self, detail: &'static str) -> OpenError {

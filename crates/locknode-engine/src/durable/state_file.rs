@@ -197,7 +197,8 @@ impl StateFile {
     }
 
     /// Takes over the file as it was read, and makes durable what was read: a process that died, or whose sync failed, may
-    /// have left what can be read but is not on the disk. One that was cut short gets its length back.
+    /// have left what can be read but is not on the disk, its name in the directory included. One that was cut short gets its
+    /// length back.
     pub(super) fn adopt<D: Disk>(
         volume: &mut Volume<D>,
         state: State,
@@ -209,6 +210,7 @@ impl StateFile {
         }
         volume.write(NAME, offset(state.seq), &state.encode())?;
         volume.sync(NAME)?;
+        volume.sync_dir()?;
         Ok(Self {
             state,
             is_uneven: true,
