@@ -85,7 +85,10 @@ fn serve(stream: &TcpStream, state: &State) -> std::io::Result<()> {
     let mut input = BufReader::new(stream);
     let mut output = stream;
     while let Some(command) = read_command(&mut input)? {
-        let reply = state.change(|inner| answer(&mut inner.keys, &command));
+        let reply = state.change(|inner| match &command[..] {
+            [name, key] if name.eq_ignore_ascii_case(b"GET") => token(&inner.keys, key),
+            _ => answer(&mut inner.keys, &command).to_owned(),
+        });
         output.write_all(reply.as_bytes())?;
     }
     Ok(())
@@ -112,6 +115,13 @@ fn read_length(input: &mut impl BufRead) -> std::io::Result<Option<usize>> {
     Ok(line
         .get(1..)
         .map(|length| length.trim_end().parse().unwrap()))
+}
+
+fn token(keys: &HashMap<Vec<u8>, Vec<u8>>, key: &[u8]) -> String {
+    keys.get(key).map_or("$-1\r\n".to_owned(), |token| {
+        let token = String::from_utf8_lossy(token);
+        format!("${}\r\n{token}\r\n", token.len())
+    })
 }
 
 fn answer(keys: &mut HashMap<Vec<u8>, Vec<u8>>, command: &[Vec<u8>]) -> &'static str {
