@@ -6,10 +6,10 @@
 //! without memory is safe when its calendar has overtaken all counters that anybody may have been told, on whatever node,
 //! since nodes take over each other's counters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::expectation::forgets_counters;
-use crate::fault::{Fault, Who};
+use crate::fault::{Crash, Fault, Who};
 use crate::history::{Event, History};
 use crate::scenario::{Deed, Scenario};
 use crate::span::nanos;
@@ -27,11 +27,16 @@ pub(crate) fn floors_hold(scenario: &Scenario, history: &History) -> bool {
             Event::Down { node, how } => {
                 let forgets = forgets_counters(scenario.setup.guard, how);
                 *starts.forgetful.entry(node).or_default() |= forgets;
+                // A start that is cut short may have found damage, and the next one begins at the ceiling that it wrote.
+                if !starts.down.insert(node) && how != Crash::DiskLost {
+                    starts.add(node, at, CUT_SHORT);
+                }
             }
             Event::Started { node, reason, .. } => {
                 if starts.forgetful.insert(node, false) == Some(true) && !starts.is_overtaken(at) {
                     return false;
                 }
+                starts.down.remove(&node);
                 starts.add(node, at, reason);
             }
             Event::Serving { node } => starts.serves(node),
@@ -47,6 +52,8 @@ struct Starts {
     frozen: i128,
     /// Nodes that have ended, and whether their next start remembers nothing.
     forgetful: BTreeMap<u8, bool>,
+    /// Nodes that have ended and not started again.
+    down: BTreeSet<u8>,
     /// The steps of all starts so far.
     steps: i128,
     /// The highest of: the time of a start less the steps up to it.
@@ -64,9 +71,10 @@ impl Starts {
             _ => 0,
         });
         Self {
-            has_directory: !forgets_counters(scenario.setup.guard, crate::fault::Crash::Kill),
+            has_directory: !forgets_counters(scenario.setup.guard, Crash::Kill),
             frozen: frozen.sum(),
             forgetful: BTreeMap::new(),
+            down: BTreeSet::new(),
             steps: 0,
             latest: None,
             last: BTreeMap::new(),
@@ -102,6 +110,9 @@ impl Starts {
         })
     }
 }
+
+/// The reason of a start of which nobody knows what it found.
+const CUT_SHORT: &str = "cut-short-maybe-damaged";
 
 const SECOND: i128 = 1_000_000_000;
 

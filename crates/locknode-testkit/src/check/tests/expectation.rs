@@ -365,6 +365,13 @@ fn the_calendar_holds_when_it_has_overtaken_all_counters() {
             false,
         ),
         (
+            "after a start that was cut short, and may have found damage",
+            Long,
+            vec![],
+            lost(crash(begin().down(50, 1, Crash::Kill), 100, 1), 11_099),
+            false,
+        ),
+        (
             "long after damage",
             Long,
             vec![],
