@@ -114,14 +114,13 @@ pub(super) fn name(number: u64) -> String {
 /// Whether a whole batch begins anywhere in `bytes`: then what is before it is not the torn end of the log `[L5]`.
 pub(super) fn has_batch(bytes: &[u8], salt: u64) -> bool {
     let salt_bytes = salt.to_le_bytes();
-    let mut rest = bytes;
-    while rest.len() >= Batch::HEADER_LEN {
-        if rest.starts_with(&salt_bytes) && Batch::decode(rest, salt).is_some() {
-            return true;
-        }
-        rest = rest.get(Batch::ALIGN..).unwrap_or_default();
-    }
-    false
+    let (places, _) = bytes.as_chunks::<{ Batch::ALIGN }>();
+    let is_batch = |place: usize| {
+        let rest = bytes.get(place * Batch::ALIGN..).unwrap_or_default();
+        Batch::decode(rest, salt).is_some()
+    };
+    let mut places = places.iter().enumerate();
+    places.any(|(place, begin)| *begin == salt_bytes && is_batch(place))
 }
 
 /// What the names of segments begin with.

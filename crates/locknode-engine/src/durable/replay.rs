@@ -21,8 +21,10 @@ pub(super) struct Replay<'a> {
     clock: Translation,
     keeps_unlogged: bool,
     hasher: FixedState,
-    /// What the log says, by database.
+    /// What the log says, by database, up to the highest that it names.
     databases: Vec<Database<'a>>,
+    /// The snapshot says nothing about the others.
+    is_cleared: bool,
     out: Recovered,
 }
 
@@ -63,12 +65,12 @@ impl<'a> Replay<'a> {
     /// `seed` keeps keys that a client chose from meeting in one bucket.
     pub(super) fn new(clock: Translation, keeps_unlogged: bool, seed: u64) -> Self {
         let hasher = FixedState::with_seed(seed);
-        let databases = (0..=u8::MAX).map(|_| Database::new(&hasher)).collect();
         Self {
             clock,
             keeps_unlogged,
             hasher,
-            databases,
+            databases: Vec::new(),
+            is_cleared: false,
             out: Recovered::default(),
         }
     }
@@ -94,9 +96,8 @@ impl<'a> Replay<'a> {
                     *self.database(db) = cleared;
                 }
                 Record::Clear { db: None } => {
-                    for database in &mut self.databases {
-                        *database = Database::cleared(&self.hasher);
-                    }
+                    self.databases.clear();
+                    self.is_cleared = true;
                 }
             }
         }
@@ -112,11 +113,8 @@ impl<'a> Replay<'a> {
                 return None;
             };
             rest = after;
-            let database = self.databases.get_mut(usize::from(lock.db))?;
-            if database.is_cleared {
-                continue;
-            }
-            if !database.keys.is_empty() && database.keys.contains_key(lock.key) {
+            let database = self.databases.get(usize::from(lock.db));
+            if database.map_or(self.is_cleared, |it| it.has(lock.key)) {
                 continue;
             }
             if let Some(lock) = self.alive(lock, age) {
@@ -149,8 +147,16 @@ impl<'a> Replay<'a> {
     }
 
     fn database(&mut self, db: u8) -> &mut Database<'a> {
-        // There is one for every u8.
-        &mut self.databases[usize::from(db)]
+        let place = usize::from(db);
+        if self.databases.len() <= place {
+            let (hasher, is_cleared) = (&self.hasher, self.is_cleared);
+            let another = || match is_cleared {
+                true => Database::cleared(hasher),
+                false => Database::new(hasher),
+            };
+            self.databases.resize_with(place + 1, another);
+        }
+        &mut self.databases[place]
     }
 }
 
@@ -190,6 +196,11 @@ impl Database<'_> {
             is_cleared: false,
             keys: HashMap::with_hasher(hasher.clone()),
         }
+    }
+
+    /// Whether the log says more about a key than the snapshot.
+    fn has(&self, key: &[u8]) -> bool {
+        self.is_cleared || (!self.keys.is_empty() && self.keys.contains_key(key))
     }
 
     fn cleared(hasher: &FixedState) -> Self {
