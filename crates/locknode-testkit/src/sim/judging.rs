@@ -151,13 +151,12 @@ impl SimNode {
         let mut breaches = Vec::new();
         if pardon != Pardon::All {
             let tolerance = self.clocks.noise_max();
-            let is_as_left = !std::mem::take(&mut self.is_rotten);
+            if std::mem::take(&mut self.is_rotten) {
+                self.oracle.rots();
+            }
             let when = "after its start";
             breaches = self.oracle.judge(outcome, tolerance, when);
-            // A release may be in what was damaged.
-            if is_as_left {
-                breaches.extend(self.oracle.judge_back(outcome, false, tolerance, when));
-            }
+            breaches.extend(self.oracle.judge_back(outcome, false, tolerance, when));
         }
         self.oracle.adopt(outcome, self.clocks.machine(now), since);
         (breaches, forgotten)

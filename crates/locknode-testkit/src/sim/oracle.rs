@@ -13,7 +13,7 @@
 //! store for every reply would be slow, so an outcome is kept until it does not cover what is told any more; every so often it is
 //! looked at anew although it would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use locknode_engine::Deadline;
 use locknode_engine::durable::{MachineTime, Record};
@@ -36,6 +36,9 @@ pub(crate) struct Oracle {
     /// What the log may give back: first what it held after the last piece of work that was done, then what it would hold
     /// after each that was tried since.
     logged: Vec<Vec<Logged>>,
+    /// Once the files were damaged: the locks that were granted or extended since. Of all others a start may have dropped the
+    /// newest record, and an older one holds, which was there for longer.
+    since_rot: Option<BTreeSet<(KeyNo, AttemptNo)>>,
     seen: Option<(u64, Outcome)>,
     replies: u32,
     looks: u32,
@@ -142,6 +145,14 @@ impl Oracle {
     /// A lock is granted or extended.
     pub(crate) fn moves(&mut self, key: KeyNo, attempt: AttemptNo, until: MachineTime) {
         self.ends.insert(key, (attempt, until));
+        if let Some(since) = &mut self.since_rot {
+            since.insert((key, attempt));
+        }
+    }
+
+    /// The files are not as the node left them.
+    pub(crate) fn rots(&mut self) {
+        self.since_rot = Some(BTreeSet::new());
     }
 
     /// When a lock ends that the node says has so long.
@@ -329,6 +340,10 @@ impl Oracle {
             if most.is_some_and(|most| *left <= most.saturating_add(tolerance)) {
                 continue;
             }
+            let is_older = |since: &BTreeSet<_>| known.is_some_and(|it| !since.contains(&it));
+            if self.since_rot.as_ref().is_some_and(is_older) {
+                continue;
+            }
             let (key, attempt) = known.unwrap_or((KeyNo::MAX, AttemptNo::MAX));
             let had = match most {
                 Some(most) => format!("was written with {most} ns left"),
@@ -427,7 +442,7 @@ impl Oracle {
                 return Vec::new();
             }
             Pardon::LostLog => {}
-            Pardon::LostDisk => self.counter = 0,
+            Pardon::LostDisk => (self.counter, self.since_rot) = (0, None),
         }
         let mut lost = Vec::new();
         self.pledges.retain(|key, pledge| {
@@ -504,12 +519,12 @@ fn locks(mut records: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8], u64)> {
 }
 
 /// Every so many replies the disk is looked at although what was seen of it covers the reply.
-const LOOK_EVERY: u32 = 16;
+const LOOK_EVERY: u32 = 128;
 
 /// Where every lock is on the log, nothing that was seen before covers a new one: then so many looks are taken at once,
 /// and one in so many from there on.
-const LOOKS_FIRST: u32 = 8;
-const LOOK_SOME: u32 = 4;
+const LOOKS_FIRST: u32 = 4;
+const LOOK_SOME: u32 = 32;
 
 /// A disk that is full for long is tried once a second.
 const TRIES_MAX: usize = 8;
