@@ -68,6 +68,10 @@ impl World {
 
     /// Counts what tells of states worth reaching.
     fn count(&mut self, client: u8, node: u8, args: &[&[u8]], reply: &[u8]) {
+        let is_fence = |name: &&[u8]| name.eq_ignore_ascii_case(b"lock.fence");
+        if reply.first() != Some(&b'-') && !args.first().is_some_and(is_fence) {
+            return;
+        }
         match Sight::of(args, reply) {
             Sight::Refusal(why) => {
                 self.recorder.counters.bump(match why {
