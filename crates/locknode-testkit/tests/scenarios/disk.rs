@@ -260,3 +260,21 @@ fn s67_client_that_never_rests() {
     let script = text("run 5s\nat 1s client 0 lock a ttl 4s tries 1 hold 1s then release");
     assert_eq!(safe_but_for(&script, 3, Bug::Restless), 3);
 }
+
+/// The newest record of a lock is damaged and dropped: an older one counts, which holds it for longer than the one that was
+/// dropped. A lock of later is held to its newest record all the same.
+#[test]
+fn s68_rot_brings_an_older_record_back() {
+    let script = text(
+        "seed 9730\nclients 3\nguard always\nmax-ttl 8s\ndelay 0s 1ms\nsync 200us 2ms\ndrift 10000ppm 2ms\n\
+         dialect script\nrun 15.900571038s\nliveness-from 36s\n\
+         at 3.8s client 0 lock a ttl 2.285s tries 1 hold 771ms renew every 457ms write 258ms then release\n\
+         at 3.8s do disk node 2 rot\n\
+         at 14.9s client 0 lock b ttl 707ms tries 3 hold 202ms write 68ms then release\n\
+         on down node 2 nth 1 after 1.323s do restart node 2\n\
+         on freed node 2 nth 1 after 8ms do crash node 2 kill",
+    );
+    let report = Report::of(&script);
+    report.assert_safe();
+    assert_eq!(report.counters().of("start-with-dropped-batch"), 1);
+}
