@@ -13,7 +13,10 @@ pub(crate) struct Fences {
     /// Where all counters began at the start of the node `[F2]`. The slots count from here, so that those never used
     /// cost no memory that is resident.
     base: u64,
+    /// None before the first grant: a node in its quarantine needs none.
     slots: Vec<u64>,
+    /// How many there are, less one.
+    mask: usize,
 }
 
 /// A lock's grant, as its slot keeps it: its key's counter when it was granted `[F5]`, and whether it is on the log.
@@ -25,7 +28,8 @@ impl Fences {
     pub(crate) fn new(shards: usize, base: u64) -> Self {
         Self {
             base,
-            slots: vec![0; SLOTS / shards.clamp(1, SLOTS)],
+            slots: Vec::new(),
+            mask: SLOTS / shards.clamp(1, SLOTS) - 1,
         }
     }
 
@@ -39,6 +43,9 @@ impl Fences {
     #[inline]
     pub(crate) fn raise(&mut self, db: u8, key: &[u8], floor: u64) -> u64 {
         let slot = self.slot(db, key);
+        if slot >= self.slots.len() {
+            self.begin();
+        }
         let Some(above) = self.slots.get_mut(slot) else {
             unreachable!("a slot number is below the number of slots");
         };
@@ -62,7 +69,12 @@ impl Fences {
     #[inline]
     fn slot(&self, db: u8, key: &[u8]) -> usize {
         let hash = xxh3_64(key) ^ u64::from(db);
-        hash as usize & (self.slots.len() - 1)
+        hash as usize & self.mask
+    }
+
+    #[cold]
+    fn begin(&mut self) {
+        self.slots = vec![0; self.mask + 1];
     }
 }
 
