@@ -215,7 +215,7 @@ Examples:
   locknode bench --addr 127.0.0.1:6379 --workload cycle-evalsha
   locknode sim                       a thousand simulated worlds with every fault
 
-Exit codes: 0 done, 64 wrong usage, 69 unavailable (an address is taken, no majority of nodes),
+Exit codes: 0 done, 64 wrong usage, 69 unavailable (an address is taken, too few nodes),
 70 internal error; lab, status, bench, sim, run, lock, extend and release add their own, see
 their help.";
 

@@ -269,8 +269,8 @@ Examples:
   printf %s \"$token\" | locknode extend deploy - --ttl 5m
   locknode extend deploy --token-file /run/deploy.token --ttl 5m
 
-Exit codes: 0 extended; 1 the lock is not held with that token; 69 no majority of the nodes answers,
-and the lock is as it was; 64 wrong usage; 70 internal error.";
+Exit codes: 0 extended; 1 the lock is not held with that token; 69 too few nodes took part, and the
+lock is as it was; 64 wrong usage; 70 internal error.";
 
 pub(crate) const RELEASE_LONG_ABOUT: &str = "\
 Release a lock that was taken with locknode lock.
@@ -282,5 +282,5 @@ Examples:
   printf %s \"$token\" | locknode release deploy -
   locknode release deploy --token-file /run/deploy.token
 
-Exit codes: 0 a majority of the nodes is free of it; 1 the lock is not held with that token; 69 no
-majority of the nodes answers, and the lock ends with its TTL; 64 wrong usage; 70 internal error.";
+Exit codes: 0 a majority of the nodes is free of it; 1 the lock is not held with that token; 69 too
+few nodes took part, and the lock ends with its TTL; 64 wrong usage; 70 internal error.";
