@@ -46,13 +46,15 @@ impl LockFile {
             }
             Ok(()) => {}
         }
-        if read.is_err() || !(holder.is_empty() || process.is_some()) {
+        // A process or a machine may have ended before the line was whole, and left a part of it, or zeros.
+        let is_ours = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'\n' | 0);
+        if read.is_err() || !holder.as_bytes().iter().all(is_ours) {
             return Err(Problem::Foreign(LOCK.to_owned()));
         }
         let written = file
             .set_len(0)
             .and_then(|()| io::Seek::rewind(&mut file))
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
             .and_then(|()| file.metadata());
         let metadata =
             written.map_err(|error| Problem::io("write the file lock in", full(error)))?;

@@ -36,10 +36,10 @@ fn a_directory_has_one_user_at_a_time_and_says_who() {
     open(root.path());
 }
 
-/// `[S1]` The lock of a process that is gone is none, whatever its file says.
+/// `[S1]` The lock of a process that is gone is none, whatever its file says, and whether or not that was written to its end.
 #[test]
 fn a_lock_file_that_was_left_behind_locks_nothing() {
-    for left in ["", "1\n", "4294967295\n"] {
+    for left in ["", "1\n", "4294967295\n", "42", "\0\0\0\0\0\0"] {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("lock"), left).unwrap();
         open(root.path());
