@@ -97,12 +97,12 @@ pub(crate) struct Run {
     batches: u32,
     /// Its quarantine is over, or there was none.
     pub(crate) is_serving: bool,
-    /// Locks of earlier runs, until the world has taken note: key, token, deadline.
+    /// Locks of earlier runs, until the world has taken note.
     restored: Vec<Restored>,
 }
 
-/// A lock of an earlier run: its key, its token, and its deadline in the node's time.
-pub(crate) type Restored = (Vec<u8>, Vec<u8>, u64);
+/// A lock of an earlier run: its database, its key, its token, and its deadline in the node's time.
+pub(crate) type Restored = (u8, Vec<u8>, Vec<u8>, u64);
 
 /// Why a node did not start.
 #[derive(Debug)]
@@ -263,7 +263,7 @@ impl SimNode {
             engine.restore(&lock, reading.moment.time);
             reference.restore(&lock, reading.moment.time.as_nanos());
             let ends = nanos_of(lock.deadline);
-            restored.push((lock.key.to_vec(), lock.token.to_vec(), ends));
+            restored.push((lock.db, lock.key.to_vec(), lock.token.to_vec(), ends));
         }
         self.run = Some(Run {
             engine,

@@ -182,7 +182,7 @@ impl World {
     }
 
     /// The number of a key: those of other databases than the first have names of their own.
-    fn key_no(&mut self, db: u8, key: &[u8]) -> KeyNo {
+    pub(crate) fn key_no(&mut self, db: u8, key: &[u8]) -> KeyNo {
         match db {
             0 => self.recorder.key(key),
             _ => self.recorder.key(&name_in(db, key)),

@@ -309,8 +309,8 @@ impl World {
                 reason,
             },
         );
-        for (key, token, ends) in restored {
-            let key = self.recorder.key(&key);
+        for (db, key, token, ends) in restored {
+            let key = self.key_no(db, &key);
             let attempt = self.recorder.attempt(key, &token);
             let Some(at) = self.nodes.get(usize::from(node)) else {
                 return;

@@ -124,6 +124,13 @@ fn seed_554998_keeps_its_promises() {
     Report::of(&scenario).assert_safe();
 }
 
+/// A lock that a start restores in another database is not one of the same name in the first.
+#[test]
+fn seed_25747_keeps_its_promises() {
+    let scenario = Scenario::parse(include_str!("seed_25747.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+}
+
 /// Two grants in one turn, with a fault between them that stops the machine's clocks: the second came all the same, and
 /// was taken for one without an end.
 #[test]
