@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::history_file;
 use crate::output;
 
-/// What is told and written in the end.
+/// What the run reports and writes at its end.
 #[derive(Debug)]
 pub(super) struct Closing {
     pub(super) title: String,
@@ -150,7 +150,7 @@ fn thin(history: &mut History) {
     });
 }
 
-/// Creates a file, or sees that what is there can be written. A pipe is left alone: whoever reads it would take this for all.
+/// Creates a file, or checks that an existing one can be written. A pipe is left alone: its reader would take this for everything.
 fn touch(path: &Path) -> io::Result<()> {
     let is_pipe = |found: fs::Metadata| !found.is_file() && !found.is_dir();
     if fs::metadata(path).is_ok_and(is_pipe) {

@@ -4,7 +4,7 @@
 //!  thread      what it does                                    what it may wait for
 //!  main        signals, deadline, kill; starts the command     nothing but these
 //!  client      redlock-client: connections, names, renewals    nodes, resolver
-//!  stderr      writes lines                                    whoever reads them
+//!  stderr      writes lines                                    the process that reads them
 //! ```
 //!
 //! `docs/run.md` has the contract, sentence by sentence, and the test of each.

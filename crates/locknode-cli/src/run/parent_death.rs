@@ -26,7 +26,7 @@ pub(super) fn wrap(command: &[OsString], is_quiet: bool, cgroup: &OsStr) -> Comm
 /// This very program, even if its file was replaced since, with a first argument.
 pub(super) fn this_program(mark: &str) -> Command {
     use std::os::unix::process::CommandExt as _;
-    // Of the process that reads it. Elsewhere there is no such file, and whoever needs it does without.
+    // Of the process that reads it. Elsewhere there is no such file, and the callers do without.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("locknode").arg(mark);
     command

@@ -87,7 +87,7 @@ pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, 
     }
 }
 
-/// Says when the quarantine of a serving node is over, when its disk gets into trouble, and when it works again.
+/// Reports when the quarantine of a serving node ends, when its disk gets into trouble, and when it works again.
 pub(super) async fn tell_changes(node: Node, log: Log) -> Result<(), Failure> {
     // Whatever else is so by now has not been said.
     let mut told = match left(&node) {

@@ -82,7 +82,7 @@ enum Found {
 impl Verdict<'_> {
     fn exit(&self) -> Exit {
         match (&self.found, self.flags.swarm.bug) {
-            // Whoever plants a bug wants it found.
+            // A person who plants a bug wants it found.
             (Some(Found::Broken(_)), Some(_)) => Exit::Success,
             (Some(Found::Broken(_)), None) => Exit::Broken,
             (Some(Found::Differs(..)), _) => Exit::Differs,

@@ -230,7 +230,7 @@ fn a_token_file_that_others_can_read_is_replaced() {
         let metadata = fs::symlink_metadata(&path).expect("a file");
         assert!(metadata.is_file());
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-        // Whoever had opened it before has not the token either.
+        // A process that opened the old file does not see the token either.
         let mut seen = String::new();
         old.read_to_string(&mut seen).expect("text");
         assert!(seen == "old" || seen == "not a token", "{seen}");
