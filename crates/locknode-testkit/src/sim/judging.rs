@@ -140,14 +140,14 @@ impl SimNode {
         now: SimTime,
         outcome: &Outcome,
     ) -> (Vec<Breach>, Vec<(KeyNo, AttemptNo)>) {
-        let pardon = self.pardon.or(match self.guard {
+        self.pardon = self.pardon.or(match self.guard {
             Guarding::Off => Pardon::All,
             Guarding::Memory => Pardon::LostDisk,
             Guarding::Long | Guarding::Always => Pardon::Nothing,
         });
-        self.pardon = Pardon::Nothing;
         let since = self.count_time(now);
-        let forgotten = self.oracle.pardon(pardon, nanos(self.max_ttl), outcome);
+        let pardon = std::mem::take(&mut self.pardon);
+        let forgotten = self.oracle.pardon(pardon, outcome);
         let mut breaches = Vec::new();
         if pardon != Pardon::All {
             let tolerance = self.clocks.noise_max();
@@ -162,10 +162,14 @@ impl SimNode {
         (breaches, forgotten)
     }
 
-    /// Of what was told before, the time that has passed since counts where the machine's clocks are those of before.
+    /// A start begins to wait. Of what was told before, the time that has passed since counts where the machine's clocks are
+    /// those of before.
     pub(super) fn count_time(&mut self, now: SimTime) -> Since {
         let since = std::mem::take(&mut self.since);
         self.oracle.begin(self.clocks.machine(now), since);
+        if self.pardon != Pardon::Nothing {
+            self.oracle.excuse(nanos(self.max_ttl));
+        }
         since
     }
 

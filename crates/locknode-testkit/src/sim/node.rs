@@ -241,8 +241,8 @@ impl SimNode {
                 let start = Start::without_directory(self.max_ttl, is_first, reading);
                 (None, start, GuardMode::Memory)
             }
-            Guarding::Long => self.open(Durability::Long, is_first, reading)?,
-            Guarding::Always => self.open(Durability::Always, is_first, reading)?,
+            Guarding::Long => self.open(now, Durability::Long, is_first, reading)?,
+            Guarding::Always => self.open(now, Durability::Always, is_first, reading)?,
         };
         self.incarnation += 1;
         let mut guard = GuardConfig::new(mode, self.max_ttl, &start);
@@ -395,6 +395,7 @@ impl SimNode {
 
     fn open(
         &mut self,
+        now: SimTime,
         durability: Durability,
         is_first_start: bool,
         reading: Reading,
@@ -413,7 +414,13 @@ impl SimNode {
             machine.time_namespace = Machine::INITIAL_TIME_NAMESPACE;
         }
         let opened = Store::open_sized(disk, &settings, SIZES, machine, reading, entropy);
-        if let Some((_, how)) = self.disarm(Phase::Open) {
+        let cut_short = self.disarm(Phase::Open);
+        let failed = opened.as_ref().err();
+        if cut_short.is_some() || failed.is_some_and(|it| it.kind() == OpenErrorKind::Io) {
+            // It may have written when its wait ends.
+            self.count_time(now);
+        }
+        if let Some((_, how)) = cut_short {
             return Err(NoStart::CutShort(how));
         }
         match opened {
@@ -423,12 +430,6 @@ impl SimNode {
                 is_damage: error.kind() != OpenErrorKind::Io && !self.is_rotten,
             }),
         }
-    }
-
-    /// The process that has ended in the middle of its start is gone.
-    pub(crate) fn cut_short(&mut self, now: SimTime, how: Crash) {
-        self.count_time(now);
-        self.lose(now, how);
     }
 
     /// Bugs of a start.

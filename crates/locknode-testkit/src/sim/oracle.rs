@@ -52,6 +52,8 @@ pub(crate) struct Pledge {
     pub(crate) until: MachineTime,
     /// How much of it was left when the node went down.
     left: u64,
+    /// So much was left when a start began that it need not come back.
+    is_excused: bool,
 }
 
 /// A lock as the log has it.
@@ -113,9 +115,10 @@ pub(crate) enum Since {
 }
 
 /// What a start need not bring back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pardon {
     /// All is to come back, or to be waited for.
+    #[default]
     Nothing,
     /// Locks with a TTL above the longest: the log may have been damaged.
     LostLog,
@@ -179,6 +182,7 @@ impl Oracle {
             attempt: cover.attempt,
             until: cover.until,
             left: 0,
+            is_excused: false,
         };
         self.pledges.insert(cover.key, pledge);
     }
@@ -428,13 +432,16 @@ impl Oracle {
         self.logged.push(next);
     }
 
-    /// Takes back what is not promised to survive such an end; the locks among it, which are longer than what is waited for.
-    pub(crate) fn pardon(
-        &mut self,
-        pardon: Pardon,
-        longest_ns: u64,
-        outcome: &Outcome,
-    ) -> Vec<(KeyNo, AttemptNo)> {
+    /// A start begins that need not bring back what is longer than its wait. Of one that was cut short the next one carries on
+    /// the wait, and of the lock less is left by then.
+    pub(crate) fn excuse(&mut self, longest_ns: u64) {
+        for pledge in self.pledges.values_mut() {
+            pledge.is_excused |= pledge.left > longest_ns;
+        }
+    }
+
+    /// Takes back what is not promised to survive such an end; the locks among it, which are excused.
+    pub(crate) fn pardon(&mut self, pardon: Pardon, outcome: &Outcome) -> Vec<(KeyNo, AttemptNo)> {
         match pardon {
             Pardon::Nothing => return Vec::new(),
             Pardon::All => {
@@ -446,8 +453,8 @@ impl Oracle {
         }
         let mut lost = Vec::new();
         self.pledges.retain(|key, pledge| {
-            let is_lost =
-                pledge.left > longest_ns && !outcome.covers(*key, pledge.attempt, pledge.left);
+            let is_excused = std::mem::take(&mut pledge.is_excused);
+            let is_lost = is_excused && !outcome.covers(*key, pledge.attempt, pledge.left);
             if is_lost {
                 lost.push((*key, pledge.attempt));
             }
@@ -528,3 +535,60 @@ const LOOK_SOME: u32 = 32;
 
 /// A disk that is full for long is tried once a second.
 const TRIES_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: Outcome = Outcome {
+        wait_ns: 0,
+        fence_base: u64::MAX,
+        locks: Vec::new(),
+    };
+
+    /// The machine lost its power when so much of a lock was left.
+    fn bound(left: u64) -> Oracle {
+        let mut oracle = Oracle::default();
+        let pledge = Pledge {
+            attempt: 7,
+            until: MachineTime::default(),
+            left,
+            is_excused: false,
+        };
+        oracle.pledges.insert(0, pledge);
+        oracle
+    }
+
+    /// A start that is cut short begins its wait: of a lock that was too long for it less is left at the next start, which
+    /// waits no longer for it. One that was not too long is to be waited for still.
+    #[test]
+    fn a_wait_begins_at_a_start_that_is_cut_short() {
+        for (left, is_lost) in [(2_100, true), (2_000, false)] {
+            let mut oracle = bound(left);
+            oracle.begin(MachineTime::default(), Since::Other);
+            oracle.excuse(2_000);
+            oracle.begin(until(MachineTime::default(), 1_500), Since::Same);
+            oracle.excuse(2_000);
+            let lost = oracle.pardon(Pardon::LostDisk, &EMPTY);
+            assert_eq!(!lost.is_empty(), is_lost, "{left}");
+            assert_eq!(oracle.judge(&EMPTY, 0, "").is_empty(), is_lost, "{left}");
+        }
+    }
+
+    /// What comes back all the same binds like any other, at the next start too.
+    #[test]
+    fn a_lock_that_came_back_is_not_excused_again() {
+        let mut oracle = bound(3_000);
+        oracle.begin(MachineTime::default(), Since::Other);
+        oracle.excuse(2_000);
+        let waits = Outcome {
+            wait_ns: 3_000,
+            ..EMPTY
+        };
+        assert_eq!(oracle.pardon(Pardon::LostLog, &waits), []);
+        oracle.begin(until(MachineTime::default(), 1_500), Since::Same);
+        oracle.excuse(2_000);
+        assert_eq!(oracle.pardon(Pardon::LostLog, &EMPTY), []);
+        assert_eq!(oracle.judge(&EMPTY, 0, "").len(), 1);
+    }
+}

@@ -362,7 +362,7 @@ impl World {
             NoStart::CutShort(how) => {
                 self.recorder.counters.bump(Phase::Open.cut_short());
                 if let Some(at) = self.nodes.get_mut(usize::from(node)) {
-                    at.cut_short(now, how);
+                    at.lose(now, how);
                 }
                 self.recorder.push(now, Told::Down { node, how });
                 self.cue(Cue::Down(node));

@@ -139,3 +139,18 @@ fn seed_300351_keeps_its_promises() {
     Report::of(&scenario).assert_safe();
     Swarm::default().run(300_351).assert_safe();
 }
+
+/// A node's empty disk is waited for from a start that was cut short: the lock was longer than that wait, though what was left of
+/// it at the next start was not.
+#[test]
+fn seed_49805_keeps_its_promises() {
+    let scenario = Scenario::parse(include_str!("seed_49805.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+}
+
+/// The same of a start that could not write all: the wait was on the disk already.
+#[test]
+fn a_wait_begins_at_a_start_on_a_full_disk() {
+    let scenario = Scenario::parse(include_str!("start_on_full_disk.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+}

@@ -91,7 +91,7 @@ impl SimNode {
     }
 
     /// What an end does to the disk and the machine.
-    pub(super) fn lose(&mut self, now: SimTime, how: Crash) {
+    pub(crate) fn lose(&mut self, now: SimTime, how: Crash) {
         let seed = self.random.next();
         match how {
             Crash::Kill | Crash::CleanStop | Crash::Contained | Crash::ClocksBack => {
