@@ -204,7 +204,8 @@ pub enum Event {
         why: Box<str>,
     },
     /// A node came back without a lock that it had told of, of a kind that is not promised to come back: one with a TTL above the
-    /// longest after a lost disk, or without a data directory.
+    /// longest after a lost disk, or without a data directory. Or it was asked to change the lock, by a thread that wants
+    /// no replies or sees too few of them, and whether it did is not known.
     Forgotten {
         /// The node.
         node: u8,

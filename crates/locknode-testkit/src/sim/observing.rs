@@ -43,6 +43,9 @@ impl World {
         }
         // Other threads of a client do with their own keys what they like.
         let by = (!is_aside).then_some(client);
+        if judged.is_unsure && is_aside {
+            self.unsure(node, db, args);
+        }
         match judged.is_known && judged.deviation.is_none() {
             true => {
                 for effect in &judged.effects {
@@ -272,6 +275,30 @@ impl World {
         self.recorder.push(self.now, told);
         self.cue(Cue::Freed(node));
         None
+    }
+
+    /// Nobody knows what a request has done: the locks that it names bind the node no more.
+    fn unsure(&mut self, node: u8, db: u8, args: &[&[u8]]) {
+        let is_all = args.first().is_some_and(|name| {
+            name.get(..5)
+                .is_some_and(|it| it.eq_ignore_ascii_case(b"flush"))
+        });
+        let held = self.mirrors.get(usize::from(node)).map_or(0, Vec::len);
+        let keys: Vec<KeyNo> = match is_all {
+            true => (0..held).filter_map(|key| key.try_into().ok()).collect(),
+            false => args
+                .iter()
+                .skip(1)
+                .filter_map(|word| self.recorder.known_key(db, word))
+                .collect(),
+        };
+        for key in keys {
+            if let Some(attempt) = self.mirror(node, key).and_then(Option::take) {
+                self.holding(node, key, true);
+                let told = Told::Forgotten { node, key, attempt };
+                self.recorder.push(self.now, told);
+            }
+        }
     }
 
     /// Whoever extends or releases a lock compares first, and so never does that to another's.

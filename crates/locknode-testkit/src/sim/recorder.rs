@@ -152,12 +152,17 @@ impl Recorder {
         number
     }
 
+    /// The number of a key, if it has been seen.
+    pub(crate) fn known_key(&self, db: u8, key: &[u8]) -> Option<KeyNo> {
+        match db {
+            0 => self.keys.get(key).copied(),
+            _ => self.keys.get(&name_in(db, key)).copied(),
+        }
+    }
+
     /// The numbers of a key and of an attempt, if they have been seen.
     pub(crate) fn known(&self, db: u8, key: &[u8], token: &[u8]) -> Option<(KeyNo, AttemptNo)> {
-        let key = match db {
-            0 => *self.keys.get(key)?,
-            _ => *self.keys.get(&name_in(db, key))?,
-        };
+        let key = self.known_key(db, key)?;
         let attempts = self.attempts.get(usize::from(key))?;
         Some((key, *attempts.get(token)?))
     }

@@ -23,7 +23,7 @@ pub(crate) struct Reference {
     base: u64,
     guard: Guarding,
     max_ttl_ns: u64,
-    /// A silent request may have been refused: nothing is known any more.
+    /// A silent request may have been refused: nothing is known any more, until the node starts again.
     is_lost: bool,
     expected: Vec<u8>,
 }
@@ -54,6 +54,8 @@ pub(crate) struct Judged {
     pub(crate) is_refused: bool,
     /// How the answer differs from what it has to be.
     pub(crate) deviation: Option<String>,
+    /// What it did cannot be known.
+    pub(crate) is_unsure: bool,
     /// What it did to locks, in order.
     pub(crate) effects: Vec<Effect>,
     /// The locks that its reply tells of, but for those that it granted or extended.

@@ -154,3 +154,10 @@ fn a_wait_begins_at_a_start_on_a_full_disk() {
     let scenario = Scenario::parse(include_str!("start_on_full_disk.txt")).expect("a scenario");
     Report::of(&scenario).assert_safe();
 }
+
+/// A node whose disk is full refuses a lock to a client that wants no replies: it was taken for one that was granted and told.
+#[test]
+fn seed_42583_keeps_its_promises() {
+    let scenario = Scenario::parse(include_str!("seed_42583.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+}

@@ -59,6 +59,10 @@ impl Reference {
             return judged;
         }
         let is_silent = before != Replies::All;
+        if let Some(db) = selected(&name, args) {
+            manner.db = db;
+        }
+        judged.is_unsure = self.is_lost;
         if self.is_lost {
             return judged;
         }
@@ -71,7 +75,7 @@ impl Reference {
             judged: &mut judged,
         };
         turn.out.clear();
-        let answer = self.answer(&mut turn, manner, &name, args);
+        let answer = self.answer(&mut turn, &name, args);
         let (expected, is_refused) = (std::mem::take(&mut turn.out), turn.is_refused);
         judged.is_known = !matches!(answer, Answer::Unknown);
         judged.is_refused = matches!(answer, Answer::Refused);
@@ -80,7 +84,10 @@ impl Reference {
             _ if is_silent => {
                 judged.shown.clear();
                 // Whether it was refused cannot be seen.
-                self.is_lost |= at.is_troubled && !judged.effects.is_empty();
+                if at.is_troubled && !judged.effects.is_empty() {
+                    judged.effects.clear();
+                    (judged.is_unsure, self.is_lost) = (true, true);
+                }
                 (!reply.is_empty()).then_some("nothing")
             }
             Answer::Refused => (!is_error).then_some("a refusal"),
@@ -117,13 +124,7 @@ impl Reference {
         judged
     }
 
-    fn answer(
-        &mut self,
-        turn: &mut Turn<'_>,
-        manner: &mut Manner,
-        name: &[u8],
-        args: &[&[u8]],
-    ) -> Answer {
+    fn answer(&mut self, turn: &mut Turn<'_>, name: &[u8], args: &[&[u8]]) -> Answer {
         let key = args.get(1).copied().unwrap_or_default();
         let word = |place: usize| args.get(place).copied().unwrap_or_default();
         match (name, args.len()) {
@@ -224,16 +225,9 @@ impl Reference {
             }
             (b"flushdb", 1) => self.flush(turn, Some(turn.db)),
             (b"flushall", 1) => self.flush(turn, None),
-            (b"select", 2) => {
-                if let Some(db) = number(key)
-                    .and_then(|db| u8::try_from(db).ok())
-                    .filter(|db| *db < 16)
-                {
-                    manner.db = db;
-                    turn.out.extend_from_slice(OK);
-                    return Answer::Told;
-                }
-                Answer::Unknown
+            (b"select", _) if selected(name, args).is_some() => {
+                turn.out.extend_from_slice(OK);
+                Answer::Told
             }
             _ => Answer::Unknown,
         }
@@ -533,6 +527,15 @@ impl Turn<'_> {
         put_integer(&mut self.out, number);
         Answer::Told
     }
+}
+
+/// The database that a connection chooses.
+fn selected(name: &[u8], args: &[&[u8]]) -> Option<u8> {
+    let (b"select", [_, db]) = (name, args) else {
+        return None;
+    };
+    let db = u8::try_from(number(db)?).ok()?;
+    (db < 16).then_some(db)
 }
 
 /// Whether two replies are the same. Nodes tell the names of keys in an order of their own.

@@ -9,6 +9,7 @@ struct Bench {
     reference: Reference,
     manner: Manner,
     now: u64,
+    is_troubled: bool,
 }
 
 impl Bench {
@@ -17,6 +18,7 @@ impl Bench {
             reference: Reference::new(guard, Duration::from_secs(10), 100),
             manner: Manner::default(),
             now: 5 * MS,
+            is_troubled: false,
         }
     }
 
@@ -24,7 +26,7 @@ impl Bench {
         let at = Condition {
             now: self.now,
             is_quarantined: false,
-            is_troubled: false,
+            is_troubled: self.is_troubled,
         };
         let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
         self.reference
@@ -114,4 +116,22 @@ fn silent_requests_do_what_they_do() {
     bench.wrong("GET k", "$-1\r\n");
     assert_eq!(bench.judge("CLIENT REPLY ON", "+OK\r\n").deviation, None);
     bench.right("GET k", "$-1\r\n");
+}
+
+/// Whether a node in trouble refused it cannot be seen, and from then on nothing is known but which database is meant.
+#[test]
+fn what_a_silent_request_did_in_trouble_is_not_known() {
+    let mut bench = Bench::new(Guarding::Long);
+    bench.is_troubled = true;
+    bench.judge("CLIENT REPLY OFF", "");
+    let judged = bench.right("GET k", "");
+    assert!(!judged.is_unsure, "it does nothing");
+    let judged = bench.right("SET k t NX", "");
+    assert!(judged.is_unsure && judged.effects.is_empty());
+    bench.is_troubled = false;
+    assert!(bench.judge("SELECT 1", "").is_unsure);
+    assert!(bench.judge("CLIENT REPLY ON", "+OK\r\n").effects.is_empty());
+    let judged = bench.judge("GET k", "$-1\r\n");
+    assert!(judged.is_unsure && !judged.is_known);
+    assert_eq!(bench.manner.db, 1);
 }
