@@ -9,7 +9,8 @@
 //!   expired      no lock that is over                       late        no end that is told after it
 //!   majority     a majority behind each moment of belief    liveness   nobody waits for nothing
 //!   node         grants, counters, quarantine of each node by itself
-//!   answers      each reply of a node is what a naive model says; nobody touches the locks of others
+//!   answers      each reply of a node is what a naive model says; nobody touches the locks of others; clients say and do
+//!                what they have heard
 //! ```
 
 mod absence;

@@ -254,6 +254,15 @@ pub enum Event {
         /// What was asked and answered, and what had to be, for people.
         text: Box<str>,
     },
+    /// A client said or did something that is not borne out by what it had asked and heard.
+    Misbehaved {
+        /// The client.
+        client: u8,
+        /// The key.
+        key: KeyNo,
+        /// What, for people.
+        text: Box<str>,
+    },
     /// The world did not get on: somebody does something again and again, and no time passes. Nothing comes after it.
     Stuck,
     /// A client's process started.

@@ -4,6 +4,7 @@ mod batch;
 mod caller;
 mod client;
 mod clocks;
+mod conduct;
 mod due;
 mod faulting;
 mod judging;

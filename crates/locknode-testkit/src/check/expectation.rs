@@ -29,7 +29,7 @@
 //!
 //! Late writes to a resource that checks nothing ([`ViolationKind::Resource`]) are never excluded: a client that stands still
 //! between looking and writing is enough. Progress is promised when the scenario says from when on. That a node keeps its
-//! quarantine, and that no lock is handed out that is over, is always promised; that a node tells only what is durable, whenever it has a data directory.
+//! quarantine, that no lock is handed out that is over, and that clients say and do what they have heard, is always promised; that a node tells only what is durable, whenever it has a data directory.
 //!
 //! A planted bug changes nothing here: it is there to break a promise.
 

@@ -65,6 +65,8 @@ pub enum ViolationKind {
     NodeDurability,
     /// A node answered a request otherwise than a naive model of a node does.
     NodeAnswer,
+    /// A client said or did something that is not borne out by what it had asked and heard.
+    ClientConduct,
     /// A node refused to start on files that nothing but itself had touched.
     NodeFiles,
     /// Somebody did something again and again, and no time passed.
@@ -73,7 +75,7 @@ pub enum ViolationKind {
 
 impl ViolationKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Exclusion,
         Self::Resource,
         Self::FencedResource,
@@ -90,6 +92,7 @@ impl ViolationKind {
         Self::NodeQuarantine,
         Self::NodeDurability,
         Self::NodeAnswer,
+        Self::ClientConduct,
         Self::NodeFiles,
         Self::Stuck,
     ];
@@ -113,6 +116,7 @@ impl ViolationKind {
             Self::NodeQuarantine => "node-quarantine",
             Self::NodeDurability => "node-durability",
             Self::NodeAnswer => "node-answer",
+            Self::ClientConduct => "client-conduct",
             Self::NodeFiles => "node-files",
             Self::Stuck => "stuck",
         }

@@ -10,6 +10,7 @@ use crate::history::{Event as Told, KeyNo, LockNo};
 use crate::random::Random;
 use crate::scenario::{Cue, LockAct, Setup};
 use crate::sim::clocks::{Clocks, Rule};
+use crate::sim::conduct::Finding;
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::player::Player;
 use crate::sim::world::{Chore, Event, World};
@@ -109,6 +110,12 @@ impl World {
             if let Some(bytes) = out {
                 self.send_request(client, node, bytes);
             }
+        }
+        let findings = self.clients.get_mut(place).map(|it| it.player.settle());
+        for Finding { key, text } in findings.unwrap_or_default() {
+            let (key, text) = (self.recorder.key(&key), text.into());
+            let told = Told::Misbehaved { client, key, text };
+            self.recorder.push(self.now, told);
         }
         self.set_timer(client);
     }

@@ -7,6 +7,7 @@ use redlock_client::{Cause, Drift, ErrorKind, NodeId, RenewPolicy, RetryPolicy, 
 
 use crate::random::Random;
 use crate::scenario::{LockAct, Setup};
+use crate::sim::conduct::{Conduct, Finding};
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::plain::{PlainClient, PlainTerms};
 
@@ -17,10 +18,11 @@ pub(crate) enum Player {
     Plain(Box<PlainClient>),
 }
 
-/// The shipped core, with the handles of its operations.
+/// The shipped core, with the handles of its operations and a model of what it may say.
 #[derive(Clone, Debug)]
 pub(crate) struct Shipped {
     core: Core<Random>,
+    conduct: Conduct,
     handles: Vec<(OpId, Handle)>,
     next: u64,
 }
@@ -38,6 +40,7 @@ impl Player {
         match Core::new(config, random.clone()) {
             Some(core) if !setup.is_plain() => Self::Shipped(Box::new(Shipped {
                 core,
+                conduct: Conduct::new(setup.nodes, drift),
                 handles: Vec::new(),
                 next: 0,
             })),
@@ -55,7 +58,9 @@ impl Player {
         let timeout = timeout(act.ttl);
         match self {
             Self::Shipped(it) => {
+                it.conduct.begins(now);
                 let op = it.core.acquire(now, terms(act));
+                it.conduct.calls(op, act.key.as_bytes());
                 it.handle_of(op)
             }
             Self::Plain(it) => it.acquire(
@@ -73,8 +78,9 @@ impl Player {
     /// Takes over a lock that somebody else acquired; the plain client does not know how.
     pub(crate) fn adopt(&mut self, now: Time, act: &LockAct, token: &[u8]) -> Option<Handle> {
         let Self::Shipped(it) = self else { return None };
-        let token = Token::new(token).ok()?;
-        let op = it.core.adopt(now, terms(act), token);
+        it.conduct.begins(now);
+        let op = it.core.adopt(now, terms(act), Token::new(token).ok()?);
+        it.conduct.takes_over(op, act.key.as_bytes(), token);
         Some(it.handle_of(op))
     }
 
@@ -82,6 +88,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
+                    it.conduct.begins(now);
                     it.core.extend(now, op, ttl);
                 }
             }
@@ -93,6 +100,8 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
+                    it.conduct.begins(now);
+                    it.conduct.ends(op, false);
                     it.core.release(now, op);
                 }
             }
@@ -105,6 +114,8 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
+                    it.conduct.begins(now);
+                    it.conduct.ends(op, false);
                     it.core.drop_interest(now, op);
                     it.forget(lock);
                 }
@@ -118,6 +129,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
+                    it.conduct.ends(op, true);
                     it.core.leak(op);
                     it.forget(lock);
                 }
@@ -130,6 +142,8 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
+                    it.conduct.begins(now);
+                    it.conduct.opens(node.index());
                     it.core.connected(now, node);
                 }
             }
@@ -141,6 +155,8 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
+                    it.conduct.begins(now);
+                    it.conduct.closes(node.index());
                     it.core.disconnected(now, node, Cause::Disconnected);
                 }
             }
@@ -152,6 +168,8 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
+                    it.conduct.begins(now);
+                    it.conduct.hears(node.index(), bytes);
                     it.core.received(now, node, bytes);
                 }
             }
@@ -161,7 +179,10 @@ impl Player {
 
     pub(crate) fn on_time(&mut self, now: Time) {
         match self {
-            Self::Shipped(it) => it.core.on_time(now),
+            Self::Shipped(it) => {
+                it.conduct.begins(now);
+                it.core.on_time(now);
+            }
             Self::Plain(it) => it.on_time(now),
         }
     }
@@ -176,10 +197,26 @@ impl Player {
     /// Bytes to be written to a node; the world takes them.
     pub(crate) fn take_output(&mut self, node: u8) -> Option<Vec<u8>> {
         let out = match self {
-            Self::Shipped(it) => it.core.output(NodeId::new(node.into())?)?,
+            Self::Shipped(it) => {
+                let node = NodeId::new(node.into())?;
+                let out = it.core.output(node)?;
+                it.conduct.sends(node.index(), out);
+                out
+            }
             Self::Plain(it) => it.output(node)?,
         };
         (!out.is_empty()).then(|| std::mem::take(out))
+    }
+
+    /// All is said and written: what was not as it has to be. Of the plain client nothing is known.
+    pub(crate) fn settle(&mut self) -> Vec<Finding> {
+        match self {
+            Self::Shipped(it) => {
+                it.conduct.settle();
+                std::mem::take(&mut it.conduct.findings)
+            }
+            Self::Plain(_) => Vec::new(),
+        }
     }
 
     pub(crate) fn poll_notice(&mut self) -> Option<ClientNotice> {
@@ -219,9 +256,49 @@ impl Shipped {
     fn poll_notice(&mut self) -> Option<ClientNotice> {
         loop {
             let notice = self.core.poll_notice()?;
+            self.note(&notice);
             if let Some(told) = self.translate(notice) {
                 return Some(told);
             }
+        }
+    }
+
+    /// The model hears what the core says.
+    fn note(&mut self, notice: &Notice) {
+        let conduct = &mut self.conduct;
+        match *notice {
+            Notice::Disconnect(node) => conduct.closes(node.index()),
+            Notice::Acquired {
+                op,
+                token,
+                fencing,
+                valid_until,
+                ..
+            } => {
+                let fencing = fencing.map(redlock_client::FencingToken::get);
+                conduct.acquired(op, token.as_ref(), fencing, valid_until);
+            }
+            Notice::NotAcquired { op, .. } => conduct.failed(op),
+            Notice::Validity {
+                op,
+                valid_until,
+                is_renewal: false,
+            } => conduct.shortened(op, valid_until),
+            Notice::Validity {
+                op,
+                valid_until: until,
+                ..
+            }
+            | Notice::Extended {
+                op,
+                result: Ok(until),
+                ..
+            } => conduct.extended(op, until),
+            Notice::Lost { op, kind, .. } => conduct.lost(op, kind == ErrorKind::Lost),
+            Notice::Released { op, confirmed, .. } => {
+                conduct.released(op, confirmed.iter().map(NodeId::index));
+            }
+            _ => {}
         }
     }
 

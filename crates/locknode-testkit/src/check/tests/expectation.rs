@@ -273,7 +273,7 @@ fn progress_and_durability_are_promised_by_the_set_up() {
         let promise = Promise::of(&scenario(guard, &[]));
         assert_eq!(promise.has(Kind::NodeDurability), want, "{guard:?}");
     }
-    assert_eq!(Promise::of(&scenario(Long, &[])).iter().count(), 16);
+    assert_eq!(Promise::of(&scenario(Long, &[])).iter().count(), 17);
 }
 
 #[test]

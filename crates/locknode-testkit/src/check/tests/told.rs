@@ -8,7 +8,9 @@ use crate::check::late::late;
 use crate::check::node::nodes;
 use crate::check::story::{Story, ms};
 use crate::check::tolerance::Tolerance;
-use crate::check::violation::ViolationKind::{self, LateLoss, NodeAnswer, NodeGrant, Robbery};
+use crate::check::violation::ViolationKind::{
+    self, ClientConduct, LateLoss, NodeAnswer, NodeGrant, Robbery,
+};
 use crate::fault::{Crash, Fault, Who};
 use crate::history::Event;
 use crate::scenario::{Scenario, Setup};
@@ -99,7 +101,7 @@ fn what_a_read_tells_binds_the_node_as_a_grant_does() {
 }
 
 #[test]
-fn wrong_answers_and_hands_on_the_locks_of_others_are_violations() {
+fn wrong_answers_hands_on_the_locks_of_others_and_misconduct_are_violations() {
     let deviated = Event::Deviated {
         node: 2,
         client: 1,
@@ -111,6 +113,13 @@ fn wrong_answers_and_hands_on_the_locks_of_others_are_violations() {
         key: 0,
         attempt: 0,
     };
+    let misbehaved = Event::Misbehaved {
+        client: 1,
+        key: 0,
+        text: "holds what it does not".into(),
+    };
     let story = Story::new().at(5, deviated).at(6, robbed);
-    assert_eq!(kinds(&found(story, answers)), [NodeAnswer, Robbery]);
+    let story = story.at(7, misbehaved);
+    let want = [NodeAnswer, Robbery, ClientConduct];
+    assert_eq!(kinds(&found(story, answers)), want);
 }

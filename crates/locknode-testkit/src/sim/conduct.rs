@@ -1,0 +1,662 @@
+//! What a client may say and has to do, by what it has asked and heard: a model beside the shipped core.
+//!
+//! It reads the bytes that a client sends and receives, with the client's own clock, and knows nothing of rounds and votes:
+//!
+//! * *Support*. Who holds a lock until `t`, or for longer now, has a yes from a majority of the nodes. Each came through a
+//!   connection that has not ended, to a request of this token whose TTL, counted from when it was sent and less the drift,
+//!   reaches to `t`; and the node is not one to which a shorter extension may still be on its way.
+//! * *Credit* `[F7]`. Who has a fencing token has it from a majority: each told it with its grant, or told less and accepted it.
+//! * *Use*. Who has a majority for himself does not throw it away, unless nodes would not accept the fencing token; and is not
+//!   told that the lock is lost as long as it lives and a majority may hold it.
+//! * *One token each*. An attempt has a token that was not there before, and asks for nothing more under it once it is over.
+//! * *Nothing left*. What nodes may hold and no caller has is released: at once where a node is connected, and when it is
+//!   connected again, until the TTL is over or the node has answered.
+//! * *Healing*. A node that says that it lost a lock while a majority extended it is asked to hold it again.
+//!
+//! What cannot be known from outside is not judged: a client that has not heard from a node for long does not ask it anything.
+
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use redlock_client::core::OpId;
+use redlock_client::{Drift, Time};
+
+use wire::{Ask, Said};
+
+/// The model of one run of a client's process.
+#[derive(Clone, Debug)]
+pub(crate) struct Conduct {
+    drift: Drift,
+    /// What was not as it has to be.
+    pub(crate) findings: Vec<Finding>,
+    lines: Vec<Line>,
+    /// Of attempts of which nodes may still hold something, oldest first.
+    tales: Vec<Tale>,
+    next: u32,
+    /// The tokens of the others.
+    spent: BTreeSet<Vec<u8>>,
+    /// Who tries for a lock, or takes one over.
+    calls: Vec<Call>,
+    now: Time,
+    /// Counts what the client was told so far.
+    turn: u32,
+}
+
+/// Something that was not as it has to be, and the key that it was about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) key: Vec<u8>,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    op: OpId,
+    key: Vec<u8>,
+    takes_over: bool,
+}
+
+/// The connection to a node.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    is_open: bool,
+    has_heard: bool,
+    /// What has not been answered, oldest first.
+    asked: VecDeque<Asked>,
+    input: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    tale: u32,
+    ask: Ask,
+    at: Time,
+    turn: u32,
+}
+
+/// What is known of an attempt.
+#[derive(Clone, Debug)]
+struct Tale {
+    number: u32,
+    key: Vec<u8>,
+    token: Vec<u8>,
+    part: Part,
+    /// When it was asked for, and for how long.
+    since: Time,
+    ttl: Duration,
+    /// The TTL of the last extension.
+    last_ttl: Duration,
+    is_written_back: bool,
+    /// The last extension that succeeded.
+    confirmed: Option<Confirmed>,
+    valid_until: Time,
+    stands: Vec<Stand>,
+}
+
+/// What an attempt is to its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Nobody knows yet.
+    Open,
+    /// It is the lock of a caller.
+    Held(OpId),
+    /// It was, or was of another client, and is left to its TTL.
+    Left,
+    /// It is to be released, since this turn.
+    Over(Option<OpId>, u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Confirmed {
+    until: Time,
+    ttl: Duration,
+    at: Time,
+}
+
+/// How a node stands to an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stand {
+    /// When it granted it over the present connection, and its counter.
+    granted: Option<(Time, u64)>,
+    accepted: Option<u64>,
+    /// How far its last yes over the present connection reaches, and the TTL of that.
+    reach: Option<(Time, Duration)>,
+    /// The extension, by its reach and TTL, that it had no lock for.
+    lacks: Option<(Time, Duration)>,
+    is_heal_due: bool,
+    /// It said no to the last extension.
+    denies: bool,
+    /// The shortest extension that was under way when its connection ended.
+    doubt: Option<Duration>,
+    /// Until when it may hold it.
+    may_hold: Option<Time>,
+    release: Release,
+    was_freed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Release {
+    #[default]
+    No,
+    /// Asked for over the present connection.
+    Asked,
+    Answered,
+}
+
+impl Conduct {
+    pub(crate) fn new(nodes: u8, drift: Drift) -> Self {
+        Self {
+            drift,
+            findings: Vec::new(),
+            lines: vec![Line::default(); usize::from(nodes)],
+            tales: Vec::new(),
+            next: 0,
+            spent: BTreeSet::new(),
+            calls: Vec::new(),
+            now: Time::ZERO,
+            turn: 0,
+        }
+    }
+
+    /// The client is about to be told something.
+    pub(crate) const fn begins(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// A caller wants a lock.
+    pub(crate) fn calls(&mut self, op: OpId, key: &[u8]) {
+        self.calls.push(Call {
+            op,
+            key: key.to_vec(),
+            takes_over: false,
+        });
+    }
+
+    /// A caller takes over a lock that was left to it.
+    pub(crate) fn takes_over(&mut self, op: OpId, key: &[u8], token: &[u8]) {
+        self.calls.push(Call {
+            op,
+            key: key.to_vec(),
+            takes_over: true,
+        });
+        if self.tale(token).is_none() {
+            self.begin(key, token, Part::Left, Duration::ZERO);
+        }
+    }
+
+    /// The caller's lock ends, by its will or because it was told so.
+    pub(crate) fn ends(&mut self, op: OpId, is_left: bool) {
+        let turn = self.turn;
+        if let Some(tale) = self.held(op) {
+            tale.part = match is_left {
+                true => Part::Left,
+                false => Part::Over(Some(op), turn),
+            };
+        }
+    }
+
+    pub(crate) fn opens(&mut self, node: usize) {
+        self.closes(node);
+        if let Some(line) = self.lines.get_mut(node) {
+            line.is_open = true;
+        }
+    }
+
+    /// A connection is over, and with it what was said through it.
+    pub(crate) fn closes(&mut self, node: usize) {
+        let Some(line) = self.lines.get_mut(node).filter(|line| line.is_open) else {
+            return;
+        };
+        let line = std::mem::take(line);
+        for tale in &mut self.tales {
+            let Some(stand) = tale.stands.get_mut(node) else {
+                continue;
+            };
+            (stand.granted, stand.accepted, stand.reach) = (None, None, None);
+            (stand.lacks, stand.is_heal_due) = (None, false);
+            if stand.release == Release::Asked {
+                stand.release = Release::No;
+            }
+            for asked in line.asked.iter().filter(|it| it.tale == tale.number) {
+                if let Ask::Extend { ttl } = asked.ask {
+                    let least = stand.doubt.map_or(ttl, |doubt| doubt.min(ttl));
+                    stand.doubt = Some(least);
+                }
+            }
+        }
+    }
+
+    /// Bytes came from a node.
+    pub(crate) fn hears(&mut self, node: usize, bytes: &[u8]) {
+        let Some(line) = self.lines.get_mut(node).filter(|line| line.is_open) else {
+            return;
+        };
+        let mut input = std::mem::take(&mut line.input);
+        let whole = match input.is_empty() {
+            true => bytes,
+            false => {
+                input.extend_from_slice(bytes);
+                &input
+            }
+        };
+        let mut at = 0;
+        while let Some((said, len)) = whole.get(at..).and_then(wire::reply) {
+            at += len;
+            let Some(line) = self.lines.get_mut(node) else {
+                return;
+            };
+            line.has_heard = true;
+            if let Some(asked) = line.asked.pop_front() {
+                self.answered(node, asked, said);
+            }
+        }
+        let rest = whole.get(at..).unwrap_or_default().to_vec();
+        if let Some(line) = self.lines.get_mut(node) {
+            line.input = rest;
+        }
+    }
+
+    fn answered(&mut self, node: usize, asked: Asked, said: Said) {
+        let (now, drift) = (self.now, self.drift);
+        let tale = self.tales.iter_mut().find(|it| it.number == asked.tale);
+        let Some(tale) = tale else { return };
+        let (part, confirmed) = (tale.part, tale.confirmed);
+        let Some(stand) = tale.stands.get_mut(node) else {
+            return;
+        };
+        match (asked.ask, said) {
+            (Ask::Acquire { ttl }, Said::Yes(counter)) => {
+                stand.granted = Some((now, counter.unwrap_or(0)));
+                stand.reach = Some((drift.valid_until(asked.at, ttl), ttl));
+            }
+            (Ask::Acquire { .. }, Said::No | Said::Error) => stand.may_hold = None,
+            (Ask::Extend { ttl }, Said::Yes(_)) => {
+                stand.reach = Some((drift.valid_until(asked.at, ttl), ttl));
+                stand.may_hold = stand.may_hold.max(Some(asked.at + ttl));
+            }
+            (Ask::Extend { ttl }, Said::No) => {
+                let reach = drift.valid_until(asked.at, ttl);
+                (stand.reach, stand.denies) = (None, true);
+                stand.lacks = Some((reach, ttl));
+                let is_of = |it: Confirmed| it.has(reach, ttl) && asked.at <= it.at;
+                if matches!(part, Part::Held(_)) {
+                    stand.is_heal_due |= confirmed.is_some_and(is_of);
+                }
+            }
+            (Ask::Fence { fence }, Said::Yes(_)) => stand.accepted = Some(fence),
+            (Ask::Fence { .. }, _) => (stand.granted, stand.reach) = (None, None),
+            (Ask::Release, Said::UnknownScript) => stand.release = Release::No,
+            (Ask::Release, said) => {
+                stand.release = Release::Answered;
+                stand.was_freed |= matches!(said, Said::Yes(_));
+            }
+            _ => {}
+        }
+    }
+
+    /// The client writes to a node.
+    pub(crate) fn sends(&mut self, node: usize, bytes: &[u8]) {
+        let mut at = 0;
+        while let Some((request, len)) = bytes.get(at..).and_then(wire::request) {
+            at += len;
+            let tale = self.asks(node, &request);
+            let asked = Asked {
+                tale: tale.unwrap_or(u32::MAX),
+                ask: request.ask,
+                at: self.now,
+                turn: self.turn,
+            };
+            if let Some(line) = self.lines.get_mut(node) {
+                line.asked.push_back(asked);
+            }
+        }
+    }
+
+    /// Looks at a request; the number of the attempt that it is about.
+    fn asks(&mut self, node: usize, request: &wire::Request<'_>) -> Option<u32> {
+        let (now, turn, ask) = (self.now, self.turn, request.ask);
+        let place = match (ask, self.tale(request.token)) {
+            (Ask::Other, _) => return None,
+            (_, Some(place)) => place,
+            (Ask::Acquire { ttl }, None) => {
+                if self.spent.contains(request.token) {
+                    self.find(
+                        request.key,
+                        "asks for a lock under a token that it had before",
+                    );
+                }
+                self.begin(request.key, request.token, Part::Open, ttl)
+            }
+            (Ask::Extend { .. } | Ask::Fence { .. }, None) => {
+                self.find(request.key, "speaks of a lock that it never asked for");
+                return None;
+            }
+            (Ask::Release, None) => return None,
+        };
+        let is_thrown_away = ask == Ask::Release && self.is_thrown_away(place);
+        let tale = self.tales.get_mut(place)?;
+        let was_released = tale.stands.get(node)?.release != Release::No;
+        let wrong = match (tale.part, ask) {
+            _ if tale.key != request.key => Some("uses one token for two keys"),
+            // What was asked for before is written after it was let go, when all is written at once.
+            (
+                Part::Over(_, since),
+                Ask::Acquire { .. } | Ask::Extend { .. } | Ask::Fence { .. },
+            ) => {
+                let is_late = since != turn || was_released;
+                is_late.then_some("asks for more under a token that it has let go")
+            }
+            (Part::Held(_), Ask::Release) => Some("releases a lock that its caller holds"),
+            (Part::Open, Ask::Release) => {
+                tale.part = Part::Over(None, turn);
+                is_thrown_away.then_some("lets a lock go that a majority has granted in time")
+            }
+            _ => None,
+        };
+        let (stand, number) = (tale.stands.get_mut(node)?, tale.number);
+        match ask {
+            Ask::Acquire { ttl } => {
+                stand.may_hold = stand.may_hold.max(Some(now + ttl));
+                (stand.lacks, stand.is_heal_due) = (None, false);
+            }
+            Ask::Extend { ttl } => {
+                (stand.lacks, stand.denies) = (None, false);
+                tale.last_ttl = ttl;
+            }
+            Ask::Fence { .. } => tale.is_written_back = true,
+            Ask::Release => stand.release = Release::Asked,
+            Ask::Other => {}
+        }
+        if let Some(wrong) = wrong {
+            self.find(request.key, wrong);
+        }
+        Some(number)
+    }
+
+    /// Whether a majority granted the attempt in time, its validity is not over, and no node was asked to count otherwise.
+    /// A node that is silent for long is not asked.
+    fn is_thrown_away(&self, place: usize) -> bool {
+        let Some(tale) = self.tales.get(place) else {
+            return false;
+        };
+        let due = tale.since + super::timeout(tale.ttl);
+        let is_grant = |(node, stand): &(usize, &Stand)| {
+            stand.granted.is_some_and(|(at, _)| at < due) && self.is_quick(*node)
+        };
+        tale.part == Part::Open
+            && !tale.is_written_back
+            && self.now < self.drift.valid_until(tale.since, tale.ttl)
+            && tale.stands.iter().enumerate().filter(is_grant).count() >= self.quorum()
+    }
+
+    /// The client says that it holds a lock.
+    pub(crate) fn acquired(&mut self, op: OpId, token: &[u8], fencing: Option<u64>, until: Time) {
+        let call = self.calls.iter().position(|call| call.op == op);
+        let Some(call) = call.map(|place| self.calls.remove(place)) else {
+            return;
+        };
+        let (now, quorum) = (self.now, self.quorum());
+        let tale = self.tales.iter_mut().find(|it| it.token == token);
+        let Some(tale) = tale else {
+            return self.find(
+                &call.key,
+                "holds a lock under a token that it never asked for",
+            );
+        };
+        tale.part = Part::Held(op);
+        tale.valid_until = until;
+        if call.takes_over {
+            let ttl = tale.last_ttl;
+            tale.confirmed = Some(Confirmed {
+                until,
+                ttl,
+                at: now,
+            });
+        }
+        let (behind, counting) = (tale.behind(until), tale.counting());
+        let credited = fencing.map(|fencing| tale.credited(fencing));
+        if behind < quorum {
+            self.find(
+                &call.key,
+                &format!("holds a lock with {behind} nodes behind it"),
+            );
+        }
+        match credited {
+            Some(credited) if credited < quorum => {
+                let text = format!("has a fencing token that {credited} nodes hold");
+                self.find(&call.key, &text);
+            }
+            None if !call.takes_over && counting >= quorum => {
+                self.find(&call.key, "has no fencing token although a majority counts");
+            }
+            _ => {}
+        }
+    }
+
+    /// The client says that its lock lives longer.
+    pub(crate) fn extended(&mut self, op: OpId, until: Time) {
+        let (now, quorum) = (self.now, self.quorum());
+        let Some(tale) = self.held(op) else { return };
+        let ttl = tale.last_ttl;
+        let confirmed = Confirmed {
+            until,
+            ttl,
+            at: now,
+        };
+        (tale.confirmed, tale.valid_until) = (Some(confirmed), until);
+        let (behind, key) = (tale.behind(until), tale.key.clone());
+        for stand in &mut tale.stands {
+            stand.is_heal_due |= stand.lacks.is_some_and(|(it, ttl)| confirmed.has(it, ttl));
+        }
+        if behind < quorum {
+            self.find(
+                &key,
+                &format!("has extended a lock with {behind} nodes behind it"),
+            );
+        }
+    }
+
+    /// The client says that its lock is valid until another moment.
+    pub(crate) fn shortened(&mut self, op: OpId, until: Time) {
+        if let Some(tale) = self.held(op) {
+            tale.valid_until = until;
+        }
+    }
+
+    /// The client says that its lock is lost; `is_denied` when it says that nodes told so.
+    pub(crate) fn lost(&mut self, op: OpId, is_denied: bool) {
+        let (now, quorum) = (self.now, self.quorum());
+        let Some(tale) = self.held(op) else { return };
+        let denied = tale.stands.iter().filter(|stand| stand.denies).count();
+        let is_right = match is_denied {
+            true => tale.stands.len() - denied < quorum,
+            false => now + WARNING_MAX >= tale.valid_until,
+        };
+        if !is_right {
+            let key = tale.key.clone();
+            self.find(&key, "says that a lock is lost that is not");
+        }
+    }
+
+    /// The client did not get a lock.
+    pub(crate) fn failed(&mut self, op: OpId) {
+        self.calls.retain(|call| call.op != op);
+    }
+
+    /// The client says that these nodes have deleted its lock.
+    pub(crate) fn released(&mut self, op: OpId, mut nodes: impl Iterator<Item = usize>) {
+        let of = |tale: &&Tale| matches!(tale.part, Part::Over(Some(of), _) if of == op);
+        let Some(tale) = self.tales.iter().find(of) else {
+            return;
+        };
+        let was_freed = |node| tale.stands.get(node).is_some_and(|it: &Stand| it.was_freed);
+        if !nodes.all(was_freed) {
+            let key = tale.key.clone();
+            self.find(
+                &key,
+                "says that a node has released a lock that has not said so",
+            );
+        }
+    }
+
+    /// All that the client had to say and to write is said and written.
+    pub(crate) fn settle(&mut self) {
+        self.abandon();
+        let now = self.now;
+        let mut tales = std::mem::take(&mut self.tales);
+        for tale in &mut tales {
+            for (node, stand) in tale.stands.iter_mut().enumerate() {
+                if stand.may_hold.is_some_and(|until| until <= now) {
+                    stand.may_hold = None;
+                }
+                let is_heal_due = std::mem::take(&mut stand.is_heal_due);
+                let text = match tale.part {
+                    Part::Held(_) if is_heal_due => "does not heal its lock on",
+                    Part::Over(..) if stand.is_owed() => {
+                        "does not release what it has no use for on"
+                    }
+                    _ => continue,
+                };
+                if self.is_quick(node) {
+                    self.find(&tale.key, &format!("{text} node {node}"));
+                    stand.may_hold = None;
+                }
+            }
+        }
+        tales.retain(|tale| {
+            let is_kept = match tale.part {
+                Part::Open | Part::Held(_) => true,
+                Part::Left => {
+                    let is_taken = |call: &Call| call.takes_over && call.key == tale.key;
+                    tale.stands.iter().any(|stand| stand.may_hold.is_some())
+                        || self.calls.iter().any(is_taken)
+                }
+                Part::Over(..) => tale.stands.iter().any(|stand| stand.is_awaited()),
+            };
+            if !is_kept {
+                self.spent.insert(tale.token.clone());
+            }
+            is_kept
+        });
+        self.tales = tales;
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// Of the attempts for a key only the last one of each call goes on. Which one is whose is not known when there are several
+    /// calls.
+    fn abandon(&mut self) {
+        let over = Part::Over(None, self.turn);
+        let mut newer: Vec<Vec<u8>> = Vec::new();
+        for tale in self.tales.iter_mut().rev() {
+            if tale.part != Part::Open {
+                continue;
+            }
+            let of_key = |call: &&Call| call.key == tale.key && !call.takes_over;
+            match self.calls.iter().filter(of_key).count() {
+                0 => tale.part = over,
+                1 if newer.contains(&tale.key) => tale.part = over,
+                _ => newer.push(tale.key.clone()),
+            }
+        }
+    }
+
+    /// Whether a node takes requests for all that can be known: nothing that it was asked before waits for a reply.
+    fn is_quick(&self, node: usize) -> bool {
+        let turn = self.turn;
+        self.lines.get(node).is_some_and(|line| {
+            line.is_open && line.has_heard && line.asked.iter().all(|asked| asked.turn == turn)
+        })
+    }
+
+    fn begin(&mut self, key: &[u8], token: &[u8], part: Part, ttl: Duration) -> usize {
+        self.tales.push(Tale {
+            number: self.next,
+            key: key.to_vec(),
+            token: token.to_vec(),
+            part,
+            since: self.now,
+            ttl,
+            last_ttl: ttl,
+            is_written_back: false,
+            confirmed: None,
+            valid_until: Time::ZERO,
+            stands: vec![Stand::default(); self.lines.len()],
+        });
+        self.next += 1;
+        self.tales.len() - 1
+    }
+
+    fn tale(&self, token: &[u8]) -> Option<usize> {
+        self.tales.iter().position(|tale| tale.token == token)
+    }
+
+    fn held(&mut self, op: OpId) -> Option<&mut Tale> {
+        let part = Part::Held(op);
+        self.tales.iter_mut().find(|tale| tale.part == part)
+    }
+
+    fn quorum(&self) -> usize {
+        self.lines.len() / 2 + 1
+    }
+
+    fn find(&mut self, key: &[u8], text: &str) {
+        self.findings.push(Finding {
+            key: key.to_vec(),
+            text: text.to_owned(),
+        });
+    }
+}
+
+impl Tale {
+    /// How many nodes are behind a lock that is valid so long.
+    fn behind(&self, until: Time) -> usize {
+        let is_behind = |stand: &&Stand| {
+            stand.reach.is_some_and(|(reach, ttl)| {
+                reach >= until && stand.doubt.is_none_or(|doubt| doubt >= ttl)
+            })
+        };
+        self.stands.iter().filter(is_behind).count()
+    }
+
+    /// How many nodes hold this fencing token.
+    fn credited(&self, fencing: u64) -> usize {
+        let is_credited = |stand: &&Stand| match stand.granted {
+            Some((_, counter)) if counter < fencing => stand.accepted == Some(fencing),
+            Some((_, counter)) => counter == fencing,
+            None => false,
+        };
+        self.stands.iter().filter(is_credited).count()
+    }
+
+    /// How many nodes told a counter.
+    fn counting(&self) -> usize {
+        let counts = |stand: &&Stand| stand.granted.is_some_and(|(_, counter)| counter > 0);
+        self.stands.iter().filter(counts).count()
+    }
+}
+
+impl Stand {
+    /// It may hold what nobody has, and was not told to let it go.
+    fn is_owed(&self) -> bool {
+        self.may_hold.is_some() && self.release == Release::No
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.release == Release::Asked || self.is_owed()
+    }
+}
+
+impl Confirmed {
+    /// Whether an extension with this reach and TTL was one of its round, or of a later one.
+    fn has(self, reach: Time, ttl: Duration) -> bool {
+        reach >= self.until && ttl == self.ttl
+    }
+}
+
+/// A holder is told of the end of its lock so long before it at most.
+const WARNING_MAX: Duration = Duration::from_millis(100);

@@ -1,0 +1,139 @@
+//! What a client asks of a node and what the node says, as far as locks are concerned. Both come from code of this workspace,
+//! so that nothing here has limits.
+
+use std::time::Duration;
+
+/// A request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) token: &'a [u8],
+    pub(super) ask: Ask,
+}
+
+/// What it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// The key, if nobody has it.
+    Acquire { ttl: Duration },
+    /// Another TTL for the key, if this token has it.
+    Extend { ttl: Duration },
+    /// That the node counts from here on.
+    Fence { fence: u64 },
+    /// The end of the lock.
+    Release,
+    /// Something else.
+    Other,
+}
+
+/// A reply of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It was done; the counter of a grant, if it tells one.
+    Yes(Option<u64>),
+    /// It was not, because the key is not as it has to be.
+    No,
+    /// The script is to be sent in full.
+    UnknownScript,
+    Error,
+    Other,
+}
+
+/// The next request in these bytes, and how long it is.
+pub(super) fn request(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
+    let mut words = [&[][..]; WORDS_MAX];
+    let (count, mut at) = header(bytes, b'*')?;
+    for place in 0..usize::try_from(count).ok()? {
+        let (len, head) = header(bytes.get(at..)?, b'$')?;
+        let end = at + head + usize::try_from(len).ok()?;
+        if let Some(word) = words.get_mut(place) {
+            *word = bytes.get(at + head..end)?;
+        }
+        at = end + 2;
+    }
+    Some((meant(&words), at))
+}
+
+fn meant<'a>(words: &[&'a [u8]; WORDS_MAX]) -> Request<'a> {
+    let ms = |word: &[u8]| Duration::from_millis(number(word).unwrap_or(0));
+    let (key, token, ask) = match *words {
+        [b"LOCK.ACQUIRE", key, token, ttl, ..] | [b"SET", key, token, b"NX", b"PX", ttl, ..] => {
+            (key, token, Ask::Acquire { ttl: ms(ttl) })
+        }
+        [b"LOCK.EXTEND", key, token, ttl, ..]
+        | [b"SET", key, _, b"IFEQ", token, b"PX", ttl, ..] => {
+            (key, token, Ask::Extend { ttl: ms(ttl) })
+        }
+        [b"LOCK.FENCE", key, token, _, fence, ..] => {
+            let fence = number(fence).unwrap_or(0);
+            (key, token, Ask::Fence { fence })
+        }
+        [b"LOCK.RELEASE" | b"DELIFEQ", key, token, ..] | [b"DELEX", key, b"IFEQ", token, ..] => {
+            (key, token, Ask::Release)
+        }
+        // By their words, as `Sight` has them.
+        [b"EVALSHA" | b"EVAL", _, b"1", key, token, b"", ..] => (key, token, Ask::Release),
+        [b"EVALSHA" | b"EVAL", _, b"1", key, token, ttl, ..] => {
+            (key, token, Ask::Extend { ttl: ms(ttl) })
+        }
+        _ => (&[][..], &[][..], Ask::Other),
+    };
+    Request { key, token, ask }
+}
+
+/// What the next reply in these bytes says, and how long it is; `None` while it is not complete.
+pub(super) fn reply(bytes: &[u8]) -> Option<(Said, usize)> {
+    let len = reply_len(bytes)?;
+    let said = match bytes.get(..len)? {
+        b"+OK\r\n" | b":1\r\n" => Said::Yes(None),
+        b"$-1\r\n" | b":0\r\n" => Said::No,
+        [b'-', b'N', b'O', b'S', b'C', ..] => Said::UnknownScript,
+        [b'-', ..] => Said::Error,
+        other => match other.strip_prefix(b"*3\r\n:") {
+            Some([b'0', b'\r', ..]) => Said::No,
+            Some([b'1', b'\r', b'\n', b':', rest @ ..]) => {
+                Said::Yes(rest.split(|byte| *byte == b'\r').next().and_then(number))
+            }
+            _ => Said::Other,
+        },
+    };
+    Some((said, len))
+}
+
+fn reply_len(bytes: &[u8]) -> Option<usize> {
+    match bytes.first()? {
+        b'$' => {
+            let (len, head) = header(bytes, b'$')?;
+            let len = usize::try_from(len).map_or(head, |len| head + len + 2);
+            (bytes.len() >= len).then_some(len)
+        }
+        b'*' => {
+            let (count, mut at) = header(bytes, b'*')?;
+            for _ in 0..count {
+                at += reply_len(bytes.get(at..)?)?;
+            }
+            Some(at)
+        }
+        _ => line(bytes).map(|line| line.len() + 2),
+    }
+}
+
+/// The number in a first line that begins so, and where what it tells of begins.
+fn header(bytes: &[u8], first: u8) -> Option<(i64, usize)> {
+    let line = line(bytes)?;
+    let digits = line.strip_prefix(&[first])?;
+    let count = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((count, line.len() + 2))
+}
+
+fn line(bytes: &[u8]) -> Option<&[u8]> {
+    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
+    bytes.get(..end)
+}
+
+fn number(word: &[u8]) -> Option<u64> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+/// The words of a request that matter.
+const WORDS_MAX: usize = 8;
