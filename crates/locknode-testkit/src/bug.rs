@@ -69,11 +69,15 @@ pub enum Bug {
     CutLogServed,
     /// A client with something to do asks to be woken at once, again and again.
     Restless,
+    /// Nobody wakes the disk for what is granted without a reply.
+    SilentNotSynced,
+    /// Each start uses up a large step of the fence counters, whether anything was granted or not.
+    CeilingBurnt,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::QuarantineOff,
         Self::QuarantineShort,
         Self::WaitFromConfig,
@@ -104,6 +108,8 @@ impl Bug {
         Self::NamespaceTrusted,
         Self::CutLogServed,
         Self::Restless,
+        Self::SilentNotSynced,
+        Self::CeilingBurnt,
     ];
 
     /// As it is written on a command line and in a scenario.
@@ -139,6 +145,8 @@ impl Bug {
             Self::NamespaceTrusted => "namespace-trusted",
             Self::CutLogServed => "cut-log-served",
             Self::Restless => "restless",
+            Self::SilentNotSynced => "silent-not-synced",
+            Self::CeilingBurnt => "ceiling-burnt",
         }
     }
 
@@ -173,7 +181,9 @@ impl Bug {
             | Self::ReadsNotAwaited
             | Self::NamespaceTrusted
             | Self::CutLogServed
-            | Self::Restless => false,
+            | Self::Restless
+            | Self::SilentNotSynced
+            | Self::CeilingBurnt => false,
             Self::ValidityFromReply
             | Self::DriftAdded
             | Self::ValidityUnchecked

@@ -192,7 +192,8 @@ pub enum Event {
         attempt: AttemptNo,
     },
     /// A node told something that its disk would not give back, or came back without something that it had told, or with
-    /// something that it had let go.
+    /// something that it had let go; or it let its disk rest while something was to become durable, or used up fence counters
+    /// for nothing.
     Unkept {
         /// The node.
         node: u8,

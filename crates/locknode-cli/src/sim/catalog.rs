@@ -87,6 +87,8 @@ fn of_bug(bug: Bug) -> &'static str {
         Bug::NamespaceTrusted => "a time namespace is taken for the same because its number is",
         Bug::CutLogServed => "a log that has lost its last batch is served as if it had not",
         Bug::Restless => "a client asks to be woken at once, again and again",
+        Bug::SilentNotSynced => "nobody wakes the disk for what is granted without a reply",
+        Bug::CeilingBurnt => "each start uses up a large step of the fence counters",
         _ => "",
     }
 }

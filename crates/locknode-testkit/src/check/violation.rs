@@ -61,7 +61,8 @@ pub enum ViolationKind {
     /// A node granted or extended a lock in its quarantine.
     NodeQuarantine,
     /// A node told of a lock or a counter that it would forget in a crash, without a wait that makes up for it; or it came
-    /// back without one that it had told of, or with one that it had let go.
+    /// back without one that it had told of, or with one that it had let go; or its disk rested while something was to become
+    /// durable; or it used up fence counters for nothing.
     NodeDurability,
     /// A node answered a request otherwise than a naive model of a node does.
     NodeAnswer,

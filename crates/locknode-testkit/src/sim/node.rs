@@ -11,6 +11,7 @@
 mod dialect;
 mod disk;
 mod ending;
+mod owing;
 
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ pub(crate) struct SimNode {
     image: Option<Image>,
     /// Where the counters began at the first start.
     first_base: Option<u64>,
+    /// Where they begin at most at the next one, if it is not known better.
+    pub(super) base_most: u64,
     has_replica: bool,
     dialect: Dialect,
     shards: u8,
@@ -94,6 +97,8 @@ pub(crate) struct Run {
     pub(crate) reference: Option<Reference>,
     pub(super) store: Option<Store<FaultyDisk>>,
     in_flight: Option<(Work, Reading)>,
+    /// What its batches need of the disk, with or without a reply, and when the last of them ran that needs something.
+    owed: (Need, SimTime),
     batches: u32,
     /// Its quarantine is over, or there was none.
     pub(crate) is_serving: bool,
@@ -169,6 +174,7 @@ impl SimNode {
             machine,
             image: None,
             first_base: None,
+            base_most: 0,
             has_replica: setup.replica_lag.is_some(),
             dialect: setup.dialect,
             shards: setup.shards,
@@ -203,6 +209,7 @@ impl SimNode {
             reference: None,
             store: None,
             in_flight: None,
+            owed: (Need::NONE, now),
             batches: 0,
             restored: Vec::new(),
             is_serving: false,
@@ -234,7 +241,9 @@ impl SimNode {
     ) -> Result<Outcome, NoStart> {
         self.clocks.restart(now, 0);
         self.max_ttl = self.next_max_ttl;
+        self.disk_rests_until = SimTime::ZERO;
         let reading = self.clocks.reading(now, &mut self.random);
+        self.note_calendar(reading.moment.wall);
         let (store, start, mode) = match self.guard {
             Guarding::Off => (None, Start::without_guard(reading), GuardMode::Off),
             Guarding::Memory => {
@@ -271,6 +280,7 @@ impl SimNode {
             reference: (self.bug != Some(Bug::WriteBackAnyway)).then_some(reference),
             store,
             in_flight: None,
+            owed: (Need::NONE, now),
             batches: 0,
             restored,
             is_serving: false,
@@ -317,6 +327,9 @@ impl SimNode {
             ends.push(out.len());
         }
         let need = batch.finish(session, requests.len() as u64);
+        if !need.is_none() {
+            run.owed = (run.owed.0.and(need), now);
+        }
         run.batches = run.batches.wrapping_add(1);
         if run.batches % SWEEP_EVERY == 0 {
             run.engine.sweep(moment.time, SWEEP_SLOTS);
@@ -417,8 +430,9 @@ impl SimNode {
         let cut_short = self.disarm(Phase::Open);
         let failed = opened.as_ref().err();
         if cut_short.is_some() || failed.is_some_and(|it| it.kind() == OpenErrorKind::Io) {
-            // It may have written when its wait ends.
+            // It may have written when its wait ends, and where its counters begin.
             self.count_time(now);
+            self.note_jump();
         }
         if let Some((_, how)) = cut_short {
             return Err(NoStart::CutShort(how));
@@ -455,6 +469,9 @@ impl SimNode {
             Some(Bug::FenceForgotten) => guard.fence_base = first_base,
             Some(Bug::FenceFromStarts) => {
                 guard.fence_base = first_base + (u64::from(self.incarnation) << 20);
+            }
+            Some(Bug::CeilingBurnt) => {
+                guard.fence_base += u64::from(self.incarnation - 1) << 20;
             }
             _ => {}
         }

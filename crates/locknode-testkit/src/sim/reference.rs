@@ -139,6 +139,12 @@ impl Reference {
         }
     }
 
+    /// Where the counters began, and the highest of them; nothing when not all requests are known.
+    pub(crate) fn counters(&self) -> Option<(u64, u64)> {
+        let highest = self.counters.iter().map(|it| it.value).max();
+        (!self.is_lost).then_some((self.base, highest.unwrap_or(self.base)))
+    }
+
     /// A live lock; one that has ended is forgotten on the way.
     fn find(&mut self, now: u64, db: u8, key: &[u8]) -> Option<usize> {
         let place = self

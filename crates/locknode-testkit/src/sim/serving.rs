@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::bug::Bug;
 use crate::fault::{Crash, Phase};
 use crate::history::Event as Told;
 use crate::scenario::Cue;
@@ -20,6 +21,7 @@ impl World {
         if it.end.is_none() {
             return;
         }
+        self.look_at_disk(node);
         self.cue(Cue::Asked(node));
         let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) else {
             return;
@@ -69,6 +71,7 @@ impl World {
         }
         end.unread = input.get(done..).unwrap_or_default().to_vec();
         let is_done = end.withheld.is_empty() && !self.is_stopped(node);
+        let is_silent = end.withheld.iter().any(|it| it.bytes.is_empty());
         match end.is_closing && is_done {
             true => self.drop_end(conn),
             false => {
@@ -77,7 +80,9 @@ impl World {
                 }
             }
         }
-        self.start_disk(node);
+        if !is_silent || self.scenario.setup.bug != Some(Bug::SilentNotSynced) {
+            self.start_disk(node);
+        }
     }
 
     /// The end of a connection that was being served when its process ended: the client is told as others are.
@@ -137,6 +142,15 @@ impl World {
             };
             self.recorder.push(self.now, told);
         }
+    }
+
+    /// Whether a node's disk does what it has to.
+    fn look_at_disk(&mut self, node: u8) {
+        let stopped_until = self.node_stopped.get(usize::from(node));
+        let runs = stopped_until.is_none_or(|until| *until < self.now);
+        let at = self.nodes.get(usize::from(node)).filter(|_| runs);
+        let breaches = at.map_or_else(Vec::new, |at| at.neglects(self.now));
+        self.report(node, breaches);
     }
 
     /// A reply will never leave.
@@ -346,7 +360,8 @@ impl World {
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
-        let (breaches, forgotten) = at.judge_start(now, outcome);
+        let (mut breaches, forgotten) = at.judge_start(now, outcome);
+        breaches.extend(at.judge_base(outcome.fence_base));
         for (key, attempt) in forgotten {
             self.recorder.counters.bump("lock-lost-with-disk");
             let told = Told::Forgotten { node, key, attempt };
@@ -470,6 +485,7 @@ impl World {
         if at.run.is_none() {
             return;
         }
+        self.look_at_disk(node);
         if how == Crash::CleanStop {
             self.finish_replies(node);
         }

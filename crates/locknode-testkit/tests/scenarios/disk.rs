@@ -278,3 +278,30 @@ fn s68_rot_brings_an_older_record_back() {
     report.assert_safe();
     assert_eq!(report.counters().of("start-with-dropped-batch"), 1);
 }
+
+/// What is granted without a reply becomes durable though nobody waits for it.
+#[test]
+fn s69_grant_without_a_reply() {
+    for words in [
+        "CLIENT REPLY OFF ; SET p u NX",
+        "CLIENT REPLY SKIP ; SET p u NX PX 1500",
+    ] {
+        let script = text(&format!(
+            "max-ttl 2s\nrun 5s\nat 1s client 1 ask node 2 line 0 {words}\nat 1500ms do crash node 2 power-loss-all"
+        ));
+        assert_eq!(safe_but_for(&script, 3, Bug::SilentNotSynced), 3, "{words}");
+    }
+}
+
+/// A node that crashes at once after each start uses none of its fence counters up.
+#[test]
+fn s70_crashes_one_after_the_other() {
+    let mut lines = "run 5s\n".to_owned();
+    for at in (1_000..1_500).step_by(20) {
+        lines += &format!(
+            "at {at}ms do crash node 2 kill\nat {}ms do restart node 2\n",
+            at + 10
+        );
+    }
+    assert_eq!(safe_but_for(&text(&lines), 3, Bug::CeilingBurnt), 3);
+}

@@ -62,6 +62,7 @@ impl SimNode {
         recorder: &Recorder,
     ) -> (Crash, Option<Phase>) {
         self.settle(now, recorder);
+        self.note_ceiling();
         let struck = match (self.take_struck(), how) {
             (None, Crash::CleanStop) => self.stop(now),
             (struck, _) => struck,
