@@ -45,6 +45,8 @@ pub(crate) struct Conduct {
     now: Time,
     /// Counts what the client was told so far.
     turn: u32,
+    /// Calls or attempts have come or gone.
+    has_news: bool,
 }
 
 /// Something that was not as it has to be, and the key that it was about.
@@ -92,6 +94,8 @@ struct Tale {
     /// The TTL of the last extension.
     last_ttl: Duration,
     is_written_back: bool,
+    /// On some node.
+    is_heal_due: bool,
     /// The last extension that succeeded.
     confirmed: Option<Confirmed>,
     valid_until: Time,
@@ -160,6 +164,7 @@ impl Conduct {
             calls: Vec::new(),
             now: Time::ZERO,
             turn: 0,
+            has_news: false,
         }
     }
 
@@ -251,7 +256,7 @@ impl Conduct {
                 return;
             };
             line.has_heard = true;
-            if let Some(asked) = line.asked.pop_front() {
+            if let Some(asked) = line.asked.pop_front().filter(|it| it.ask != Ask::Other) {
                 self.answered(node, asked, said);
             }
         }
@@ -286,6 +291,7 @@ impl Conduct {
                 let is_of = |it: Confirmed| it.has(reach, ttl) && asked.at <= it.at;
                 if matches!(part, Part::Held(_)) {
                     stand.is_heal_due |= confirmed.is_some_and(is_of);
+                    tale.is_heal_due |= stand.is_heal_due;
                 }
             }
             (Ask::Fence { fence }, Said::Yes(_)) => stand.accepted = Some(fence),
@@ -400,6 +406,7 @@ impl Conduct {
         let Some(call) = call.map(|place| self.calls.remove(place)) else {
             return;
         };
+        self.has_news = true;
         let (now, quorum) = (self.now, self.quorum());
         let tale = self.tales.iter_mut().find(|it| it.token == token);
         let Some(tale) = tale else {
@@ -452,6 +459,7 @@ impl Conduct {
         let (behind, key) = (tale.behind(until), tale.key.clone());
         for stand in &mut tale.stands {
             stand.is_heal_due |= stand.lacks.is_some_and(|(it, ttl)| confirmed.has(it, ttl));
+            tale.is_heal_due |= stand.is_heal_due;
         }
         if behind < quorum {
             self.find(
@@ -485,6 +493,7 @@ impl Conduct {
 
     /// The client did not get a lock.
     pub(crate) fn failed(&mut self, op: OpId) {
+        self.has_news = true;
         self.calls.retain(|call| call.op != op);
     }
 
@@ -506,45 +515,65 @@ impl Conduct {
 
     /// All that the client had to say and to write is said and written.
     pub(crate) fn settle(&mut self) {
-        self.abandon();
-        let now = self.now;
-        let mut tales = std::mem::take(&mut self.tales);
-        for tale in &mut tales {
-            for (node, stand) in tale.stands.iter_mut().enumerate() {
-                if stand.may_hold.is_some_and(|until| until <= now) {
-                    stand.may_hold = None;
-                }
-                let is_heal_due = std::mem::take(&mut stand.is_heal_due);
-                let text = match tale.part {
-                    Part::Held(_) if is_heal_due => "does not heal its lock on",
-                    Part::Over(..) if stand.is_owed() => {
-                        "does not release what it has no use for on"
-                    }
-                    _ => continue,
-                };
-                if self.is_quick(node) {
-                    self.find(&tale.key, &format!("{text} node {node}"));
-                    stand.may_hold = None;
-                }
-            }
+        if std::mem::take(&mut self.has_news) {
+            self.abandon();
         }
-        tales.retain(|tale| {
+        let mut tales = std::mem::take(&mut self.tales);
+        tales.retain_mut(|tale| {
             let is_kept = match tale.part {
-                Part::Open | Part::Held(_) => true,
-                Part::Left => {
-                    let is_taken = |call: &Call| call.takes_over && call.key == tale.key;
-                    tale.stands.iter().any(|stand| stand.may_hold.is_some())
-                        || self.calls.iter().any(is_taken)
+                Part::Open => true,
+                Part::Held(_) => {
+                    if std::mem::take(&mut tale.is_heal_due) {
+                        self.heal(tale);
+                    }
+                    true
                 }
-                Part::Over(..) => tale.stands.iter().any(|stand| stand.is_awaited()),
+                Part::Left => self.may_be_held(tale),
+                Part::Over(..) => self.is_awaited(tale),
             };
             if !is_kept {
-                self.spent.insert(tale.token.clone());
+                self.spent.insert(std::mem::take(&mut tale.token));
             }
             is_kept
         });
         self.tales = tales;
         self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// What a node lost is to be asked for in the turn in which that was heard.
+    fn heal(&mut self, tale: &mut Tale) {
+        for (node, stand) in tale.stands.iter_mut().enumerate() {
+            if std::mem::take(&mut stand.is_heal_due) && self.is_quick(node) {
+                self.find(&tale.key, &format!("does not heal its lock on node {node}"));
+            }
+        }
+    }
+
+    fn may_be_held(&self, tale: &Tale) -> bool {
+        let is_taken = |call: &Call| call.takes_over && call.key == tale.key;
+        let may_hold = |stand: &Stand| stand.may_hold.is_some_and(|until| until > self.now);
+        tale.stands.iter().any(may_hold) || self.calls.iter().any(is_taken)
+    }
+
+    /// Whether a node is still to be told to let go what nobody has.
+    fn is_awaited(&mut self, tale: &mut Tale) -> bool {
+        let mut is_awaited = false;
+        for (node, stand) in tale.stands.iter_mut().enumerate() {
+            is_awaited |= match (stand.release, stand.may_hold) {
+                (Release::Asked, _) => true,
+                (Release::No, Some(until)) if until > self.now => {
+                    if self.is_quick(node) {
+                        let text =
+                            format!("does not release what it has no use for on node {node}");
+                        self.find(&tale.key, &text);
+                        stand.may_hold = None;
+                    }
+                    true
+                }
+                _ => false,
+            };
+        }
+        is_awaited
     }
 
     /// Of the attempts for a key only the last one of each call goes on. Which one is whose is not known when there are several
@@ -574,6 +603,7 @@ impl Conduct {
     }
 
     fn begin(&mut self, key: &[u8], token: &[u8], part: Part, ttl: Duration) -> usize {
+        self.has_news = true;
         self.tales.push(Tale {
             number: self.next,
             key: key.to_vec(),
@@ -583,6 +613,7 @@ impl Conduct {
             ttl,
             last_ttl: ttl,
             is_written_back: false,
+            is_heal_due: false,
             confirmed: None,
             valid_until: Time::ZERO,
             stands: vec![Stand::default(); self.lines.len()],
@@ -637,17 +668,6 @@ impl Tale {
     fn counting(&self) -> usize {
         let counts = |stand: &&Stand| stand.granted.is_some_and(|(_, counter)| counter > 0);
         self.stands.iter().filter(counts).count()
-    }
-}
-
-impl Stand {
-    /// It may hold what nobody has, and was not told to let it go.
-    fn is_owed(&self) -> bool {
-        self.may_hold.is_some() && self.release == Release::No
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.release == Release::Asked || self.is_owed()
     }
 }
 

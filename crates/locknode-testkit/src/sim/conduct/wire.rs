@@ -83,7 +83,10 @@ fn meant<'a>(words: &[&'a [u8]; WORDS_MAX]) -> Request<'a> {
 
 /// What the next reply in these bytes says, and how long it is; `None` while it is not complete.
 pub(super) fn reply(bytes: &[u8]) -> Option<(Said, usize)> {
-    let len = reply_len(bytes)?;
+    let len = match bytes {
+        [b':', _, b'\r', b'\n', ..] => 4,
+        _ => reply_len(bytes)?,
+    };
     let said = match bytes.get(..len)? {
         b"+OK\r\n" | b":1\r\n" => Said::Yes(None),
         b"$-1\r\n" | b":0\r\n" => Said::No,
@@ -118,21 +121,30 @@ fn reply_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The number in a first line that begins so, and where what it tells of begins.
+/// The number in a first line that begins so, and where what it tells of begins; `-1` for any below zero.
 fn header(bytes: &[u8], first: u8) -> Option<(i64, usize)> {
-    let line = line(bytes)?;
-    let digits = line.strip_prefix(&[first])?;
-    let count = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some((count, line.len() + 2))
+    if bytes.get(1) == Some(&b'-') {
+        return Some((-1, line(bytes)?.len() + 2));
+    }
+    let (mut count, mut at) = (0, 1);
+    while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
+        (count, at) = (count * 10 + i64::from(digit - b'0'), at + 1);
+    }
+    let is_whole = bytes.first() == Some(&first) && bytes.get(at + 1).is_some();
+    is_whole.then_some((count, at + 2))
 }
 
 fn line(bytes: &[u8]) -> Option<&[u8]> {
-    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
+    let end = bytes.iter().position(|byte| *byte == b'\r')?;
+    bytes.get(..=end + 1)?;
     bytes.get(..end)
 }
 
 fn number(word: &[u8]) -> Option<u64> {
-    std::str::from_utf8(word).ok()?.parse().ok()
+    word.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    })
 }
 
 /// The words of a request that matter.
