@@ -15,17 +15,19 @@
 //!
 //! What cannot be known from outside is not judged: a client that has not heard from a node for long does not ask it anything.
 
+mod tale;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redlock_client::core::OpId;
 use redlock_client::{Drift, Time};
 
+use tale::{Asked, Confirmed, Line, Part, Release, Stand, Tale};
 use wire::{Ask, Said};
 
 /// The model of one run of a client's process.
@@ -61,95 +63,6 @@ struct Call {
     op: OpId,
     key: Vec<u8>,
     takes_over: bool,
-}
-
-/// The connection to a node.
-#[derive(Clone, Debug, Default)]
-struct Line {
-    is_open: bool,
-    has_heard: bool,
-    /// What has not been answered, oldest first.
-    asked: VecDeque<Asked>,
-    input: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    tale: u32,
-    ask: Ask,
-    at: Time,
-    turn: u32,
-}
-
-/// What is known of an attempt.
-#[derive(Clone, Debug)]
-struct Tale {
-    number: u32,
-    key: Vec<u8>,
-    token: Vec<u8>,
-    part: Part,
-    /// When it was asked for, and for how long.
-    since: Time,
-    ttl: Duration,
-    /// The TTL of the last extension.
-    last_ttl: Duration,
-    is_written_back: bool,
-    /// On some node.
-    is_heal_due: bool,
-    /// The last extension that succeeded.
-    confirmed: Option<Confirmed>,
-    valid_until: Time,
-    stands: Vec<Stand>,
-}
-
-/// What an attempt is to its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// Nobody knows yet.
-    Open,
-    /// It is the lock of a caller.
-    Held(OpId),
-    /// It was, or was of another client, and is left to its TTL.
-    Left,
-    /// It is to be released, since this turn.
-    Over(Option<OpId>, u32),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Confirmed {
-    until: Time,
-    ttl: Duration,
-    at: Time,
-}
-
-/// How a node stands to an attempt.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stand {
-    /// When it granted it over the present connection, and its counter.
-    granted: Option<(Time, u64)>,
-    accepted: Option<u64>,
-    /// How far its last yes over the present connection reaches, and the TTL of that.
-    reach: Option<(Time, Duration)>,
-    /// The extension, by its reach and TTL, that it had no lock for.
-    lacks: Option<(Time, Duration)>,
-    is_heal_due: bool,
-    /// It said no to the last extension.
-    denies: bool,
-    /// The shortest extension that was under way when its connection ended.
-    doubt: Option<Duration>,
-    /// Until when it may hold it.
-    may_hold: Option<Time>,
-    release: Release,
-    was_freed: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Release {
-    #[default]
-    No,
-    /// Asked for over the present connection.
-    Asked,
-    Answered,
 }
 
 impl Conduct {
@@ -640,41 +553,6 @@ impl Conduct {
             key: key.to_vec(),
             text: text.to_owned(),
         });
-    }
-}
-
-impl Tale {
-    /// How many nodes are behind a lock that is valid so long.
-    fn behind(&self, until: Time) -> usize {
-        let is_behind = |stand: &&Stand| {
-            stand.reach.is_some_and(|(reach, ttl)| {
-                reach >= until && stand.doubt.is_none_or(|doubt| doubt >= ttl)
-            })
-        };
-        self.stands.iter().filter(is_behind).count()
-    }
-
-    /// How many nodes hold this fencing token.
-    fn credited(&self, fencing: u64) -> usize {
-        let is_credited = |stand: &&Stand| match stand.granted {
-            Some((_, counter)) if counter < fencing => stand.accepted == Some(fencing),
-            Some((_, counter)) => counter == fencing,
-            None => false,
-        };
-        self.stands.iter().filter(is_credited).count()
-    }
-
-    /// How many nodes told a counter.
-    fn counting(&self) -> usize {
-        let counts = |stand: &&Stand| stand.granted.is_some_and(|(_, counter)| counter > 0);
-        self.stands.iter().filter(counts).count()
-    }
-}
-
-impl Confirmed {
-    /// Whether an extension with this reach and TTL was one of its round, or of a later one.
-    fn has(self, reach: Time, ttl: Duration) -> bool {
-        reach >= self.until && ttl == self.ttl
     }
 }
 

@@ -1,0 +1,133 @@
+//! What is known of an attempt, and of the connections over which it was asked for.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use redlock_client::Time;
+use redlock_client::core::OpId;
+
+use super::wire::Ask;
+
+/// The connection to a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    pub(super) is_open: bool,
+    pub(super) has_heard: bool,
+    /// What has not been answered, oldest first.
+    pub(super) asked: VecDeque<Asked>,
+    pub(super) input: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) tale: u32,
+    pub(super) ask: Ask,
+    pub(super) at: Time,
+    pub(super) turn: u32,
+}
+
+/// What is known of an attempt.
+#[derive(Clone, Debug)]
+pub(super) struct Tale {
+    pub(super) number: u32,
+    pub(super) key: Vec<u8>,
+    pub(super) token: Vec<u8>,
+    pub(super) part: Part,
+    /// When it was asked for, and for how long.
+    pub(super) since: Time,
+    pub(super) ttl: Duration,
+    /// The TTL of the last extension.
+    pub(super) last_ttl: Duration,
+    pub(super) is_written_back: bool,
+    /// On some node.
+    pub(super) is_heal_due: bool,
+    /// The last extension that succeeded.
+    pub(super) confirmed: Option<Confirmed>,
+    pub(super) valid_until: Time,
+    pub(super) stands: Vec<Stand>,
+}
+
+/// What an attempt is to its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Nobody knows yet.
+    Open,
+    /// It is the lock of a caller.
+    Held(OpId),
+    /// It was, or was of another client, and is left to its TTL.
+    Left,
+    /// It is to be released, since this turn.
+    Over(Option<OpId>, u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Confirmed {
+    pub(super) until: Time,
+    pub(super) ttl: Duration,
+    pub(super) at: Time,
+}
+
+/// How a node stands to an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stand {
+    /// When it granted it over the present connection, and its counter.
+    pub(super) granted: Option<(Time, u64)>,
+    pub(super) accepted: Option<u64>,
+    /// How far its last yes over the present connection reaches, and the TTL of that.
+    pub(super) reach: Option<(Time, Duration)>,
+    /// The extension, by its reach and TTL, that it had no lock for.
+    pub(super) lacks: Option<(Time, Duration)>,
+    pub(super) is_heal_due: bool,
+    /// It said no to the last extension.
+    pub(super) denies: bool,
+    /// The shortest extension that was under way when its connection ended.
+    pub(super) doubt: Option<Duration>,
+    /// Until when it may hold it.
+    pub(super) may_hold: Option<Time>,
+    pub(super) release: Release,
+    pub(super) was_freed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Release {
+    #[default]
+    No,
+    /// Asked for over the present connection.
+    Asked,
+    Answered,
+}
+
+impl Tale {
+    /// How many nodes are behind a lock that is valid so long.
+    pub(super) fn behind(&self, until: Time) -> usize {
+        let is_behind = |stand: &&Stand| {
+            stand.reach.is_some_and(|(reach, ttl)| {
+                reach >= until && stand.doubt.is_none_or(|doubt| doubt >= ttl)
+            })
+        };
+        self.stands.iter().filter(is_behind).count()
+    }
+
+    /// How many nodes hold this fencing token.
+    pub(super) fn credited(&self, fencing: u64) -> usize {
+        let is_credited = |stand: &&Stand| match stand.granted {
+            Some((_, counter)) if counter < fencing => stand.accepted == Some(fencing),
+            Some((_, counter)) => counter == fencing,
+            None => false,
+        };
+        self.stands.iter().filter(is_credited).count()
+    }
+
+    /// How many nodes told a counter.
+    pub(super) fn counting(&self) -> usize {
+        let counts = |stand: &&Stand| stand.granted.is_some_and(|(_, counter)| counter > 0);
+        self.stands.iter().filter(counts).count()
+    }
+}
+
+impl Confirmed {
+    /// Whether an extension with this reach and TTL was one of its round, or of a later one.
+    pub(super) fn has(self, reach: Time, ttl: Duration) -> bool {
+        reach >= self.until && ttl == self.ttl
+    }
+}
