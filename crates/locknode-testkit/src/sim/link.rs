@@ -100,6 +100,8 @@ pub(crate) struct Cover {
     pub(crate) is_logged: bool,
     /// Of a lock that the reply merely tells of: when it ends in true time.
     pub(crate) shown: Option<SimTime>,
+    /// The reply tells that the lock is gone, and no crash may bring it back: it had no end, or all were let go.
+    pub(crate) is_gone: bool,
 }
 
 impl Link {

@@ -16,8 +16,8 @@ mod owing;
 use std::time::Duration;
 
 use locknode_engine::durable::{
-    Durability, LockRecord, Machine, OpenErrorKind, Reading, Start, StartReason, Store,
-    StoreSettings, StoreSizes, Table as _, Which, Work,
+    Durability, Machine, OpenErrorKind, Reading, Start, StartReason, Store, StoreSettings,
+    StoreSizes, Table as _, Which, Work,
 };
 use locknode_engine::{
     Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session, Time,
@@ -30,10 +30,12 @@ use crate::random::Random;
 use crate::scenario::{Dialect, Guarding, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
-use crate::sim::oracle::{Back, Oracle, Outcome, Pardon, Since, nanos_of};
+use crate::sim::oracle::{Oracle, Outcome, Pardon, Since, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::sim::reference::{Condition, Reference};
 use crate::span::{SimTime, nanos};
+
+pub(super) use disk::backs;
 
 /// A node; at first it is down and its disk is empty.
 #[derive(Debug)]
@@ -100,6 +102,8 @@ pub(crate) struct Run {
     /// What its batches need of the disk, with or without a reply, and when the last of them ran that needs something.
     owed: (Need, SimTime),
     batches: u32,
+    /// When its quarantine ends, if it began with one: at exactly this instant it waits still.
+    pub(super) waits_until: Option<Time>,
     /// Its quarantine is over, or there was none.
     pub(crate) is_serving: bool,
     /// Locks of earlier runs, until the world has taken note.
@@ -211,6 +215,7 @@ impl SimNode {
             in_flight: None,
             owed: (Need::NONE, now),
             batches: 0,
+            waits_until: None,
             restored: Vec::new(),
             is_serving: false,
         });
@@ -263,6 +268,7 @@ impl SimNode {
             fence_base: guard.fence_base,
             locks: backs(&start, reading.moment.time, recorder),
         };
+        let waits_until = Some(guard.quarantine_end).filter(|end| *end > reading.moment.time);
         config.guard = guard;
         config.shards = usize::from(self.shards);
         let mut reference = Reference::new(self.guard, self.max_ttl, config.guard.fence_base);
@@ -282,6 +288,7 @@ impl SimNode {
             in_flight: None,
             owed: (Need::NONE, now),
             batches: 0,
+            waits_until,
             restored,
             is_serving: false,
         });
@@ -348,7 +355,7 @@ impl SimNode {
         };
         Some(Condition {
             now: self.executed_at,
-            is_quarantined: guard.quarantine_left(now).is_some(),
+            is_quarantined: run.waits_until.is_some_and(|end| now <= end),
             is_troubled,
         })
     }
@@ -531,22 +538,6 @@ impl Run {
         out.extend_from_slice(b":1\r\n");
         batch.finish(session, 1)
     }
-}
-
-/// The locks that a node begins with.
-pub(super) fn backs(start: &Start, time: Time, recorder: &Recorder) -> Vec<Back> {
-    let back = |lock: LockRecord<'_>| Back {
-        db: lock.db,
-        key: lock.key.to_vec(),
-        token: lock.token.to_vec(),
-        left: match nanos_of(lock.deadline) {
-            u64::MAX => u64::MAX,
-            deadline => deadline.saturating_sub(time.as_nanos()),
-        },
-        deadline: nanos_of(lock.deadline),
-        known: recorder.known(lock.db, lock.key, lock.token),
-    };
-    start.locks().map(back).collect()
 }
 
 fn fresh_id(random: &mut Random) -> [u8; 16] {

@@ -120,9 +120,11 @@ impl World {
                 let key = self.key_no(db, key);
                 self.prolonged(node, key, by, Duration::from_nanos(*ttl))
             }
-            Effect::Freed { db, key } => {
+            Effect::Freed { db, key, for_good } => {
                 let key = self.key_no(*db, key);
-                self.freed(node, key, by)
+                let attempt = self.freed(node, key, by)?;
+                let gone = self.gone(node, key, attempt);
+                gone.filter(|_| *for_good)
             }
         }
     }
@@ -153,7 +155,8 @@ impl World {
             }
             Sight::Release { key } => {
                 let key = self.key_no(db, key);
-                self.freed(node, key, by)
+                self.freed(node, key, by);
+                None
             }
             Sight::Nothing | Sight::Refusal(_) | Sight::WriteBack { .. } => None,
         }
@@ -181,6 +184,7 @@ impl World {
                 .ends(key, until(at.clocks.machine(self.now), left)),
             is_logged: shown.is_logged,
             shown: Some(ends_true),
+            is_gone: false,
         })
     }
 
@@ -236,6 +240,7 @@ impl World {
             until,
             is_logged,
             shown: None,
+            is_gone: false,
         })
     }
 
@@ -264,17 +269,33 @@ impl World {
             until,
             is_logged,
             shown: None,
+            is_gone: false,
         })
     }
 
-    fn freed(&mut self, node: u8, key: KeyNo, by: Option<u8>) -> Option<Cover> {
+    fn freed(&mut self, node: u8, key: KeyNo, by: Option<u8>) -> Option<AttemptNo> {
         let attempt = self.mirror(node, key)?.take()?;
         self.holding(node, key, true);
         self.note_robbery(node, key, attempt, by);
         let told = Told::Freed { node, key, attempt };
         self.recorder.push(self.now, told);
         self.cue(Cue::Freed(node));
-        None
+        Some(attempt)
+    }
+
+    /// A reply tells that a lock is gone for good.
+    fn gone(&mut self, node: u8, key: KeyNo, attempt: AttemptNo) -> Option<Cover> {
+        let at = self.nodes.get(usize::from(node))?;
+        Some(Cover {
+            key,
+            attempt,
+            holding: at.oracle.holding(key),
+            counter: 0,
+            until: at.clocks.machine(self.now),
+            is_logged: true,
+            shown: None,
+            is_gone: true,
+        })
     }
 
     /// Nobody knows what a request has done: the locks that it names bind the node no more.

@@ -33,6 +33,10 @@ pub(crate) struct Oracle {
     ends: BTreeMap<KeyNo, (AttemptNo, MachineTime)>,
     /// The highest counter that was told.
     counter: u64,
+    /// Locks that were told to be gone for good.
+    gone: BTreeSet<(KeyNo, AttemptNo)>,
+    /// The next reply looks at the disk.
+    is_due: bool,
     /// What the log may give back: first what it held after the last piece of work that was done, then what it would hold
     /// after each that was tried since.
     logged: Vec<Vec<Logged>>,
@@ -148,6 +152,7 @@ impl Oracle {
     /// A lock is granted or extended.
     pub(crate) fn moves(&mut self, key: KeyNo, attempt: AttemptNo, until: MachineTime) {
         self.ends.insert(key, (attempt, until));
+        self.gone.remove(&(key, attempt));
         if let Some(since) = &mut self.since_rot {
             since.insert((key, attempt));
         }
@@ -178,6 +183,10 @@ impl Oracle {
         if cover.holding != self.holding(cover.key) {
             return;
         }
+        if cover.is_gone {
+            self.gone.insert((cover.key, cover.attempt));
+            return;
+        }
         let pledge = Pledge {
             attempt: cover.attempt,
             until: cover.until,
@@ -191,7 +200,8 @@ impl Oracle {
     /// not cover the reply, or it is time to look again.
     pub(crate) fn looks(&mut self, left: u64, cover: &Cover) -> bool {
         self.replies = self.replies.wrapping_add(1);
-        if self.replies.is_multiple_of(LOOK_EVERY) {
+        let is_due = std::mem::take(&mut self.is_due) || cover.is_gone;
+        if is_due || self.replies.is_multiple_of(LOOK_EVERY) {
             return true;
         }
         // What is told binds until it ends: a look that is left out is made up for by the next.
@@ -200,6 +210,11 @@ impl Oracle {
             && self.seen.as_ref().is_none_or(|(_, outcome)| {
                 outcome.fence_base < self.counter || !outcome.covers(cover.key, cover.attempt, left)
             })
+    }
+
+    /// What the disk says has become less: the next reply looks at it.
+    pub(crate) fn lowers(&mut self) {
+        self.is_due = true;
     }
 
     /// How often the disk was looked at.
@@ -334,6 +349,18 @@ impl Oracle {
             ..
         } in &outcome.locks
         {
+            if let Some((key, attempt)) = known.filter(|it| self.gone.contains(it))
+                && self.since_rot.is_none()
+            {
+                breaches.push(Breach::Lock {
+                    key,
+                    attempt,
+                    why: format!(
+                        "has told that the lock of attempt {attempt} is gone, and {when} holds it for {left} ns"
+                    ),
+                });
+                continue;
+            }
             let is_of = |it: &Logged| it.db == *db && it.key == *key && it.token == *token;
             let most = candidates
                 .iter()

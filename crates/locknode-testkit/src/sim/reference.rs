@@ -75,8 +75,13 @@ pub(crate) enum Effect {
     },
     /// Its holder has the key for another time from now.
     Moved { key: Vec<u8>, ttl: u64 },
-    /// The key is free; of any database, after FLUSHALL.
-    Freed { db: u8, key: Vec<u8> },
+    /// The key is free; of any database, after FLUSHALL. `for_good`: the reply says so for every time, because the lock had no
+    /// deadline, or all were let go.
+    Freed {
+        db: u8,
+        key: Vec<u8>,
+        for_good: bool,
+    },
 }
 
 /// A lock that a reply tells of.

@@ -100,21 +100,25 @@ impl World {
     pub(crate) fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: &Cover) {
         let attempt = cover.attempt;
         let told = match cover.shown {
-            Some(ends) => Told::Shown {
+            _ if cover.is_gone => None,
+            Some(ends) => Some(Told::Shown {
                 node,
                 client,
                 key: cover.key,
                 attempt,
                 ends,
-            },
-            None => Told::Answered {
+            }),
+            None => Some(Told::Answered {
                 node,
                 client,
                 attempt,
                 is_late,
-            },
+            }),
         };
-        self.recorder.push(self.now, told);
+        match told {
+            Some(told) => self.recorder.push(self.now, told),
+            None => self.recorder.counters.bump("told-to-be-gone"),
+        }
         if cover.shown.is_some() && is_late {
             self.recorder.counters.bump("read-waits-for-disk");
         }
@@ -155,7 +159,7 @@ impl World {
 
     /// A reply will never leave.
     pub(crate) fn never_leaves(&mut self, node: u8, client: u8, cover: &Cover) {
-        if cover.shown.is_some() {
+        if cover.shown.is_some() || cover.is_gone {
             return;
         }
         let attempt = cover.attempt;
@@ -361,7 +365,7 @@ impl World {
             return;
         };
         let (mut breaches, forgotten) = at.judge_start(now, outcome);
-        breaches.extend(at.judge_base(outcome.fence_base));
+        breaches.extend(at.judge_beginning(outcome.fence_base));
         for (key, attempt) in forgotten {
             self.recorder.counters.bump("lock-lost-with-disk");
             let told = Told::Forgotten { node, key, attempt };

@@ -85,7 +85,7 @@ impl AsideMaker<'_> {
     /// Something with a key that is no lock of anybody else's.
     fn own(&mut self) -> String {
         let (key, token, ttl) = (self.own_key(), self.token(), self.ttl());
-        match self.random.below(22) {
+        match self.random.below(23) {
             0 | 1 => format!("SET {key} {token} NX{}", px(ttl)),
             2 => format!("SET {key} {token}{}", px(ttl)),
             3 => format!("SET {key} {token} XX GET{}", px(ttl)),
@@ -115,6 +115,7 @@ impl AsideMaker<'_> {
                 millis(ttl),
                 self.random.below(9)
             ),
+            22 => format!("SELECT {} ; FLUSHDB ; SELECT 0", self.random.between(1, 3)),
             15 => format!("DELIFEQ {key} {token}"),
             16 => format!("SET {key} {token} IFEQ {token}{}", px(ttl)),
             17 => {

@@ -3,12 +3,14 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use locknode_engine::durable::Which;
+use locknode_engine::Time;
+use locknode_engine::durable::{LockRecord, Start, Which};
 
 use super::{SimNode, WRITTEN_MAX};
 use crate::fault::{DiskFault, Phase};
 use crate::scenario::Guarding;
-use crate::sim::oracle::Pardon;
+use crate::sim::oracle::{Back, Pardon, nanos_of};
+use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
 
 impl SimNode {
@@ -48,12 +50,16 @@ impl SimNode {
         let (work, reading) = run.in_flight.take()?;
         let store = run.store.as_mut()?;
         let guard = run.engine.guard();
+        let lowers = work.goal.ttl_in_use < store.durable().ttl_in_use;
         let result = store.perform(&work, reading);
         let is_done = result.is_ok();
         match result {
             Ok(()) => {
                 if !work.log.is_empty() {
                     self.oracle.logged();
+                }
+                if lowers {
+                    self.oracle.lowers();
                 }
                 guard.done(&work);
             }
@@ -136,4 +142,20 @@ impl SimNode {
     pub(crate) fn logs(&self, ttl: Duration) -> bool {
         self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl)
     }
+}
+
+/// The locks that a node begins with.
+pub(in crate::sim) fn backs(start: &Start, time: Time, recorder: &Recorder) -> Vec<Back> {
+    let back = |lock: LockRecord<'_>| Back {
+        db: lock.db,
+        key: lock.key.to_vec(),
+        token: lock.token.to_vec(),
+        left: match nanos_of(lock.deadline) {
+            u64::MAX => u64::MAX,
+            deadline => deadline.saturating_sub(time.as_nanos()),
+        },
+        deadline: nanos_of(lock.deadline),
+        known: recorder.known(lock.db, lock.key, lock.token),
+    };
+    start.locks().map(back).collect()
 }

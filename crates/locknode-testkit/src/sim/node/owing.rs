@@ -51,9 +51,15 @@ impl SimNode {
         self.base_most = self.base_most.saturating_add(JUMP);
     }
 
-    /// A run has begun with its counters there.
-    pub(crate) fn judge_base(&mut self, base: u64) -> Option<Breach> {
-        let reason = self.run.as_ref()?.reason;
+    /// A run has begun with its counters there: whether it had to, and waits to the last instant of its quarantine.
+    pub(crate) fn judge_beginning(&mut self, base: u64) -> Option<Breach> {
+        let run = self.run.as_ref()?;
+        if let Some(end) = run.waits_until
+            && run.engine.guard().quarantine_left(end).is_none()
+        {
+            return Some(breach("serves before its quarantine has ended".to_owned()));
+        }
+        let reason = run.reason;
         if matches!(
             reason,
             StartReason::DamagedState | StartReason::DroppedBatch

@@ -200,7 +200,7 @@ impl Reference {
                 let mut count = 0;
                 for key in args.iter().skip(1) {
                     if let Some(place) = self.find(turn.at.now, turn.db, key) {
-                        self.free(turn, place);
+                        self.free(turn, place, false);
                         count += 1;
                     }
                 }
@@ -211,7 +211,7 @@ impl Reference {
                 // What it tells of is gone.
                 turn.judged.shown.clear();
                 if let Some(place) = self.find(turn.at.now, turn.db, key) {
-                    self.free(turn, place);
+                    self.free(turn, place, false);
                 }
                 Answer::Told
             }
@@ -279,7 +279,7 @@ impl Reference {
     fn release(&mut self, turn: &mut Turn<'_>, key: &[u8], token: &[u8]) -> Answer {
         match self.held_by(turn, key, token) {
             Some(place) => {
-                self.free(turn, place);
+                self.free(turn, place, false);
                 turn.integer(1)
             }
             None => turn.integer(0),
@@ -427,7 +427,7 @@ impl Reference {
                 .iter()
                 .position(|kept| db.is_none_or(|db| kept.db == db) && kept.ends >= now)
         {
-            self.free(turn, place);
+            self.free(turn, place, true);
         }
         Answer::Told
     }
@@ -469,7 +469,11 @@ impl Reference {
         let old = old.map(|place| self.kept.remove(place));
         if old.is_some() {
             let (db, key) = (turn.db, key.to_vec());
-            turn.judged.effects.push(Effect::Freed { db, key });
+            turn.judged.effects.push(Effect::Freed {
+                db,
+                key,
+                for_good: false,
+            });
         }
         let was_logged = old.is_some_and(|old| old.is_logged);
         let counter = self.counter(turn.db, key);
@@ -506,10 +510,13 @@ impl Reference {
         Answer::Told
     }
 
-    fn free(&mut self, turn: &mut Turn<'_>, place: usize) {
+    fn free(&mut self, turn: &mut Turn<'_>, place: usize, is_flush: bool) {
         if !turn.is_refused && place < self.kept.len() {
-            let Kept { db, key, .. } = self.kept.remove(place);
-            turn.judged.effects.push(Effect::Freed { db, key });
+            let Kept { db, key, ends, .. } = self.kept.remove(place);
+            let for_good = is_flush || ends == NEVER;
+            turn.judged
+                .effects
+                .push(Effect::Freed { db, key, for_good });
         }
     }
 
