@@ -21,7 +21,7 @@ pub struct FaultyDisk {
 /// All files of a directory with their content.
 pub type Image = BTreeMap<String, Vec<u8>>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Inner {
     files: BTreeMap<u64, File>,
     next_file: u64,
@@ -41,7 +41,7 @@ struct Inner {
     faults: Faults,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct File {
     /// As processes see it.
     content: Vec<u8>,
@@ -50,20 +50,20 @@ struct File {
     pending: Vec<Change>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Change {
     Empty,
     Zeros(usize),
     Write(usize, Vec<u8>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum NameChange {
     Create(String, u64),
     Remove(String),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Faults {
     /// Syncs that still succeed before one fails.
     sync_in: Option<(u64, ErrorKind)>,
@@ -198,6 +198,17 @@ impl FaultyDisk {
         };
         Self {
             inner: Arc::new(Mutex::new(survivor)),
+        }
+    }
+
+    /// Another disk, with all that the next process would read, durable or not. Faults are gone.
+    pub fn fork(&self) -> Self {
+        let forked = Inner {
+            faults: Faults::default(),
+            ..self.lock().clone()
+        };
+        Self {
+            inner: Arc::new(Mutex::new(forked)),
         }
     }
 

@@ -64,9 +64,16 @@ impl SimNode {
             }
         }
         if looked.is_multiple_of(CUT_EVERY) {
-            let disk = self.disk.survivor(false);
-            disk.stop(u64::from(looked / CUT_EVERY) % OPEN_STEPS);
-            let first = self.open_copy(now, disk.clone(), durability, boot, recorder);
+            // What starts may also be the next process, which reads what is not durable.
+            let cut = looked / CUT_EVERY;
+            let is_kill = cut % 2 == 1;
+            let disk = match is_kill {
+                true => self.disk.fork(),
+                false => self.disk.survivor(false),
+            };
+            disk.stop(u64::from(cut) % OPEN_STEPS);
+            let machine = if is_kill { self.machine } else { boot };
+            let first = self.open_copy(now, disk.clone(), durability, machine, recorder);
             if first.is_err() {
                 disk.crash(&mut dice(looked.into()));
                 let boot = Machine {
@@ -77,7 +84,8 @@ impl SimNode {
                     Ok(outcome) => {
                         let when = "after a power loss in the middle of its start";
                         breaches.extend(self.oracle.judge(&outcome, tolerance, when));
-                        breaches.extend(self.oracle.judge_back(&outcome, true, tolerance, when));
+                        let back = self.oracle.judge_back(&outcome, !is_kill, tolerance, when);
+                        breaches.extend(back);
                     }
                     Err(why) => breaches.push(Breach::Refusal(format!(
                         "after a power loss in the middle of its start: {why}"

@@ -104,6 +104,8 @@ pub(crate) struct Run {
     batches: u32,
     /// When its quarantine ends, if it began with one: at exactly this instant it waits still.
     pub(super) waits_until: Option<Time>,
+    /// Its disk has failed, and not because it was full.
+    has_failed: bool,
     /// Its quarantine is over, or there was none.
     pub(crate) is_serving: bool,
     /// Locks of earlier runs, until the world has taken note.
@@ -217,6 +219,7 @@ impl SimNode {
             batches: 0,
             waits_until: None,
             restored: Vec::new(),
+            has_failed: false,
             is_serving: false,
         });
         true
@@ -290,6 +293,7 @@ impl SimNode {
             batches: 0,
             waits_until,
             restored,
+            has_failed: false,
             is_serving: false,
         });
         Ok(outcome)
@@ -357,6 +361,7 @@ impl SimNode {
             now: self.executed_at,
             is_quarantined: run.waits_until.is_some_and(|end| now <= end),
             is_troubled,
+            has_failed: run.has_failed,
         })
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Condition {
     pub(crate) is_quarantined: bool,
     /// Its disk has failed or is full: it may refuse what it would grant.
     pub(crate) is_troubled: bool,
+    /// Its disk has failed for good `[G13]`: it must refuse that.
+    pub(crate) has_failed: bool,
 }
 
 /// What an answered request has done and told.

@@ -32,7 +32,12 @@ impl AsideMaker<'_> {
             let is_calm = self.random.chance(15);
             let (when, words) = match self.random.below(10) {
                 // Just when something may not be durable yet.
-                0..4 => {
+                0 => {
+                    let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
+                    let (cue, after) = (Cue::Lowers(node), Duration::ZERO);
+                    (Trigger::On { cue, nth, after }, self.own())
+                }
+                1..4 => {
                     let cue = match self.random.chance(70) {
                         true => Cue::Granted(node),
                         false => Cue::Extended(node),

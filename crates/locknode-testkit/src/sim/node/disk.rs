@@ -63,7 +63,10 @@ impl SimNode {
                 }
                 guard.done(&work);
             }
-            Err(error) => guard.failed(work, &error, &store.durable()),
+            Err(error) => {
+                run.has_failed |= !error.is_full();
+                guard.failed(work, &error, &store.durable());
+            }
         }
         if store.is_due() {
             let reading = self.clocks.reading(now, &mut self.random);

@@ -94,6 +94,9 @@ impl Reference {
             Answer::Told if at.is_quarantined && &*name != b"select" => (!reply
                 .starts_with(b"-LOADING"))
             .then_some("LOADING, which it does in its quarantine"),
+            Answer::Told if at.has_failed && !is_error && takes_hold(&judged.effects) => {
+                Some("a refusal, because its disk has failed")
+            }
             Answer::Told if is_error => match is_right(&name, reply, at) {
                 true => None,
                 false => Some("no error"),
@@ -299,6 +302,10 @@ impl Reference {
         if is_it && !turn.is_refused {
             let counter = self.counter(turn.db, key);
             *counter = (*counter).max(wanted);
+            let counter = *counter;
+            if let Some(place) = place {
+                self.show(turn, place, counter);
+            }
         }
         turn.integer(i64::from(is_it))
     }
@@ -562,6 +569,18 @@ fn is_same(name: &[u8], expected: &[u8], reply: &[u8]) -> bool {
 }
 
 /// Whether a node may refuse so.
+fn takes_hold(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| {
+        !matches!(
+            effect,
+            Effect::Freed {
+                for_good: false,
+                ..
+            }
+        )
+    })
+}
+
 fn is_right(name: &[u8], reply: &[u8], at: Condition) -> bool {
     reply.starts_with(b"-LOADING locknode is ending")
         || (reply.starts_with(b"-MISCONF") && at.is_troubled)

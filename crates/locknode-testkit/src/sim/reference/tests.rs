@@ -27,6 +27,7 @@ impl Bench {
             now: self.now,
             is_quarantined: false,
             is_troubled: self.is_troubled,
+            has_failed: false,
         };
         let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
         self.reference
@@ -92,6 +93,7 @@ fn a_refusal_has_its_reasons() {
         now: bench.now,
         is_quarantined: true,
         is_troubled: false,
+        has_failed: false,
     };
     let mut judge = |reply: &[u8]| {
         let args: [&[u8]; 2] = [b"GET", b"k"];
