@@ -24,7 +24,7 @@ use crate::durable::{LockRecord, Table, Which};
 use crate::fence::{FENCE_END, Grant};
 use crate::guard::{Guard, GuardConfig, Need, Rest};
 use crate::host::{Host, HostFacts, NoHost};
-use crate::keyspace::{Keyspace, Space};
+use crate::keyspace::{Keyspace, Space, TableSizes};
 use crate::pause::Pause;
 use crate::script::ScriptFallback;
 use crate::scripts::Scripts;
@@ -41,6 +41,8 @@ pub struct EngineConfig {
     pub options: Options,
     /// Shards of the lock table: 1 for one thread, 64 for several.
     pub shards: usize,
+    /// How much room its tables have from the start.
+    pub sizes: TableSizes,
     /// Seeds the hash of keys. Secret and different for every start, except in a simulation.
     pub hash_seed: u64,
     /// Forty hexadecimal digits that name this run of the node in INFO; different for every start.
@@ -59,6 +61,7 @@ impl EngineConfig {
         Self {
             options: Options::default(),
             shards: 1,
+            sizes: TableSizes::default(),
             hash_seed,
             run_id: run_id.into(),
             host: Box::new(NoHost),
@@ -114,7 +117,12 @@ impl Engine {
     pub fn new(config: EngineConfig, started: Moment) -> Self {
         let commands = Commands::new();
         Self {
-            keyspace: Keyspace::new(config.shards, config.hash_seed, config.guard.fence_base),
+            keyspace: Keyspace::new(
+                config.shards,
+                config.sizes,
+                config.hash_seed,
+                config.guard.fence_base,
+            ),
             guard: Guard::new(&config.guard, started.time),
             counters: Counters::new(commands.all().len()),
             commands,

@@ -24,12 +24,13 @@ pub(crate) struct Fences {
 pub(crate) struct Grant(u64);
 
 impl Fences {
-    /// The counters of one of `shards` shards (a power of two).
-    pub(crate) fn new(shards: usize, base: u64) -> Self {
+    /// `slots` counters (a power of two).
+    pub(crate) fn new(slots: usize, base: u64) -> Self {
+        debug_assert!(slots.is_power_of_two());
         Self {
             base,
             slots: Vec::new(),
-            mask: SLOTS / shards.clamp(1, SLOTS) - 1,
+            mask: slots - 1,
         }
     }
 
@@ -106,9 +107,6 @@ impl Grant {
     }
 }
 
-/// Counters per node: 512 KiB, of which only the pages in use are resident.
-const SLOTS: usize = 1 << 16;
-
 /// Fencing tokens are below this: a double, which is what numbers are in JavaScript and Lua, holds them exactly `[F6]`.
 pub(crate) const FENCE_END: u64 = 1 << 53;
 
@@ -125,7 +123,6 @@ pub(crate) const FENCE_IMPORT_MAX: u64 = FENCE_END - (1 << 40);
 
 const LOGGED: u64 = 1 << 63;
 
-const _: () = assert!(SLOTS.is_power_of_two());
 const _: () = assert!(LOGGED > FENCE_END);
 
 #[cfg(test)]
@@ -135,7 +132,7 @@ mod tests {
     /// `[F1]` `[F5]`
     #[test]
     fn a_counter_only_rises() {
-        let mut fences = Fences::new(1, 1000);
+        let mut fences = Fences::new(1 << 16, 1000);
         assert_eq!(fences.counter(0, b"key"), 1000);
         assert_eq!(fences.raise(0, b"key", 0), 1001);
         assert_eq!(fences.raise(0, b"key", 0), 1002);

@@ -28,6 +28,17 @@ pub(crate) struct Keyspace {
     shards: Box<[Padded]>,
     hasher: KeyHasher,
     tables_per_shard: usize,
+    /// What it uses when it is empty: the sub-tables' headers.
+    base_bytes: u64,
+}
+
+/// How much room a node has from its start. The default is for nodes; little makes those cheap that live for a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSizes {
+    /// Sub-tables of the lock table, a power of two.
+    pub tables: usize,
+    /// Fence counters, a power of two.
+    pub fences: usize,
 }
 
 /// The shards that the running command has locked.
@@ -83,15 +94,16 @@ impl KeyHasher {
 }
 
 impl Keyspace {
-    /// `shards` is rounded up to a power of two within 1 to [`SHARDS_MAX`].
-    pub(crate) fn new(shards: usize, seed: u64, fence_base: u64) -> Self {
+    /// `shards` is rounded up to a power of two within 1 to [`SHARDS_MAX`], and so are sizes per shard.
+    pub(crate) fn new(shards: usize, sizes: TableSizes, seed: u64, fence_base: u64) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let hasher = KeyHasher::new(seed);
-        let tables_per_shard = TABLES / shards;
+        let per_shard = |size: usize| (size / shards).max(1).next_power_of_two();
+        let tables_per_shard = per_shard(sizes.tables);
         Self {
             shards: (0..shards)
                 .map(|_| {
-                    let fences = Fences::new(shards, fence_base);
+                    let fences = Fences::new(per_shard(sizes.fences), fence_base);
                     Padded(Mutex::new(Shard::new(
                         tables_per_shard,
                         hasher.clone(),
@@ -101,6 +113,7 @@ impl Keyspace {
                 .collect(),
             hasher,
             tables_per_shard,
+            base_bytes: (tables_per_shard * shards * TABLE_BYTES) as u64,
         }
     }
 
@@ -241,9 +254,9 @@ impl<'k> Space<'k> {
         let (shard, scale) = match (&self.whole, self.held.first()) {
             (Some(whole), _) => (&**whole, 1),
             (None, Some((_, held))) => (&**held, self.keyspace.shards.len() as u64),
-            (None, None) => return BASE_BYTES,
+            (None, None) => return self.keyspace.base_bytes,
         };
-        BASE_BYTES + shard.used_bytes() * scale
+        self.keyspace.base_bytes + shard.used_bytes() * scale
     }
 
     /// Whether a locked shard can take no further key.
@@ -267,14 +280,21 @@ impl<'k> Space<'k> {
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
 
-/// Sub-tables per node. At 8 million locks each holds 2,000, which rehash in well under a millisecond.
-const TABLES: usize = 4096;
+impl Default for TableSizes {
+    fn default() -> Self {
+        Self {
+            // At 8 million locks each holds 2,000, which rehash in well under a millisecond.
+            tables: 4096,
+            // 512 KiB, of which only the pages in use are resident.
+            fences: 1 << 16,
+        }
+    }
+}
 
 /// Shards per node at most: well above any count of threads that one table can feed.
 pub(crate) const SHARDS_MAX: usize = 64;
 
-/// What an empty node uses: the sub-tables' headers.
-const BASE_BYTES: u64 = (TABLES * 32) as u64;
+/// What an empty sub-table uses: its header.
+const TABLE_BYTES: usize = 32;
 
-const _: () = assert!(TABLES.is_multiple_of(SHARDS_MAX));
 const _: () = assert!(DATABASES <= 256);

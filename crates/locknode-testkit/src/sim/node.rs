@@ -20,7 +20,8 @@ use locknode_engine::durable::{
     StoreSizes, Table as _, Which, Work,
 };
 use locknode_engine::{
-    Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session, Time,
+    Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session,
+    TableSizes, Time,
 };
 
 use crate::bug::Bug;
@@ -228,7 +229,8 @@ impl SimNode {
     /// The node's replica, if nodes have one.
     fn replica(&mut self, moment: Moment) -> Option<&mut (Engine, Session)> {
         if self.has_replica && self.replica.is_none() {
-            let config = EngineConfig::new(self.random.next(), String::new());
+            let mut config = EngineConfig::new(self.random.next(), String::new());
+            config.sizes = TABLES;
             let engine = Engine::new(config, moment);
             let session = engine.connect(Peer::default(), moment.time);
             self.replica = session.map(|session| (engine, session));
@@ -274,6 +276,7 @@ impl SimNode {
         let waits_until = Some(guard.quarantine_end).filter(|end| *end > reading.moment.time);
         config.guard = guard;
         config.shards = usize::from(self.shards);
+        config.sizes = TABLES;
         let mut reference = Reference::new(self.guard, self.max_ttl, config.guard.fence_base);
         let engine = Engine::new(config, reading.moment);
         let mut restored = Vec::new();
@@ -561,6 +564,12 @@ fn is_fence(args: &[&[u8]]) -> bool {
 pub(super) const SIZES: StoreSizes = StoreSizes {
     segment: 4 << 10,
     log: 16 << 10,
+};
+
+/// Tables for few keys: a node lives for some seconds.
+const TABLES: TableSizes = TableSizes {
+    tables: 64,
+    fences: 1 << 12,
 };
 
 /// The number of a time namespace that is not the machine's own.
