@@ -44,19 +44,24 @@ mod subcommand;
 mod transaction;
 mod version;
 
+use std::sync::LazyLock;
+
 pub(crate) use spec::{Flags, Keys, Spec};
 
 /// The number of a command: its place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommandId(u16);
 
-/// All commands, found by name.
-#[derive(Debug)]
+/// All commands, found by name. They are the same for every engine, and the table is made once.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Commands {
-    specs: Vec<&'static Spec>,
+    specs: &'static [&'static Spec],
     /// Open addressing by the hash of the name, at most half full.
-    slots: Box<[Slot; SLOTS]>,
+    slots: &'static [Slot; SLOTS],
 }
+
+/// What [`Commands`] points to.
+static TABLE: LazyLock<(Vec<&'static Spec>, Box<[Slot; SLOTS]>)> = LazyLock::new(table);
 
 /// A place in the table of names.
 #[derive(Clone, Copy, Debug)]
@@ -81,31 +86,7 @@ impl CommandId {
 
 impl Commands {
     pub(crate) fn new() -> Self {
-        let specs: Vec<&'static Spec> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
-        debug_assert!(specs.len() <= SLOTS / 2, "the table of names is too small");
-        let mut slots = Box::new(
-            [Slot {
-                head: 0,
-                case: 0,
-                len: 0,
-                id: CommandId(u16::MAX),
-            }; SLOTS],
-        );
-        for (index, spec) in specs.iter().enumerate() {
-            let name = spec.name.as_bytes();
-            let head = head(name);
-            // Letters have both bits of 0x60, and only in them the bit 0x20 tells the cases apart.
-            let case = head & (head >> 1) & CASE_BITS;
-            let free = places(head).find(|&place| slots[place].head == 0);
-            if let (Some(place), Ok(index)) = (free, u16::try_from(index)) {
-                slots[place] = Slot {
-                    head,
-                    case,
-                    len: name.len(),
-                    id: CommandId(index),
-                };
-            }
-        }
+        let (specs, slots) = &*TABLE;
         Self { specs, slots }
     }
 
@@ -128,9 +109,38 @@ impl Commands {
     }
 
     /// All commands in table order.
-    pub(crate) fn all(&self) -> &[&'static Spec] {
-        &self.specs
+    pub(crate) const fn all(&self) -> &'static [&'static Spec] {
+        self.specs
     }
+}
+
+fn table() -> (Vec<&'static Spec>, Box<[Slot; SLOTS]>) {
+    let specs: Vec<&'static Spec> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
+    debug_assert!(specs.len() <= SLOTS / 2, "the table of names is too small");
+    let mut slots = Box::new(
+        [Slot {
+            head: 0,
+            case: 0,
+            len: 0,
+            id: CommandId(u16::MAX),
+        }; SLOTS],
+    );
+    for (index, spec) in specs.iter().enumerate() {
+        let name = spec.name.as_bytes();
+        let head = head(name);
+        // Letters have both bits of 0x60, and only in them the bit 0x20 tells the cases apart.
+        let case = head & (head >> 1) & CASE_BITS;
+        let free = places(head).find(|&place| slots[place].head == 0);
+        if let (Some(place), Ok(index)) = (free, u16::try_from(index)) {
+            slots[place] = Slot {
+                head,
+                case,
+                len: name.len(),
+                id: CommandId(index),
+            };
+        }
+    }
+    (specs, slots)
 }
 
 /// The places at which a name that begins so may stand in the table, best first, in any case.
