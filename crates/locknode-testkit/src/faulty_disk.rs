@@ -395,7 +395,12 @@ impl Disk for FaultyDisk {
     fn sync(&mut self, name: &str) -> Result<()> {
         let mut inner = self.lock();
         inner.operate()?;
-        *inner.syncs.entry(name.to_owned()).or_default() += 1;
+        match inner.syncs.get_mut(name) {
+            Some(syncs) => *syncs += 1,
+            None => {
+                inner.syncs.insert(name.to_owned(), 1);
+            }
+        }
         let result = inner.sync_fault();
         inner.generation += 1;
         let id = *inner.names.get(name).ok_or(ErrorKind::NotFound)?;
@@ -517,7 +522,7 @@ impl Change {
     fn apply(&self, content: &mut Vec<u8>) {
         match self {
             Self::Empty => content.clear(),
-            Self::Zeros(len) => write(content, 0, &vec![0; *len]),
+            Self::Zeros(len) => zero(content, *len),
             Self::Write(offset, bytes) => write(content, *offset, bytes),
         }
     }
@@ -529,7 +534,7 @@ impl Change {
                     content.clear();
                 }
             }
-            Self::Zeros(len) => write(content, 0, &vec![0; keep(len)]),
+            Self::Zeros(len) => zero(content, keep(len)),
             Self::Write(mut offset, bytes) => {
                 let mut rest = &bytes[..];
                 while !rest.is_empty() {
@@ -544,6 +549,13 @@ impl Change {
             }
         }
     }
+}
+
+/// Overwrites with zeros, and extends.
+fn zero(content: &mut Vec<u8>, len: usize) {
+    let within = len.min(content.len());
+    content[..within].fill(0);
+    content.resize(len.max(content.len()), 0);
 }
 
 /// Overwrites and extends; a gap is filled with zeros.

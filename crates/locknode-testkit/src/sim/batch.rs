@@ -3,9 +3,10 @@
 
 use locknode_engine::Session;
 use locknode_resp::{Decoder, Limits};
+use smallvec::SmallVec;
 
 use crate::bug::Bug;
-use crate::sim::link::Withheld;
+use crate::sim::link::{Covers, Withheld};
 use crate::sim::node::{Fate, SimNode};
 use crate::sim::reference::Manner;
 use crate::sim::world::{Event, World};
@@ -13,7 +14,7 @@ use crate::sim::world::{Event, World};
 /// Whole requests, in order.
 #[derive(Debug)]
 pub(crate) struct Requests<'i> {
-    pub(crate) requests: Vec<Request<'i>>,
+    pub(crate) requests: SmallVec<[Request<'i>; 1]>,
     /// How many bytes they are.
     pub(crate) consumed: usize,
 }
@@ -29,7 +30,7 @@ impl<'i> Requests<'i> {
     /// Reads whole requests, `most` at most; `None` when the input is none.
     pub(crate) fn read(decoder: &mut Decoder, input: &'i [u8], most: usize) -> Option<Self> {
         let limits = Limits::default();
-        let (mut requests, mut consumed) = (Vec::new(), 0);
+        let (mut requests, mut consumed) = (SmallVec::new(), 0);
         while requests.len() < most {
             let rest = input.get(consumed..).unwrap_or_default();
             if rest.is_empty() {
@@ -91,7 +92,7 @@ impl World {
                 self.push(now + lag, Event::Replicated { node, args });
             }
         }
-        let (mut covers, mut begin) = (Vec::new(), 0);
+        let (mut covers, mut begin) = (Covers::new(), 0);
         self.held_cues = Some(Vec::new());
         for (request, end) in requests.iter().zip(&ends) {
             let reply = out.get(begin..*end).unwrap_or_default();

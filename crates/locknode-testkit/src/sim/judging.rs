@@ -39,7 +39,7 @@ impl SimNode {
         };
         if self.oracle.seen(generation).is_none() {
             let disk = self.disk.survivor(false);
-            match self.open_copy(now, disk, durability, boot, recorder) {
+            match self.open_copy(now, disk, Durability::Long, boot, recorder) {
                 Ok(outcome) => self.oracle.see(generation, outcome),
                 Err(why) => return vec![Breach::Refusal(format!("after a power loss: {why}"))],
             }
@@ -54,7 +54,7 @@ impl SimNode {
         if looked.is_multiple_of(KILL_EVERY) {
             let disk = self.disk.survivor(true);
             let machine = self.machine;
-            match self.open_copy(now, disk, durability, machine, recorder) {
+            match self.open_copy(now, disk, Durability::Long, machine, recorder) {
                 Ok(outcome) => {
                     let when = "after a crash of the process";
                     breaches.extend(self.oracle.judge(&outcome, tolerance, when));
@@ -96,7 +96,8 @@ impl SimNode {
         breaches
     }
 
-    /// What a start on such a disk would begin with.
+    /// What a start on such a disk would begin with. With `Long` it makes no segment for what comes after, which costs as much as
+    /// all the rest.
     fn open_copy(
         &self,
         now: SimTime,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use locknode_engine::durable::MachineTime;
 use locknode_engine::{Need, Session};
 use locknode_resp::Decoder;
+use smallvec::SmallVec;
 
 use crate::history::{AttemptNo, KeyNo, Message};
 use crate::random::Random;
@@ -82,8 +83,11 @@ pub(crate) struct Withheld {
     pub(crate) need: Need,
     pub(crate) is_logged: bool,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) covers: Vec<Cover>,
+    pub(crate) covers: Covers,
 }
+
+/// What replies tell of: mostly of one lock.
+pub(crate) type Covers = SmallVec<[Cover; 2]>;
 
 /// A lock that a reply tells of as held, and a counter: what has to be durable when it leaves.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use locknode_engine::durable::MachineTime;
 use crate::history::{AttemptNo, Event as Told, KeyNo};
 use crate::scenario::Cue;
 use crate::sight::Sight;
-use crate::sim::link::Cover;
+use crate::sim::link::{Cover, Covers};
 use crate::sim::oracle::until;
 use crate::sim::recorder::name_in;
 use crate::sim::reference::{Effect, Judged, Manner, Shown};
@@ -22,10 +22,11 @@ impl World {
         (client, node, is_aside): (u8, u8, bool),
         manner: &mut Manner,
         (args, reply): (&[&[u8]], &[u8]),
-        covers: &mut Vec<Cover>,
+        covers: &mut Covers,
     ) {
         let db = manner.db;
-        let judged = self.judge(node, manner, args, reply);
+        let mut judged = Judged::default();
+        self.judge(node, manner, (args, reply), &mut judged);
         if let Some(text) = &judged.deviation {
             let text = text.as_str().into();
             self.recorder
@@ -59,14 +60,21 @@ impl World {
         }
     }
 
-    fn judge(&mut self, node: u8, manner: &mut Manner, args: &[&[u8]], reply: &[u8]) -> Judged {
-        let at = self.nodes.get_mut(usize::from(node));
-        let judged = at.and_then(|at| {
-            let condition = at.condition()?;
-            let reference = at.run.as_mut()?.reference.as_mut()?;
-            Some(reference.judge(condition, manner, args, reply))
-        });
-        judged.unwrap_or_default()
+    fn judge(
+        &mut self,
+        node: u8,
+        manner: &mut Manner,
+        (args, reply): (&[&[u8]], &[u8]),
+        judged: &mut Judged,
+    ) {
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        let condition = at.condition();
+        let reference = at.run.as_mut().and_then(|run| run.reference.as_mut());
+        if let (Some(condition), Some(reference)) = (condition, reference) {
+            reference.judge(condition, manner, args, reply, judged);
+        }
     }
 
     /// Counts what tells of states worth reaching.

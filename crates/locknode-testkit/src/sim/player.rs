@@ -205,7 +205,13 @@ impl Player {
             }
             Self::Plain(it) => it.output(node)?,
         };
-        (!out.is_empty()).then(|| std::mem::take(out))
+        if out.is_empty() {
+            return None;
+        }
+        // The client keeps its room.
+        let bytes = out.clone();
+        out.clear();
+        Some(bytes)
     }
 
     /// All is said and written: what was not as it has to be. Of the plain client nothing is known.

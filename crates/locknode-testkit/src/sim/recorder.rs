@@ -19,7 +19,8 @@ pub enum Recording {
 /// How often things happened: faults, and states worth reaching.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    counts: BTreeMap<&'static str, u64>,
+    /// In the order of the names.
+    counts: Vec<(&'static str, u64)>,
 }
 
 #[derive(Debug)]
@@ -43,23 +44,44 @@ pub(crate) struct Recorder {
 impl Counters {
     /// How often it happened.
     pub fn of(&self, what: &str) -> u64 {
-        self.counts.get(what).copied().unwrap_or(0)
+        let counted = self.place(what).ok().and_then(|at| self.counts.get(at));
+        counted.map_or(0, |(_, count)| *count)
     }
 
     /// All that happened, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.counts.iter().map(|(name, count)| (*name, *count))
+        self.counts.iter().copied()
     }
 
     /// Adds what happened in another world.
     pub fn add(&mut self, other: &Self) {
         for (name, count) in other.iter() {
-            *self.counts.entry(name).or_default() += count;
+            self.raise(name, count);
         }
     }
 
     pub(crate) fn bump(&mut self, what: &'static str) {
-        *self.counts.entry(what).or_default() += 1;
+        // Names are literals: mostly it is the very same one, and no byte of it has to be compared.
+        let mut counts = self.counts.iter_mut();
+        match counts.find(|(name, _)| std::ptr::eq(*name, what)) {
+            Some((_, count)) => *count += 1,
+            None => self.raise(what, 1),
+        }
+    }
+
+    fn raise(&mut self, what: &'static str, by: u64) {
+        match self.place(what) {
+            Ok(place) => {
+                if let Some((_, count)) = self.counts.get_mut(place) {
+                    *count += by;
+                }
+            }
+            Err(place) => self.counts.insert(place, (what, by)),
+        }
+    }
+
+    fn place(&self, what: &str) -> Result<usize, usize> {
+        self.counts.binary_search_by(|(name, _)| (*name).cmp(what))
     }
 }
 

@@ -7,12 +7,18 @@
 mod command;
 mod words;
 
+use std::sync::Arc;
+
 use locknode_engine::durable::LockRecord;
+use smallvec::SmallVec;
 
 use crate::scenario::Guarding;
 use crate::span::nanos;
 
 use words::Replies;
+
+/// A key or a token: clones are cheap.
+type Word = Arc<[u8]>;
 
 /// The keys of one run of a node.
 #[derive(Debug)]
@@ -59,9 +65,9 @@ pub(crate) struct Judged {
     /// What it did cannot be known.
     pub(crate) is_unsure: bool,
     /// What it did to locks, in order.
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: SmallVec<[Effect; 2]>,
     /// The locks that its reply tells of, but for those that it granted or extended.
-    pub(crate) shown: Vec<Shown>,
+    pub(crate) shown: SmallVec<[Shown; 2]>,
 }
 
 /// What a request has done to a lock.
@@ -69,28 +75,24 @@ pub(crate) struct Judged {
 pub(crate) enum Effect {
     /// A token has the key now, up to a deadline in the node's time; none is `u64::MAX`.
     Granted {
-        key: Vec<u8>,
-        token: Vec<u8>,
+        key: Word,
+        token: Word,
         /// The counter that the reply tells, or zero.
         counter: u64,
         ttl: u64,
     },
     /// Its holder has the key for another time from now.
-    Moved { key: Vec<u8>, ttl: u64 },
+    Moved { key: Word, ttl: u64 },
     /// The key is free; of any database, after FLUSHALL. `for_good`: the reply says so for every time, because the lock had no
     /// deadline, or all were let go.
-    Freed {
-        db: u8,
-        key: Vec<u8>,
-        for_good: bool,
-    },
+    Freed { db: u8, key: Word, for_good: bool },
 }
 
 /// A lock that a reply tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
-    pub(crate) key: Vec<u8>,
-    pub(crate) token: Vec<u8>,
+    pub(crate) key: Word,
+    pub(crate) token: Word,
     /// In the node's time.
     pub(crate) ends: u64,
     /// The counter that the reply tells, or zero.
@@ -101,8 +103,8 @@ pub(crate) struct Shown {
 #[derive(Clone, Debug)]
 struct Kept {
     db: u8,
-    key: Vec<u8>,
-    token: Vec<u8>,
+    key: Word,
+    token: Word,
     ends: u64,
     grant: u64,
     is_logged: bool,
@@ -111,7 +113,7 @@ struct Kept {
 #[derive(Debug)]
 struct Counter {
     db: u8,
-    key: Vec<u8>,
+    key: Word,
     value: u64,
 }
 
@@ -134,8 +136,8 @@ impl Reference {
         if self.find(now, lock.db, lock.key).is_none() {
             self.kept.push(Kept {
                 db: lock.db,
-                key: lock.key.to_vec(),
-                token: lock.token.to_vec(),
+                key: lock.key.into(),
+                token: lock.token.into(),
                 ends: lock
                     .deadline
                     .as_time()
@@ -157,7 +159,7 @@ impl Reference {
         let place = self
             .kept
             .iter()
-            .position(|kept| kept.db == db && kept.key == key)?;
+            .position(|kept| kept.db == db && *kept.key == *key)?;
         // A lock is alive at exactly its deadline.
         if self.kept.get(place).is_some_and(|kept| kept.ends >= now) {
             return Some(place);
@@ -170,10 +172,10 @@ impl Reference {
         let known = self
             .counters
             .iter()
-            .position(|it| it.db == db && it.key == key);
+            .position(|it| it.db == db && *it.key == *key);
         let place = known.unwrap_or(self.counters.len());
         if known.is_none() {
-            let (key, value) = (key.to_vec(), self.base);
+            let (key, value) = (key.into(), self.base);
             self.counters.push(Counter { db, key, value });
         }
         // It was pushed just now, or found.

@@ -4,11 +4,12 @@ use crate::scenario::Dialect;
 
 impl Dialect {
     pub(super) fn lacks(self, name: &[u8]) -> bool {
-        match &*name.to_ascii_lowercase() {
-            b"delex" => self != Self::DelEx,
-            b"delifeq" => self != Self::DelIfEq,
-            name => name.starts_with(b"lock."),
-        }
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        (self != Self::DelEx && is(b"delex"))
+            || (self != Self::DelIfEq && is(b"delifeq"))
+            || name
+                .first_chunk::<5>()
+                .is_some_and(|head| head.eq_ignore_ascii_case(b"lock."))
     }
 
     /// The question which commands there are, without those that this dialect lacks, and a request for one of them by a name

@@ -1,12 +1,14 @@
 //! The commands, one after the other, as they are described and not as they are built.
 
 use super::words::{
-    NULL, OK, Replies, SetOptions, left, millis, number, put_array, put_bulk, put_counter,
+    Lower, NULL, OK, Replies, SetOptions, left, millis, number, put_array, put_bulk, put_counter,
     put_integer, seconds,
 };
+use std::sync::Arc;
+
 use crate::scenario::Guarding;
 
-use super::{Condition, Effect, Judged, Kept, Manner, NEVER, Reference, Shown};
+use super::{Condition, Effect, Judged, Kept, Manner, NEVER, Reference, Shown, Word};
 
 /// One request under way.
 struct Turn<'a> {
@@ -29,23 +31,24 @@ enum Answer {
 }
 
 impl Reference {
-    /// Executes a request and compares the reply, all of it.
+    /// Executes a request and compares the reply, all of it. `judged` is the default.
     pub(crate) fn judge(
         &mut self,
         at: Condition,
         manner: &mut Manner,
         args: &[&[u8]],
         reply: &[u8],
-    ) -> Judged {
-        let mut judged = Judged::default();
-        let Some(name) = args.first().map(|name| name.to_ascii_lowercase()) else {
-            return judged;
+        judged: &mut Judged,
+    ) {
+        let mut room = Lower::default();
+        let Some(name) = args.first().map(|name| room.of(name)) else {
+            return;
         };
         let before = manner.replies;
         if manner.replies == Replies::SkipNext {
             manner.replies = Replies::All;
         }
-        if &*name == b"client"
+        if name == b"client"
             && args
                 .get(1)
                 .is_some_and(|word| word.eq_ignore_ascii_case(b"reply"))
@@ -56,7 +59,7 @@ impl Reference {
                 Some(b"skip") => Replies::SkipNext,
                 _ => Replies::All,
             };
-            return judged;
+            return;
         }
         let is_silent = before != Replies::All;
         if let Some(db) = selected(&name, args) {
@@ -64,7 +67,7 @@ impl Reference {
         }
         judged.is_unsure = self.is_lost;
         if self.is_lost {
-            return judged;
+            return;
         }
         let is_error = reply.first() == Some(&b'-');
         let mut turn = Turn {
@@ -72,10 +75,10 @@ impl Reference {
             db: manner.db,
             is_refused: is_error || at.is_quarantined,
             out: std::mem::take(&mut self.expected),
-            judged: &mut judged,
+            judged: &mut *judged,
         };
         turn.out.clear();
-        let answer = self.answer(&mut turn, &name, args);
+        let answer = self.answer(&mut turn, name, args);
         let (expected, is_refused) = (std::mem::take(&mut turn.out), turn.is_refused);
         judged.is_known = !matches!(answer, Answer::Unknown);
         judged.is_refused = matches!(answer, Answer::Refused);
@@ -91,17 +94,17 @@ impl Reference {
                 (!reply.is_empty()).then_some("nothing")
             }
             Answer::Refused => (!is_error).then_some("a refusal"),
-            Answer::Told if at.is_quarantined && &*name != b"select" => (!reply
+            Answer::Told if at.is_quarantined && name != b"select" => (!reply
                 .starts_with(b"-LOADING"))
             .then_some("LOADING, which it does in its quarantine"),
             Answer::Told if at.has_failed && !is_error && takes_hold(&judged.effects) => {
                 Some("a refusal, because its disk has failed")
             }
-            Answer::Told if is_error => match is_right(&name, reply, at) {
+            Answer::Told if is_error => match is_right(name, reply, at) {
                 true => None,
                 false => Some("no error"),
             },
-            Answer::Told => (!is_same(&name, &expected, reply)).then_some(""),
+            Answer::Told => (!is_same(name, &expected, reply)).then_some(""),
         };
         if let Some(wanted) = wrong {
             let wanted = match wanted {
@@ -124,7 +127,6 @@ impl Reference {
             judged.shown.clear();
         }
         self.expected = expected;
-        judged
     }
 
     fn answer(&mut self, turn: &mut Turn<'_>, name: &[u8], args: &[&[u8]]) -> Answer {
@@ -337,7 +339,7 @@ impl Reference {
         let place = self.find(turn.at.now, turn.db, key);
         let old = place.and_then(|place| self.kept.get(place)).cloned();
         let is_allowed = match (&old, options.if_equal) {
-            (Some(old), Some(wanted)) => old.token == wanted,
+            (Some(old), Some(wanted)) => *old.token == *wanted,
             (None, Some(_)) => false,
             (Some(_), None) => !options.is_new,
             (None, None) => !options.is_old,
@@ -363,7 +365,7 @@ impl Reference {
             });
         let ttl = options.ttl.or(kept_ttl).unwrap_or(NEVER);
         match place {
-            Some(place) if old.is_some_and(|old| old.token == value) => {
+            Some(place) if old.is_some_and(|old| *old.token == *value) => {
                 self.set_end(turn, place, ttl)
             }
             _ => self.grant(turn, key, value, ttl, None),
@@ -443,7 +445,7 @@ impl Reference {
         let place = self.find(turn.at.now, turn.db, key)?;
         self.kept
             .get(place)
-            .filter(|kept| kept.token == token)
+            .filter(|kept| *kept.token == *token)
             .map(|_| place)
     }
 
@@ -451,8 +453,8 @@ impl Reference {
     fn show(&self, turn: &mut Turn<'_>, place: usize, counter: u64) {
         if let Some(kept) = self.kept.get(place) {
             turn.judged.shown.push(Shown {
-                key: kept.key.clone(),
-                token: kept.token.clone(),
+                key: Arc::clone(&kept.key),
+                token: Arc::clone(&kept.token),
                 ends: kept.ends,
                 counter,
                 is_logged: kept.is_logged,
@@ -474,29 +476,29 @@ impl Reference {
         }
         let old = self.find(turn.at.now, turn.db, key);
         let old = old.map(|place| self.kept.remove(place));
-        if old.is_some() {
-            let (db, key) = (turn.db, key.to_vec());
+        let was_logged = old.as_ref().is_some_and(|old| old.is_logged);
+        if let Some(Kept { db, key, .. }) = old {
             turn.judged.effects.push(Effect::Freed {
                 db,
                 key,
                 for_good: false,
             });
         }
-        let was_logged = old.is_some_and(|old| old.is_logged);
         let counter = self.counter(turn.db, key);
         *counter = (*counter + 1).max(floor.unwrap_or(0) + 1);
         let grant = *counter;
+        let (key, token) = (Word::from(key), Word::from(token));
         self.kept.push(Kept {
             db: turn.db,
-            key: key.to_vec(),
-            token: token.to_vec(),
+            key: Arc::clone(&key),
+            token: Arc::clone(&token),
             ends: turn.at.now.saturating_add(ttl),
             grant,
             is_logged: was_logged || self.logs(ttl),
         });
         turn.judged.effects.push(Effect::Granted {
-            key: key.to_vec(),
-            token: token.to_vec(),
+            key,
+            token,
             counter: floor.map_or(0, |_| grant),
             ttl,
         });
@@ -511,7 +513,7 @@ impl Reference {
         if let Some(kept) = self.kept.get_mut(place) {
             kept.ends = turn.at.now.saturating_add(ttl);
             kept.is_logged |= logs;
-            let key = kept.key.clone();
+            let key = Arc::clone(&kept.key);
             turn.judged.effects.push(Effect::Moved { key, ttl });
         }
         Answer::Told

@@ -30,8 +30,11 @@ impl Bench {
             has_failed: false,
         };
         let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        let mut judged = Judged::default();
+        let reply = reply.as_bytes();
         self.reference
-            .judge(at, &mut self.manner, &args, reply.as_bytes())
+            .judge(at, &mut self.manner, &args, reply, &mut judged);
+        judged
     }
 
     /// The reply is the one that a node has to give, and any other is not.
@@ -97,10 +100,11 @@ fn a_refusal_has_its_reasons() {
     };
     let mut judge = |reply: &[u8]| {
         let args: [&[u8]; 2] = [b"GET", b"k"];
+        let mut judged = Judged::default();
         bench
             .reference
-            .judge(at, &mut bench.manner, &args, reply)
-            .deviation
+            .judge(at, &mut bench.manner, &args, reply, &mut judged);
+        judged.deviation
     };
     assert_eq!(judge(b"-LOADING 5 ms left\r\n"), None);
     assert!(judge(b"$-1\r\n").is_some(), "it keeps out");

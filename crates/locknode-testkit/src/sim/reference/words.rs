@@ -10,6 +10,22 @@ pub(super) enum Replies {
     SkipNext,
 }
 
+/// Room for a word in lower case.
+#[derive(Default)]
+pub(super) struct Lower([u8; 16]);
+
+impl Lower {
+    /// The word; nothing when it is longer than any that the model knows.
+    pub(super) fn of(&mut self, word: &[u8]) -> &[u8] {
+        let Some(lower) = self.0.get_mut(..word.len()) else {
+            return &[];
+        };
+        lower.copy_from_slice(word);
+        lower.make_ascii_lowercase();
+        lower
+    }
+}
+
 /// The options of a SET.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SetOptions<'a> {
@@ -25,22 +41,22 @@ pub(super) struct SetOptions<'a> {
 impl<'a> SetOptions<'a> {
     /// What the words say; `None` when one of them is not known here.
     pub(super) fn of(mut words: &[&'a [u8]]) -> Option<Self> {
-        let mut options = Self::default();
+        let (mut options, mut room) = (Self::default(), Lower::default());
         while let [word, rest @ ..] = words {
             words = rest;
-            match &*word.to_ascii_lowercase() {
+            match room.of(word) {
                 b"nx" => options.is_new = true,
                 b"xx" => options.is_old = true,
                 b"get" => options.wants_old = true,
                 b"keepttl" => options.keeps_ttl = true,
-                b"ifeq" | b"px" | b"ex" => {
+                name @ (b"ifeq" | b"px" | b"ex") => {
                     let [operand, rest @ ..] = words else {
                         return None;
                     };
                     words = rest;
-                    match word.to_ascii_lowercase().first() {
-                        Some(b'i') => options.if_equal = Some(operand),
-                        Some(b'p') => options.ttl = Some(millis(operand)?),
+                    match name {
+                        b"ifeq" => options.if_equal = Some(operand),
+                        b"px" => options.ttl = Some(millis(operand)?),
                         _ => options.ttl = Some(seconds(operand)?),
                     }
                 }
@@ -73,21 +89,39 @@ pub(super) fn left(now: u64, ends: u64) -> i64 {
 }
 
 pub(super) fn put_integer(out: &mut Vec<u8>, number: i64) {
-    // A vector takes all that is written to it.
-    out.extend_from_slice(format!(":{number}\r\n").as_bytes());
+    put_line(
+        out,
+        if number < 0 { b":-" } else { b":" },
+        number.unsigned_abs(),
+    );
 }
 
 pub(super) fn put_counter(out: &mut Vec<u8>, number: u64) {
-    put_integer(out, i64::try_from(number).unwrap_or(i64::MAX));
+    put_line(out, b":", number);
 }
 
 pub(super) fn put_array(out: &mut Vec<u8>, len: usize) {
-    out.extend_from_slice(format!("*{len}\r\n").as_bytes());
+    put_line(out, b"*", len as u64);
 }
 
 pub(super) fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
+    put_line(out, b"$", bytes.len() as u64);
     out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn put_line(out: &mut Vec<u8>, mark: &[u8], number: u64) {
+    let (mut digits, mut first, mut rest) = ([b'0'; 20], 20, number);
+    for digit in digits.iter_mut().rev() {
+        // What is left of ten fits a byte.
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        (first, rest) = (first - 1, rest / 10);
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(mark);
+    out.extend_from_slice(digits.get(first..).unwrap_or_default());
     out.extend_from_slice(b"\r\n");
 }
 

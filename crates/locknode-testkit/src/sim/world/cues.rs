@@ -10,7 +10,7 @@ impl World {
     #[inline]
     pub(crate) fn cue(&mut self, cue: Cue) {
         match &mut self.held_cues {
-            _ if self.waiting.is_empty() => {}
+            _ if self.waiting.iter().all(|waiting| waiting.cue != cue) => {}
             Some(held) => held.push(cue),
             None => self.cue_waiting(cue),
         }
