@@ -62,7 +62,7 @@ impl Reference {
             return;
         }
         let is_silent = before != Replies::All;
-        if let Some(db) = selected(&name, args) {
+        if let Some(db) = selected(name, args) {
             manner.db = db;
         }
         judged.is_unsure = self.is_lost;
