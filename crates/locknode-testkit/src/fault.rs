@@ -57,7 +57,8 @@ pub enum Crash {
     Rollback,
     /// The disk is put into another machine.
     Moved,
-    /// The process is asked to end, and does so in order.
+    /// The process is asked to end, and does so in order, which lasts as long as its clients and its disk take. Asked again, it
+    /// waits for its clients no longer. Any other end may come meanwhile.
     CleanStop,
     /// The process dies, and starts again in a container of the same machine: in a time namespace whose number is that of the
     /// last one, and whose clocks are not.
@@ -111,7 +112,7 @@ pub enum Fault {
     Crash(u8, Crash),
     /// A node's process ends when it has done so many more operations on its disk in this phase, and is about to do another.
     CrashIn(u8, Phase, u16, Crash),
-    /// A node that is down starts.
+    /// A node that is down starts; one that ends in order starts when it is down.
     Restart(u8),
     /// A node is lost, and its asynchronous replica takes its place with what had reached it. Where nodes have no replica, the
     /// node is lost and stays down.

@@ -134,6 +134,8 @@ pub enum Cue {
     Serving(u8),
     /// A node is down.
     Down(u8),
+    /// A node is asked to end in order, and has not begun to.
+    Stops(u8),
     /// A node is about to read something that a client sent.
     Asked(u8),
     /// A node has granted a lock; the reply has not left.

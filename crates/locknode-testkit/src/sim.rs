@@ -19,6 +19,7 @@ mod player;
 mod recorder;
 mod reference;
 mod serving;
+mod stopping;
 mod world;
 
 pub(crate) use player::timeout;

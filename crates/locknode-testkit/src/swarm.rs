@@ -7,6 +7,7 @@
 mod asides;
 mod faults;
 mod kinds;
+mod stops;
 
 use std::time::Duration;
 
@@ -255,6 +256,7 @@ impl Swarm {
             }
         }
         maker.make(&mut scenario);
+        stops::disturb(&mut scenario, &mut Random::stream(seed, "stops", 0));
         scenario.at(Duration::from_nanos(calm_at.as_nanos()), Fault::Calm)
     }
 

@@ -99,7 +99,9 @@ const fn of_fault(kind: FaultKind) -> &'static str {
         FaultKind::PowerLoss => {
             "a node's machine loses power, and with it what was not yet durable"
         }
-        FaultKind::CleanStop => "a node is stopped in order and started again",
+        FaultKind::CleanStop => {
+            "a node is stopped in order, which takes time and may be cut short, and started again"
+        }
         FaultKind::DiskLost => "a node starts on an empty disk",
         FaultKind::Moved => "a node's disk is put into another machine",
         FaultKind::Disk => "a node's disk is slow, stalls, is full or fails",

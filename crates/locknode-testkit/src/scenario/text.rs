@@ -165,6 +165,7 @@ impl Cue {
             Self::Started(node)
             | Self::Serving(node)
             | Self::Down(node)
+            | Self::Stops(node)
             | Self::Asked(node)
             | Self::Granted(node)
             | Self::Extended(node)
@@ -244,6 +245,7 @@ impl Display for Cue {
             Self::Started(node) => ("started node", node),
             Self::Serving(node) => ("serving node", node),
             Self::Down(node) => ("down node", node),
+            Self::Stops(node) => ("stops node", node),
             Self::Asked(node) => ("asked node", node),
             Self::Granted(node) => ("granted node", node),
             Self::Extended(node) => ("extended node", node),
@@ -470,6 +472,7 @@ fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
         "started" => Cue::Started(words.node()?),
         "serving" => Cue::Serving(words.node()?),
         "down" => Cue::Down(words.node()?),
+        "stops" => Cue::Stops(words.node()?),
         "asked" => Cue::Asked(words.node()?),
         "granted" => Cue::Granted(words.node()?),
         "extended" => Cue::Extended(words.node()?),
@@ -484,7 +487,7 @@ fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
         "releases" => Cue::Releases(words.client()?),
         "checked" => Cue::Checked(words.client()?),
         _ => {
-            const WHAT: &str = "started, serving, down, asked, granted, extended, freed or lowers of a node, or calls, acquired, \
+            const WHAT: &str = "started, serving, down, stops, asked, granted, extended, freed or lowers of a node, or calls, acquired, \
                  renewed, shortens, failed, lost, releases or checked of a client";
             return Err(ParseError::unexpected(WHAT, word, "on"));
         }

@@ -182,11 +182,15 @@ impl World {
             }
             self.start_node(node, false);
             self.replace_disk(node);
+            let at = self.nodes.get_mut(usize::from(node));
+            if let Some(starts_again) = at.and_then(|at| at.starts_again.as_mut()) {
+                *starts_again = true;
+            }
         }
     }
 
     /// A node that does not start on files that were damaged gets an empty disk.
-    fn replace_disk(&mut self, node: u8) {
+    pub(crate) fn replace_disk(&mut self, node: u8) {
         let at = self.nodes.get_mut(usize::from(node));
         if at.is_some_and(crate::sim::node::SimNode::replaces_disk) {
             self.recorder.counters.bump("disk-replaced");

@@ -1,7 +1,7 @@
 //! A node held to its word: its oracle is asked at every reply and at every start.
 
 use locknode_engine::durable::{
-    Durability, Machine, MachineTime, Reading, Store, StoreSettings, Which,
+    Durability, Machine, MachineTime, Reading, StartReason, Store, StoreSettings, Which,
 };
 use locknode_engine::{Moment, Time};
 
@@ -158,6 +158,11 @@ impl SimNode {
         let pardon = std::mem::take(&mut self.pardon);
         let forgotten = self.oracle.pardon(pardon, outcome);
         let mut breaches = Vec::new();
+        let has_mark = self
+            .run
+            .as_ref()
+            .is_some_and(|run| run.reason == StartReason::CleanStop);
+        let was_stopped = std::mem::take(&mut self.may_be_clean);
         if pardon != Pardon::All {
             let tolerance = self.clocks.noise_max();
             if std::mem::take(&mut self.is_rotten) {
@@ -166,6 +171,13 @@ impl SimNode {
             let when = "after its start";
             breaches = self.oracle.judge(outcome, tolerance, when);
             breaches.extend(self.oracle.judge_back(outcome, false, tolerance, when));
+            if has_mark && !was_stopped {
+                breaches.push(Breach::Lock {
+                    key: KeyNo::MAX,
+                    attempt: AttemptNo::MAX,
+                    why: "says that its last run ended in order, which it did not".to_owned(),
+                });
+            }
         }
         self.oracle.adopt(outcome, self.clocks.machine(now), since);
         (breaches, forgotten)

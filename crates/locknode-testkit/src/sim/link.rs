@@ -209,7 +209,12 @@ impl World {
                 self.new_end(conn, node, session);
                 self.tell_client(client, |player, now| player.connected(now, node));
             }
-            None => self.closed_at_client(conn),
+            None => {
+                if self.is_stopping(node) {
+                    self.recorder.counters.bump("refused-by-stop");
+                }
+                self.closed_at_client(conn);
+            }
         }
     }
 
@@ -273,6 +278,7 @@ impl World {
         for cover in withheld.flat_map(|withheld| withheld.covers) {
             self.never_leaves(node, client, &cover);
         }
+        self.look_whether_drained(node);
     }
 
     /// A node closes a connection, or its process is gone and the machine says so.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use locknode_engine::durable::{
     Durability, Machine, OpenErrorKind, Reading, Start, StartReason, Store, StoreSettings,
-    StoreSizes, Table as _, Which, Work,
+    StoreSizes, Table as _, Which,
 };
 use locknode_engine::{
     Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session,
@@ -31,12 +31,14 @@ use crate::random::Random;
 use crate::scenario::{Dialect, Guarding, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
+use crate::sim::node::disk::Job;
 use crate::sim::oracle::{Oracle, Outcome, Pardon, Since, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::sim::reference::{Condition, Reference};
 use crate::span::{SimTime, nanos};
 
 pub(super) use disk::backs;
+pub(crate) use ending::Stage;
 
 /// A node; at first it is down and its disk is empty.
 #[derive(Debug)]
@@ -61,6 +63,10 @@ pub(crate) struct SimNode {
     pub(crate) oracle: Oracle,
     /// What its next start need not bring back.
     pub(super) pardon: Pardon,
+    /// It is to start when its orderly stop has ended; with `true` on an empty disk, if it does not on its own.
+    pub(crate) starts_again: Option<bool>,
+    /// Its last run has begun to write the mark of a clean stop.
+    pub(super) may_be_clean: bool,
     /// How it ended in the middle of something, until the world has taken note.
     struck: Option<(Phase, Crash)>,
     /// What its files suffer when it has ended next.
@@ -99,7 +105,9 @@ pub(crate) struct Run {
     /// What it has to answer; none for a replica that was promoted, and where a planted bug answers.
     pub(crate) reference: Option<Reference>,
     pub(super) store: Option<Store<FaultyDisk>>,
-    in_flight: Option<(Work, Reading)>,
+    in_flight: Option<(Job, Reading)>,
+    /// How far an orderly stop has come.
+    stop: Option<Stage>,
     /// What its batches need of the disk, with or without a reply, and when the last of them ran that needs something.
     owed: (Need, SimTime),
     batches: u32,
@@ -168,6 +176,8 @@ impl SimNode {
             disk_rests_until: SimTime::ZERO,
             oracle: Oracle::default(),
             pardon: Pardon::Nothing,
+            starts_again: None,
+            may_be_clean: false,
             struck: None,
             rots: None,
             is_rotten: false,
@@ -219,6 +229,7 @@ impl SimNode {
             owed: (Need::NONE, now),
             batches: 0,
             waits_until: None,
+            stop: None,
             restored: Vec::new(),
             has_failed: false,
             is_serving: false,
@@ -295,6 +306,7 @@ impl SimNode {
             owed: (Need::NONE, now),
             batches: 0,
             waits_until,
+            stop: None,
             restored,
             has_failed: false,
             is_serving: false,
@@ -302,9 +314,14 @@ impl SimNode {
         Ok(outcome)
     }
 
+    /// Whether its process runs.
+    pub(crate) const fn is_up(&self) -> bool {
+        self.run.is_some()
+    }
+
     /// Enters a connection; `None` when the node is down or takes no more.
     pub(crate) fn connect(&mut self, now: SimTime) -> Option<Session> {
-        let run = self.run.as_ref()?;
+        let run = self.run.as_ref().filter(|run| run.stop.is_none())?;
         let time = Time::from_nanos(self.clocks.read(now, &mut self.random));
         run.engine.connect(Peer::default(), time)
     }

@@ -55,6 +55,9 @@ impl World {
             if read.requests.is_empty() {
                 break;
             }
+            if end.is_closing && self.is_stopping(node) {
+                self.recorder.counters.bump("served-while-stopping");
+            }
             done += read.consumed;
             let members = (client, node);
             let state = (&mut end.session, &mut end.manner);
@@ -70,9 +73,11 @@ impl World {
             }
         }
         end.unread = input.get(done..).unwrap_or_default().to_vec();
+        end.is_closing |= self.is_stopping(node);
         let is_done = end.withheld.is_empty() && !self.is_stopped(node);
         let is_silent = end.withheld.iter().any(|it| it.bytes.is_empty());
         match end.is_closing && is_done {
+            true if self.conn(conn).is_some_and(|it| it.is_open) => self.hang_up(conn),
             true => self.drop_end(conn),
             false => {
                 if let Some(it) = self.conn_mut(conn) {
@@ -224,6 +229,7 @@ impl World {
             return self.node_down(node, Crash::Kill);
         }
         match done {
+            _ if at.is_closing() => return self.go_on_stopping(node, done),
             Some(false) => {
                 self.recorder.counters.bump("disk-refused");
                 at.disk_rests_until = now + TRY_DISK_AGAIN;
@@ -275,7 +281,7 @@ impl World {
     }
 
     /// The connections that a node has an end of.
-    fn live(&self, node: u8) -> Vec<u32> {
+    pub(crate) fn live(&self, node: u8) -> Vec<u32> {
         self.live
             .get(usize::from(node))
             .cloned()
@@ -307,6 +313,9 @@ impl World {
             return;
         };
         if at.run.is_some() {
+            if at.stage().is_some() {
+                at.starts_again = at.starts_again.or(Some(false));
+            }
             return;
         }
         let outcome = match at.start(now, is_first, &self.recorder) {
@@ -459,6 +468,9 @@ impl World {
 
     /// A node is lost; its replica takes its place, if it has one.
     pub(crate) fn promote(&mut self, node: u8) {
+        if let Some(at) = self.nodes.get_mut(usize::from(node)) {
+            at.starts_again = None;
+        }
         self.node_down(node, Crash::Kill);
         let now = self.now;
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
@@ -482,17 +494,24 @@ impl World {
 
     /// A node's process ends.
     pub(crate) fn node_down(&mut self, node: u8, how: Crash) {
-        let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+        let running = self.nodes.get(usize::from(node));
+        let Some(at) = running.filter(|at| at.run.is_some()) else {
             return;
         };
-        if at.run.is_none() {
-            return;
-        }
+        let (incarnation, is_stopping) = (at.incarnation, at.stage().is_some());
         self.look_at_disk(node);
         if how == Crash::CleanStop {
-            self.finish_replies(node);
+            return self.stop_node(node, incarnation);
         }
+        if is_stopping {
+            self.recorder.counters.bump("stop-cut-short");
+        }
+        self.node_gone(node, how);
+    }
+
+    /// A node's process has ended, with its disk and its machine as that leaves them.
+    pub(crate) fn node_gone(&mut self, node: u8, how: Crash) {
+        let now = self.now;
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return;
         };
@@ -514,21 +533,7 @@ impl World {
         self.recorder.push(now, Told::Down { node, how });
         self.drop_ends(node, is_told);
         self.cue(Cue::Down(node));
-    }
-
-    /// A node that ends in order does what it was asked first.
-    fn finish_replies(&mut self, node: u8) {
-        let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        // A failure ends it: what has not become durable is not told.
-        while at.finish_work(now) == Some(true) && !at.is_struck() {
-            at.begin_work(now);
-        }
-        if !at.is_struck() {
-            self.release_withheld(node);
-        }
+        self.start_if_awaited(node);
     }
 
     pub(crate) fn incarnation(&self, node: u8) -> u32 {

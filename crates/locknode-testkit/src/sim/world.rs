@@ -156,6 +156,16 @@ pub(crate) enum Event {
         node: u8,
         incarnation: u32,
     },
+    /// A node that stood still is asked to end in order.
+    AskedToStop {
+        node: u8,
+        incarnation: u32,
+    },
+    /// A node that ends in order waits for its clients no longer.
+    Drained {
+        node: u8,
+        incarnation: u32,
+    },
     /// A node's quarantine may be over.
     Serving {
         node: u8,
@@ -384,7 +394,7 @@ impl World {
     pub fn is_up(&self, node: u8) -> bool {
         self.nodes
             .get(usize::from(node))
-            .is_some_and(|node| node.run.is_some())
+            .is_some_and(SimNode::is_up)
     }
 
     /// How long a node stays out of every lock still; `None` when it serves or is down.
@@ -429,7 +439,10 @@ impl World {
             | Event::Act { client, .. }
             | Event::Caller { client, .. }
             | Event::Write { client, .. } => of_client(*client),
-            Event::DiskDone { node, .. } | Event::Serving { node, .. } => of_node(*node),
+            Event::DiskDone { node, .. }
+            | Event::AskedToStop { node, .. }
+            | Event::Drained { node, .. }
+            | Event::Serving { node, .. } => of_node(*node),
             Event::Step(_)
             | Event::Drain { .. }
             | Event::GoesOn { .. }
@@ -526,6 +539,14 @@ impl World {
             Event::DiskDone { node, incarnation } => {
                 note(recorder, 11, node.into(), &[]);
                 self.disk_done(node, incarnation);
+            }
+            Event::AskedToStop { node, incarnation } => {
+                note(recorder, 18, node.into(), &[]);
+                self.stop_node(node, incarnation);
+            }
+            Event::Drained { node, incarnation } => {
+                note(recorder, 19, node.into(), &[]);
+                self.drained(node, incarnation);
             }
             Event::Serving { node, incarnation } => {
                 note(recorder, 12, node.into(), &[]);

@@ -11,7 +11,7 @@ pub enum FaultKind {
     Crash,
     /// A node's machine loses power, unsynced writes with it, and boots.
     PowerLoss,
-    /// A node is stopped in order and started again.
+    /// A node is stopped in order, which takes time and may be cut short, and started again.
     CleanStop,
     /// A node's disk is lost; it starts on an empty one.
     DiskLost,

@@ -6,7 +6,7 @@ use locknode_testkit::Bug;
 
 const LIST: &str = include_str!("../../SCENARIOS.md");
 
-const TESTS: [&str; 8] = [
+const TESTS: [&str; 9] = [
     include_str!("client.rs"),
     include_str!("clocks.rs"),
     include_str!("cluster.rs"),
@@ -15,6 +15,7 @@ const TESTS: [&str; 8] = [
     include_str!("extend_release.rs"),
     include_str!("fencing.rs"),
     include_str!("liveness.rs"),
+    include_str!("stop.rs"),
 ];
 
 /// Whether a word is the name of a scenario: `s01_...`, `r1_...`.

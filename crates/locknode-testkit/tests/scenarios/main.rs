@@ -17,3 +17,4 @@ mod listing;
 mod liveness;
 mod outcome;
 mod script;
+mod stop;

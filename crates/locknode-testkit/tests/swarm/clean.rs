@@ -99,7 +99,7 @@ fn without_a_restart_guard_two_hold_a_lock() {
 }
 
 /// Faults and states that a thousand worlds reach.
-const SOMETIMES: [&str; 103] = [
+const SOMETIMES: [&str; 110] = [
     "kill",
     "power-loss",
     "power-loss-all",
@@ -203,4 +203,11 @@ const SOMETIMES: [&str; 103] = [
     "start-with-clock-mismatch",
     "start-with-dropped-batch",
     "lock-lost-with-disk",
+    "stop-hurried",
+    "stop-cut-short",
+    "stop-cuts-off",
+    "stop-without-mark",
+    "start-awaited",
+    "refused-by-stop",
+    "served-while-stopping",
 ];

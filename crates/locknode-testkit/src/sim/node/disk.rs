@@ -3,15 +3,25 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use locknode_engine::Time;
-use locknode_engine::durable::{LockRecord, Start, Which};
+use locknode_engine::durable::{LockRecord, Reading, Start, Store, StoreError, Which, Work};
+use locknode_engine::{Engine, Time};
 
 use super::{SimNode, WRITTEN_MAX};
 use crate::fault::{DiskFault, Phase};
+use crate::faulty_disk::FaultyDisk;
 use crate::scenario::Guarding;
 use crate::sim::oracle::{Back, Pardon, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
+
+/// What a disk was given to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// What the guard wants.
+    Work(Work),
+    /// The last snapshot and the mark of a clean stop.
+    Close,
+}
 
 impl SimNode {
     /// Takes work for the disk, if there is any and none is under way.
@@ -20,18 +30,22 @@ impl SimNode {
             return false;
         };
         let guard = run.engine.guard();
-        if run.in_flight.is_some() || !guard.has_work() || run.store.is_none() {
+        let closes = run.is_closing();
+        if run.in_flight.is_some() || !(guard.has_work() || closes) || run.store.is_none() {
             return false;
         }
         let reading = self.clocks.reading(now, &mut self.random);
-        let Some(work) = guard.take_work(reading.moment.time) else {
-            return false;
+        let time = reading.moment.time;
+        let (job, logged) = match guard.take_work(time) {
+            Some(work) if work.log.is_empty() => (Job::Work(work), None),
+            Some(work) => (Job::Work(work), Some(Which::Logged)),
+            None if closes => (Job::Close, Some(Which::All)),
+            None => return false,
         };
-        if !work.log.is_empty() {
-            let table = run.table(Which::Logged, reading.moment.time);
-            self.oracle.log(&table, reading.moment.time.as_nanos());
+        if let Some(which) = logged {
+            self.oracle.log(&run.table(which, time), time.as_nanos());
         }
-        run.in_flight = Some((work, reading));
+        run.in_flight = Some((job, reading));
         true
     }
 
@@ -39,7 +53,9 @@ impl SimNode {
     pub(crate) fn is_lowering(&self) -> bool {
         let run = self.run.as_ref();
         run.is_some_and(|run| match (&run.in_flight, &run.store) {
-            (Some((work, _)), Some(store)) => work.goal.ttl_in_use < store.durable().ttl_in_use,
+            (Some((Job::Work(work), _)), Some(store)) => {
+                work.goal.ttl_in_use < store.durable().ttl_in_use
+            }
             _ => false,
         })
     }
@@ -47,7 +63,10 @@ impl SimNode {
     /// The disk does what was begun; whether it did, `None` when there was nothing.
     pub(crate) fn finish_work(&mut self, now: SimTime) -> Option<bool> {
         let run = self.run.as_mut()?;
-        let (work, reading) = run.in_flight.take()?;
+        let (job, reading) = run.in_flight.take()?;
+        let Job::Work(work) = job else {
+            return self.finish_close(reading);
+        };
         let store = run.store.as_mut()?;
         let guard = run.engine.guard();
         let lowers = work.goal.ttl_in_use < store.durable().ttl_in_use;
@@ -68,7 +87,7 @@ impl SimNode {
                 guard.failed(work, &error, &store.durable());
             }
         }
-        if store.is_due() {
+        if store.is_due() && !run.is_closing() {
             let reading = self.clocks.reading(now, &mut self.random);
             self.arm(Phase::Compact);
             let run = self.run.as_mut()?;
@@ -78,6 +97,20 @@ impl SimNode {
             self.struck = self.disarm(Phase::Compact);
         }
         Some(is_done)
+    }
+
+    /// The last snapshot is written; whether all of it was, `None` when the process has ended in the middle of it.
+    fn finish_close(&mut self, reading: Reading) -> Option<bool> {
+        self.arm(Phase::Close);
+        self.may_be_clean = true;
+        let run = self.run.as_mut()?;
+        let result = close(run.store.take()?, &run.engine, reading);
+        self.struck = self.disarm(Phase::Close);
+        let is_whole = result.is_ok() && self.struck.is_none();
+        if is_whole {
+            self.image = Some(self.disk.snapshot());
+        }
+        self.struck.is_none().then_some(is_whole)
     }
 
     /// The disk breaks, or is whole again.
@@ -161,4 +194,13 @@ pub(in crate::sim) fn backs(start: &Start, time: Time, recorder: &Recorder) -> V
         known: recorder.known(lock.db, lock.key, lock.token),
     };
     start.locks().map(back).collect()
+}
+
+/// Writes the last snapshot of a process and the mark of a clean stop.
+pub(super) fn close(
+    store: Store<FaultyDisk>,
+    engine: &Engine,
+    reading: Reading,
+) -> Result<(), StoreError> {
+    store.close(&mut engine.table(reading.moment.time), reading)
 }

@@ -1,15 +1,26 @@
 //! How a node's process ends: at once, in the middle of something, or in order; and what that does to its disk and its
 //! machine.
 
-use locknode_engine::durable::Which;
-
-use super::{BACK_NS, CONTAINER_NAMESPACE, SimNode, UPTIME_NS, fresh_id};
+use super::disk::{Job, close};
+use super::{BACK_NS, CONTAINER_NAMESPACE, Run, SimNode, UPTIME_NS, fresh_id};
 use crate::bug::Bug;
 use crate::fault::{Crash, Phase};
 use crate::faulty_disk::{dice, keep_none};
 use crate::sim::oracle::{Pardon, Since};
 use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
+
+/// How far an orderly stop has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// What was received is answered.
+    Draining,
+    /// What is left is written.
+    Closing {
+        /// What the disk was doing when the connections had ended is done.
+        is_joined: bool,
+    },
+}
 
 impl SimNode {
     /// Whether the process has ended in the middle of what it did with its disk.
@@ -54,7 +65,47 @@ impl SimNode {
         }
     }
 
-    /// The process ends. Who stops in order may end otherwise in the middle of it: how it did end.
+    /// The process is asked to end in order: it takes no more connections. How far it had come with that before.
+    pub(crate) fn ask_to_stop(&mut self) -> Option<Stage> {
+        let run = self.run.as_mut()?;
+        run.stop.replace(run.stop.unwrap_or(Stage::Draining))
+    }
+
+    /// How far its orderly stop has come.
+    pub(crate) fn stage(&self) -> Option<Stage> {
+        self.run.as_ref()?.stop
+    }
+
+    /// All connections have ended: nothing is granted any more, and what is left is written. Whether there is a disk to write to.
+    pub(crate) fn close(&mut self) -> bool {
+        let Some(run) = &mut self.run else {
+            return false;
+        };
+        run.engine.close();
+        let is_joined = run.in_flight.is_none();
+        run.stop = Some(Stage::Closing { is_joined });
+        // The server does not wait until a full disk is tried again.
+        self.disk_rests_until = SimTime::ZERO;
+        run.store.is_some()
+    }
+
+    /// The disk is done with something: whether the process that stops has nothing more to do. It leaves what it cannot write,
+    /// but for what was under way when its connections had ended: that is tried once more.
+    pub(crate) fn has_stopped(&mut self, done: Option<bool>) -> bool {
+        let Some(run) = &mut self.run else {
+            return false;
+        };
+        let is_joined = run.stop.replace(Stage::Closing { is_joined: true })
+            == Some(Stage::Closing { is_joined: true });
+        run.store.is_none() || (done == Some(false) && is_joined)
+    }
+
+    /// Whether its process has no connections any more, and writes what is left.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.run.as_ref().is_some_and(Run::is_closing)
+    }
+
+    /// The process ends, and may have ended otherwise in the middle of something: how it did end.
     pub(crate) fn crash(
         &mut self,
         now: SimTime,
@@ -63,29 +114,32 @@ impl SimNode {
     ) -> (Crash, Option<Phase>) {
         self.settle(now, recorder);
         self.note_ceiling();
-        let struck = match (self.take_struck(), how) {
-            (None, Crash::CleanStop) => self.stop(now),
-            (struck, _) => struck,
-        };
+        let struck = self.take_struck();
         let (phase, how) = struck.map_or((None, how), |(phase, how)| (Some(phase), how));
-        if how != Crash::CleanStop {
-            self.die(now, how);
-        }
+        self.die(now, how);
         (how, phase)
     }
 
-    pub(super) fn die(&mut self, now: SimTime, how: Crash) {
+    fn die(&mut self, now: SimTime, how: Crash) {
         let seed = self.random.next();
         if let Some(run) = &mut self.run
-            && let (Some((work, reading)), Some(store)) = (run.in_flight.take(), &mut run.store)
+            && let (Some((job, reading)), Some(mut store)) =
+                (run.in_flight.take(), run.store.take())
         {
             // The process or the machine ends in the middle of what the disk was doing.
-            let steps = match how {
-                Crash::TornWrite => 1 + seed % 3,
-                _ => seed % 6,
-            };
-            self.disk.stop(steps);
-            let _ = store.perform(&work, reading);
+            let least = u64::from(how == Crash::TornWrite);
+            match job {
+                Job::Work(work) => {
+                    let most = if how == Crash::TornWrite { 3 } else { 6 };
+                    self.disk.stop(least + seed % most);
+                    let _ = store.perform(&work, reading);
+                }
+                Job::Close => {
+                    self.disk.stop(least + seed % CLOSE_OPERATIONS);
+                    self.may_be_clean = true;
+                    let _ = close(store, &run.engine, reading);
+                }
+            }
         }
         self.run = None;
         self.lose(now, how);
@@ -150,40 +204,14 @@ impl SimNode {
             self.disk.restore(image);
         }
     }
+}
 
-    /// A clean stop: all that is wanted is done, then the snapshot and the marker. How the process ended instead, if it did.
-    pub(super) fn stop(&mut self, now: SimTime) -> Option<(Phase, Crash)> {
-        self.finish_work(now);
-        if let Some(struck) = self.take_struck() {
-            return Some(struck);
-        }
-        let run = self.run.take()?;
-        run.engine.close();
-        let reading = self.clocks.reading(now, &mut self.random);
-        let time = reading.moment.time;
-        let table = run.table(Which::All, time);
-        let mut store = run.store?;
-        let guard = run.engine.guard();
-        let mut is_well = true;
-        while is_well && let Some(work) = guard.take_work(time) {
-            is_well = store.perform(&work, reading).is_ok();
-            if is_well {
-                guard.done(&work);
-            }
-        }
-        self.oracle.log(&table, time.as_nanos());
-        if is_well {
-            let mut table = run.engine.table(time);
-            self.arm(Phase::Close);
-            is_well = store.close(&mut table, reading).is_ok();
-            if let Some(struck) = self.disarm(Phase::Close) {
-                return Some(struck);
-            }
-        }
-        self.disk.kill_as_it_is();
-        if is_well {
-            self.image = Some(self.disk.snapshot());
-        }
-        None
+impl Run {
+    /// Whether it has no connections any more, and writes what is left.
+    pub(super) const fn is_closing(&self) -> bool {
+        matches!(self.stop, Some(Stage::Closing { .. }))
     }
 }
+
+/// More operations than the last snapshot has, and the mark of a clean stop.
+const CLOSE_OPERATIONS: u64 = 16;

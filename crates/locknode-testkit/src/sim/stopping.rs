@@ -1,0 +1,128 @@
+//! An orderly stop, which takes its time as that of the server does.
+//!
+//! ```text
+//!   SIGTERM --> Draining: no new connections; what was received is answered, and each connection closed then
+//!                  |   the last one is closed, DRAIN is over, or the signal comes again: what is left is cut off
+//!                  v
+//!               Closing: nothing is granted; what the guard still wants is written, then the last snapshot and the mark
+//!                  |   all is written, or the disk refuses
+//!                  v
+//!               down, and started again if somebody waits for that
+//! ```
+//!
+//! Whatever else ends the process meanwhile does so at once: a kill, a power loss.
+
+use std::time::Duration;
+
+use crate::fault::Crash;
+use crate::scenario::Cue;
+use crate::sim::node::Stage;
+use crate::sim::world::{Event, World};
+
+impl World {
+    /// A node's process is asked to end in order. One that stands still learns of it when it goes on.
+    pub(crate) fn stop_node(&mut self, node: u8, incarnation: u32) {
+        let now = self.now;
+        if self.incarnation(node) != incarnation {
+            return;
+        }
+        if self.is_stopped(node) {
+            return self.push(now, Event::AskedToStop { node, incarnation });
+        }
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if !at.is_up() {
+            return;
+        }
+        match at.ask_to_stop() {
+            None => {
+                self.push(now + DRAIN, Event::Drained { node, incarnation });
+                self.cue(Cue::Stops(node));
+                if self.incarnation(node) != incarnation {
+                    return;
+                }
+                for conn in self.live(node) {
+                    let end = self.conn_mut(conn).and_then(|it| it.end.as_mut());
+                    match end {
+                        Some(end) if !end.withheld.is_empty() => end.is_closing = true,
+                        Some(_) => self.hang_up(conn),
+                        // It is being served, and is closed after that.
+                        None => {}
+                    }
+                }
+                self.look_whether_drained(node);
+            }
+            Some(Stage::Draining) => {
+                self.recorder.counters.bump("stop-hurried");
+                self.drained(node, incarnation);
+            }
+            Some(Stage::Closing { .. }) => {}
+        }
+    }
+
+    /// A node that stops has waited for its connections for long enough.
+    pub(crate) fn drained(&mut self, node: u8, incarnation: u32) {
+        let stage = self.nodes.get(usize::from(node)).and_then(|at| at.stage());
+        if self.incarnation(node) != incarnation || stage != Some(Stage::Draining) {
+            return;
+        }
+        let has_end = |conn: &u32| self.conn(*conn).is_some_and(|it| it.end.is_some());
+        let conns: Vec<u32> = self.live(node).into_iter().filter(has_end).collect();
+        for conn in conns {
+            self.recorder.counters.bump("stop-cuts-off");
+            self.hang_up(conn);
+        }
+    }
+
+    /// Whether a node's process has been asked to end in order.
+    pub(crate) fn is_stopping(&self, node: u8) -> bool {
+        let at = self.nodes.get(usize::from(node));
+        at.is_some_and(|at| at.stage().is_some())
+    }
+
+    /// A connection of a node has ended; if the node stops, it may have been the last one.
+    pub(crate) fn look_whether_drained(&mut self, node: u8) {
+        let has_any = self
+            .live
+            .get(usize::from(node))
+            .is_some_and(|it| !it.is_empty());
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
+        if has_any || at.stage() != Some(Stage::Draining) {
+            return;
+        }
+        match at.close() {
+            true => self.start_disk(node),
+            false => self.node_gone(node, Crash::CleanStop),
+        }
+    }
+
+    /// The disk of a node that writes what is left is done with something.
+    pub(crate) fn go_on_stopping(&mut self, node: u8, done: Option<bool>) {
+        let at = self.nodes.get_mut(usize::from(node));
+        if !at.is_some_and(|at| at.has_stopped(done)) {
+            return self.start_disk(node);
+        }
+        if done == Some(false) {
+            self.recorder.counters.bump("stop-without-mark");
+        }
+        self.node_gone(node, Crash::CleanStop);
+    }
+
+    /// A node is down: it starts if somebody has waited for that.
+    pub(crate) fn start_if_awaited(&mut self, node: u8) {
+        let at = self.nodes.get_mut(usize::from(node));
+        if let Some(is_seen_to) = at.and_then(|at| at.starts_again.take()) {
+            self.recorder.counters.bump("start-awaited");
+            self.start_node(node, false);
+            if is_seen_to {
+                self.replace_disk(node);
+            }
+        }
+    }
+}
+
+/// How long a node that stops waits for its clients, as the server does.
+const DRAIN: Duration = Duration::from_secs(5);
