@@ -356,6 +356,15 @@ pub enum Event {
         /// How many nodes had it and deleted it.
         confirmed: u8,
     },
+    /// A client knows that its lock, which it has released, stays on a majority of the nodes for a while, as it had wished.
+    Kept {
+        /// The client.
+        client: u8,
+        /// The lock.
+        lock: LockNo,
+        /// Until then at the least, in true time.
+        until: SimTime,
+    },
     /// A client saw that it holds its lock, and is about to write.
     Checked {
         /// The client.

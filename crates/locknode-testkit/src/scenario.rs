@@ -220,6 +220,8 @@ pub struct LockAct {
     pub renew_for: Option<Duration>,
     /// How often the client writes to the resource meanwhile.
     pub write_every: Option<Duration>,
+    /// How long the key stays taken from the acquisition on, also when the lock is released sooner.
+    pub at_least: Option<Duration>,
     /// What happens after `hold`.
     pub ending: Ending,
 }
@@ -342,6 +344,7 @@ impl LockAct {
             renew_every: None,
             renew_for: None,
             write_every: None,
+            at_least: None,
             ending: Ending::Release,
         }
     }
@@ -399,6 +402,13 @@ impl LockAct {
     #[must_use]
     pub const fn write_every(mut self, every: Duration) -> Self {
         self.write_every = Some(every);
+        self
+    }
+
+    /// Its key stays taken for so long, also when it is released sooner.
+    #[must_use]
+    pub const fn at_least(mut self, time: Duration) -> Self {
+        self.at_least = Some(time);
         self
     }
 

@@ -303,6 +303,7 @@ impl Swarm {
         let mut at = nanos(MS * 200) + random.below(nanos(MS * 1_000));
         let end = nanos(self.run_for).saturating_sub(nanos(MS * 2_000));
         let mut others = Random::stream(setup.seed, "extensions", client.into());
+        let mut keeping = Random::stream(setup.seed, "keeping", client.into());
         let mut acts = Vec::new();
         while at < end {
             let most = if logs && random.chance(10) {
@@ -341,6 +342,14 @@ impl Swarm {
                 _ => Ending::Release,
             });
             let mut act = extend_otherwise(act, style, &mut others);
+            let (is_kept, least) = (
+                keeping.chance(20),
+                keeping.between(nanos(ttl) / 4, nanos(ttl)),
+            );
+            // An extension that comes twice must not be shorter than what is kept.
+            if is_kept && style.renews && act.extend_to.is_none() && act.ending == Ending::Release {
+                act = act.at_least(Duration::from_nanos(rounded(least)));
+            }
             // What is still under way to a node must not be shorter than what the next client asks for.
             if act.ending == Ending::HandOver
                 && (act.extend_to.is_some() || act.renew_for.is_some())

@@ -65,6 +65,7 @@ impl Bounds {
                 &Deed::Act(client, Act::Lock(ref act)) => {
                     ttl = ttl.max(act.ttl);
                     ttl = ttl.max(act.extend_to.unwrap_or_default());
+                    ttl = ttl.max(act.at_least.unwrap_or_default());
                     least_ttl = least_ttl.min(act.ttl);
                     tries = tries.max(act.tries);
                     if let Trigger::At(at) = step.when {

@@ -20,6 +20,7 @@
 //! at 1s client 0 lock k ttl 3s tries 3 hold 2s extend 1s write 500ms then release
 //! at 1s client 1 lock k ttl 3s extend 1s to 2s      # every second extension to 2s
 //! at 1s client 1 lock k ttl 3s renew every 1s for 9s # by the client core
+//! at 1s client 2 lock k ttl 3s hold 1ms at-least 2s # released, and taken until then
 //! at 2s client 0 extend k ttl 3s
 //! at 2s client 0 write k takes 1ms
 //! at 3s client 0 release k
@@ -292,6 +293,7 @@ impl Display for LockAct {
             ("renew every", self.renew_every),
             ("for", self.renew_every.and(self.renew_for)),
             ("write", self.write_every),
+            ("at-least", self.at_least),
         ];
         for (name, span) in spans {
             if let Some(span) = span {
@@ -551,6 +553,7 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
                 lock.renew_every = Some(words.span()?);
             }
             (_, "write") => lock.write_every = Some(words.span()?),
+            (_, "at-least") => lock.at_least = Some(words.span()?),
             (_, "then") => {
                 lock.ending = match words.need("release, leave, hand-over or crash")? {
                     "release" => Ending::Release,
@@ -568,7 +571,7 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             }
             _ => {
                 return Err(ParseError::unexpected(
-                    "tries, hold, extend, to behind extend, renew, for behind renew, write or then",
+                    "tries, hold, extend, to behind extend, renew, for behind renew, write, at-least or then",
                     word,
                     "a lock",
                 ));

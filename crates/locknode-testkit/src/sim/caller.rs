@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redlock_client::Drift;
+
 use crate::history::{Event as Told, KeyNo, LockNo};
 use crate::scenario::{Act, Cue, Ending, LockAct};
 use crate::sim::client::{ActiveLock, Held, SimClient};
 use crate::sim::notice::Handle;
 use crate::sim::world::{Chore, Event, World};
+use crate::span::SimTime;
 
 impl World {
     /// A caller does something.
@@ -73,6 +76,7 @@ impl World {
             held: None,
             token: Vec::new(),
             extensions: 0,
+            kept_until: SimTime::ZERO,
         });
         self.turn(client);
     }
@@ -92,6 +96,7 @@ impl World {
         let time = it.time(now);
         let act = Arc::new(LockAct {
             ending: Ending::Release,
+            at_least: None,
             ..act.clone()
         });
         let Some(handle) = it.player.adopt(time, &act, &token) else {
@@ -108,6 +113,7 @@ impl World {
             held,
             token: token.clone(),
             extensions,
+            kept_until: SimTime::ZERO,
         });
         let attempt = self.recorder.attempt(key, &token);
         self.recorder.is_shared(attempt);
@@ -146,13 +152,21 @@ impl World {
                 is_left,
             },
         );
+        let drift = Drift::new(
+            self.scenario.setup.drift_ppm,
+            self.scenario.setup.drift_constant,
+        );
         let Some(it) = self.clients.get_mut(usize::from(client)) else {
             return;
         };
-        if let Some(active) = it.locks.iter_mut().find(|active| active.lock == lock) {
-            active.held = None;
-        }
         let time = it.time(now);
+        if let Some(active) = it.locks.iter_mut().find(|active| active.lock == lock)
+            && let Some(held) = active.held.take()
+        {
+            let keep = (held.since + act.at_least.unwrap_or_default()).since(time);
+            // By a clock that is as fast as it may be.
+            active.kept_until = now + keep.saturating_sub(drift.of(keep));
+        }
         match is_left {
             true => {
                 it.player.leave(handle);

@@ -14,7 +14,7 @@ use crate::sim::conduct::Finding;
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::player::Player;
 use crate::sim::world::{Chore, Event, World};
-use crate::span::SimTime;
+use crate::span::{SimTime, nanos};
 
 /// A client's process and the machine it runs on.
 #[derive(Debug)]
@@ -42,12 +42,16 @@ pub(crate) struct ActiveLock {
     pub(crate) token: Vec<u8>,
     /// How many extensions its caller asked for as planned.
     pub(crate) extensions: u32,
+    /// Once it is released: how long its key stays taken at the least.
+    pub(crate) kept_until: SimTime,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub(crate) valid_until: Time,
     pub(crate) fencing: Option<u64>,
+    /// The attempt that had it began no sooner.
+    pub(crate) since: Time,
 }
 
 impl SimClient {
@@ -282,6 +286,21 @@ impl World {
                     self.cue(Cue::Lost(client));
                 }
             }
+            ClientNotice::Kept { lock, confirmed } => {
+                let until = self.by_handle(client, lock).map(|it| it.kept_until);
+                let is_told = usize::from(confirmed) > self.nodes.len() / 2;
+                if let (Some(until), Some(lock)) = (until, self.forget(client, lock))
+                    && is_told
+                {
+                    self.recorder.counters.bump("released-and-kept");
+                    let told = Told::Kept {
+                        client,
+                        lock,
+                        until,
+                    };
+                    self.recorder.push(self.now, told);
+                }
+            }
             ClientNotice::Released { lock, confirmed } => {
                 if let Some(lock) = self.forget(client, lock) {
                     self.recorder.push(
@@ -317,9 +336,11 @@ impl World {
         let Some(active) = it.locks.iter_mut().find(|active| active.handle == handle) else {
             return;
         };
+        let since = valid_until.as_nanos().saturating_sub(nanos(active.act.ttl));
         active.held = Some(Held {
             valid_until,
             fencing,
+            since: Time::from_nanos(since),
         });
         active.token = token.to_vec();
         let (lock, act) = (active.lock, Arc::clone(&active.act));

@@ -33,4 +33,6 @@ pub(crate) enum ClientNotice {
     Lost { lock: Handle, why: &'static str },
     /// A release is decided: so many nodes had the lock and deleted it. It is over.
     Released { lock: Handle, confirmed: u8 },
+    /// A release is decided that leaves the key taken for a while: so many nodes keep it. It is over.
+    Kept { lock: Handle, confirmed: u8 },
 }

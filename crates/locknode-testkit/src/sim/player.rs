@@ -360,12 +360,18 @@ impl Shipped {
                 lock: self.handle(op)?,
                 why: word(kind),
             },
-            Notice::Released { op, confirmed, .. } => {
+            Notice::Released {
+                op,
+                confirmed,
+                is_kept,
+                ..
+            } => {
                 let lock = self.handle(op)?;
                 self.forget(lock);
-                ClientNotice::Released {
-                    lock,
-                    confirmed: u8::try_from(confirmed.len()).unwrap_or(u8::MAX),
+                let confirmed = u8::try_from(confirmed.len()).unwrap_or(u8::MAX);
+                match is_kept {
+                    true => ClientNotice::Kept { lock, confirmed },
+                    false => ClientNotice::Released { lock, confirmed },
                 }
             }
             _ => return None,
@@ -386,7 +392,7 @@ fn terms(act: &LockAct) -> LockTerms {
         timeout: timeout(act.ttl),
         retry: RetryPolicy::tries(act.tries),
         renew: renewal(act),
-        hold_at_least: Duration::ZERO,
+        hold_at_least: act.at_least.unwrap_or_default(),
     }
 }
 

@@ -531,3 +531,24 @@ fn release() -> Act {
 fn everywhere(client: u8) -> Links {
     Links::between(client, [0, 1, 2, 3, 4])
 }
+
+/// A job that is done in no time is not done again before its time is over.
+#[test]
+fn s72_key_that_is_kept_after_its_release() {
+    let brief = lock(s(4)).hold(ms(5)).at_least(s(3));
+    let script = split()
+        .act(s(1), 0, brief.into())
+        .acts_on(Cue::Releases(0), 1, SOON, 1, lock(s(4)))
+        .act(s(5), 1, lock(s(4)).into());
+    let kept = |event: &Event| matches!(event, Event::Kept { client: 0, .. });
+    let it = safe(&script);
+    assert_eq!(it.count(kept), 1, "{}", it.story());
+    assert_eq!(it.count(failed(1)), 1, "{}", it.story());
+    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
+    let script = script
+        .after(Cue::Releases(0), ms(10), Fault::Crash(2, Crash::Kill))
+        .after(Cue::Down(2), ms(1), Fault::Restart(2));
+    let it = safe(&script);
+    assert_eq!(it.count(kept), 1, "{}", it.story());
+    breaks(&script.with(Bug::QuarantineOff), ViolationKind::Exclusion);
+}

@@ -99,7 +99,7 @@ fn without_a_restart_guard_two_hold_a_lock() {
 }
 
 /// Faults and states that a thousand worlds reach.
-const SOMETIMES: [&str; 110] = [
+const SOMETIMES: [&str; 111] = [
     "kill",
     "power-loss",
     "power-loss-all",
@@ -203,6 +203,7 @@ const SOMETIMES: [&str; 110] = [
     "start-with-clock-mismatch",
     "start-with-dropped-batch",
     "lock-lost-with-disk",
+    "released-and-kept",
     "stop-hurried",
     "stop-cut-short",
     "stop-cuts-off",
