@@ -26,7 +26,6 @@ use crate::guard::{Guard, GuardConfig, Need, Rest};
 use crate::host::{Host, HostFacts, NoHost};
 use crate::keyspace::{Keyspace, Space, TableSizes};
 use crate::pause::Pause;
-use crate::script::ScriptFallback;
 use crate::scripts::Scripts;
 use crate::session::{ReplyMode, Session};
 use crate::settings::{Options, Settings};
@@ -49,8 +48,6 @@ pub struct EngineConfig {
     pub run_id: String,
     /// What INFO tells about the process.
     pub host: Box<dyn Host>,
-    /// Compiles the scripts that have no native form; without it they are refused with the reason.
-    pub script_fallback: Option<Box<dyn ScriptFallback>>,
     /// How restarts are guarded, and what is known of earlier runs.
     pub guard: GuardConfig,
 }
@@ -65,7 +62,6 @@ impl EngineConfig {
             hash_seed,
             run_id: run_id.into(),
             host: Box::new(NoHost),
-            script_fallback: None,
             guard: GuardConfig::off(),
         }
     }
@@ -130,7 +126,7 @@ impl Engine {
             clients: Clients::default(),
             pause: Pause::default(),
             host: config.host,
-            scripts: Scripts::new(config.script_fallback),
+            scripts: Scripts::new(),
             run_id: config.run_id,
             started,
             sweep_shard: AtomicU64::new(0),

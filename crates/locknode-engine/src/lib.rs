@@ -51,7 +51,6 @@ pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};
 pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};
 pub use keyspace::TableSizes;
-pub use script::{Caller, FallbackProgram, ScriptError, ScriptFallback, Value};
 pub use session::Session;
 pub use settings::Options;
 pub use shard::{DATABASES, Swept};

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use hashbrown::{HashMap, HashTable};
 use parking_lot::RwLock;
 
-use crate::script::{CompileErrorKind, FallbackProgram, Program, ScriptFallback, Shape, all_known};
+use crate::script::{CompileError, Program, Shape, all_known};
 
 /// A script's SHA1, kept as its forty digits in lower case: that is how it arrives and how it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,14 +19,7 @@ pub(crate) struct Sha([u64; 5]);
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) sha: Sha,
-    pub(crate) body: Body,
-}
-
-/// How a script runs.
-#[derive(Debug)]
-pub(crate) enum Body {
-    Native(Program),
-    Fallback(Box<dyn FallbackProgram>),
+    pub(crate) program: Program,
 }
 
 /// All scripts of a node.
@@ -34,7 +27,6 @@ pub(crate) enum Body {
 pub(crate) struct Scripts {
     known: HashTable<KnownScript>,
     cache: RwLock<Cache>,
-    fallback: Option<Box<dyn ScriptFallback>>,
 }
 
 /// A script of a known library, compiled when it is first asked for: a node has to start in a few milliseconds.
@@ -59,27 +51,19 @@ impl Script {
     /// The operation that needs no evaluator, if the script is one.
     #[inline]
     pub(crate) fn shape(&self) -> Option<Shape> {
-        match &self.body {
-            Body::Native(program) => program.shape(),
-            Body::Fallback(_) => None,
-        }
+        self.program.shape()
     }
 
     /// Whether the script is refused as a whole when memory is short: it has a `#!` line that says neither allow-oom
     /// nor no-writes.
     pub(crate) fn needs_memory_first(&self) -> bool {
-        match &self.body {
-            Body::Native(program) => {
-                let flags = program.flags();
-                flags.shebang && !flags.allow_oom && !flags.no_writes
-            }
-            Body::Fallback(_) => false,
-        }
+        let flags = self.program.flags();
+        flags.shebang && !flags.allow_oom && !flags.no_writes
     }
 }
 
 impl Scripts {
-    pub(crate) fn new(fallback: Option<Box<dyn ScriptFallback>>) -> Self {
+    pub(crate) fn new() -> Self {
         let mut known: HashTable<KnownScript> = HashTable::with_capacity(all_known().count());
         for (hex, script) in all_known() {
             if let Some(sha) = Sha::from_hex(hex) {
@@ -94,7 +78,6 @@ impl Scripts {
         Self {
             known,
             cache: RwLock::default(),
-            fallback,
         }
     }
 
@@ -135,7 +118,7 @@ impl Scripts {
     ///
     /// The error reply, code included, when the script can't be run here.
     pub(crate) fn by_text(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
-        let script = self.compile(text)?;
+        let script = compile(text)?;
         let mut cache = self.cache.write();
         if let Some(script) = cache.by_text.get(text) {
             return Ok(Arc::clone(script));
@@ -157,7 +140,7 @@ impl Scripts {
     ///
     /// The error reply when the script can't be run here or the cache is full.
     pub(crate) fn load(&self, text: &[u8]) -> Result<Sha, Vec<u8>> {
-        let script = self.compile(text)?;
+        let script = compile(text)?;
         let mut cache = self.cache.write();
         if let Some(place) = cache.passing.iter().position(|(sha, _)| *sha == script.sha) {
             cache.passing.remove(place);
@@ -191,18 +174,12 @@ impl Scripts {
     fn find_known(&self, sha: &Sha) -> Option<&KnownScript> {
         self.known.find(sha.hash(), |known| known.sha == *sha)
     }
+}
 
-    fn compile(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
-        let sha = Sha::of(text);
-        let body = match (Program::compile(text), &self.fallback) {
-            (Ok(program), _) => Body::Native(program),
-            (Err(error), Some(fallback)) if error.kind() == CompileErrorKind::Unsupported => {
-                Body::Fallback(fallback.compile(text).map_err(String::into_bytes)?)
-            }
-            (Err(error), _) => return Err(error.reply()),
-        };
-        Ok(Arc::new(Script { sha, body }))
-    }
+fn compile(text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
+    let program = Program::compile(text).map_err(CompileError::into_reply)?;
+    let sha = Sha::of(text);
+    Ok(Arc::new(Script { sha, program }))
 }
 
 impl KnownScript {
@@ -211,10 +188,8 @@ impl KnownScript {
         let compile = || {
             // A test compiles every one of them; one that did not compile would only be unknown.
             let program = Program::compile(self.source).ok()?;
-            Some(Arc::new(Script {
-                sha: self.sha,
-                body: Body::Native(program),
-            }))
+            let sha = self.sha;
+            Some(Arc::new(Script { sha, program }))
         };
         self.script.get_or_init(compile).as_ref()
     }
@@ -325,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_known_script_compiles() {
-        let scripts = Scripts::new(None);
+        let scripts = Scripts::new();
         assert_eq!(scripts.known.len(), all_known().count());
         for (hex, script) in all_known() {
             assert!(scripts.by_sha(hex).is_some(), "{}", script.name());

@@ -75,12 +75,6 @@ impl Random {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// True so often in a million.
-    #[inline]
-    pub fn chance_ppm(&mut self, ppm: u64) -> bool {
-        self.below(1_000_000) < ppm
-    }
-
     /// True so often in a hundred.
     #[inline]
     pub fn chance(&mut self, percent: u64) -> bool {

@@ -14,7 +14,7 @@ use super::subcommand::{Container, Subcommand};
 use crate::context::{Context, Flow};
 use crate::journal::Journal;
 use crate::script::{Answer, Caller, STEPS_MAX, ScriptError, Shape, Unit, Value};
-use crate::scripts::{Body, Script, Sha};
+use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
 /// A script call's arguments: KEYS and ARGV.
@@ -175,8 +175,6 @@ fn run_shape(
             };
             answer(outcome, reply);
         }
-        // Creating a key may be refused for want of memory, and how that reads is the evaluator's to know.
-        Shape::Acquire { .. } => return false,
     }
     true
 }
@@ -221,13 +219,9 @@ fn run(
         is_overfull: false,
         looked_through: 0,
     };
-    let result = match &script.body {
-        Body::Native(program) if is_read_only => {
-            program.run_read_only(call.keys, call.argv, &mut caller)
-        }
-        Body::Native(program) => program.run(call.keys, call.argv, &mut caller),
-        Body::Fallback(program) => program.run(call.keys, call.argv, &mut caller),
-    };
+    let result = script
+        .program
+        .run(call.keys, call.argv, is_read_only, &mut caller);
     let (journal, is_overfull) = (caller.journal, caller.is_overfull);
     context.rest.is_provisional = false;
     let result = if is_overfull {

@@ -106,7 +106,7 @@ fn server_field(name: &[u8]) -> Option<Field> {
 }
 
 impl Builtin {
-    /// The name in error texts and in the canonical form.
+    /// The name in error texts.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Call => "call",

@@ -3,98 +3,63 @@
 //! The texts are those of Redis and Lua wherever there is one, since scripts and their users match on
 //! them. Only an unsupported construct has a text of our own.
 
-use std::fmt;
-
 /// Why a script could not be compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompileError {
-    kind: CompileErrorKind,
-    text: Vec<u8>,
-}
-
-/// The kinds of [`CompileError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub(crate) enum CompileErrorKind {
-    /// The text is not Lua 5.1; no other implementation would take it either.
-    Syntax,
-    /// The `#!` line is wrong.
-    Shebang,
-    /// The text may be right but uses something outside the native subset.
-    Unsupported,
+    reply: Vec<u8>,
 }
 
 impl CompileError {
+    /// The text is not Lua 5.1; no other implementation would take it either.
     pub(super) fn syntax(line: u32, what: &str, near: Option<&[u8]>) -> Self {
-        let mut text = format!("user_script:{line}: {what}").into_bytes();
-        if let Some(near) = near {
-            text.extend_from_slice(b" near '");
-            text.extend_from_slice(near);
-            text.push(b'\'');
-        }
-        Self {
-            kind: CompileErrorKind::Syntax,
-            text,
+        let place =
+            format!("ERR Error compiling script (new function): user_script:{line}: {what}");
+        match near {
+            Some(near) => Self::new(&[place.as_bytes(), b" near '", near, b"'"]),
+            None => Self::new(&[place.as_bytes()]),
         }
     }
 
-    pub(super) fn shebang(text: Vec<u8>) -> Self {
-        Self {
-            kind: CompileErrorKind::Shebang,
-            text,
-        }
+    /// The `#!` line is wrong.
+    pub(super) fn shebang(text: &[u8], what: &[u8]) -> Self {
+        Self::new(&[b"ERR ", text, what])
     }
 
-    /// `construct` names what is not supported, as a user would write it.
+    /// The text may be right but uses something outside the native subset: `construct`, as a user would write it.
     pub(super) fn unsupported(construct: &str, line: u32) -> Self {
-        let text = format!("{construct} at line {line}").into_bytes();
-        Self {
-            kind: CompileErrorKind::Unsupported,
-            text,
-        }
+        let text = format!(
+            "UNSUPPORTED This node runs lock scripts only, it has no {construct} at line {line}"
+        );
+        Self::new(&[text.as_bytes()])
     }
 
-    /// What kind of error this is.
-    #[must_use]
-    pub(crate) fn kind(&self) -> CompileErrorKind {
-        self.kind
+    fn new(parts: &[&[u8]]) -> Self {
+        Self {
+            reply: one_line(&parts.concat()),
+        }
     }
 
     /// The text of the error reply, with its code and without the leading `-`.
-    #[must_use]
-    pub(crate) fn reply(&self) -> Vec<u8> {
-        let prefix: &[u8] = match self.kind {
-            CompileErrorKind::Syntax => b"ERR Error compiling script (new function): ",
-            CompileErrorKind::Shebang => b"ERR ",
-            CompileErrorKind::Unsupported => {
-                b"UNSUPPORTED This node runs lock scripts only, it has no "
-            }
-        };
-        one_line(&[prefix, &self.text].concat())
+    pub(crate) fn into_reply(self) -> Vec<u8> {
+        self.reply
     }
 }
-
-impl fmt::Display for CompileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.text))
-    }
-}
-
-impl std::error::Error for CompileError {}
 
 /// Why a running script stopped without a result. What it wrote before an error of its own stays written, as on Redis;
 /// of a script that was stopped by a limit that Redis does not have, nothing stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptError {
-    message: Vec<u8>,
-    line: u32,
+pub(crate) struct ScriptError {
+    /// The error's code and text.
+    pub(super) message: Vec<u8>,
+    /// The line of the script that raised the error, counted from 1.
+    pub(super) line: u32,
     was_stopped: bool,
 }
 
 impl ScriptError {
     /// `message` starts with an error code; `line` is counted from 1.
     #[must_use]
-    pub fn new(message: Vec<u8>, line: u32) -> Self {
+    pub(crate) fn new(message: Vec<u8>, line: u32) -> Self {
         Self {
             message: one_line(&message),
             line,
@@ -104,7 +69,7 @@ impl ScriptError {
 
     /// The script was stopped where Redis would have gone on: `why`, which may begin with its place.
     #[must_use]
-    pub fn stopped(line: u32, why: &str) -> Self {
+    pub(crate) fn stopped(line: u32, why: &str) -> Self {
         let text = format!("UNSUPPORTED script stopped, nothing of it is kept: {why}");
         Self {
             was_stopped: true,
@@ -114,7 +79,7 @@ impl ScriptError {
 
     /// Whether nothing that the script wrote may stay.
     #[must_use]
-    pub fn was_stopped(&self) -> bool {
+    pub(crate) fn was_stopped(&self) -> bool {
         self.was_stopped
     }
 
@@ -123,21 +88,9 @@ impl ScriptError {
         Self::new(format!("ERR user_script:{line}: {what}").into_bytes(), line)
     }
 
-    /// The error's code and text.
-    #[must_use]
-    pub fn message(&self) -> &[u8] {
-        &self.message
-    }
-
-    /// The line of the script that raised the error, counted from 1.
-    #[must_use]
-    pub fn line(&self) -> u32 {
-        self.line
-    }
-
     /// The text of the error reply without the leading `-`: the message, then which script and line.
     #[must_use]
-    pub fn reply(&self, sha1_hex: &[u8]) -> Vec<u8> {
+    pub(crate) fn reply(&self, sha1_hex: &[u8]) -> Vec<u8> {
         let mut text = self.message.clone();
         text.extend_from_slice(b" script: ");
         text.extend_from_slice(sha1_hex);
@@ -145,14 +98,6 @@ impl ScriptError {
         text
     }
 }
-
-impl fmt::Display for ScriptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.message))
-    }
-}
-
-impl std::error::Error for ScriptError {}
 
 /// An error or status reply is one line, so line ends inside become spaces, one for each byte.
 pub(super) fn one_line(text: &[u8]) -> Vec<u8> {
@@ -183,7 +128,7 @@ mod tests {
     #[test]
     fn error_replies_stay_on_one_line() {
         assert_eq!(
-            ScriptError::new(b"ERR a\r\nb".to_vec(), 1).message(),
+            ScriptError::new(b"ERR a\r\nb".to_vec(), 1).message,
             b"ERR a  b"
         );
     }
@@ -192,7 +137,7 @@ mod tests {
     fn an_unsupported_construct_is_named_in_the_reply() {
         let error = CompileError::unsupported("string.format", 3);
         assert_eq!(
-            error.reply(),
+            error.into_reply(),
             b"UNSUPPORTED This node runs lock scripts only, it has no string.format at line 3"
         );
     }

@@ -316,7 +316,7 @@ mod tests {
             match lexer.token() {
                 Ok(Token::End) => return Ok(all),
                 Ok(token) => all.push(token),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(String::from_utf8(error.into_reply()).unwrap()),
             }
         }
     }
@@ -373,7 +373,8 @@ mod tests {
             ),
         ];
         for (source, want) in rows {
-            assert_eq!(tokens(source.as_bytes()), Err(want.to_owned()), "{source}");
+            let want = format!("ERR Error compiling script (new function): {want}");
+            assert_eq!(tokens(source.as_bytes()), Err(want), "{source}");
         }
     }
 }

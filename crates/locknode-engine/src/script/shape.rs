@@ -7,11 +7,11 @@
 //! evaluator runs the script as it stands.
 
 use crate::script::ast::Chunk;
-use crate::script::trial::{STATES, Symbol, Trial, Write};
+use crate::script::trial::{STATES, Trial, Write};
 
 /// What a script does, when it is one of the operations that the engine has natively.
 ///
-/// A shape holds for calls with at least one key and at least [`Shape::arguments`] arguments; the key is
+/// A shape holds for calls with at least one key and the arguments that it uses; the key is
 /// `KEYS[1]`, the token `ARGV[1]`, the TTL `ARGV[2]`. With fewer, or when the TTL is not a valid one, the
 /// script has to be run by [`Program::run`](crate::script::Program::run), which finds the exact error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +36,6 @@ pub(crate) enum Shape {
         /// The answer when there is no such key.
         absent: Answer,
     },
-    /// Sets the key to the token with a TTL if there is no such key: status `OK` or nil.
-    Acquire {
-        /// The unit of `ARGV[2]`.
-        unit: Unit,
-    },
 }
 
 /// What a shape answers in one case.
@@ -61,50 +56,37 @@ pub(crate) enum Unit {
     Millis,
 }
 
-impl Shape {
-    /// How many arguments the shape needs.
-    #[must_use]
-    pub(crate) fn arguments(&self) -> usize {
-        match self {
-            Self::Release { .. } => 1,
-            Self::Extend { .. } | Self::Acquire { .. } => 2,
-        }
-    }
-}
-
 /// The shape of a script, if it has one.
 pub(super) fn recognise(chunk: &Chunk) -> Option<Shape> {
     let [absent, own, foreign] = STATES.map(|state| Trial::run(chunk, state));
     let (absent, own, foreign) = (absent?, own?, foreign?);
-    if let Some(Write::Acquire(unit)) = own.write {
-        let traces = [&absent, &own, &foreign];
-        let plain = traces.iter().all(|trace| {
-            trace.write == own.write && trace.answer == Symbol::SetReply && trace.arguments <= 2
-        });
-        return plain.then_some(Shape::Acquire { unit });
-    }
     if absent.write.is_some() || foreign.write.is_some() {
         return None;
     }
     let held = own.answer.answer()?;
     let mismatch = foreign.answer.answer()?;
     let absent_answer = absent.answer.answer()?;
-    let shape = match own.write? {
-        Write::Delete => Shape::Release {
-            held,
-            mismatch,
-            absent: absent_answer,
-        },
-        Write::Expire(unit) => Shape::Extend {
-            unit,
-            held,
-            mismatch,
-            absent: absent_answer,
-        },
-        Write::Acquire(_) => return None,
-    };
     let used = own.arguments.max(absent.arguments).max(foreign.arguments);
-    (used <= shape.arguments()).then_some(shape)
+    let (shape, arguments) = match own.write? {
+        Write::Delete => {
+            let shape = Shape::Release {
+                held,
+                mismatch,
+                absent: absent_answer,
+            };
+            (shape, 1)
+        }
+        Write::Expire(unit) => {
+            let shape = Shape::Extend {
+                unit,
+                held,
+                mismatch,
+                absent: absent_answer,
+            };
+            (shape, 2)
+        }
+    };
+    (used <= arguments).then_some(shape)
 }
 
 #[cfg(test)]
@@ -142,6 +124,14 @@ mod tests {
                 release(zero, zero),
             ),
             (
+                "if redis.call(\"GET\", KEYS[1]) == ARGV[1]\r\nthen\r\n\treturn redis.call(\"DEL\", KEYS[1]);\r\nend\r\nreturn 0 -- no",
+                release(zero, zero),
+            ),
+            (
+                "if (redis['call']([[get]],KEYS[1])==(ARGV[1])) then return server.call('del',KEYS[1]) else do return 0 end end",
+                release(zero, zero),
+            ),
+            (
                 "if ARGV[1]==redis.call('GET',KEYS[1]) then return redis.call('UNLINK',KEYS[1]); end; return 0",
                 release(zero, zero),
             ),
@@ -168,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn extends_and_acquires_are_recognised() {
+    fn extends_are_recognised_however_they_are_written() {
         let zero = Answer::Integer(0);
         let rows = [
             (
@@ -178,16 +168,6 @@ mod tests {
             (
                 "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) end return nil",
                 extend(Unit::Seconds, Answer::Nil, Answer::Nil),
-            ),
-            (
-                "return redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])",
-                Some(Shape::Acquire { unit: Unit::Millis }),
-            ),
-            (
-                "return server.call('set',KEYS[1],ARGV[1],'ex',ARGV[2],'nx')",
-                Some(Shape::Acquire {
-                    unit: Unit::Seconds,
-                }),
             ),
         ];
         for (source, want) in rows {
@@ -208,6 +188,7 @@ mod tests {
             "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],5) else return 0 end",
             "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2],'GT') else return 0 end",
             "return redis.call('del',KEYS[1])",
+            "return redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])",
             "return redis.call('set',KEYS[1],ARGV[1],'XX','PX',ARGV[2])",
             "if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end return 0",
             "while true do return redis.call('del',KEYS[1]) end",

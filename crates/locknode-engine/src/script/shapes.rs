@@ -463,18 +463,22 @@ mod tests {
             absent: mismatch,
         };
         let rows = [
-            (&RELEASE, release(zero, zero)),
-            (&RELEASE_ABSENT_MINUS_ONE, release(zero, less)),
-            (&RELEASE_GRADED, release(Answer::Integer(-2), less)),
-            (&RELEASE_OR_NIL, release(nil, nil)),
-            (&EXTEND, extend(one, zero, Unit::Millis)),
-            (&EXTEND_OR_NIL, extend(one, nil, Unit::Millis)),
-            (&EXTEND_SECONDS_INVERTED, extend(zero, one, Unit::Seconds)),
-            (&ACQUIRE, Shape::Acquire { unit: Unit::Millis }),
+            (&RELEASE, Some(release(zero, zero))),
+            (&RELEASE_ABSENT_MINUS_ONE, Some(release(zero, less))),
+            (&RELEASE_GRADED, Some(release(Answer::Integer(-2), less))),
+            (&RELEASE_OR_NIL, Some(release(nil, nil))),
+            (&EXTEND, Some(extend(one, zero, Unit::Millis))),
+            (&EXTEND_OR_NIL, Some(extend(one, nil, Unit::Millis))),
+            (
+                &EXTEND_SECONDS_INVERTED,
+                Some(extend(zero, one, Unit::Seconds)),
+            ),
+            // Creating a key may be refused for want of memory, and how that reads is the evaluator's to know.
+            (&ACQUIRE, None),
         ];
         for (known, want) in rows {
             let program = Program::compile(known.source()).unwrap();
-            assert_eq!(program.shape(), Some(want), "{}", known.name());
+            assert_eq!(program.shape(), want, "{}", known.name());
         }
     }
 }

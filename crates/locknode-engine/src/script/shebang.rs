@@ -22,8 +22,9 @@ pub(super) fn split(source: &[u8]) -> Result<(Flags, &[u8]), CompileError> {
     if !source.starts_with(b"#!") {
         return Ok((flags, source));
     }
+    let refuse = |text: &[u8], what: &[u8]| Err(CompileError::shebang(text, what));
     let Some(end) = source.iter().position(|&byte| byte == b'\n') else {
-        return Err(CompileError::shebang(b"Invalid script shebang".to_vec()));
+        return refuse(b"Invalid script shebang", b"");
     };
     let (line, rest) = source.split_at(end);
     flags.shebang = true;
@@ -34,12 +35,12 @@ pub(super) fn split(source: &[u8]) -> Result<(Flags, &[u8]), CompileError> {
         Some(b"#!lua") => {}
         engine => {
             let engine = engine.unwrap_or_default();
-            return Err(error(b"Unexpected engine in script shebang: ", engine));
+            return refuse(b"Unexpected engine in script shebang: ", engine);
         }
     }
     for word in words {
         let Some(list) = word.strip_prefix(b"flags=") else {
-            return Err(error(b"Unknown lua shebang option: ", word));
+            return refuse(b"Unknown lua shebang option: ", word);
         };
         for flag in list
             .split(|&byte| byte == b',')
@@ -50,15 +51,13 @@ pub(super) fn split(source: &[u8]) -> Result<(Flags, &[u8]), CompileError> {
                 b"allow-oom" => flags.allow_oom = true,
                 // These concern replicas and clusters, which a node knows nothing of.
                 b"allow-stale" | b"no-cluster" | b"allow-cross-slot-keys" => {}
-                _ => return Err(error(b"Unexpected flag in script shebang: ", flag)),
+                _ => {
+                    return refuse(b"Unexpected flag in script shebang: ", flag);
+                }
             }
         }
     }
     Ok((flags, rest))
-}
-
-fn error(text: &[u8], what: &[u8]) -> CompileError {
-    CompileError::shebang([text, what].concat())
 }
 
 #[cfg(test)]
@@ -115,7 +114,7 @@ mod tests {
             ),
         ];
         for (source, want) in rows {
-            assert_eq!(split(source).unwrap_err().reply(), want);
+            assert_eq!(split(source).unwrap_err().into_reply(), want);
         }
     }
 }

@@ -206,16 +206,16 @@ fn show(value: &Value) -> String {
 fn run_on(store: &mut Store, source: &[u8], keys: &[&str], args: &[&str]) -> String {
     let program = match Program::compile(source) {
         Ok(program) => program,
-        Err(error) => return format!("-{}", String::from_utf8_lossy(&error.reply())),
+        Err(error) => return format!("-{}", String::from_utf8_lossy(&error.into_reply())),
     };
     let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
     let args: Vec<_> = args.iter().map(|arg| arg.as_bytes()).collect();
-    match program.run(&keys, &args, store) {
+    match program.run(&keys, &args, false, store) {
         Ok(value) => show(&value),
         Err(error) => format!(
             "!{} @{}",
-            String::from_utf8_lossy(error.message()),
-            error.line()
+            String::from_utf8_lossy(&error.message),
+            error.line
         ),
     }
 }
@@ -572,10 +572,8 @@ fn what_is_not_native_is_named_with_its_line() {
     ];
     for (source, want) in rows {
         let error = Program::compile(source.as_bytes()).unwrap_err();
-        assert_eq!(
-            (error.kind(), error.to_string().as_str()),
-            (CompileErrorKind::Unsupported, want)
-        );
+        let want = format!("UNSUPPORTED This node runs lock scripts only, it has no {want}");
+        assert_eq!(error.into_reply(), want.as_bytes());
     }
 }
 
@@ -583,9 +581,9 @@ fn what_is_not_native_is_named_with_its_line() {
 fn a_read_only_run_refuses_to_write_and_changes_nothing() {
     let program = Program::compile(b"return redis.call('del', KEYS[1])").unwrap();
     let mut store = Store::with(Some("v"), None);
-    let error = program.run_read_only(&[b"k"], &[], &mut store).unwrap_err();
+    let error = program.run(&[b"k"], &[], true, &mut store).unwrap_err();
     assert_eq!(
-        error.message(),
+        error.message,
         b"ERR Write commands are not allowed from read-only scripts."
     );
     assert_eq!(store.show(), "k=v");
@@ -1112,9 +1110,9 @@ proptest! {
         let source = words.join(" ");
         if let Ok(program) = Program::compile(source.as_bytes()) {
             let mut store = Store::with(Some("t"), None);
-            let first = program.run(&[b"k"], &[b"t", b"5"], &mut store);
+            let first = program.run(&[b"k"], &[b"t", b"5"], false, &mut store);
             let mut store = Store::with(Some("t"), None);
-            prop_assert_eq!(first, program.run(&[b"k"], &[b"t", b"5"], &mut store));
+            prop_assert_eq!(first, program.run(&[b"k"], &[b"t", b"5"], false, &mut store));
         }
     }
 }

@@ -25,7 +25,6 @@ pub(super) const STATES: [State; 3] = [State::Absent, State::Own, State::Foreign
 pub(super) enum Write {
     Delete,
     Expire(Unit),
-    Acquire(Unit),
 }
 
 /// A value of which only this much is known.
@@ -41,17 +40,11 @@ pub(super) enum Symbol<'c> {
     Argument(usize),
     /// A value that is not the token.
     OtherToken,
-    /// The reply of a SET.
-    SetReply,
 }
 
 impl Symbol<'_> {
-    fn is_true(self) -> Option<bool> {
-        match self {
-            Self::Nil | Self::False => Some(false),
-            Self::SetReply => None,
-            _ => Some(true),
-        }
+    fn is_true(self) -> bool {
+        !matches!(self, Self::Nil | Self::False)
     }
 
     pub(super) fn answer(self) -> Option<Answer> {
@@ -150,7 +143,7 @@ impl<'c> Trial<'c> {
         otherwise: Option<&'c Block>,
     ) -> Option<Option<Symbol<'c>>> {
         for (condition, body) in arms {
-            if self.value(condition)?.is_true()? {
+            if self.value(condition)?.is_true() {
                 return self.block(body);
             }
         }
@@ -195,10 +188,10 @@ impl<'c> Trial<'c> {
             }
             Expression::Call(call) => self.call(call)?,
             Expression::First(inner) => self.value(inner)?,
-            Expression::Not(inner) => truth(!self.value(inner)?.is_true()?),
+            Expression::Not(inner) => truth(!self.value(inner)?.is_true()),
             Expression::And(left, right) => {
                 let left = self.value(left)?;
-                if left.is_true()? {
+                if left.is_true() {
                     self.value(right)?
                 } else {
                     left
@@ -206,7 +199,7 @@ impl<'c> Trial<'c> {
             }
             Expression::Or(left, right) => {
                 let left = self.value(left)?;
-                if left.is_true()? {
+                if left.is_true() {
                     left
                 } else {
                     self.value(right)?
@@ -252,10 +245,6 @@ impl<'c> Trial<'c> {
             (b"expire", [Symbol::Key, Symbol::Argument(2)]) => {
                 self.owned_write(Write::Expire(Unit::Seconds))
             }
-            (b"set", [Symbol::Key, Symbol::Argument(1), options @ ..]) => {
-                self.write = Some(Write::Acquire(acquire_unit(options)?));
-                Some(Symbol::SetReply)
-            }
             _ => None,
         }
     }
@@ -267,23 +256,6 @@ impl<'c> Trial<'c> {
         }
         self.write = Some(write);
         Some(Symbol::Number(1.0))
-    }
-}
-
-/// The unit of a SET with exactly the options NX and PX or EX in either order.
-fn acquire_unit(options: &[Symbol<'_>]) -> Option<Unit> {
-    let ([Symbol::Text(flag), Symbol::Text(unit), Symbol::Argument(2)]
-    | [Symbol::Text(unit), Symbol::Argument(2), Symbol::Text(flag)]) = options
-    else {
-        return None;
-    };
-    if !flag.eq_ignore_ascii_case(b"nx") {
-        return None;
-    }
-    match unit.to_ascii_lowercase().as_slice() {
-        b"px" => Some(Unit::Millis),
-        b"ex" => Some(Unit::Seconds),
-        _ => None,
     }
 }
 
