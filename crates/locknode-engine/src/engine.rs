@@ -366,7 +366,7 @@ impl Batch<'_> {
                 flow,
                 rest: &mut self.rest,
             };
-            (spec.run)(&mut context, args, &mut reply);
+            (spec.call.run)(&mut context, args, &mut reply);
             flow = context.flow;
             if self.engine.guard.has_awaited() {
                 context.end(spec);

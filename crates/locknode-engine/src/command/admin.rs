@@ -5,11 +5,11 @@ use locknode_resp::Encoder;
 use super::client::parse_timeout;
 use super::integer;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, exact, least};
 use crate::context::{Context, Flow};
 
 /// The wall clock, which decides nothing here.
-fn time(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn time(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     let micros = context.moment.wall.as_unix_nanos() / NANOS_PER_MICRO;
     reply.array(2);
     reply.bulk((micros / MICROS_PER_SECOND).to_string().as_bytes());
@@ -17,7 +17,7 @@ fn time(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
 }
 
 /// A primary without replicas: the lock nodes of a cluster know nothing of each other.
-fn role(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn role(_: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     reply.array(3);
     reply.bulk(b"master");
     reply.integer(0);
@@ -25,10 +25,11 @@ fn role(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
 }
 
 /// No replica will ever acknowledge, so the answer is known at once; Redis waits for the timeout.
-fn wait(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let &[_, replicas, timeout] = args else {
-        return;
-    };
+fn wait(
+    context: &mut Context<'_, '_>,
+    [_, replicas, timeout]: &[&[u8]; 3],
+    reply: &mut Encoder<'_>,
+) {
     if integer::parse(replicas).is_none() {
         return reply.error(refusal::NOT_AN_INTEGER);
     }
@@ -37,10 +38,11 @@ fn wait(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     }
 }
 
-fn wait_for_file(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let &[_, local, replicas, timeout] = args else {
-        return;
-    };
+fn wait_for_file(
+    context: &mut Context<'_, '_>,
+    [_, local, replicas, timeout]: &[&[u8]; 4],
+    reply: &mut Encoder<'_>,
+) {
     let is_local = match integer::parse(local) {
         Some(0) => false,
         Some(1) => true,
@@ -65,10 +67,15 @@ fn wait_for_file(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Enco
 /// There is no reply to a shutdown that begins. Without a data directory there is nothing to save to; a client that
 /// insists on saving is told so, unless it says FORCE, as Redis does when it cannot save. NOSAVE leaves no snapshot: the
 /// next start of the node is one after a crash.
-fn shutdown(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+fn shutdown(
+    context: &mut Context<'_, '_>,
+    _: &[&[u8]; 1],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
     let (mut saves, mut never_saves, mut is_forced, mut is_now, mut aborts) =
         (false, false, false, false, false);
-    for word in args.iter().skip(1) {
+    for word in words {
         let flag = match word.to_ascii_lowercase().as_slice() {
             b"save" => &mut saves,
             b"nosave" => &mut never_saves,
@@ -101,14 +108,14 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 
 const TIME: Spec = Spec {
     name: "time",
-    syntax: "",
-    arity: 1,
-    flags: Flags::FAST.and(Flags::LOADING),
-    keys: Keys::None,
-    run: time,
     summary: "Tells the wall clock in seconds and microseconds.",
-    group: "server",
     since: "2.6.0",
+    ..Spec::of(
+        exact!(time),
+        Flags::FAST.and(Flags::LOADING),
+        Keys::None,
+        "server",
+    )
 };
 
 /// The commands of this family. SHUTDOWN is served during a pause: an operator must be able to end the node.
@@ -116,12 +123,11 @@ pub(crate) const SPECS: &[Spec] = &[
     TIME,
     Spec {
         name: "role",
-        syntax: "",
+        call: exact!(role),
         flags: Flags::ADMIN
             .and(Flags::NOSCRIPT)
             .and(Flags::FAST)
             .and(Flags::LOADING),
-        run: role,
         summary: "Tells that the node is a primary without replicas.",
         since: "2.8.12",
         ..TIME
@@ -129,9 +135,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "wait",
         syntax: "numreplicas timeout",
-        arity: 3,
+        call: exact!(wait),
         flags: Flags::LOADING,
-        run: wait,
         summary: "Answers 0, the number of replicas that have acknowledged.",
         group: "generic",
         since: "3.0.0",
@@ -140,9 +145,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "waitaof",
         syntax: "numlocal numreplicas timeout",
-        arity: 4,
+        call: exact!(wait_for_file),
         flags: Flags::NOSCRIPT.and(Flags::LOADING),
-        run: wait_for_file,
         summary: "Answers 0 and 0: nothing is written to a file, here or elsewhere.",
         group: "generic",
         since: "7.2.0",
@@ -151,12 +155,11 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "shutdown",
         syntax: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
-        arity: -1,
+        call: least!(shutdown),
         flags: Flags::ADMIN
             .and(Flags::NOSCRIPT)
             .and(Flags::LOADING)
             .and(Flags::NO_PAUSE),
-        run: shutdown,
         summary: "Ends the node.",
         since: "1.0.0",
         ..TIME

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
+use super::absent;
 use super::client_kill::kill;
 use super::client_list::{info, list};
-use super::client_tracking::{caching, redirection, tracking, tracking_info};
 use super::integer;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
-use super::subcommand::{Container, Subcommand};
+use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::subcommand;
 use crate::client::{NAME_LEN_MAX, NameKind};
 use crate::context::{Context, Flow};
 use crate::session::ReplyMode;
@@ -29,22 +29,21 @@ fn client(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
         context.flow = Flow::Paused;
         return;
     }
-    CLIENT.run(context, args, reply);
+    subcommand::run(context, args, reply);
 }
 
-fn id(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn id(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     reply.integer(i64::try_from(context.session.client.id).unwrap_or(i64::MAX));
 }
 
-fn name(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn name(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     match &*context.session.client.name(NameKind::Connection) {
         [] => reply.null(),
         name => reply.bulk(name),
     }
 }
 
-fn set_name(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(&name) = args.get(2) else { return };
+fn set_name(context: &mut Context<'_, '_>, [_, _, name]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     match rename_refusal(name) {
         Some(refusal) => reply.error(refusal),
         None => {
@@ -54,8 +53,11 @@ fn set_name(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'
     }
 }
 
-fn set_info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let &[_, _, option, value] = args else { return };
+fn set_info(
+    context: &mut Context<'_, '_>,
+    [_, _, option, value]: &[&[u8]; 4],
+    reply: &mut Encoder<'_>,
+) {
     let kind = if option.eq_ignore_ascii_case(b"lib-name") {
         NameKind::Library
     } else if option.eq_ignore_ascii_case(b"lib-ver") {
@@ -87,27 +89,29 @@ fn is_printable(name: &[u8]) -> bool {
     name.iter().all(u8::is_ascii_graphic)
 }
 
-fn no_evict(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    switch(&context.session.client.is_no_evict, args, reply);
+fn no_evict(context: &mut Context<'_, '_>, [_, _, word]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
+    switch(&context.session.client.is_no_evict, word, reply);
 }
 
-fn no_touch(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    switch(&context.session.client.is_no_touch, args, reply);
+fn no_touch(context: &mut Context<'_, '_>, [_, _, word]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
+    switch(&context.session.client.is_no_touch, word, reply);
 }
 
-fn switch(flag: &AtomicBool, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let is_on = match args.get(2) {
-        Some(word) if word.eq_ignore_ascii_case(b"on") => true,
-        Some(word) if word.eq_ignore_ascii_case(b"off") => false,
-        _ => return refusal::syntax(reply),
-    };
+fn switch(flag: &AtomicBool, word: &[u8], reply: &mut Encoder<'_>) {
+    let is_on = word.eq_ignore_ascii_case(b"on");
+    if !is_on && !word.eq_ignore_ascii_case(b"off") {
+        return refusal::syntax(reply);
+    }
     flag.store(is_on, Ordering::Relaxed);
     reply.ok();
 }
 
 /// The engine drops the replies that the mode says; this only sets it, and answers if that reply is wanted.
-fn set_reply_mode(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(&word) = args.get(2) else { return };
+fn set_reply_mode(
+    context: &mut Context<'_, '_>,
+    [_, _, word]: &[&[u8]; 3],
+    reply: &mut Encoder<'_>,
+) {
     let mode = &mut context.session.reply_mode;
     if word.eq_ignore_ascii_case(b"on") {
         *mode = ReplyMode::On;
@@ -123,24 +127,20 @@ fn set_reply_mode(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Enc
     }
 }
 
-fn pause(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let is_all = match args {
-        [_, _, _] => true,
-        [_, _, _, mode] if mode.eq_ignore_ascii_case(b"all") => true,
-        [_, _, _, mode] if mode.eq_ignore_ascii_case(b"write") => false,
-        [_, _, _, _] => return reply.error("ERR CLIENT PAUSE mode must be WRITE or ALL"),
-        _ => {
-            return refusal::subcommand_syntax(
-                reply,
-                CLIENT.name,
-                args.get(1).copied().unwrap_or_default(),
-            );
-        }
+fn pause(
+    context: &mut Context<'_, '_>,
+    [container, sub, timeout]: &[&[u8]; 3],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    let is_all = match words {
+        [] => true,
+        [mode] if mode.eq_ignore_ascii_case(b"all") => true,
+        [mode] if mode.eq_ignore_ascii_case(b"write") => false,
+        [_] => return reply.error("ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        _ => return refusal::subcommand_syntax(reply, container, sub),
     };
-    let Some(timeout_ms) = args
-        .get(2)
-        .and_then(|arg| parse_timeout(context, arg, reply))
-    else {
+    let Some(timeout_ms) = parse_timeout(context, timeout, reply) else {
         return;
     };
     let until = context
@@ -178,205 +178,190 @@ pub(crate) fn parse_timeout(
     Some(positive_ms)
 }
 
-fn unpause(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn unpause(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     context.engine.pause.clear();
     context.engine.clients.wake_all();
     reply.ok();
 }
 
 /// Nobody waits in a blocking command, so nobody can be unblocked.
-fn unblock(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    match args {
-        [_, _, _] => {}
-        [_, _, _, reason]
-            if reason.eq_ignore_ascii_case(b"timeout") || reason.eq_ignore_ascii_case(b"error") => {
-        }
-        [_, _, _, _] => return reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
-        _ => {
-            return refusal::subcommand_syntax(
-                reply,
-                CLIENT.name,
-                args.get(1).copied().unwrap_or_default(),
-            );
-        }
+fn unblock(
+    _: &mut Context<'_, '_>,
+    [container, sub, id]: &[&[u8]; 3],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    let is_reason =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"timeout") || word.eq_ignore_ascii_case(b"error");
+    match words {
+        [] => {}
+        [reason] if is_reason(reason) => {}
+        [_] => return reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        _ => return refusal::subcommand_syntax(reply, container, sub),
     }
-    match args.get(2).and_then(|id| integer::parse(id)) {
+    match integer::parse(id) {
         Some(_) => reply.integer(0),
         None => reply.error(refusal::NOT_AN_INTEGER),
     }
-}
-
-/// What a client can do that the node never asks of it is of no consequence.
-fn capabilities(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
-    reply.ok();
 }
 
 const NAME_TOO_LONG: &str = "ERR Client names cannot be longer than 1024 bytes.";
 
 const _: () = assert!(NAME_LEN_MAX == 1024, "the text above names the limit");
 
-/// CLIENT and its subcommands.
-pub(crate) const CLIENT: Container = Container {
-    name: "client",
-    subcommands: SUBCOMMANDS,
-};
+const CLIENT: Spec = Spec::of(
+    Call::any(-2, client),
+    Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::NO_PAUSE),
+    Keys::None,
+    "connection",
+);
 
 /// The commands of this family. CLIENT looks at a pause itself.
 pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: CLIENT.name,
-    syntax: "",
-    arity: -2,
-    flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::NO_PAUSE),
-    keys: Keys::None,
-    run: client,
+    name: "client",
     summary: "Looks after connections.",
-    group: "connection",
     since: "2.4.0",
+    subcommands: SUBCOMMANDS,
+    ..CLIENT
 }];
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
+const SUBCOMMANDS: &[Spec] = &[
+    Spec {
         name: "caching",
-        arity: 3,
-        run: caching,
         syntax: "(YES|NO)",
+        call: absent::CACHING,
         summary: "Refused: there is no client side caching.",
         since: "6.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "capa",
-        arity: -3,
-        run: capabilities,
         syntax: "<capability> [<capability> ...]",
+        call: Call::any(-3, |_, _, reply| reply.ok()),
         summary: "Accept what the client says it can do; nothing here depends on it.",
         since: "8.1.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "getname",
-        arity: 2,
-        run: name,
-        syntax: "",
+        call: exact!(name),
         summary: "Tell the name of the connection.",
         since: "2.6.9",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "getredir",
-        arity: 2,
-        run: redirection,
-        syntax: "",
+        call: absent::REDIRECTION,
         summary: "Tell where invalidation messages go: -1 for nowhere.",
         since: "6.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "id",
-        arity: 2,
-        run: id,
-        syntax: "",
+        call: exact!(id),
         summary: "Tell the number of the connection.",
         since: "5.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "info",
-        arity: 2,
-        run: info,
-        syntax: "",
+        call: exact!(info),
         summary: "Tell what CLIENT LIST tells about this connection.",
         since: "6.2.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "kill",
-        arity: -3,
-        run: kill,
         syntax: "(<ip:port> | <filter> <value> [<filter> <value> ...])",
+        call: Call::any(-3, kill),
         summary: "Close connections by ID, ADDR, LADDR, TYPE, USER or MAXAGE; SKIPME no closes this one too.",
         since: "2.4.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "list",
-        arity: -2,
-        run: list,
         syntax: "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]",
+        call: Call::any(-2, list),
         summary: "Tell about all connections, or some.",
         since: "2.4.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "no-evict",
-        arity: 3,
-        run: no_evict,
         syntax: "(ON|OFF)",
+        call: exact!(no_evict),
         summary: "Note that the connection is not to be closed for want of memory; none ever is.",
         since: "7.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "no-touch",
-        arity: 3,
-        run: no_touch,
         syntax: "(ON|OFF)",
+        call: exact!(no_touch),
         summary: "Note that the connection's reads are not to keep keys fresh; none does.",
         since: "7.2.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "pause",
-        arity: -3,
-        run: pause,
         syntax: "<milliseconds> [WRITE|ALL]",
+        call: least!(pause),
         summary: "Hold back all commands, or only writes, of all connections for a time.",
         since: "3.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "reply",
-        arity: 3,
-        run: set_reply_mode,
         syntax: "(ON|OFF|SKIP)",
+        call: exact!(set_reply_mode),
         summary: "Choose whether commands are answered; SKIP leaves out the next answer.",
         since: "3.2.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "setinfo",
-        arity: 4,
-        run: set_info,
         syntax: "(LIB-NAME|LIB-VER) <value>",
+        call: exact!(set_info),
         summary: "Name the client library or its version.",
         since: "7.2.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "setname",
-        arity: 3,
-        run: set_name,
         syntax: "<name>",
+        call: exact!(set_name),
         summary: "Name the connection.",
         since: "2.6.9",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "tracking",
-        arity: -3,
-        run: tracking,
         syntax: "(ON|OFF) [<option> ...]",
+        call: absent::TRACKING,
         summary: "OFF is accepted; ON is refused, because there is no client side caching.",
         since: "6.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "trackinginfo",
-        arity: 2,
-        run: tracking_info,
-        syntax: "",
+        call: absent::TRACKING_INFO,
         summary: "Tell that the connection is not tracked.",
         since: "6.2.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "unblock",
-        arity: -3,
-        run: unblock,
         syntax: "<id> [TIMEOUT|ERROR]",
+        call: least!(unblock),
         summary: "Answer 0: no connection waits in a blocking command.",
         since: "5.0.0",
+        ..CLIENT
     },
-    Subcommand {
+    Spec {
         name: "unpause",
-        arity: 2,
-        run: unpause,
-        syntax: "",
+        call: exact!(unpause),
         summary: "End the pause.",
         since: "6.2.0",
+        ..CLIENT
     },
 ];

@@ -42,7 +42,7 @@ pub(crate) fn refuse_type(reply: &mut Encoder<'_>, word: &[u8]) {
     refusal::quoting(reply, "ERR Unknown client type '", word, "'");
 }
 
-pub(super) fn info(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+pub(super) fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let mut text = Vec::new();
     describe(&mut text, context, &context.session.client);
     reply.verbatim(*b"txt", &text);
@@ -141,17 +141,14 @@ fn command(engine: &Engine, client: &Client) -> String {
     let Some(last) = client.last_command() else {
         return "NULL".to_owned();
     };
-    let name = engine
-        .commands
-        .all()
-        .get(last.command)
-        .map_or("NULL", |spec| spec.name);
-    let container = super::introspection::container(name);
+    let Some(spec) = engine.commands.all().get(last.command) else {
+        return "NULL".to_owned();
+    };
     match last
         .subcommand
-        .and_then(|index| container?.subcommands.get(index))
+        .and_then(|index| spec.subcommands.get(index))
     {
-        Some(subcommand) => format!("{name}|{}", subcommand.name),
-        None => name.to_owned(),
+        Some(subcommand) => spec.full_name(subcommand.name),
+        None => spec.name.to_owned(),
     }
 }

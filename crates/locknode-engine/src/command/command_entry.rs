@@ -3,22 +3,15 @@
 use locknode_resp::Encoder;
 
 use super::argument::arguments;
-use super::introspection::container;
-use super::spec::{Flags, Keys, Spec};
-use super::subcommand::{Container, HELP, Subcommand};
+use super::spec::{Call, Flags, Keys, Spec};
+use super::subcommand::{self, HELP};
 
 /// One command or subcommand as COMMAND tells it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// `get`, or `client|list`.
     pub(super) name: String,
-    arity: i32,
-    flags: Flags,
-    keys: Keys,
-    group: &'static str,
-    syntax: &'static str,
-    summary: &'static str,
-    since: &'static str,
+    spec: Spec,
     subcommands: Vec<Self>,
 }
 
@@ -33,67 +26,38 @@ pub(super) fn key_positions(spec: &Spec) -> Keys {
 
 impl Entry {
     pub(super) fn of(spec: &Spec) -> Self {
-        let subcommands = container(spec.name).map_or_else(Vec::new, |container| {
-            let own = container.subcommands.iter();
-            let own = own.map(|each| Self::of_subcommand(spec, container, each));
-            own.chain([Self::of_help(spec, container)]).collect()
-        });
-        Self {
-            name: spec.name.to_owned(),
-            arity: spec.arity,
-            flags: spec.flags,
-            keys: key_positions(spec),
-            group: spec.group,
-            syntax: spec.syntax,
-            summary: spec.summary,
-            since: spec.since,
-            subcommands,
-        }
-    }
-
-    /// The subcommand that every container has beside those of its table.
-    pub(super) fn of_help(spec: &Spec, container: &Container) -> Self {
-        Self {
-            name: container.full_name(HELP),
-            arity: 2,
-            flags: spec.flags,
-            keys: Keys::None,
-            group: spec.group,
-            syntax: "",
+        let help = Spec {
+            name: HELP,
+            call: Call::any(2, subcommand::run),
             summary: "Print the subcommands.",
             since: "5.0.0",
+            subcommands: &[],
+            ..*spec
+        };
+        let has_help = !spec.subcommands.is_empty();
+        let subcommands = spec.subcommands.iter().chain(has_help.then_some(&help));
+        let entry = |each: &Spec| Self {
+            name: spec.full_name(each.name),
+            spec: *each,
             subcommands: Vec::new(),
-        }
-    }
-
-    pub(super) fn of_subcommand(
-        spec: &Spec,
-        container: &Container,
-        subcommand: &Subcommand,
-    ) -> Self {
+        };
         Self {
-            name: container.full_name(subcommand.name),
-            arity: subcommand.arity,
-            flags: spec.flags,
-            keys: Keys::None,
-            group: spec.group,
-            syntax: subcommand.syntax,
-            summary: subcommand.summary,
-            since: subcommand.since,
-            subcommands: Vec::new(),
+            name: spec.name.to_owned(),
+            spec: *spec,
+            subcommands: subcommands.map(entry).collect(),
         }
     }
 
     /// The command, then its subcommands.
-    pub(super) fn with_subcommands(spec: &Spec) -> Vec<Self> {
-        let mut command = Self::of(spec);
-        let subcommands = std::mem::take(&mut command.subcommands);
-        std::iter::once(command).chain(subcommands).collect()
+    pub(super) fn with_subcommands(spec: &Spec) -> impl Iterator<Item = Self> {
+        let command = Self::of(spec);
+        let subcommands = command.subcommands.clone();
+        std::iter::once(command).chain(subcommands)
     }
 
     /// The ten elements of COMMAND INFO.
     pub(super) fn write_info(&self, reply: &mut Encoder<'_>) {
-        let (first, last, step) = match self.keys {
+        let (first, last, step) = match key_positions(&self.spec) {
             Keys::One => (1, 1, 1),
             Keys::Each { step } => (1, -1, step),
             // Movable: Redis tells them only in the key specification.
@@ -101,7 +65,7 @@ impl Entry {
         };
         reply.array(10);
         reply.bulk(self.name.as_bytes());
-        reply.integer(i64::from(self.arity));
+        reply.integer(i64::from(self.spec.call.arity));
         write_words(reply, &self.flag_names());
         reply.integer(first);
         reply.integer(last);
@@ -119,12 +83,12 @@ impl Entry {
     /// The map of COMMAND DOCS.
     pub(super) fn write_docs(&self, reply: &mut Encoder<'_>) {
         let has_subcommands = !self.subcommands.is_empty();
-        let arguments = arguments(self.syntax);
+        let arguments = arguments(self.spec.syntax);
         reply.map(3 + usize::from(has_subcommands) + usize::from(!arguments.is_empty()));
         for (field, text) in [
-            ("summary", self.summary),
-            ("since", self.since),
-            ("group", self.group),
+            ("summary", self.spec.summary),
+            ("since", self.spec.since),
+            ("group", self.spec.group),
         ] {
             reply.bulk(field.as_bytes());
             reply.bulk(text.as_bytes());
@@ -152,18 +116,18 @@ impl Entry {
 
     /// The ACL categories that Redis derives from the flags and the group.
     fn categories(&self) -> Vec<&'static str> {
-        let is_admin = self.flags.has(Flags::ADMIN);
+        let is_admin = self.spec.flags.has(Flags::ADMIN);
         let rows = [
-            ("@write", self.flags.has(Flags::WRITE)),
-            ("@read", self.flags.has(Flags::READONLY)),
-            ("@keyspace", self.group == "generic"),
-            ("@string", self.group == "string"),
-            ("@scripting", self.group == "scripting"),
-            ("@connection", self.group == "connection"),
+            ("@write", self.spec.flags.has(Flags::WRITE)),
+            ("@read", self.spec.flags.has(Flags::READONLY)),
+            ("@keyspace", self.spec.group == "generic"),
+            ("@string", self.spec.group == "string"),
+            ("@scripting", self.spec.group == "scripting"),
+            ("@connection", self.spec.group == "connection"),
             ("@admin", is_admin),
             ("@dangerous", is_admin),
-            ("@fast", self.flags.has(Flags::FAST)),
-            ("@slow", !self.flags.has(Flags::FAST)),
+            ("@fast", self.spec.flags.has(Flags::FAST)),
+            ("@slow", !self.spec.flags.has(Flags::FAST)),
         ];
         rows.into_iter()
             .filter(|(_, applies)| *applies)
@@ -173,15 +137,18 @@ impl Entry {
 
     fn flag_names(&self) -> Vec<&'static str> {
         let rows = [
-            ("write", self.flags.has(Flags::WRITE)),
-            ("readonly", self.flags.has(Flags::READONLY)),
-            ("denyoom", self.flags.has(Flags::DENYOOM)),
-            ("admin", self.flags.has(Flags::ADMIN)),
-            ("noscript", self.flags.has(Flags::NOSCRIPT)),
-            ("loading", self.flags.has(Flags::LOADING)),
-            ("fast", self.flags.has(Flags::FAST)),
-            ("no_auth", self.flags.has(Flags::NO_AUTH)),
-            ("movablekeys", matches!(self.keys, Keys::Counted { .. })),
+            ("write", self.spec.flags.has(Flags::WRITE)),
+            ("readonly", self.spec.flags.has(Flags::READONLY)),
+            ("denyoom", self.spec.flags.has(Flags::DENYOOM)),
+            ("admin", self.spec.flags.has(Flags::ADMIN)),
+            ("noscript", self.spec.flags.has(Flags::NOSCRIPT)),
+            ("loading", self.spec.flags.has(Flags::LOADING)),
+            ("fast", self.spec.flags.has(Flags::FAST)),
+            ("no_auth", self.spec.flags.has(Flags::NO_AUTH)),
+            (
+                "movablekeys",
+                matches!(key_positions(&self.spec), Keys::Counted { .. }),
+            ),
         ];
         rows.into_iter()
             .filter(|(_, applies)| *applies)
@@ -190,7 +157,8 @@ impl Entry {
     }
 
     fn write_key_specification(&self, reply: &mut Encoder<'_>) {
-        let begin = match self.keys {
+        let keys = key_positions(&self.spec);
+        let begin = match keys {
             Keys::None | Keys::All | Keys::Own => return reply.set(0),
             Keys::One | Keys::Each { .. } => 1,
             Keys::Counted { at, .. } => at,
@@ -200,14 +168,14 @@ impl Entry {
         reply.bulk(b"flags");
         write_words(
             reply,
-            if self.flags.has(Flags::READONLY) {
+            if self.spec.flags.has(Flags::READONLY) {
                 &["RO"]
             } else {
                 &["RW"]
             },
         );
         write_search(reply, "begin_search", "index", &[("index", begin, 1)]);
-        match self.keys {
+        match keys {
             Keys::Counted { step, .. } => {
                 let spec = [
                     ("keynumidx", 0, 1),

@@ -6,14 +6,10 @@ use super::config_option::{Change, ConfigOption, OPTIONS, find};
 use super::glob;
 use super::info::totals;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
-use super::subcommand::{Container, Subcommand};
+use super::spec::{Call, Flags, Keys, Spec, exact};
+use super::subcommand;
 use crate::context::Context;
 use crate::settings::Options;
-
-fn config(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    CONFIG.run(context, args, reply);
-}
 
 fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let asked: Vec<_> = args.iter().skip(2).take(PATTERNS_MAX).copied().collect();
@@ -109,7 +105,7 @@ fn refuse(reply: &mut Encoder<'_>, option: &ConfigOption, reason: &str) {
     ));
 }
 
-fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     // CONFIG itself concerns no key, so nothing is locked yet.
     context.space.lock_all();
     let totals = totals(context, &context.engine.facts());
@@ -118,7 +114,7 @@ fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Enco
 }
 
 /// The node never writes its configuration: what CONFIG SET changed holds until the end of the process.
-fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let text = if context.engine.facts().config_file.is_empty() {
         "ERR The server is running without a config file"
     } else {
@@ -130,56 +126,51 @@ fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) 
 /// Patterns that one CONFIG GET looks at; beyond it they are not worth their time. There are fewer options.
 const PATTERNS_MAX: usize = 64;
 
-/// CONFIG and its subcommands.
-pub(crate) const CONFIG: Container = Container {
-    name: "config",
-    subcommands: SUBCOMMANDS,
-};
+const CONFIG: Spec = Spec::of(
+    Call::any(-2, subcommand::run),
+    Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
+    Keys::None,
+    "server",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: CONFIG.name,
-    syntax: "",
-    arity: -2,
-    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
-    keys: Keys::None,
-    run: config,
+    name: "config",
     summary: "Reads and changes options.",
-    group: "server",
     since: "2.0.0",
+    subcommands: SUBCOMMANDS,
+    ..CONFIG
 }];
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
+const SUBCOMMANDS: &[Spec] = &[
+    Spec {
         name: "get",
-        arity: -3,
-        run: show,
         syntax: "<pattern> [<pattern> ...]",
+        call: Call::any(-3, show),
         summary: "Tell the options whose names match a pattern.",
         since: "2.0.0",
+        ..CONFIG
     },
-    Subcommand {
+    Spec {
         name: "resetstat",
-        arity: 2,
-        run: reset_statistics,
-        syntax: "",
+        call: exact!(reset_statistics),
         summary: "Count from zero what INFO counts.",
         since: "2.0.0",
+        ..CONFIG
     },
-    Subcommand {
+    Spec {
         name: "rewrite",
-        arity: 2,
-        run: rewrite,
-        syntax: "",
+        call: exact!(rewrite),
         summary: "Refused: the node does not write its configuration file.",
         since: "2.8.0",
+        ..CONFIG
     },
-    Subcommand {
+    Spec {
         name: "set",
-        arity: -4,
-        run: set,
         syntax: "<option> <value> [<option> <value> ...]",
+        call: Call::any(-4, set),
         summary: "Change options, all of those given or none.",
         since: "2.0.0",
+        ..CONFIG
     },
 ];

@@ -8,7 +8,7 @@ use locknode_resp::{Encoder, Protocol};
 use super::client::rename_refusal;
 use super::integer;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::version::REDIS_VERSION;
 use crate::client::NameKind;
 use crate::context::{Context, Flow};
@@ -24,8 +24,8 @@ struct Greeting<'a> {
 }
 
 /// Nothing is changed unless all of it can be.
-fn hello(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(greeting) = parse_hello(args, reply) else {
+fn hello(context: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: &mut Encoder<'_>) {
+    let Some(greeting) = parse_hello(words, reply) else {
         return;
     };
     if let Some((user, password)) = greeting.login
@@ -46,9 +46,9 @@ fn hello(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     greet(context, reply);
 }
 
-fn parse_hello<'a>(args: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Greeting<'a>> {
+fn parse_hello<'a>(words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Greeting<'a>> {
     let mut greeting = Greeting::default();
-    let Some(version) = args.get(1) else {
+    let Some((version, mut rest)) = words.split_first() else {
         return Some(greeting);
     };
     greeting.protocol = match integer::parse(version) {
@@ -63,7 +63,6 @@ fn parse_hello<'a>(args: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Greetin
             return None;
         }
     };
-    let mut rest = args.get(2..).unwrap_or_default();
     while let [word, after @ ..] = rest {
         rest = match after {
             [user, password, after @ ..] if word.eq_ignore_ascii_case(b"auth") => {
@@ -116,13 +115,18 @@ fn greet(context: &Context<'_, '_>, reply: &mut Encoder<'_>) {
     reply.raw(&bytes);
 }
 
-fn auth(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let is_welcome = match args {
-        [_, _] if !context.engine.settings.has_password() => {
+fn auth(
+    context: &mut Context<'_, '_>,
+    [_, first]: &[&[u8]; 2],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    let is_welcome = match words {
+        [] if !context.engine.settings.has_password() => {
             return reply.error(AUTH_WITHOUT_PASSWORD);
         }
-        [_, password] => log_in(context, DEFAULT_USER, password),
-        [_, user, password] => log_in(context, user, password),
+        [] => log_in(context, DEFAULT_USER, first),
+        [password] => log_in(context, first, password),
         _ => return refusal::syntax(reply),
     };
     if is_welcome {
@@ -161,8 +165,8 @@ fn needs_login(context: &Context<'_, '_>) -> bool {
     !context.session.is_authenticated && context.engine.settings.has_password()
 }
 
-fn select(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(index) = args.get(1).and_then(|arg| integer::parse(arg)) else {
+fn select(context: &mut Context<'_, '_>, [_, index]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    let Some(index) = integer::parse(index) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
     if i32::try_from(index).is_err() {
@@ -178,18 +182,16 @@ fn select(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-fn ping(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    match args {
-        [_] => reply.simple("PONG"),
-        [_, message] => reply.bulk(message),
+fn ping(_: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: &mut Encoder<'_>) {
+    match words {
+        [] => reply.simple("PONG"),
+        [message] => reply.bulk(message),
         _ => refusal::wrong_arity(reply, "ping"),
     }
 }
 
-fn echo(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    if let Some(message) = args.get(1) {
-        reply.bulk(message);
-    }
+fn echo(_: &mut Context<'_, '_>, [_, message]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    reply.bulk(message);
 }
 
 fn quit(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -198,7 +200,7 @@ fn quit(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
 }
 
 /// Makes the connection as new, except for its library's name, which Redis keeps too.
-fn reset(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     speak(context, Protocol::Resp2);
     use_database(context, 0);
     let session = &mut *context.session;
@@ -254,13 +256,9 @@ const OPENING: Flags = Flags::FAST
 const CONNECTION: Spec = Spec {
     name: "ping",
     syntax: "[message]",
-    arity: -1,
-    flags: Flags::FAST,
-    keys: Keys::None,
-    run: ping,
     summary: "Answers PONG, or the message given.",
-    group: "connection",
     since: "1.0.0",
+    ..Spec::of(least!(ping), Flags::FAST, Keys::None, "connection")
 };
 
 /// The commands of this family.
@@ -269,8 +267,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "hello",
         syntax: "[protover] [AUTH username password] [SETNAME clientname]",
+        call: least!(hello),
         flags: OPENING,
-        run: hello,
         summary: "Chooses the protocol, authenticates and names the connection.",
         since: "6.0.0",
         ..CONNECTION
@@ -278,36 +276,32 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "auth",
         syntax: "[username] password",
-        arity: -2,
+        call: least!(auth),
         flags: OPENING,
-        run: auth,
         summary: "Authenticates the connection.",
         ..CONNECTION
     },
     Spec {
         name: "select",
         syntax: "index",
-        arity: 2,
+        call: exact!(select),
         flags: Flags::FAST.and(Flags::LOADING),
-        run: select,
         summary: "Chooses the database of the connection, 0 to 15.",
         ..CONNECTION
     },
     Spec {
         name: "echo",
         syntax: "message",
-        arity: 2,
+        call: exact!(echo),
         flags: Flags::FAST.and(Flags::LOADING),
-        run: echo,
         summary: "Answers the message given.",
         ..CONNECTION
     },
     Spec {
         name: "reset",
         syntax: "",
-        arity: 1,
+        call: exact!(reset),
         flags: OPENING.and(Flags::TRANSACTION),
-        run: reset,
         summary: "Makes the connection as new.",
         since: "6.2.0",
         ..CONNECTION
@@ -315,8 +309,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "quit",
         syntax: "",
+        call: Call::any(-1, quit),
         flags: OPENING.and(Flags::TRANSACTION),
-        run: quit,
         summary: "Closes the connection.",
         ..CONNECTION
     },

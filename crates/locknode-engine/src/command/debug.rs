@@ -5,24 +5,27 @@ use std::time::Duration;
 use locknode_resp::Encoder;
 
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, least};
 use super::subcommand::help;
 use crate::context::Context;
 
-fn debug(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(&name) = args.get(1) else { return };
-    let value = args.get(2).copied().unwrap_or_default();
-    match (name.to_ascii_lowercase().as_slice(), args.len()) {
-        (b"help", 2) => help(reply, "debug", TOPICS.iter().copied()),
-        (b"sleep", 3) => {
+fn debug(
+    context: &mut Context<'_, '_>,
+    [container, name]: &[&[u8]; 2],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    match (name.to_ascii_lowercase().as_slice(), words) {
+        (b"help", []) => help(reply, "debug", TOPICS.iter().copied()),
+        (b"sleep", [value]) => {
             sleep(context, value);
             reply.ok();
         }
-        (b"set-active-expire", 3) => {
+        (b"set-active-expire", [value]) => {
             context.engine.settings.set_sweeping(is_truthy(value));
             reply.ok();
         }
-        _ => refusal::subcommand_syntax(reply, "debug", name),
+        _ => refusal::subcommand_syntax(reply, container, name),
     }
 }
 
@@ -65,14 +68,15 @@ const TOPICS: [(&str, &str, &str); 2] = [
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "debug",
     syntax: "subcommand [arg ...]",
-    arity: -2,
-    flags: Flags::ADMIN
-        .and(Flags::NOSCRIPT)
-        .and(Flags::LOADING)
-        .and(Flags::PROTECTED),
-    keys: Keys::None,
-    run: debug,
     summary: "Helps to test.",
-    group: "server",
     since: "1.0.0",
+    ..Spec::of(
+        least!(debug),
+        Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::PROTECTED),
+        Keys::None,
+        "server",
+    )
 }];

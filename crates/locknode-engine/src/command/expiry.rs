@@ -2,7 +2,7 @@
 
 use locknode_resp::Encoder;
 
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
 use crate::context::Context;
 use crate::time::{Deadline, Moment};
@@ -15,6 +15,14 @@ struct Form {
     scale: i64,
     /// Whether the number is a Unix time, not a time from now.
     is_absolute: bool,
+}
+
+const fn form(name: &'static str, scale: i64, is_absolute: bool) -> Form {
+    Form {
+        name,
+        scale,
+        is_absolute,
+    }
 }
 
 /// The options of one EXPIRE.
@@ -104,51 +112,13 @@ impl Target {
     }
 }
 
-fn expire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let form = Form {
-        name: "expire",
-        scale: MILLIS_PER_SECOND,
-        is_absolute: false,
-    };
-    move_deadline(context, args, reply, form);
-}
-
-fn pexpire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let form = Form {
-        name: "pexpire",
-        scale: 1,
-        is_absolute: false,
-    };
-    move_deadline(context, args, reply, form);
-}
-
-fn expireat(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let form = Form {
-        name: "expireat",
-        scale: MILLIS_PER_SECOND,
-        is_absolute: true,
-    };
-    move_deadline(context, args, reply, form);
-}
-
-fn pexpireat(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let form = Form {
-        name: "pexpireat",
-        scale: 1,
-        is_absolute: true,
-    };
-    move_deadline(context, args, reply, form);
-}
-
 fn move_deadline(
     context: &mut Context<'_, '_>,
-    args: &[&[u8]],
-    reply: &mut Encoder<'_>,
     form: Form,
+    [_, key, number]: &[&[u8]; 3],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
 ) {
-    let [_, key, number, words @ ..] = args else {
-        return;
-    };
     let Some(options) = Options::parse(words, reply) else {
         return;
     };
@@ -179,8 +149,7 @@ fn move_deadline(
     reply.integer(1);
 }
 
-fn persist(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn persist(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let probe = context.probe(key);
     let deadline = context.deadline(&probe);
     let has_deadline = deadline.is_some_and(|deadline| deadline != Deadline::NEVER);
@@ -193,40 +162,29 @@ fn persist(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
     reply.integer(i64::from(has_deadline));
 }
 
-fn ttl(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    show_deadline(context, args, reply, |deadline, moment| {
-        deadline.remaining_millis(moment.time).map(to_seconds)
-    });
-}
-
-fn pttl(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    show_deadline(context, args, reply, |deadline, moment| {
-        deadline.remaining_millis(moment.time)
-    });
-}
-
-fn expiretime(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    show_deadline(context, args, reply, |deadline, moment| {
-        deadline.unix_millis(moment).map(to_seconds)
-    });
-}
-
-fn pexpiretime(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    show_deadline(context, args, reply, Deadline::unix_millis);
-}
-
 fn show_deadline(
     context: &mut Context<'_, '_>,
-    args: &[&[u8]],
-    reply: &mut Encoder<'_>,
     show: fn(Deadline, Moment) -> Option<i64>,
+    [_, key]: &[&[u8]; 2],
+    reply: &mut Encoder<'_>,
 ) {
-    let [_, key] = args else { return };
     let moment = context.moment;
     reply.integer(match context.read(key) {
         Some(lock) => show(lock.deadline, moment).unwrap_or(NO_DEADLINE),
         None => NO_KEY,
     });
+}
+
+fn millis_left(deadline: Deadline, moment: Moment) -> Option<i64> {
+    deadline.remaining_millis(moment.time)
+}
+
+fn seconds_left(deadline: Deadline, moment: Moment) -> Option<i64> {
+    millis_left(deadline, moment).map(to_seconds)
+}
+
+fn unix_seconds(deadline: Deadline, moment: Moment) -> Option<i64> {
+    deadline.unix_millis(moment).map(to_seconds)
 }
 
 /// Redis rounds half up.
@@ -241,24 +199,19 @@ const NO_DEADLINE: i64 = -1;
 /// What the TTL commands reply for a key that is missing.
 const NO_KEY: i64 = -2;
 
-const MOVE: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: -3,
-    flags: Flags::WRITE.and(Flags::FAST),
-    keys: Keys::One,
-    run: expire,
-    summary: "",
-    group: "generic",
-    since: "",
-};
+const MOVE: Spec = Spec::of(
+    least!(move_deadline, form("expire", MILLIS_PER_SECOND, false)),
+    Flags::WRITE.and(Flags::FAST),
+    Keys::One,
+    "generic",
+);
 
-const SHOW: Spec = Spec {
-    arity: 2,
-    flags: Flags::READONLY.and(Flags::FAST),
-    run: ttl,
-    ..MOVE
-};
+const SHOW: Spec = Spec::of(
+    exact!(show_deadline, seconds_left),
+    Flags::READONLY.and(Flags::FAST),
+    Keys::One,
+    "generic",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
@@ -272,7 +225,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pexpire",
         syntax: "key milliseconds [NX|XX|GT|LT]",
-        run: pexpire,
+        call: least!(move_deadline, form("pexpire", 1, false)),
         summary: "Sets the deadline of a key, in milliseconds from now.",
         since: "2.6.0",
         ..MOVE
@@ -280,7 +233,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "expireat",
         syntax: "key unix-time-seconds [NX|XX|GT|LT]",
-        run: expireat,
+        call: least!(move_deadline, form("expireat", MILLIS_PER_SECOND, true)),
         summary: "Sets the deadline of a key, as Unix seconds.",
         since: "1.2.0",
         ..MOVE
@@ -288,7 +241,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pexpireat",
         syntax: "key unix-time-milliseconds [NX|XX|GT|LT]",
-        run: pexpireat,
+        call: least!(move_deadline, form("pexpireat", 1, true)),
         summary: "Sets the deadline of a key, as Unix milliseconds.",
         since: "2.6.0",
         ..MOVE
@@ -296,8 +249,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "persist",
         syntax: "key",
-        arity: 2,
-        run: persist,
+        call: exact!(persist),
         summary: "Removes the deadline of a key.",
         since: "2.2.0",
         ..MOVE
@@ -312,7 +264,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pttl",
         syntax: "key",
-        run: pttl,
+        call: exact!(show_deadline, millis_left),
         summary: "Replies the time that a key has left, in milliseconds.",
         since: "2.6.0",
         ..SHOW
@@ -320,7 +272,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "expiretime",
         syntax: "key",
-        run: expiretime,
+        call: exact!(show_deadline, unix_seconds),
         summary: "Replies the deadline of a key as Unix seconds.",
         since: "7.0.0",
         ..SHOW
@@ -328,7 +280,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pexpiretime",
         syntax: "key",
-        run: pexpiretime,
+        call: exact!(show_deadline, Deadline::unix_millis),
         summary: "Replies the deadline of a key as Unix milliseconds.",
         since: "7.0.0",
         ..SHOW

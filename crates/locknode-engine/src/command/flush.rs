@@ -3,23 +3,33 @@
 use locknode_resp::Encoder;
 
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, least};
 use crate::context::Context;
 
-fn flushdb(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+fn flushdb(
+    context: &mut Context<'_, '_>,
+    _: &[&[u8]; 1],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
     let db = context.session.db;
-    flush(context, args, reply, Some(db));
+    flush(context, words, reply, Some(db));
 }
 
-fn flushall(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    flush(context, args, reply, None);
+fn flushall(
+    context: &mut Context<'_, '_>,
+    _: &[&[u8]; 1],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    flush(context, words, reply, None);
 }
 
 /// SYNC and ASYNC are the same here: the keys are gone before the reply.
-fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>, db: Option<u8>) {
-    match args {
-        [_] => {}
-        [_, word] if word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async") => {}
+fn flush(context: &mut Context<'_, '_>, words: &[&[u8]], reply: &mut Encoder<'_>, db: Option<u8>) {
+    match words {
+        [] => {}
+        [word] if word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async") => {}
         _ => return refusal::syntax(reply),
     }
     if context.clear(db, reply) {
@@ -30,13 +40,9 @@ fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>,
 const FLUSH: Spec = Spec {
     name: "flushdb",
     syntax: "[ASYNC|SYNC]",
-    arity: -1,
-    flags: Flags::WRITE,
-    keys: Keys::All,
-    run: flushdb,
     summary: "Releases all keys of the database.",
-    group: "server",
     since: "1.0.0",
+    ..Spec::of(least!(flushdb), Flags::WRITE, Keys::All, "server")
 };
 
 /// The commands of this family.
@@ -45,7 +51,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "flushall",
         syntax: "[ASYNC|SYNC]",
-        run: flushall,
+        call: least!(flushall),
         summary: "Releases all keys of all databases.",
         ..FLUSH
     },

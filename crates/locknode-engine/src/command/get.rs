@@ -5,13 +5,12 @@ use locknode_resp::Encoder;
 use super::condition::digest;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
 use crate::context::Context;
 use crate::time::Deadline;
 
-fn get(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let probe = context.probe_read(key);
     match context.value(&probe) {
         Some(value) => reply.bulk(value),
@@ -19,8 +18,7 @@ fn get(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     }
 }
 
-fn getdel(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn getdel(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let probe = context.probe_read(key);
     if !context.may_remove(&probe, reply) {
         return;
@@ -32,8 +30,12 @@ fn getdel(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     context.remove(probe, key);
 }
 
-fn getex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, words @ ..] = args else { return };
+fn getex(
+    context: &mut Context<'_, '_>,
+    [_, key]: &[&[u8]; 2],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
     let Some(lifetime) = getex_lifetime(words) else {
         return refusal::syntax(reply);
     };
@@ -81,7 +83,7 @@ fn getex_lifetime<'a>(mut words: &[&'a [u8]]) -> Option<Lifetime<'a>> {
 }
 
 fn mget(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, keys @ ..] = args else { return };
+    let keys = args.get(1..).unwrap_or_default();
     let mark = reply.out_len();
     let output_max = context.engine.settings.output_max();
     reply.array(keys.len());
@@ -96,8 +98,11 @@ fn mget(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     }
 }
 
-fn getrange(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, start, end] = args else { return };
+fn getrange(
+    context: &mut Context<'_, '_>,
+    [_, key, start, end]: &[&[u8]; 4],
+    reply: &mut Encoder<'_>,
+) {
     let (Some(start), Some(end)) = (integer::parse(start), integer::parse(end)) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
@@ -129,31 +134,24 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
     }
 }
 
-fn strlen(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn strlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let len = context.read(key).map_or(0, |lock| lock.value.len());
     reply.integer(i64::try_from(len).unwrap_or(i64::MAX));
 }
 
-fn digest_of(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn digest_of(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     match context.read(key) {
         Some(lock) => reply.bulk(&digest(lock.value)),
         None => reply.null(),
     }
 }
 
-const READ: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: 2,
-    flags: Flags::READONLY.and(Flags::FAST),
-    keys: Keys::One,
-    run: get,
-    summary: "",
-    group: "string",
-    since: "",
-};
+const READ: Spec = Spec::of(
+    exact!(get),
+    Flags::READONLY.and(Flags::FAST),
+    Keys::One,
+    "string",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
@@ -167,8 +165,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getdel",
         syntax: "key",
+        call: exact!(getdel),
         flags: Flags::WRITE.and(Flags::FAST),
-        run: getdel,
         summary: "Replies the token that a key holds and releases the key.",
         since: "6.2.0",
         ..READ
@@ -176,9 +174,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getex",
         syntax: "key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
-        arity: -2,
+        call: least!(getex),
         flags: Flags::WRITE.and(Flags::FAST),
-        run: getex,
         summary: "Replies the token that a key holds and moves the key's deadline.",
         since: "6.2.0",
         ..READ
@@ -186,9 +183,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "mget",
         syntax: "key [key ...]",
-        arity: -2,
+        call: Call::any(-2, mget),
         keys: Keys::Each { step: 1 },
-        run: mget,
         summary: "Replies the tokens that several keys hold.",
         since: "1.0.0",
         ..READ
@@ -196,9 +192,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getrange",
         syntax: "key start end",
-        arity: 4,
+        call: exact!(getrange),
         flags: Flags::READONLY,
-        run: getrange,
         summary: "Replies a part of the token that a key holds.",
         since: "2.4.0",
         ..READ
@@ -206,9 +201,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "substr",
         syntax: "key start end",
-        arity: 4,
+        call: exact!(getrange),
         flags: Flags::READONLY,
-        run: getrange,
         summary: "The older name of GETRANGE.",
         since: "1.0.0",
         ..READ
@@ -216,7 +210,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "strlen",
         syntax: "key",
-        run: strlen,
+        call: exact!(strlen),
         summary: "Replies the length of the token that a key holds, in bytes.",
         since: "2.2.0",
         ..READ
@@ -224,8 +218,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "digest",
         syntax: "key",
+        call: exact!(digest_of),
         flags: Flags::READONLY.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
-        run: digest_of,
         summary: "Replies the XXH3 digest of the token that a key holds, for IFDEQ and IFDNE.",
         since: "8.4.0",
         ..READ

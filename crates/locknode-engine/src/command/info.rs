@@ -12,7 +12,7 @@ use locknode_resp::Encoder;
 
 use super::byte_size::human;
 use super::config_option::{durability, on_off};
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, least};
 use super::version::{NODE_VERSION, REDIS_VERSION};
 use crate::context::Context;
 use crate::counters::Totals;
@@ -36,8 +36,7 @@ struct Report<'r, 'c, 'k> {
     text: String,
 }
 
-fn info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let wanted = args.get(1..).unwrap_or_default();
+fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: &mut Encoder<'_>) {
     let names = |word: &str| {
         wanted
             .iter()
@@ -337,14 +336,10 @@ const SECONDS_PER_DAY: u64 = 86_400;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
+    // It counts the keys of all shards.
     name: "info",
     syntax: "[section ...]",
-    arity: -1,
-    flags: Flags::LOADING,
-    // It counts the keys of all shards.
-    keys: Keys::All,
-    run: info,
     summary: "Reports on the node, all of it or the sections named.",
-    group: "server",
     since: "1.0.0",
+    ..Spec::of(least!(info), Flags::LOADING, Keys::All, "server")
 }];

@@ -2,51 +2,37 @@
 
 use locknode_resp::Encoder;
 
-use super::client::CLIENT;
-use super::cluster::CLUSTER;
 use super::command_entry::{Entry, key_positions};
-use super::config::CONFIG;
-use super::function::FUNCTION;
 use super::glob::Pattern;
 use super::integer;
-use super::latency::LATENCY;
 use super::refusal;
-use super::scripting::SCRIPT;
-use super::slowlog::SLOWLOG;
-use super::spec::{Flags, Keys, Spec};
-use super::subcommand::{Container, HELP, Subcommand};
+use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::subcommand::{self, HELP};
 use crate::context::Context;
 
-/// The container of that name, in lower case.
-pub(crate) fn container(name: &str) -> Option<&'static Container> {
-    CONTAINERS
-        .iter()
-        .copied()
-        .find(|container| container.name == name)
-}
-
 fn command(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    // COMMAND without a subcommand means something, and so it is not an ordinary container.
     match args {
-        [_] => {
-            let specs = context.engine.commands.all();
-            reply.array(specs.len());
-            for spec in specs {
-                Entry::of(spec).write_info(reply);
-            }
-        }
-        // COMMAND without a subcommand means something, and so it is not an ordinary container.
-        _ => COMMAND.run(context, args, reply),
+        [_] => info_of_all(context, reply),
+        _ => subcommand::run(context, args, reply),
     }
 }
 
-fn count(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn info_of_all(context: &Context<'_, '_>, reply: &mut Encoder<'_>) {
+    let specs = context.engine.commands.all();
+    reply.array(specs.len());
+    for spec in specs {
+        Entry::of(spec).write_info(reply);
+    }
+}
+
+fn count(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     reply.integer(i64::try_from(context.engine.commands.all().len()).unwrap_or(i64::MAX));
 }
 
-fn info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let names = args.get(2..).unwrap_or_default();
+fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &mut Encoder<'_>) {
     if names.is_empty() {
-        return command(context, &args[..1], reply);
+        return info_of_all(context, reply);
     }
     let (mark, output_max) = (reply.out_len(), context.engine.settings.output_max());
     reply.array(names.len());
@@ -61,8 +47,7 @@ fn info(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     }
 }
 
-fn docs(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let names = args.get(2..).unwrap_or_default();
+fn docs(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &mut Encoder<'_>) {
     let entries: Vec<Entry> = if names.is_empty() {
         context
             .engine
@@ -90,27 +75,18 @@ fn docs(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
 
 /// The command, or the subcommand written as `client|list`.
 fn entry(context: &Context<'_, '_>, name: &[u8]) -> Option<Entry> {
-    let mut parts = name.splitn(2, |&byte| byte == b'|');
-    let (_, spec) = context.engine.commands.find(parts.next()?)?;
-    match parts.next() {
-        None => Some(Entry::of(spec)),
-        Some(sub) => {
-            let container = container(spec.name)?;
-            if sub.eq_ignore_ascii_case(HELP.as_bytes()) {
-                return Some(Entry::of_help(spec, container));
-            }
-            let (_, subcommand) = container.find(sub)?;
-            Some(Entry::of_subcommand(spec, container, subcommand))
-        }
-    }
+    let command = name.split(|&byte| byte == b'|').next()?;
+    let (_, spec) = context.engine.commands.find(command)?;
+    let is_it = |entry: &Entry| entry.name.as_bytes().eq_ignore_ascii_case(name);
+    Entry::with_subcommands(spec).find(is_it)
 }
 
-fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+fn list(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: &mut Encoder<'_>) {
     let specs = context.engine.commands.all();
     let every = specs.iter().flat_map(|spec| Entry::with_subcommands(spec));
-    let names: Vec<String> = match args {
-        [_, _] => every.map(|entry| entry.name).collect(),
-        [_, _, by, kind, value] if by.eq_ignore_ascii_case(b"filterby") => {
+    let names: Vec<String> = match words {
+        [] => every.map(|entry| entry.name).collect(),
+        [by, kind, value] if by.eq_ignore_ascii_case(b"filterby") => {
             let value = value.to_ascii_lowercase();
             let pattern = Pattern::of(&value);
             let passes: &dyn Fn(&Entry) -> bool = match kind.to_ascii_lowercase().as_slice() {
@@ -137,13 +113,9 @@ fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     let Some((_, spec)) = found else {
         return reply.error("ERR Invalid command specified");
     };
-    let has_unknown_subcommand =
-        container(spec.name)
-            .zip(command.get(1))
-            .is_some_and(|(container, sub)| {
-                container.find(sub).is_none() && !sub.eq_ignore_ascii_case(HELP.as_bytes())
-            });
-    if has_unknown_subcommand {
+    let is_unknown =
+        |sub: &&[u8]| spec.subcommand(sub).is_none() && !sub.eq_ignore_ascii_case(HELP.as_bytes());
+    if !spec.subcommands.is_empty() && command.get(1).is_some_and(is_unknown) {
         return reply.error("ERR Invalid command specified");
     }
     let positions = key_positions(spec);
@@ -177,68 +149,55 @@ fn counts_too_many(positions: Keys, command: &[&[u8]]) -> bool {
     groups.saturating_mul(step) > command.len().saturating_sub(at + 1)
 }
 
-/// COMMAND and its subcommands.
-const COMMAND: Container = Container {
-    name: "command",
-    subcommands: SUBCOMMANDS,
-};
-
-const CONTAINERS: &[&Container] = &[
-    &CLIENT, &CLUSTER, &COMMAND, &CONFIG, &FUNCTION, &LATENCY, &SCRIPT, &SLOWLOG,
-];
+const COMMAND: Spec = Spec::of(Call::any(-1, command), Flags::LOADING, Keys::None, "server");
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: COMMAND.name,
-    syntax: "",
-    arity: -1,
-    flags: Flags::LOADING,
-    keys: Keys::None,
-    run: command,
+    name: "command",
     summary: "Tells about the commands.",
-    group: "server",
     since: "2.8.13",
+    subcommands: SUBCOMMANDS,
+    ..COMMAND
 }];
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
+const SUBCOMMANDS: &[Spec] = &[
+    Spec {
         name: "count",
-        arity: 2,
-        run: count,
-        syntax: "",
+        call: exact!(count),
         summary: "Tell how many commands there are.",
         since: "2.8.13",
+        ..COMMAND
     },
-    Subcommand {
+    Spec {
         name: "docs",
-        arity: -2,
-        run: docs,
         syntax: "[<name> ...]",
+        call: least!(docs),
         summary: "Tell what all commands do, or those named.",
         since: "7.0.0",
+        ..COMMAND
     },
-    Subcommand {
+    Spec {
         name: "getkeys",
-        arity: -3,
-        run: keys,
         syntax: "<name> [<arg> ...]",
+        call: Call::any(-3, keys),
         summary: "Tell the keys among the arguments of a command.",
         since: "2.8.13",
+        ..COMMAND
     },
-    Subcommand {
+    Spec {
         name: "info",
-        arity: -2,
-        run: info,
         syntax: "[<name> ...]",
+        call: least!(info),
         summary: "Tell arity, flags and key positions of all commands, or of those named.",
         since: "2.8.13",
+        ..COMMAND
     },
-    Subcommand {
+    Spec {
         name: "list",
-        arity: -2,
-        run: list,
         syntax: "[FILTERBY (MODULE|ACLCAT|PATTERN) <value>]",
+        call: least!(list),
         summary: "Tell the names of the commands.",
         since: "7.0.0",
+        ..COMMAND
     },
 ];

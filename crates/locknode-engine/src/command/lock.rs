@@ -6,17 +6,19 @@
 use locknode_resp::Encoder;
 
 use super::lifetime::Unit;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
 use crate::context::Context;
 use crate::fence::FENCE_IMPORT_MAX;
 use crate::time::Deadline;
 
 /// Replies `[1, fence, ttl]`, or `[0, fence, what the holder has left]`.
-fn acquire(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, token, ttl, words @ ..] = args else {
-        return;
-    };
+fn acquire(
+    context: &mut Context<'_, '_>,
+    [_, key, token, ttl]: &[&[u8]; 4],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
     let floor = match words {
         [] => Some(0),
         [word, floor] if word.eq_ignore_ascii_case(b"floor") => fence(floor, reply),
@@ -49,8 +51,11 @@ fn outcome(reply: &mut Encoder<'_>, granted: i64, fence: u64, remaining_ms: Opti
     reply.integer(remaining_ms.unwrap_or(NO_DEADLINE));
 }
 
-fn extend(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, token, ttl] = args else { return };
+fn extend(
+    context: &mut Context<'_, '_>,
+    [_, key, token, ttl]: &[&[u8]; 4],
+    reply: &mut Encoder<'_>,
+) {
     let Some(deadline) = deadline(context, ttl, reply, "lock.extend") else {
         return;
     };
@@ -64,8 +69,7 @@ fn extend(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-fn release(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, token] = args else { return };
+fn release(context: &mut Context<'_, '_>, [_, key, token]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     let probe = context.probe(key);
     let is_holder = context.value(&probe) == Some(token);
     if is_holder {
@@ -78,10 +82,11 @@ fn release(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
 }
 
 /// The write-back: raises the counter while that very grant is in force `[F5]`.
-fn write_back(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, token, grant, wanted] = args else {
-        return;
-    };
+fn write_back(
+    context: &mut Context<'_, '_>,
+    [_, key, token, grant, wanted]: &[&[u8]; 5],
+    reply: &mut Encoder<'_>,
+) {
     let Some(grant) = integer::parse(grant) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
@@ -97,8 +102,7 @@ fn write_back(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder
     reply.integer(i64::from(is_holder));
 }
 
-fn get(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let now = context.moment.time;
     let probe = context.probe_read(key);
     let (Some(grant), fence) = (context.grant(&probe), context.counter(&probe, key)) else {
@@ -149,34 +153,27 @@ fn fence(number: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
 /// What is replied for the time left of a lock without a deadline.
 const NO_DEADLINE: i64 = -1;
 
-const LOCK: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: 3,
-    flags: Flags::WRITE.and(Flags::FAST),
-    keys: Keys::One,
-    run: release,
-    summary: "",
-    group: "string",
-    since: "",
-};
+const LOCK: Spec = Spec::of(
+    exact!(release),
+    Flags::WRITE.and(Flags::FAST),
+    Keys::One,
+    "string",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "lock.acquire",
         syntax: "key token milliseconds [FLOOR fence]",
-        arity: -4,
+        call: least!(acquire),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        run: acquire,
         summary: "Holds a token under a key that is not held, for milliseconds, and tells the key's fence counter.",
         ..LOCK
     },
     Spec {
         name: "lock.extend",
         syntax: "key token milliseconds",
-        arity: 4,
-        run: extend,
+        call: exact!(extend),
         summary: "Moves the deadline of a key if its token is the one given.",
         ..LOCK
     },
@@ -189,17 +186,15 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "lock.fence",
         syntax: "key token grant fence",
-        arity: 5,
-        run: write_back,
+        call: exact!(write_back),
         summary: "Raises the fence counter of a key while it is held by the token and grant given.",
         ..LOCK
     },
     Spec {
         name: "lock.get",
         syntax: "key",
-        arity: 2,
+        call: exact!(get),
         flags: Flags::READONLY.and(Flags::FAST),
-        run: get,
         summary: "Tells the token, the time left, the grant and the fence counter of a key.",
         ..LOCK
     },

@@ -4,14 +4,13 @@
 //!  args --> Commands::find --> Spec --> arity, auth, pause, locks, memory --> Spec::run --> reply bytes
 //! ```
 
+mod absent;
 mod admin;
 mod argument;
 mod byte_size;
 mod client;
 mod client_kill;
 mod client_list;
-mod client_tracking;
-mod cluster;
 mod command_entry;
 mod condition;
 mod config;
@@ -20,13 +19,11 @@ mod connection;
 mod debug;
 mod expiry;
 mod flush;
-mod function;
 mod get;
 mod glob;
 mod info;
 mod integer;
 mod introspection;
-mod latency;
 mod lifetime;
 mod lock;
 mod multi;
@@ -38,7 +35,6 @@ mod release;
 mod scan;
 mod scripting;
 mod set;
-mod slowlog;
 mod spec;
 mod subcommand;
 mod transaction;
@@ -192,10 +188,7 @@ const FAMILIES: &[&[Spec]] = &[
     introspection::SPECS,
     admin::SPECS,
     debug::SPECS,
-    cluster::SPECS,
-    slowlog::SPECS,
-    latency::SPECS,
-    function::SPECS,
+    absent::SPECS,
     transaction::SPECS,
 ];
 
@@ -233,6 +226,17 @@ mod tests {
                 _ => spec.keys == Keys::None,
             };
             assert_eq!(spec.flags.has(Flags::LOADING), is_served, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn every_row_tells_its_name_its_summary_and_its_age_if_redis_has_it() {
+        let commands = Commands::new();
+        let rows = commands.all().iter().copied();
+        for row in rows.clone().chain(rows.flat_map(|spec| spec.subcommands)) {
+            let is_ours = row.name.starts_with("lock.");
+            assert!(!row.name.is_empty() && !row.summary.is_empty(), "{row:?}");
+            assert_eq!(row.since.is_empty(), is_ours, "{row:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
 use super::set::Outcome;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Call, Flags, Keys, Spec};
 use super::{integer, refusal};
 use crate::context::Context;
 use crate::time::Deadline;
@@ -36,7 +36,9 @@ fn msetnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
 }
 
 fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, count, rest @ ..] = args else { return };
+    let Some(([_, count], rest)) = args.split_first_chunk() else {
+        return refusal::wrong_arity(reply, "msetex");
+    };
     let count = match integer::parse(count) {
         Some(count @ 1..=PAIRS_MAX) => usize::try_from(count).unwrap_or(usize::MAX),
         _ => return reply.error("ERR invalid numkeys value"),
@@ -155,15 +157,13 @@ const PAIRS_INLINE: usize = 4;
 const PAIRS_MAX: i64 = i32::MAX as i64;
 
 const WRITE_ALL: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: -3,
-    flags: Flags::WRITE.and(Flags::DENYOOM),
-    keys: Keys::Each { step: 2 },
-    run: mset,
-    summary: "",
-    group: "string",
     since: "1.0.1",
+    ..Spec::of(
+        Call::any(-3, mset),
+        Flags::WRITE.and(Flags::DENYOOM),
+        Keys::Each { step: 2 },
+        "string",
+    )
 };
 
 /// The commands of this family.
@@ -177,16 +177,15 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "msetnx",
         syntax: "key value [key value ...]",
-        run: msetnx,
+        call: Call::any(-3, msetnx),
         summary: "Holds tokens under several keys if none of them is held.",
         ..WRITE_ALL
     },
     Spec {
         name: "msetex",
         syntax: "numkeys key value [key value ...] [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-        arity: -4,
+        call: Call::any(-4, msetex),
         keys: Keys::Counted { at: 1, step: 2 },
-        run: msetex,
         summary: "Holds tokens under several keys, on a condition, for a time.",
         since: "8.4.0",
         ..WRITE_ALL

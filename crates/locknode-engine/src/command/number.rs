@@ -2,31 +2,23 @@
 
 use locknode_resp::Encoder;
 
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, exact};
 use super::{integer, refusal};
 use crate::context::Context;
 use crate::time::Deadline;
 
-fn incr(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
-    add(context, key, 1, reply);
+fn step(context: &mut Context<'_, '_>, by: i64, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    add(context, key, by, reply);
 }
 
-fn decr(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
-    add(context, key, -1, reply);
-}
-
-fn incrby(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, by] = args else { return };
+fn incrby(context: &mut Context<'_, '_>, [_, key, by]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     match integer::parse(by) {
         Some(by) => add(context, key, by, reply),
         None => reply.error(refusal::NOT_AN_INTEGER),
     }
 }
 
-fn decrby(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, by] = args else { return };
+fn decrby(context: &mut Context<'_, '_>, [_, key, by]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     match integer::parse(by).map(i64::checked_neg) {
         Some(Some(by)) => add(context, key, by, reply),
         Some(None) => reply.error("ERR decrement would overflow"),
@@ -98,15 +90,13 @@ impl Digits {
 const DIGITS_MAX: usize = 20;
 
 const COUNT: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: 2,
-    flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-    keys: Keys::One,
-    run: incr,
-    summary: "",
-    group: "string",
     since: "1.0.0",
+    ..Spec::of(
+        exact!(step, 1),
+        Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
+        Keys::One,
+        "string",
+    )
 };
 
 /// The commands of this family.
@@ -120,23 +110,21 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "decr",
         syntax: "key",
-        run: decr,
+        call: exact!(step, -1),
         summary: "Takes one from the integer that a key holds.",
         ..COUNT
     },
     Spec {
         name: "incrby",
         syntax: "key increment",
-        arity: 3,
-        run: incrby,
+        call: exact!(incrby),
         summary: "Adds a number to the integer that a key holds.",
         ..COUNT
     },
     Spec {
         name: "decrby",
         syntax: "key decrement",
-        arity: 3,
-        run: decrby,
+        call: exact!(decrby),
         summary: "Takes a number from the integer that a key holds.",
         ..COUNT
     },

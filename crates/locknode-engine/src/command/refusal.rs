@@ -113,8 +113,9 @@ pub(crate) fn unknown_subcommand(reply: &mut Encoder<'_>, container: &str, sub: 
 
 /// `ERR unknown subcommand or wrong number of arguments for 'x'. Try CLIENT HELP.`
 #[cold]
-pub(crate) fn subcommand_syntax(reply: &mut Encoder<'_>, container: &str, sub: &[u8]) {
-    let advice = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+pub(crate) fn subcommand_syntax(reply: &mut Encoder<'_>, container: &[u8], sub: &[u8]) {
+    let container = container.to_ascii_uppercase();
+    let advice = format!("'. Try {} HELP.", container.escape_ascii());
     quoting(
         reply,
         "ERR unknown subcommand or wrong number of arguments for '",

@@ -5,11 +5,11 @@ use locknode_resp::Encoder;
 use super::condition::Condition;
 use super::option_word::OptionWord;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Call, Flags, Keys, Spec, exact};
 use crate::context::Context;
 
 fn del(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, keys @ ..] = args else { return };
+    let keys = args.get(1..).unwrap_or_default();
     if !context.may_remove_all(keys, reply) {
         return;
     }
@@ -32,8 +32,7 @@ fn delex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     }
 }
 
-fn delifeq(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, value] = args else { return };
+fn delifeq(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     delete_if(context, key, Some(Condition::Equal(value)), reply);
 }
 
@@ -74,8 +73,7 @@ fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     reply.integer(found);
 }
 
-fn key_type(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key] = args else { return };
+fn key_type(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     reply.simple(if context.probe_read(key).is_live() {
         "string"
     } else {
@@ -83,17 +81,12 @@ fn key_type(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'
     });
 }
 
-const RELEASE: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: -2,
-    flags: Flags::WRITE,
-    keys: Keys::Each { step: 1 },
-    run: del,
-    summary: "",
-    group: "generic",
-    since: "",
-};
+const RELEASE: Spec = Spec::of(
+    Call::any(-2, del),
+    Flags::WRITE,
+    Keys::Each { step: 1 },
+    "generic",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
@@ -115,9 +108,9 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "delex",
         syntax: "key [IFEQ value|IFNE value|IFDEQ digest|IFDNE digest]",
+        call: Call::any(-2, delex),
         flags: Flags::WRITE.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
         keys: Keys::One,
-        run: delex,
         summary: "Releases a key if its token, or the digest of it, is the one given.",
         group: "string",
         since: "8.4.0",
@@ -126,19 +119,20 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "delifeq",
         syntax: "key value",
-        arity: 3,
-        flags: Flags::WRITE.and(Flags::FAST),
-        keys: Keys::One,
-        run: delifeq,
         summary: "Releases a key if its token is the one given.",
-        group: "string",
         since: "9.0.0",
+        ..Spec::of(
+            exact!(delifeq),
+            Flags::WRITE.and(Flags::FAST),
+            Keys::One,
+            "string",
+        )
     },
     Spec {
         name: "exists",
         syntax: "key [key ...]",
+        call: Call::any(-2, exists),
         flags: Flags::READONLY.and(Flags::FAST),
-        run: exists,
         summary: "Counts which of the keys are held.",
         since: "1.0.0",
         ..RELEASE
@@ -146,8 +140,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "touch",
         syntax: "key [key ...]",
+        call: Call::any(-2, exists),
         flags: Flags::READONLY.and(Flags::FAST),
-        run: exists,
         summary: "Counts which of the keys are held; nothing is evicted, so nothing else is touched.",
         since: "3.2.1",
         ..RELEASE
@@ -155,10 +149,9 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "type",
         syntax: "key",
-        arity: 2,
+        call: exact!(key_type),
         flags: Flags::READONLY.and(Flags::FAST),
         keys: Keys::One,
-        run: key_type,
         summary: "Replies `string` for a key that is held and `none` for another.",
         since: "1.0.0",
         ..RELEASE

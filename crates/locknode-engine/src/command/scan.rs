@@ -7,7 +7,7 @@
 use locknode_resp::Encoder;
 
 use super::glob::Pattern;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{glob, integer, refusal};
 use crate::context::Context;
 use crate::shard::Shard;
@@ -110,8 +110,7 @@ impl<'s> Found<'s> {
     }
 }
 
-fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, pattern] = args else { return };
+fn keys(context: &mut Context<'_, '_>, [_, pattern]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let (db, now) = (context.session.db, context.moment.time);
     let output_max = context.engine.settings.output_max();
     let is_any = glob::is_any(pattern);
@@ -134,10 +133,12 @@ fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     }
 }
 
-fn scan(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, cursor, words @ ..] = args else {
-        return;
-    };
+fn scan(
+    context: &mut Context<'_, '_>,
+    [_, cursor]: &[&[u8]; 2],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
     let Some(cursor) = parse_cursor(cursor) else {
         return reply.error("ERR invalid cursor");
     };
@@ -183,7 +184,7 @@ fn scan(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     }
 }
 
-fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     let (db, now) = (context.session.db, context.moment.time);
     // The commands of a batch share their moment; the count of commands tells them apart.
     let mut dice = Dice(now.as_nanos() ^ context.engine.counters.total_calls().rotate_left(40));
@@ -215,7 +216,7 @@ fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-fn dbsize(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn dbsize(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     let keys = context.space.key_count(context.session.db);
     reply.integer(i64::try_from(keys).unwrap_or(i64::MAX));
 }
@@ -261,15 +262,8 @@ const WALK_MAX: u64 = 1 << 16;
 const THROWS_MAX: usize = 256;
 
 const LOOK: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: 2,
-    flags: Flags::READONLY,
-    keys: Keys::All,
-    run: keys,
-    summary: "",
-    group: "generic",
     since: "1.0.0",
+    ..Spec::of(exact!(keys), Flags::READONLY, Keys::All, "generic")
 };
 
 /// The commands of this family.
@@ -283,26 +277,21 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "scan",
         syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-        arity: -2,
-        run: scan,
+        call: least!(scan),
         summary: "Replies some of the keys, and where to go on.",
         since: "2.8.0",
         ..LOOK
     },
     Spec {
         name: "randomkey",
-        syntax: "",
-        arity: 1,
-        run: randomkey,
+        call: exact!(randomkey),
         summary: "Replies any key.",
         ..LOOK
     },
     Spec {
         name: "dbsize",
-        syntax: "",
-        arity: 1,
+        call: exact!(dbsize),
         flags: Flags::READONLY.and(Flags::FAST),
-        run: dbsize,
         summary: "Counts the keys of the database, ended ones included until they are reclaimed.",
         group: "server",
         ..LOOK

@@ -9,8 +9,8 @@ use locknode_resp::{Encoder, Protocol};
 
 use super::integer;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
-use super::subcommand::{Container, Subcommand};
+use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::subcommand;
 use crate::context::{Context, Flow};
 use crate::journal::Journal;
 use crate::script::{Answer, Caller, STEPS_MAX, ScriptError, Shape, Unit, Value};
@@ -18,40 +18,25 @@ use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
 /// A script call's arguments: KEYS and ARGV.
-struct Call<'a, 'b> {
+struct Inputs<'a, 'b> {
     keys: &'a [&'b [u8]],
     argv: &'a [&'b [u8]],
-}
-
-fn eval(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    by_text(context, args, false, reply);
-}
-
-fn eval_ro(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    by_text(context, args, true, reply);
-}
-
-fn evalsha(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    by_sha(context, args, false, reply);
-}
-
-fn evalsha_ro(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    by_sha(context, args, true, reply);
 }
 
 #[inline]
 fn by_sha(
     context: &mut Context<'_, '_>,
-    args: &[&[u8]],
     is_read_only: bool,
+    args @ [_, sha, _]: &[&[u8]; 3],
+    rest: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
     let engine = context.engine;
     // As in Redis, what is no SHA1 is refused before the number of keys is looked at.
-    if args.get(1).is_some_and(|sha| !Sha::has_length(sha)) {
+    if !Sha::has_length(sha) {
         return reply.error(NO_SCRIPT);
     }
-    let Some((call, sha)) = split(args, reply) else {
+    let Some(call) = split(args, rest, reply) else {
         return;
     };
     if !is_read_only
@@ -69,11 +54,13 @@ fn by_sha(
 #[inline]
 fn by_text(
     context: &mut Context<'_, '_>,
-    args: &[&[u8]],
     is_read_only: bool,
+    args: &[&[u8]; 3],
+    rest: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
-    let Some((call, text)) = split(args, reply) else {
+    let [_, text, _] = args;
+    let Some(call) = split(args, rest, reply) else {
         return;
     };
     let engine = context.engine;
@@ -99,15 +86,13 @@ fn by_text(
 /// Splits `EVAL script numkeys key... arg...`; replies the error when the count is wrong.
 #[inline]
 fn split<'a, 'b>(
-    args: &'a [&'b [u8]],
+    [_, _, count]: &[&[u8]; 3],
+    rest: &'a [&'b [u8]],
     reply: &mut Encoder<'_>,
-) -> Option<(Call<'a, 'b>, &'b [u8])> {
-    let [_, script, count, rest @ ..] = args else {
-        return None;
-    };
+) -> Option<Inputs<'a, 'b>> {
     let error = match integer::parse(count).map(usize::try_from) {
         Some(Ok(count)) => match rest.split_at_checked(count) {
-            Some((keys, argv)) => return Some((Call { keys, argv }, *script)),
+            Some((keys, argv)) => return Some(Inputs { keys, argv }),
             None => "ERR Number of keys can't be greater than number of args",
         },
         Some(Err(_)) => "ERR Number of keys can't be negative",
@@ -123,7 +108,7 @@ fn split<'a, 'b>(
 fn run_shape(
     context: &mut Context<'_, '_>,
     shape: Shape,
-    call: &Call<'_, '_>,
+    call: &Inputs<'_, '_>,
     reply: &mut Encoder<'_>,
 ) -> bool {
     let (Some(key), Some(token)) = (call.keys.first(), call.argv.first()) else {
@@ -201,7 +186,7 @@ fn answer(answer: Answer, reply: &mut Encoder<'_>) {
 fn run(
     context: &mut Context<'_, '_>,
     script: &Arc<Script>,
-    call: &Call<'_, '_>,
+    call: &Inputs<'_, '_>,
     is_read_only: bool,
     reply: &mut Encoder<'_>,
 ) {
@@ -293,7 +278,7 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
             return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
         }
-        (spec.run)(self.context, args, &mut encoder);
+        (spec.call.run)(self.context, args, &mut encoder);
         if spec.keys == Keys::All && engine.guard.has_awaited() {
             self.context.rest_on_all(spec);
         }
@@ -338,12 +323,7 @@ impl ScriptCaller<'_, '_, '_> {
     }
 }
 
-fn script(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    SCRIPT.run(context, args, reply);
-}
-
-fn load(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let Some(text) = args.get(2) else { return };
+fn load(context: &mut Context<'_, '_>, [_, _, text]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     note_steps(context, text.len());
     match context.engine.scripts.load(text) {
         Ok(sha) => reply.bulk(&sha.to_hex()),
@@ -360,10 +340,10 @@ fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: &mut Encoder<'_>) {
     let is_mode =
         |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
-    match args.get(2..).unwrap_or_default() {
+    match words {
         [] => {}
         [mode] if is_mode(mode) => {}
         _ => return reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
@@ -372,15 +352,14 @@ fn flush(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     reply.ok();
 }
 
-fn kill(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn kill(_: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     reply.error("NOTBUSY No scripts in execution right now.");
 }
 
-fn debug(_: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let mode = args.get(2).map(|mode| mode.to_ascii_lowercase());
-    match mode.as_deref() {
-        Some(b"no") => reply.ok(),
-        Some(b"yes" | b"sync") => refusal::unsupported(reply, "the script debugger"),
+fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
+    match mode.to_ascii_lowercase().as_slice() {
+        b"no" => reply.ok(),
+        b"yes" | b"sync" => refusal::unsupported(reply, "the script debugger"),
         _ => reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO"),
     }
 }
@@ -399,110 +378,110 @@ const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 /// TTLs up to here, in either unit, take the short way: 2^43 ms is 278 years.
 const PLAIN_TTL_MAX: i64 = 1 << 43;
 
-/// SCRIPT and its subcommands.
-pub(crate) const SCRIPT: Container = Container {
-    name: "script",
-    subcommands: SUBCOMMANDS,
-};
+const SCRIPT: Spec = Spec::of(
+    Call::any(-2, subcommand::run),
+    Flags::NOSCRIPT.and(Flags::LOADING),
+    Keys::None,
+    "scripting",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "eval",
         syntax: "script numkeys [key ...] [arg ...]",
-        arity: -3,
-        flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
-        keys: Keys::Own,
-        run: eval,
         summary: "Runs a lock script given by its text.",
-        group: "scripting",
         since: "2.6.0",
+        ..Spec::of(
+            least!(by_text, false),
+            Flags::NOSCRIPT.and(Flags::MAY_WRITE),
+            Keys::Own,
+            "scripting",
+        )
     },
     Spec {
         name: "evalsha",
         syntax: "sha1 numkeys [key ...] [arg ...]",
-        arity: -3,
-        flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
-        keys: Keys::Own,
-        run: evalsha,
         summary: "Runs a lock script given by its SHA1.",
-        group: "scripting",
         since: "2.6.0",
+        ..Spec::of(
+            least!(by_sha, false),
+            Flags::NOSCRIPT.and(Flags::MAY_WRITE),
+            Keys::Own,
+            "scripting",
+        )
     },
     Spec {
         name: "eval_ro",
         syntax: "script numkeys [key ...] [arg ...]",
-        arity: -3,
-        flags: Flags::NOSCRIPT.and(Flags::READONLY),
-        keys: Keys::Own,
-        run: eval_ro,
         summary: "Runs a script given by its text that may only read.",
-        group: "scripting",
         since: "7.0.0",
+        ..Spec::of(
+            least!(by_text, true),
+            Flags::NOSCRIPT.and(Flags::READONLY),
+            Keys::Own,
+            "scripting",
+        )
     },
     Spec {
         name: "evalsha_ro",
         syntax: "sha1 numkeys [key ...] [arg ...]",
-        arity: -3,
-        flags: Flags::NOSCRIPT.and(Flags::READONLY),
-        keys: Keys::Own,
-        run: evalsha_ro,
         summary: "Runs a script given by its SHA1 that may only read.",
-        group: "scripting",
         since: "7.0.0",
+        ..Spec::of(
+            least!(by_sha, true),
+            Flags::NOSCRIPT.and(Flags::READONLY),
+            Keys::Own,
+            "scripting",
+        )
     },
     Spec {
-        name: SCRIPT.name,
-        syntax: "",
-        arity: -2,
-        flags: Flags::NOSCRIPT.and(Flags::LOADING),
-        keys: Keys::None,
-        run: script,
+        name: "script",
         summary: "Loads, finds and forgets scripts.",
-        group: "scripting",
         since: "2.6.0",
+        subcommands: SUBCOMMANDS,
+        ..SCRIPT
     },
 ];
 
-const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand {
+const SUBCOMMANDS: &[Spec] = &[
+    Spec {
         name: "debug",
-        arity: 3,
-        run: debug,
         syntax: "(YES|SYNC|NO)",
+        call: exact!(debug),
         summary: "Refused but for NO: there is no debugger.",
         since: "3.2.0",
+        ..SCRIPT
     },
-    Subcommand {
+    Spec {
         name: "exists",
-        arity: -3,
-        run: exists,
         syntax: "<sha1> [<sha1> ...]",
+        call: Call::any(-3, exists),
         summary: "Tell which scripts this node can run by their SHA1.",
         since: "2.6.0",
+        ..SCRIPT
     },
-    Subcommand {
+    Spec {
         name: "flush",
-        arity: -2,
-        run: flush,
         syntax: "[ASYNC|SYNC]",
+        call: least!(flush),
         summary: "Forget the scripts that clients sent. Scripts of known lock libraries stay.",
         since: "2.6.0",
+        ..SCRIPT
     },
-    Subcommand {
+    Spec {
         name: "kill",
-        arity: 2,
-        run: kill,
-        syntax: "",
+        call: exact!(kill),
         summary: "Always refused: a script ends by its step budget.",
         since: "2.6.0",
+        ..SCRIPT
     },
-    Subcommand {
+    Spec {
         name: "load",
-        arity: 3,
-        run: load,
         syntax: "<script>",
+        call: exact!(load),
         summary: "Keep a script and tell its SHA1.",
         since: "2.6.0",
+        ..SCRIPT
     },
 ];

@@ -6,7 +6,7 @@ use super::condition::{Condition, InvalidDigest};
 use super::lifetime::{Lifetime, Unit};
 use super::option_word::OptionWord;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Flags, Keys, Spec, exact, least};
 use crate::context::Context;
 use crate::guard::Permit;
 use crate::shard::Probe;
@@ -86,10 +86,12 @@ impl When<'_> {
     }
 }
 
-fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, value, words @ ..] = args else {
-        return;
-    };
+fn set(
+    context: &mut Context<'_, '_>,
+    [_, key, value]: &[&[u8]; 3],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
     let Some(options) = Options::parse(words) else {
         return refusal::syntax(reply);
     };
@@ -173,8 +175,7 @@ impl Outcome {
     }
 }
 
-fn setnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, value] = args else { return };
+fn setnx(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     if refusal::too_long(reply, key, value) {
         return;
     }
@@ -188,22 +189,12 @@ fn setnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     }
 }
 
-fn setex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    set_with_ttl(context, args, reply, Unit::Seconds, "setex");
-}
-
-fn psetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    set_with_ttl(context, args, reply, Unit::Millis, "psetex");
-}
-
 fn set_with_ttl(
     context: &mut Context<'_, '_>,
-    args: &[&[u8]],
+    (name, unit): (&str, Unit),
+    [_, key, ttl, value]: &[&[u8]; 4],
     reply: &mut Encoder<'_>,
-    unit: Unit,
-    name: &str,
 ) {
-    let [_, key, ttl, value] = args else { return };
     let deadline = match unit.deadline(ttl, context.moment) {
         Ok(deadline) => deadline,
         Err(invalid) => return invalid.refuse(reply, name),
@@ -218,8 +209,7 @@ fn set_with_ttl(
     }
 }
 
-fn getset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let [_, key, value] = args else { return };
+fn getset(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     if refusal::too_long(reply, key, value) {
         return;
     }
@@ -237,24 +227,18 @@ fn reply_old(context: &mut Context<'_, '_>, probe: &Probe, reply: &mut Encoder<'
     }
 }
 
-const WRITE: Spec = Spec {
-    name: "",
-    syntax: "",
-    arity: 3,
-    flags: Flags::WRITE.and(Flags::DENYOOM),
-    keys: Keys::One,
-    run: set,
-    summary: "",
-    group: "string",
-    since: "",
-};
+const WRITE: Spec = Spec::of(
+    least!(set),
+    Flags::WRITE.and(Flags::DENYOOM),
+    Keys::One,
+    "string",
+);
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         syntax: "key value [NX|XX|IFEQ value|IFNE value|IFDEQ digest|IFDNE digest] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-        arity: -3,
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::LOOKS_THROUGH),
         summary: "Holds a token under a key, on conditions, for a time.",
         since: "1.0.0",
@@ -263,8 +247,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "setnx",
         syntax: "key value",
+        call: exact!(setnx),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        run: setnx,
         summary: "Holds a token under a key that is not held, without a deadline.",
         since: "1.0.0",
         ..WRITE
@@ -272,8 +256,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "setex",
         syntax: "key seconds value",
-        arity: 4,
-        run: setex,
+        call: exact!(set_with_ttl, ("setex", Unit::Seconds)),
         summary: "Holds a token under a key for a number of seconds.",
         since: "2.0.0",
         ..WRITE
@@ -281,8 +264,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "psetex",
         syntax: "key milliseconds value",
-        arity: 4,
-        run: psetex,
+        call: exact!(set_with_ttl, ("psetex", Unit::Millis)),
         summary: "Holds a token under a key for a number of milliseconds.",
         since: "2.6.0",
         ..WRITE
@@ -290,8 +272,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "getset",
         syntax: "key value",
+        call: exact!(getset),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        run: getset,
         summary: "Holds a token under a key and replies the one held before.",
         since: "1.0.0",
         ..WRITE

@@ -5,29 +5,105 @@ use locknode_resp::Encoder;
 use super::integer;
 use crate::context::Context;
 
-/// The function behind a command. `args[0]` is the name as the client wrote it; the arity has been checked, the
-/// shards of the keys are locked.
+/// The function behind a command. `args[0]` is the name as the client wrote it, and for a subcommand `args[1]` its own; the
+/// arity has been checked, the shards of the keys are locked.
 pub(crate) type Run = fn(&mut Context<'_, '_>, &[&[u8]], &mut Encoder<'_>);
 
-/// One command.
-#[derive(Debug)]
+/// One command or subcommand.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
     /// Lower case.
     pub(crate) name: &'static str,
     /// Its arguments as people write them: `key value [NX|XX] [key ...]`. Empty for containers, whose subcommands have
     /// their own.
     pub(crate) syntax: &'static str,
-    /// Redis' convention: the exact number of arguments, name included, or minus the least number.
-    pub(crate) arity: i32,
+    pub(crate) call: Call,
     pub(crate) flags: Flags,
     pub(crate) keys: Keys,
-    pub(crate) run: Run,
     /// For COMMAND DOCS: what it does, in one sentence of our own.
     pub(crate) summary: &'static str,
     /// For COMMAND DOCS: `string`, `generic`, `connection`, `server`, `scripting` or `transactions`.
     pub(crate) group: &'static str,
     /// For COMMAND DOCS: the Redis (or Valkey) version that introduced it.
     pub(crate) since: &'static str,
+    /// What a container consists of, HELP apart, which every one has.
+    pub(crate) subcommands: &'static [Self],
+}
+
+/// How many arguments a command takes, and what it does with them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// Redis' convention: the exact number of arguments, names included, or minus the least number.
+    pub(crate) arity: i32,
+    pub(crate) run: Run,
+}
+
+impl Call {
+    /// A function that can do with any number of arguments; [`exact`] and [`least`] are for those that name theirs.
+    pub(super) const fn any(arity: i32, run: Run) -> Self {
+        Self { arity, run }
+    }
+}
+
+/// The call of a function that takes exactly the arguments that it names: `[_, key]: &[&[u8]; 2]`. What else it takes comes
+/// second.
+macro_rules! exact {
+    ($run:path $(, $with:expr)?) => {
+        $crate::command::spec::Call::any(
+            $crate::command::spec::exact_arity(|context, args, reply| {
+                $run(context, $($with,)? args, reply)
+            }),
+            |context, args, reply| match args.try_into() {
+                Ok(args) => $run(context, $($with,)? args, reply),
+                Err(_) => $crate::command::spec::unchecked(),
+            },
+        )
+    };
+}
+pub(super) use exact;
+
+/// As [`exact`], for a function that takes the arguments that it names and a slice of those that follow.
+macro_rules! least {
+    ($run:path $(, $with:expr)?) => {
+        $crate::command::spec::Call::any(
+            $crate::command::spec::least_arity(|context, args, rest, reply| {
+                $run(context, $($with,)? args, rest, reply)
+            }),
+            |context, args, reply| match args.split_first_chunk() {
+                Some((args, rest)) => $run(context, $($with,)? args, rest, reply),
+                None => $crate::command::spec::unchecked(),
+            },
+        )
+    };
+}
+pub(super) use least;
+
+/// What a function says of its arguments.
+pub(super) const fn exact_arity<const N: usize>(
+    _: fn(&mut Context<'_, '_>, &[&[u8]; N], &mut Encoder<'_>),
+) -> i32 {
+    number(N)
+}
+
+/// What a function says of its arguments.
+pub(super) const fn least_arity<const N: usize>(_: RunLeast<N>) -> i32 {
+    -number(N)
+}
+
+type RunLeast<const N: usize> = fn(&mut Context<'_, '_>, &[&[u8]; N], &[&[u8]], &mut Encoder<'_>);
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "a function names a few arguments"
+)]
+const fn number(arguments: usize) -> i32 {
+    arguments as i32
+}
+
+#[cold]
+pub(super) fn unchecked() {
+    unreachable!("the arity that the call declares is checked before it runs");
 }
 
 /// Where a command's keys are among its arguments.
@@ -48,15 +124,41 @@ pub(crate) enum Keys {
 }
 
 impl Spec {
-    /// Whether so many arguments, name included, are allowed.
+    /// A row without name and texts, for others to begin from.
+    pub(super) const fn of(call: Call, flags: Flags, keys: Keys, group: &'static str) -> Self {
+        Self {
+            name: "",
+            syntax: "",
+            call,
+            flags,
+            keys,
+            summary: "",
+            group,
+            since: "",
+            subcommands: &[],
+        }
+    }
+
+    /// Whether so many arguments, names included, are allowed.
     #[inline]
     pub(crate) fn accepts(&self, args: usize) -> bool {
         let args = i32::try_from(args).unwrap_or(i32::MAX);
-        if self.arity >= 0 {
-            args == self.arity
+        if self.call.arity >= 0 {
+            args == self.call.arity
         } else {
-            args >= -self.arity
+            args >= -self.call.arity
         }
+    }
+
+    /// The subcommand of that name, in any case, and its place.
+    pub(crate) fn subcommand(&self, name: &[u8]) -> Option<(usize, &'static Self)> {
+        let is_it = |(_, each): &(usize, &Self)| each.name.as_bytes().eq_ignore_ascii_case(name);
+        self.subcommands.iter().enumerate().find(is_it)
+    }
+
+    /// `client|setname`, as Redis writes it in errors, CLIENT LIST and COMMAND.
+    pub(crate) fn full_name(&self, subcommand: &str) -> String {
+        format!("{}|{subcommand}", self.name)
     }
 }
 

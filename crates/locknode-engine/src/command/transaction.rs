@@ -6,10 +6,10 @@
 use locknode_resp::Encoder;
 
 use super::refusal;
-use super::spec::{Flags, Keys, Spec};
+use super::spec::{Call, Flags, Keys, Spec, exact};
 use crate::context::Context;
 
-fn multi(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn multi(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     if context.session.is_aborting {
         return reply.error("ERR MULTI calls can not be nested");
     }
@@ -17,7 +17,7 @@ fn multi(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
     refusal::unsupported(reply, NO_TRANSACTIONS);
 }
 
-fn exec(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn exec(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     if std::mem::take(&mut context.session.is_aborting) {
         return reply.error(
             "EXECABORT Transaction discarded because this node has no MULTI; nothing was executed",
@@ -26,7 +26,7 @@ fn exec(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
     reply.error("ERR EXEC without MULTI");
 }
 
-fn discard(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn discard(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     if std::mem::take(&mut context.session.is_aborting) {
         return refusal::unsupported(reply, NO_TRANSACTIONS);
     }
@@ -41,7 +41,7 @@ fn watch(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
 }
 
 /// No key is ever watched, so none is afterwards either.
-fn unwatch(_: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
+fn unwatch(_: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     reply.ok();
 }
 
@@ -50,17 +50,17 @@ const NO_TRANSACTIONS: &str = "transactions (MULTI, WATCH): nothing up to EXEC o
 
 const TRANSACTION: Spec = Spec {
     name: "multi",
-    syntax: "",
-    arity: 1,
-    flags: Flags::FAST
-        .and(Flags::NOSCRIPT)
-        .and(Flags::LOADING)
-        .and(Flags::TRANSACTION),
-    keys: Keys::None,
-    run: multi,
     summary: "Refused, with all that follows until EXEC or DISCARD: there are no transactions.",
-    group: "transactions",
     since: "1.2.0",
+    ..Spec::of(
+        exact!(multi),
+        Flags::FAST
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::TRANSACTION),
+        Keys::None,
+        "transactions",
+    )
 };
 
 /// The commands of this family.
@@ -68,15 +68,13 @@ pub(crate) const SPECS: &[Spec] = &[
     TRANSACTION,
     Spec {
         name: "exec",
-        syntax: "",
-        run: exec,
+        call: exact!(exec),
         summary: "Ends a refused transaction, of which nothing was executed.",
         ..TRANSACTION
     },
     Spec {
         name: "discard",
-        syntax: "",
-        run: discard,
+        call: exact!(discard),
         summary: "Ends a refused transaction, of which nothing was executed.",
         since: "2.0.0",
         ..TRANSACTION
@@ -84,17 +82,15 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "watch",
         syntax: "key [key ...]",
-        arity: -2,
-        run: watch,
+        call: Call::any(-2, watch),
         summary: "Refused: there are no transactions.",
         since: "2.2.0",
         ..TRANSACTION
     },
     Spec {
         name: "unwatch",
-        syntax: "",
+        call: exact!(unwatch),
         flags: Flags::FAST.and(Flags::NOSCRIPT).and(Flags::LOADING),
-        run: unwatch,
         summary: "Does nothing: no key is ever watched.",
         since: "2.2.0",
         ..TRANSACTION

@@ -1,0 +1,293 @@
+//! What Redis has and the node has not, as a Redis in which nothing of it happens answers: cluster mode, the slow log,
+//! latency samples, functions and client side caching.
+
+use locknode_resp::Encoder;
+
+use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::{integer, refusal, subcommand};
+use crate::context::Context;
+
+/// Clients ask to find out that there is no cluster. Even HELP is refused without cluster mode.
+fn cluster(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    match args {
+        [_, sub] if sub.eq_ignore_ascii_case(b"help") => reply.error(NO_CLUSTER),
+        _ => subcommand::run(context, args, reply),
+    }
+}
+
+fn slow_commands(
+    _: &mut Context<'_, '_>,
+    [container, sub]: &[&[u8]; 2],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    match words {
+        [] => reply.array(0),
+        [count] if integer::parse(count).is_some_and(|count| count >= -1) => reply.array(0),
+        [_] => reply.error("ERR count should be greater than or equal to -1"),
+        _ => refusal::subcommand_syntax(reply, container, sub),
+    }
+}
+
+fn latency_graph(_: &mut Context<'_, '_>, [_, _, event]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
+    refusal::quoting(reply, "ERR No samples available for event '", event, "'");
+}
+
+/// Test suites flush functions between tests, and flushing none succeeds.
+fn flush_functions(
+    _: &mut Context<'_, '_>,
+    [container, sub]: &[&[u8]; 2],
+    words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    match words {
+        [] => reply.ok(),
+        [mode] if mode.eq_ignore_ascii_case(b"sync") => reply.ok(),
+        [mode] if mode.eq_ignore_ascii_case(b"async") => reply.ok(),
+        [_] => reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"),
+        _ => refusal::subcommand_syntax(reply, container, sub),
+    }
+}
+
+fn functions(
+    _: &mut Context<'_, '_>,
+    _: &[&[u8]; 2],
+    mut words: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    while let Some((word, rest)) = words.split_first() {
+        words = match rest {
+            _ if word.eq_ignore_ascii_case(b"withcode") => rest,
+            [_, rest @ ..] if word.eq_ignore_ascii_case(b"libraryname") => rest,
+            [] if word.eq_ignore_ascii_case(b"libraryname") => {
+                return reply.error("ERR library name argument was not given");
+            }
+            _ => return refusal::quoting(reply, "ERR Unknown argument ", word, ""),
+        };
+    }
+    reply.array(0);
+}
+
+fn tracking(
+    _: &mut Context<'_, '_>,
+    [_, _, word]: &[&[u8]; 3],
+    mut options: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    let is_on = word.eq_ignore_ascii_case(b"on");
+    if !is_on && !word.eq_ignore_ascii_case(b"off") {
+        return refusal::syntax(reply);
+    }
+    while let [option, rest @ ..] = options {
+        options = match (option.to_ascii_lowercase().as_slice(), rest) {
+            (b"bcast" | b"optin" | b"optout" | b"noloop", _) => rest,
+            (b"redirect" | b"prefix", [_, rest @ ..]) => rest,
+            _ => return refusal::syntax(reply),
+        };
+    }
+    if is_on {
+        reply.error("ERR this node does not support client side caching");
+    } else {
+        reply.ok();
+    }
+}
+
+fn tracking_info(_: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(1);
+    reply.bulk(b"off");
+    reply.bulk(b"redirect");
+    reply.integer(NOT_TRACKING);
+    reply.bulk(b"prefixes");
+    reply.array(0);
+}
+
+/// How CLIENT answers about client side caching.
+pub(super) const CACHING: Call = Call::any(3, |_, _, reply| {
+    reply.error(
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+    );
+});
+pub(super) const REDIRECTION: Call = Call::any(2, |_, _, reply| reply.integer(NOT_TRACKING));
+pub(super) const TRACKING: Call = least!(tracking);
+pub(super) const TRACKING_INFO: Call = exact!(tracking_info);
+
+/// How Redis says that invalidation messages are not redirected because there are none.
+const NOT_TRACKING: i64 = -1;
+
+const NO_CLUSTER: &str = "ERR This instance has cluster support disabled";
+const NO_CLUSTER_SUMMARY: &str = "Refused: there is no cluster mode.";
+
+const fn refused(name: &'static str, arity: i32, since: &'static str) -> Spec {
+    Spec {
+        name,
+        call: Call::any(arity, |_, _, reply| reply.error(NO_CLUSTER)),
+        summary: NO_CLUSTER_SUMMARY,
+        since,
+        ..CLUSTER
+    }
+}
+
+const READONLY: Spec = Spec {
+    flags: Flags::FAST.and(Flags::LOADING),
+    group: "connection",
+    ..refused("readonly", 1, "3.0.0")
+};
+
+const CLUSTER: Spec = Spec::of(Call::any(-2, cluster), Flags::LOADING, Keys::None, "server");
+
+const SLOWLOG: Spec = Spec {
+    since: "2.2.12",
+    ..Spec::of(
+        Call::any(-2, subcommand::run),
+        Flags::ADMIN.and(Flags::LOADING),
+        Keys::None,
+        "server",
+    )
+};
+
+const LATENCY: Spec = Spec {
+    since: "2.8.13",
+    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
+    ..SLOWLOG
+};
+
+const FUNCTION: Spec = Spec {
+    since: "7.0.0",
+    flags: Flags::NOSCRIPT.and(Flags::LOADING),
+    group: "scripting",
+    ..SLOWLOG
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    READONLY,
+    Spec {
+        name: "readwrite",
+        ..READONLY
+    },
+    Spec {
+        name: "asking",
+        ..READONLY
+    },
+    Spec {
+        name: "cluster",
+        summary: NO_CLUSTER_SUMMARY,
+        since: "3.0.0",
+        subcommands: &[
+            refused("countkeysinslot", 3, "3.0.0"),
+            refused("getkeysinslot", 4, "3.0.0"),
+            refused("info", 2, "3.0.0"),
+            refused("keyslot", 3, "3.0.0"),
+            refused("links", 2, "7.0.0"),
+            refused("meet", -4, "3.0.0"),
+            refused("myid", 2, "3.0.0"),
+            refused("myshardid", 2, "7.2.0"),
+            refused("nodes", 2, "3.0.0"),
+            refused("replicas", 3, "5.0.0"),
+            refused("reset", -2, "3.0.0"),
+            refused("shards", 2, "7.0.0"),
+            refused("slaves", 3, "3.0.0"),
+            refused("slots", 2, "3.0.0"),
+        ],
+        ..CLUSTER
+    },
+    Spec {
+        name: "slowlog",
+        summary: "Answers that no slow command was logged; none is.",
+        subcommands: &[
+            Spec {
+                name: "get",
+                syntax: "[<count>]",
+                call: least!(slow_commands),
+                summary: "Tell the slow commands: there are none.",
+                ..SLOWLOG
+            },
+            Spec {
+                name: "len",
+                call: Call::any(2, |_, _, reply| reply.integer(0)),
+                summary: "Tell how many entries there are: 0.",
+                ..SLOWLOG
+            },
+            Spec {
+                name: "reset",
+                call: Call::any(2, |_, _, reply| reply.ok()),
+                summary: "Forget all entries: there are none.",
+                ..SLOWLOG
+            },
+        ],
+        ..SLOWLOG
+    },
+    Spec {
+        name: "latency",
+        summary: "Answers that there are no latency samples; none are taken.",
+        subcommands: &[
+            Spec {
+                name: "doctor",
+                call: Call::any(2, |_, _, reply| {
+                    reply.verbatim(*b"txt", b"This node does not sample its latency.\n");
+                }),
+                summary: "Tell that latency is not sampled.",
+                ..LATENCY
+            },
+            Spec {
+                name: "graph",
+                syntax: "<event>",
+                call: exact!(latency_graph),
+                summary: "Refused: there are no samples.",
+                ..LATENCY
+            },
+            Spec {
+                name: "histogram",
+                syntax: "[<command> ...]",
+                call: Call::any(-2, |_, _, reply| reply.map(0)),
+                summary: "Tell the latencies of commands: none is timed.",
+                since: "7.0.0",
+                ..LATENCY
+            },
+            Spec {
+                name: "history",
+                syntax: "<event>",
+                call: Call::any(3, |_, _, reply| reply.array(0)),
+                summary: "Tell the samples of an event: there are none.",
+                ..LATENCY
+            },
+            Spec {
+                name: "latest",
+                call: Call::any(2, |_, _, reply| reply.array(0)),
+                summary: "Tell the latest samples: there are none.",
+                ..LATENCY
+            },
+            Spec {
+                name: "reset",
+                syntax: "[<event> ...]",
+                call: Call::any(-2, |_, _, reply| reply.integer(0)),
+                summary: "Forget samples: there are none.",
+                ..LATENCY
+            },
+        ],
+        ..LATENCY
+    },
+    Spec {
+        name: "function",
+        summary: "Answers that there are no functions; scripts are called by EVAL.",
+        subcommands: &[
+            Spec {
+                name: "flush",
+                syntax: "[ASYNC|SYNC]",
+                call: least!(flush_functions),
+                summary: "Forget all functions: there are none.",
+                ..FUNCTION
+            },
+            Spec {
+                name: "list",
+                syntax: "[LIBRARYNAME <pattern>] [WITHCODE]",
+                call: least!(functions),
+                summary: "Tell the functions: there are none.",
+                ..FUNCTION
+            },
+        ],
+        ..FUNCTION
+    },
+];
