@@ -24,7 +24,7 @@ use crate::durable::{LockRecord, Table, Which};
 use crate::fence::{FENCE_END, Grant};
 use crate::guard::{Guard, GuardConfig, Need, Rest};
 use crate::host::{Host, HostFacts, NoHost};
-use crate::keyspace::{Keyspace, Space, TableSizes};
+use crate::keyspace::{KeyHash, Keyspace, Space, TableSizes};
 use crate::pause::Pause;
 use crate::scripts::Scripts;
 use crate::session::{ReplyMode, Session};
@@ -164,9 +164,9 @@ impl Engine {
         let hash = self.keyspace.hash(db, key);
         let grant = Grant::new(lock.grant.min(FENCE_END - 1), lock.is_logged);
         self.keyspace
-            .with_shard(self.keyspace.shard_index(db, key), |shard| {
+            .with_shard(self.keyspace.shard_index(hash), |shard| {
                 if !shard.probe(now, db, hash, key).is_live() {
-                    shard.restore(db, key, lock.token, lock.deadline, grant);
+                    shard.insert(db, hash, key, lock.token, lock.deadline, grant);
                 }
             });
     }
@@ -351,7 +351,7 @@ impl Batch<'_> {
     ) -> (Flow, bool) {
         let start = out.len();
         let mut reply = Encoder::new(out, session.protocol);
-        lock_keys(&mut self.space, session.db, spec.keys, args);
+        let key_hash = lock_keys(&mut self.space, session.db, spec.keys, args);
         let (mut flow, mut has_failed) = (Flow::Continue, true);
         if spec.flags.has(Flags::DENYOOM) && self.engine.is_out_of_memory(&self.space) {
             reply.error(refusal::OOM);
@@ -363,6 +363,7 @@ impl Batch<'_> {
                 session,
                 space: &mut self.space,
                 moment: self.moment,
+                key_hash,
                 flow,
                 rest: &mut self.rest,
             };
@@ -492,17 +493,14 @@ const CURSOR_SHARD_SHIFT: u32 = 48;
 const RECORD_SLOTS: usize = 1024;
 
 #[inline]
-fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) {
+fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Option<KeyHash> {
     match keys {
         Keys::None | Keys::Own => {}
-        Keys::One => {
-            if let Some(key) = args.get(1) {
-                space.lock_one(db, key);
-            }
-        }
+        Keys::One => return args.get(1).map(|key| space.lock_one(db, key)),
         Keys::All => space.lock_all(),
         Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
     }
+    None
 }
 
 /// CLIENT REPLY OFF drops every reply, CLIENT REPLY SKIP the reply of the next command only.

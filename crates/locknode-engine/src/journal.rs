@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::context::Context;
+use crate::entry::log_removal;
 use crate::fence::Grant;
 use crate::guard::{Denial, Permit};
 use crate::time::Deadline;
@@ -41,9 +42,8 @@ impl Journal {
         if self.before.contains_key(&name) {
             return true;
         }
-        let probe = context.probe(key);
-        let grant = context.full_grant(&probe);
-        let before = context.lock(&probe).zip(grant).map(|(lock, grant)| Before {
+        let entry = context.entry(key);
+        let before = entry.lock().zip(entry.grant()).map(|(lock, grant)| Before {
             token: lock.value.into(),
             deadline: lock.deadline,
             grant,
@@ -76,11 +76,10 @@ impl Journal {
         for (db, key, change) in changes {
             context.session.db = db;
             match change {
-                Change::Held(permit) => {
-                    let probe = context.probe(key);
-                    context.set_deadline(&probe, key, permit);
+                Change::Held(permit) => context.entry(key).set_deadline(permit),
+                Change::Released(deadline) => {
+                    log_removal(&context.engine.guard, db, key, deadline, context.rest);
                 }
-                Change::Released(deadline) => context.log_removal(key, deadline),
             }
         }
         context.session.db = session_db;
@@ -95,7 +94,7 @@ impl Journal {
             let probe = shard.probe(context.moment.time, db, hash, &key);
             shard.remove(probe);
             if let Some(lock) = before {
-                shard.restore(db, &key, &lock.token, lock.deadline, lock.grant);
+                shard.insert(db, hash, &key, &lock.token, lock.deadline, lock.grant);
             }
         }
     }
@@ -108,8 +107,8 @@ fn judge(
     before: Option<&Before>,
 ) -> Result<Option<Change>, Denial> {
     let was_logged = before.is_some_and(|lock| lock.grant.is_logged());
-    let probe = context.probe(key);
-    let now = context.deadline(&probe).zip(context.full_grant(&probe));
+    let entry = context.entry(key);
+    let now = entry.deadline().zip(entry.grant());
     let Some((deadline, grant)) = now else {
         let Some(released) = before.filter(|_| was_logged) else {
             return Ok(None);

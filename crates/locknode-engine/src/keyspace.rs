@@ -153,9 +153,9 @@ impl Keyspace {
         self.hasher.hash(db, key)
     }
 
-    /// The shard of a key.
-    pub(crate) fn shard_index(&self, db: u8, key: &[u8]) -> usize {
-        self.hasher.hash(db, key).shard(self.shards.len())
+    /// The number of a key's shard.
+    pub(crate) fn shard_index(&self, hash: KeyHash) -> usize {
+        hash.shard(self.shards.len())
     }
 
     pub(crate) fn shard_count(&self) -> usize {
@@ -178,15 +178,17 @@ impl<'k> Space<'k> {
         self.keyspace.hasher.hash(db, key)
     }
 
-    /// Locks the shard of one key for this command.
+    /// Locks the shard of one key for this command; returns the key's hash.
     #[inline]
-    pub(crate) fn lock_one(&mut self, db: u8, key: &[u8]) {
+    pub(crate) fn lock_one(&mut self, db: u8, key: &[u8]) -> KeyHash {
+        let hash = self.hash(db, key);
         if self.whole.is_none() {
-            let index = self.hash(db, key).shard(self.keyspace.shards.len());
+            let index = hash.shard(self.keyspace.shards.len());
             debug_assert!(self.held.is_empty(), "a command locks once");
             self.held
                 .push((index, self.keyspace.shards[index].0.lock()));
         }
+        hash
     }
 
     /// Locks the shards of several keys for this command, in index order.

@@ -31,6 +31,7 @@ mod context;
 mod counters;
 pub mod durable;
 mod engine;
+mod entry;
 mod fence;
 mod guard;
 mod host;

@@ -170,20 +170,8 @@ impl Shard {
         grant
     }
 
-    /// Puts a lock back that an earlier run of the node granted. The key is missing.
-    pub(crate) fn restore(
-        &mut self,
-        db: u8,
-        key: &[u8],
-        value: &[u8],
-        deadline: Deadline,
-        grant: Grant,
-    ) {
-        let hash = self.hasher.hash(db, key);
-        self.insert(db, hash, key, value, deadline, grant);
-    }
-
-    fn insert(
+    /// Puts a lock in as it was granted, now or before. The key is missing.
+    pub(crate) fn insert(
         &mut self,
         db: u8,
         hash: KeyHash,
@@ -202,13 +190,11 @@ impl Shard {
         table.insert_unique(hash.bits(), place, Place::bits);
     }
 
-    /// Moves the deadline of a live lock; `false` when there is none.
-    pub(crate) fn set_deadline(&mut self, probe: &Probe, permit: Permit) -> bool {
-        let Some(id) = probe.slot else {
-            return false;
-        };
-        self.move_deadline(id, permit);
-        true
+    /// Moves the deadline of a live lock, if there is one.
+    pub(crate) fn set_deadline(&mut self, probe: &Probe, permit: Permit) {
+        if let Some(id) = probe.slot {
+            self.move_deadline(id, permit);
+        }
     }
 
     /// A key's fence counter.

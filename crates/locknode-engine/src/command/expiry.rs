@@ -128,36 +128,37 @@ fn move_deadline(
     let Some(target) = Target::of(number, form, context.moment) else {
         return refusal::invalid_expire(reply, form.name);
     };
-    let probe = context.probe(key);
-    let Some(current) = context.deadline(&probe) else {
+    let moment = context.moment;
+    let mut entry = context.entry(key);
+    let Some(current) = entry.deadline() else {
         return reply.integer(0);
     };
-    if !options.allow(current, target, context.moment) {
+    if !options.allow(current, target, moment) {
         return reply.integer(0);
     }
-    if target.unix_ms <= context.moment.wall.as_unix_millis() {
-        if !context.may_remove(&probe, reply) {
+    if target.unix_ms <= moment.wall.as_unix_millis() {
+        if !entry.may_remove(reply) {
             return;
         }
-        context.remove(probe, key);
+        entry.remove();
     } else {
-        let Some(permit) = context.permit(&probe, target.deadline, reply) else {
+        let Some(permit) = entry.permit(target.deadline, reply) else {
             return;
         };
-        context.set_deadline(&probe, key, permit);
+        entry.set_deadline(permit);
     }
     reply.integer(1);
 }
 
 fn persist(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let probe = context.probe(key);
-    let deadline = context.deadline(&probe);
+    let mut entry = context.entry(key);
+    let deadline = entry.deadline();
     let has_deadline = deadline.is_some_and(|deadline| deadline != Deadline::NEVER);
     if has_deadline {
-        let Some(permit) = context.permit(&probe, Deadline::NEVER, reply) else {
+        let Some(permit) = entry.permit(Deadline::NEVER, reply) else {
             return;
         };
-        context.set_deadline(&probe, key, permit);
+        entry.set_deadline(permit);
     }
     reply.integer(i64::from(has_deadline));
 }
@@ -169,7 +170,7 @@ fn show_deadline(
     reply: &mut Encoder<'_>,
 ) {
     let moment = context.moment;
-    reply.integer(match context.read(key) {
+    reply.integer(match context.entry_to_read(key).into_lock() {
         Some(lock) => show(lock.deadline, moment).unwrap_or(NO_DEADLINE),
         None => NO_KEY,
     });

@@ -11,23 +11,23 @@ use crate::context::Context;
 use crate::time::Deadline;
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let probe = context.probe_read(key);
-    match context.value(&probe) {
+    let entry = context.entry_to_read(key);
+    match entry.value() {
         Some(value) => reply.bulk(value),
         None => reply.null(),
     }
 }
 
 fn getdel(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let probe = context.probe_read(key);
-    if !context.may_remove(&probe, reply) {
+    let entry = context.entry_to_read(key);
+    if !entry.may_remove(reply) {
         return;
     }
-    match context.value(&probe) {
+    match entry.value() {
         Some(value) => reply.bulk(value),
         None => return reply.null(),
     }
-    context.remove(probe, key);
+    entry.remove();
 }
 
 fn getex(
@@ -39,36 +39,39 @@ fn getex(
     let Some(lifetime) = getex_lifetime(words) else {
         return refusal::syntax(reply);
     };
-    let probe = context.probe_read(key);
+    let moment = context.moment;
+    let mut entry = context.entry_to_read(key);
     // Redis reads the number only when there is a key that it could matter to.
-    if !probe.is_live() {
+    if !entry.is_live() {
         return reply.null();
     }
     let deadline = match lifetime {
-        Lifetime::Unsaid | Lifetime::Keep => context.deadline(&probe),
+        Lifetime::Unsaid | Lifetime::Keep => entry.deadline(),
         Lifetime::Persist => Some(Deadline::NEVER),
-        Lifetime::Ends { unit, number } => match unit.deadline(number, context.moment) {
+        Lifetime::Ends { unit, number } => match unit.deadline(number, moment) {
             Ok(deadline) => deadline,
             Err(invalid) => return invalid.refuse(reply, "getex"),
         },
     };
     let moves = !matches!(lifetime, Lifetime::Unsaid | Lifetime::Keep);
     let permit = match deadline {
-        Some(deadline) if moves => match context.permit(&probe, deadline, reply) {
+        Some(deadline) if moves => match entry.permit(deadline, reply) {
             Some(permit) => Some(permit),
             None => return,
         },
-        None if moves && !context.may_remove(&probe, reply) => return,
+        None if moves && !entry.may_remove(reply) => return,
         _ => None,
     };
-    if let Some(value) = context.value(&probe) {
+    if let Some(value) = entry.value() {
         reply.bulk(value);
     }
     match permit {
-        Some(permit) => context.set_deadline(&probe, key, permit),
-        None if moves => context.remove(probe, key),
-        None => false,
-    };
+        Some(permit) => entry.set_deadline(permit),
+        None if moves => {
+            entry.remove();
+        }
+        None => {}
+    }
 }
 
 fn getex_lifetime<'a>(mut words: &[&'a [u8]]) -> Option<Lifetime<'a>> {
@@ -88,7 +91,7 @@ fn mget(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     let output_max = context.engine.settings.output_max();
     reply.array(keys.len());
     for key in keys {
-        match context.read(key) {
+        match context.entry_to_read(key).into_lock() {
             Some(lock) => reply.bulk(lock.value),
             None => reply.null(),
         }
@@ -106,7 +109,11 @@ fn getrange(
     let (Some(start), Some(end)) = (integer::parse(start), integer::parse(end)) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
-    let value = context.read(key).map(|lock| lock.value).unwrap_or_default();
+    let value = context
+        .entry_to_read(key)
+        .into_lock()
+        .map(|lock| lock.value)
+        .unwrap_or_default();
     reply.bulk(range(value, start, end));
 }
 
@@ -135,12 +142,15 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
 }
 
 fn strlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let len = context.read(key).map_or(0, |lock| lock.value.len());
+    let len = context
+        .entry_to_read(key)
+        .into_lock()
+        .map_or(0, |lock| lock.value.len());
     reply.integer(i64::try_from(len).unwrap_or(i64::MAX));
 }
 
 fn digest_of(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    match context.read(key) {
+    match context.entry_to_read(key).into_lock() {
         Some(lock) => reply.bulk(&digest(lock.value)),
         None => reply.null(),
     }

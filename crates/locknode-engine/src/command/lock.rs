@@ -9,7 +9,7 @@ use super::lifetime::Unit;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
 use crate::context::Context;
-use crate::fence::FENCE_IMPORT_MAX;
+use crate::fence::{FENCE_IMPORT_MAX, Grant};
 use crate::time::Deadline;
 
 /// Replies `[1, fence, ttl]`, or `[0, fence, what the holder has left]`.
@@ -32,15 +32,15 @@ fn acquire(
         return;
     }
     let now = context.moment.time;
-    let probe = context.probe(key);
-    if let Some(held_until) = context.deadline(&probe) {
-        let fence = context.counter(&probe, key);
+    let mut entry = context.entry(key);
+    if let Some(held_until) = entry.deadline() {
+        let fence = entry.counter();
         return outcome(reply, 0, fence, held_until.remaining_millis(now));
     }
-    let Some(permit) = context.permit(&probe, deadline, reply) else {
+    let Some(permit) = entry.permit(deadline, reply) else {
         return;
     };
-    let fence = context.put(probe, key, token, permit.above(floor));
+    let fence = entry.put(token, permit.above(floor));
     outcome(reply, 1, fence, deadline.remaining_millis(now));
 }
 
@@ -59,24 +59,24 @@ fn extend(
     let Some(deadline) = deadline(context, ttl, reply, "lock.extend") else {
         return;
     };
-    let probe = context.probe(key);
-    if context.value(&probe) != Some(token) {
+    let mut entry = context.entry(key);
+    if entry.value() != Some(token) {
         return reply.integer(0);
     }
-    if let Some(permit) = context.permit(&probe, deadline, reply) {
-        context.set_deadline(&probe, key, permit);
+    if let Some(permit) = entry.permit(deadline, reply) {
+        entry.set_deadline(permit);
         reply.integer(1);
     }
 }
 
 fn release(context: &mut Context<'_, '_>, [_, key, token]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    let probe = context.probe(key);
-    let is_holder = context.value(&probe) == Some(token);
+    let entry = context.entry(key);
+    let is_holder = entry.value() == Some(token);
     if is_holder {
-        if !context.may_remove(&probe, reply) {
+        if !entry.may_remove(reply) {
             return;
         }
-        context.remove(probe, key);
+        entry.remove();
     }
     reply.integer(i64::from(is_holder));
 }
@@ -93,28 +93,28 @@ fn write_back(
     let Some(wanted) = fence(wanted, reply) else {
         return;
     };
-    let probe = context.probe(key);
-    let is_holder =
-        context.value(&probe) == Some(token) && context.grant(&probe) == u64::try_from(grant).ok();
+    let mut entry = context.entry(key);
+    let is_holder = entry.value() == Some(token)
+        && entry.grant().map(Grant::counter) == u64::try_from(grant).ok();
     if is_holder {
-        context.import(&probe, key, wanted);
+        entry.import(wanted);
     }
     reply.integer(i64::from(is_holder));
 }
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let now = context.moment.time;
-    let probe = context.probe_read(key);
-    let (Some(grant), fence) = (context.grant(&probe), context.counter(&probe, key)) else {
+    let mut entry = context.entry_to_read(key);
+    let (Some(grant), fence) = (entry.grant(), entry.counter()) else {
         return reply.null();
     };
-    let Some(lock) = context.lock(&probe) else {
+    let Some(lock) = entry.lock() else {
         return reply.null();
     };
     reply.array(4);
     reply.bulk(lock.value);
     reply.integer(lock.deadline.remaining_millis(now).unwrap_or(NO_DEADLINE));
-    reply.integer(grant.cast_signed());
+    reply.integer(grant.counter().cast_signed());
     reply.integer(fence.cast_signed());
 }
 

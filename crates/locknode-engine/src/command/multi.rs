@@ -26,7 +26,7 @@ fn msetnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     let Some(pairs) = all_pairs(args, reply, "msetnx") else {
         return;
     };
-    let are_missing = pairs.iter().all(|[key, _]| !context.probe(key).is_live());
+    let are_missing = pairs.iter().all(|[key, _]| !context.entry(key).is_live());
     if !are_missing {
         return reply.integer(0);
     }
@@ -66,8 +66,8 @@ fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     }
     let is_allowed = match wanted {
         Wanted::Any => true,
-        Wanted::Missing => pairs.iter().all(|[key, _]| !context.probe(key).is_live()),
-        Wanted::Present => pairs.iter().all(|[key, _]| context.probe(key).is_live()),
+        Wanted::Missing => pairs.iter().all(|[key, _]| !context.entry(key).is_live()),
+        Wanted::Present => pairs.iter().all(|[key, _]| context.entry(key).is_live()),
     };
     if !is_allowed {
         return reply.integer(0);
@@ -134,18 +134,17 @@ fn put_all(
     let mut outcomes = SmallVec::<[Outcome; PAIRS_INLINE]>::new();
     for [key, _] in pairs {
         let mut deadline = deadline;
-        let probe = context.probe(key);
+        let mut entry = context.entry(key);
         if keeps_deadlines {
-            deadline = context.deadline(&probe).or(deadline);
+            deadline = entry.deadline().or(deadline);
         }
-        match Outcome::of(context, &probe, deadline, reply) {
+        match Outcome::of(&mut entry, deadline, reply) {
             Some(outcome) => outcomes.push(outcome),
             None => return false,
         }
     }
     for ([key, value], outcome) in pairs.iter().zip(outcomes) {
-        let probe = context.probe(key);
-        outcome.write(context, probe, key, value);
+        outcome.write(context.entry(key), value);
     }
     true
 }

@@ -31,8 +31,8 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     if refusal::too_long(reply, key, &[]) {
         return;
     }
-    let probe = context.probe(key);
-    let (old, deadline) = match context.lock(&probe) {
+    let mut entry = context.entry(key);
+    let (old, deadline) = match entry.lock() {
         Some(lock) => (integer::parse(lock.value), lock.deadline),
         None => (Some(0), Deadline::NEVER),
     };
@@ -42,8 +42,8 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     let Some(new) = old.checked_add(by) else {
         return reply.error("ERR increment or decrement would overflow");
     };
-    if let Some(permit) = context.permit(&probe, deadline, reply) {
-        context.put(probe, key, Digits::of(new).as_bytes(), permit);
+    if let Some(permit) = entry.permit(deadline, reply) {
+        entry.put(Digits::of(new).as_bytes(), permit);
         reply.integer(new);
     }
 }

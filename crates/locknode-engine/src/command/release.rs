@@ -15,8 +15,7 @@ fn del(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     }
     let mut removed = 0;
     for key in keys {
-        let probe = context.probe(key);
-        removed += i64::from(context.remove(probe, key));
+        removed += i64::from(context.entry(key).remove());
     }
     reply.integer(removed);
 }
@@ -45,8 +44,8 @@ fn delete_if(
     condition: Option<Condition<'_>>,
     reply: &mut Encoder<'_>,
 ) {
-    let probe = context.probe(key);
-    let Some(value) = context.value(&probe) else {
+    let entry = context.entry(key);
+    let Some(value) = entry.value() else {
         return reply.integer(0);
     };
     let Some(condition) = condition else {
@@ -54,10 +53,10 @@ fn delete_if(
     };
     match condition.holds(value) {
         Ok(true) => {
-            if !context.may_remove(&probe, reply) {
+            if !entry.may_remove(reply) {
                 return;
             }
-            context.remove(probe, key);
+            entry.remove();
             reply.integer(1);
         }
         Ok(false) => reply.integer(0),
@@ -68,13 +67,13 @@ fn delete_if(
 fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let mut found = 0;
     for key in args.iter().skip(1) {
-        found += i64::from(context.probe_read(key).is_live());
+        found += i64::from(context.entry_to_read(key).is_live());
     }
     reply.integer(found);
 }
 
 fn key_type(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    reply.simple(if context.probe_read(key).is_live() {
+    reply.simple(if context.entry_to_read(key).is_live() {
         "string"
     } else {
         "none"

@@ -27,7 +27,7 @@ struct Inputs<'a, 'b> {
 fn by_sha(
     context: &mut Context<'_, '_>,
     is_read_only: bool,
-    args @ [_, sha, _]: &[&[u8]; 3],
+    [_, sha, count]: &[&[u8]; 3],
     rest: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
@@ -36,7 +36,7 @@ fn by_sha(
     if !Sha::has_length(sha) {
         return reply.error(NO_SCRIPT);
     }
-    let Some(call) = split(args, rest, reply) else {
+    let Some(call) = split(count, rest, reply) else {
         return;
     };
     if !is_read_only
@@ -55,12 +55,11 @@ fn by_sha(
 fn by_text(
     context: &mut Context<'_, '_>,
     is_read_only: bool,
-    args: &[&[u8]; 3],
+    [_, text, count]: &[&[u8]; 3],
     rest: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
-    let [_, text, _] = args;
-    let Some(call) = split(args, rest, reply) else {
+    let Some(call) = split(count, rest, reply) else {
         return;
     };
     let engine = context.engine;
@@ -86,7 +85,7 @@ fn by_text(
 /// Splits `EVAL script numkeys key... arg...`; replies the error when the count is wrong.
 #[inline]
 fn split<'a, 'b>(
-    [_, _, count]: &[&[u8]; 3],
+    count: &[u8],
     rest: &'a [&'b [u8]],
     reply: &mut Encoder<'_>,
 ) -> Option<Inputs<'a, 'b>> {
@@ -120,14 +119,13 @@ fn run_shape(
             mismatch,
             absent,
         } => {
-            context.space.lock_one(context.session.db, key);
-            let probe = context.probe(key);
-            let outcome = match context.lock(&probe) {
-                Some(lock) if lock.value == *token => {
-                    if !context.may_remove(&probe, reply) {
+            let entry = context.lock_entry(key);
+            let outcome = match entry.value() {
+                Some(value) if value == *token => {
+                    if !entry.may_remove(reply) {
                         return true;
                     }
-                    context.remove(probe, key);
+                    entry.remove();
                     held
                 }
                 Some(_) => mismatch,
@@ -144,15 +142,14 @@ fn run_shape(
             let Some(ttl_ms) = call.argv.get(1).and_then(|ttl| ttl_millis(unit, ttl)) else {
                 return false;
             };
-            context.space.lock_one(context.session.db, key);
-            let probe = context.probe(key);
-            let outcome = match context.lock(&probe) {
-                Some(lock) if lock.value == *token => {
-                    let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
-                    let Some(permit) = context.permit(&probe, deadline, reply) else {
+            let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
+            let mut entry = context.lock_entry(key);
+            let outcome = match entry.value() {
+                Some(value) if value == *token => {
+                    let Some(permit) = entry.permit(deadline, reply) else {
                         return true;
                     };
-                    context.set_deadline(&probe, key, permit);
+                    entry.set_deadline(permit);
                     held
                 }
                 Some(_) => mismatch,
@@ -271,9 +268,10 @@ impl Caller for ScriptCaller<'_, '_, '_> {
             return encoder.error(refusal);
         }
         if spec.flags.has(Flags::LOOKS_THROUGH) {
-            let probe = args.get(1).map(|key| self.context.probe(key));
-            let value = probe.and_then(|probe| self.context.value(&probe).map(<[u8]>::len));
-            self.looked_through = value.unwrap_or(0);
+            let lock = args
+                .get(1)
+                .and_then(|key| self.context.entry(key).into_lock());
+            self.looked_through = lock.map_or(0, |lock| lock.value.len());
         }
         if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
             return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
@@ -350,10 +348,6 @@ fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: 
     }
     context.engine.scripts.flush();
     reply.ok();
-}
-
-fn kill(_: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    reply.error("NOTBUSY No scripts in execution right now.");
 }
 
 fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
@@ -471,7 +465,9 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "kill",
-        call: exact!(kill),
+        call: Call::any(2, |_, _, reply| {
+            reply.error("NOTBUSY No scripts in execution right now.")
+        }),
         summary: "Always refused: a script ends by its step budget.",
         since: "2.6.0",
         ..SCRIPT

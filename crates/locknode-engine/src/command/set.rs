@@ -8,8 +8,8 @@ use super::option_word::OptionWord;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use crate::context::Context;
+use crate::entry::Entry;
 use crate::guard::Permit;
-use crate::shard::Probe;
 use crate::time::Deadline;
 
 /// The options of one SET.
@@ -71,14 +71,14 @@ impl<'a> Options<'a> {
 }
 
 impl When<'_> {
-    /// Whether the key, as the probe found it, allows the write.
+    /// Whether the key, as it is, allows the write.
     #[inline]
-    fn allows(self, context: &mut Context<'_, '_>, probe: &Probe) -> Result<bool, InvalidDigest> {
+    fn allows(self, entry: &Entry<'_>) -> Result<bool, InvalidDigest> {
         match self {
             Self::Always => Ok(true),
-            Self::Missing => Ok(!probe.is_live()),
-            Self::Present => Ok(probe.is_live()),
-            Self::Value(condition) => match context.value(probe) {
+            Self::Missing => Ok(!entry.is_live()),
+            Self::Present => Ok(entry.is_live()),
+            Self::Value(condition) => match entry.value() {
                 Some(value) => condition.holds(value),
                 None => Ok(condition.holds_for_missing()),
             },
@@ -105,29 +105,29 @@ fn set(
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let probe = if options.wants_old {
-        context.probe_read(key)
+    let mut entry = if options.wants_old {
+        context.entry_to_read(key)
     } else {
-        context.probe(key)
+        context.entry(key)
     };
-    match options.when.allows(context, &probe) {
+    match options.when.allows(&entry) {
         Ok(true) => {}
-        Ok(false) if options.wants_old => return reply_old(context, &probe, reply),
+        Ok(false) if options.wants_old => return reply_old(&entry, reply),
         Ok(false) => return reply.null(),
         Err(invalid) => return invalid.refuse(reply),
     }
     if options.lifetime == Lifetime::Keep {
-        deadline = context.deadline(&probe).or(deadline);
+        deadline = entry.deadline().or(deadline);
     }
-    let Some(outcome) = Outcome::of(context, &probe, deadline, reply) else {
+    let Some(outcome) = Outcome::of(&mut entry, deadline, reply) else {
         return;
     };
     if options.wants_old {
-        reply_old(context, &probe, reply);
+        reply_old(&entry, reply);
     } else {
         reply.ok();
     }
-    outcome.write(context, probe, key, value);
+    outcome.write(entry, value);
 }
 
 /// What a write makes of a key.
@@ -144,32 +144,25 @@ impl Outcome {
     /// not be held so long.
     #[inline]
     pub(super) fn of(
-        context: &mut Context<'_, '_>,
-        probe: &Probe,
+        entry: &mut Entry<'_>,
         deadline: Option<Deadline>,
         reply: &mut Encoder<'_>,
     ) -> Option<Self> {
         match deadline {
-            Some(deadline) => context.permit(probe, deadline, reply).map(Self::Held),
-            None => context.may_remove(probe, reply).then_some(Self::Missing),
+            Some(deadline) => entry.permit(deadline, reply).map(Self::Held),
+            None => entry.may_remove(reply).then_some(Self::Missing),
         }
     }
 
     /// Writes the key.
     #[inline]
-    pub(super) fn write(
-        self,
-        context: &mut Context<'_, '_>,
-        probe: Probe,
-        key: &[u8],
-        value: &[u8],
-    ) {
+    pub(super) fn write(self, entry: Entry<'_>, value: &[u8]) {
         match self {
             Self::Held(permit) => {
-                context.put(probe, key, value, permit);
+                entry.put(value, permit);
             }
             Self::Missing => {
-                context.remove(probe, key);
+                entry.remove();
             }
         }
     }
@@ -179,12 +172,12 @@ fn setnx(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &mu
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let probe = context.probe(key);
-    if probe.is_live() {
+    let mut entry = context.entry(key);
+    if entry.is_live() {
         return reply.integer(0);
     }
-    if let Some(permit) = context.permit(&probe, Deadline::NEVER, reply) {
-        context.put(probe, key, value, permit);
+    if let Some(permit) = entry.permit(Deadline::NEVER, reply) {
+        entry.put(value, permit);
         reply.integer(1);
     }
 }
@@ -202,9 +195,9 @@ fn set_with_ttl(
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let probe = context.probe(key);
-    if let Some(outcome) = Outcome::of(context, &probe, deadline, reply) {
-        outcome.write(context, probe, key, value);
+    let mut entry = context.entry(key);
+    if let Some(outcome) = Outcome::of(&mut entry, deadline, reply) {
+        outcome.write(entry, value);
         reply.ok();
     }
 }
@@ -213,15 +206,15 @@ fn getset(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &m
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let probe = context.probe_read(key);
-    if let Some(permit) = context.permit(&probe, Deadline::NEVER, reply) {
-        reply_old(context, &probe, reply);
-        context.put(probe, key, value, permit);
+    let mut entry = context.entry_to_read(key);
+    if let Some(permit) = entry.permit(Deadline::NEVER, reply) {
+        reply_old(&entry, reply);
+        entry.put(value, permit);
     }
 }
 
-fn reply_old(context: &mut Context<'_, '_>, probe: &Probe, reply: &mut Encoder<'_>) {
-    match context.value(probe) {
+fn reply_old(entry: &Entry<'_>, reply: &mut Encoder<'_>) {
+    match entry.value() {
         Some(value) => reply.bulk(value),
         None => reply.null(),
     }
