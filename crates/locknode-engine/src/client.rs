@@ -12,7 +12,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use crate::command::CommandId;
+use crate::command_id::CommandId;
 use crate::time::Time;
 
 /// Where a connection comes from, in the words of CLIENT LIST.
@@ -312,6 +312,9 @@ impl fmt::Debug for Registry {
             .finish_non_exhaustive()
     }
 }
+
+/// The only user.
+pub(crate) const DEFAULT_USER: &[u8] = b"default";
 
 /// Longest of a client's names in bytes. Redis has no limit; names are short, and this bounds what a connection
 /// can make the node keep.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::command::CommandId;
+use crate::command_id::CommandId;
 use crate::time::Time;
 
 /// All counters of a node.

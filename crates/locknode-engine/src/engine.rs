@@ -17,16 +17,19 @@ use std::time::Duration;
 use locknode_resp::{Encoder, Limits};
 
 use crate::client::{Clients, Peer};
-use crate::command::{CommandId, Commands, Flags, Keys, Spec, refusal};
-use crate::context::{Context, Flow};
+use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
+use crate::command_id::CommandId;
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
 use crate::fence::{FENCE_END, Grant};
+use crate::flags::Flags;
 use crate::guard::{Guard, GuardConfig, Need, Rest};
-use crate::host::{Host, HostFacts, NoHost};
-use crate::keyspace::{KeyHash, Keyspace, Space, TableSizes};
+use crate::host::{Host, NoHost};
+use crate::key_hash::KeyHash;
+use crate::keyspace::{Keyspace, Space, TableSizes};
 use crate::pause::Pause;
 use crate::scripts::Scripts;
+use crate::services::Services;
 use crate::session::{ReplyMode, Session};
 use crate::settings::{Options, Settings};
 use crate::shard::Swept;
@@ -70,17 +73,9 @@ impl EngineConfig {
 /// One lock node.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) keyspace: Keyspace,
-    pub(crate) commands: Commands,
-    pub(crate) settings: Settings,
-    pub(crate) clients: Clients,
-    pub(crate) counters: Counters,
-    pub(crate) pause: Pause,
-    pub(crate) host: Box<dyn Host>,
-    pub(crate) scripts: Scripts,
-    pub(crate) guard: Guard,
-    pub(crate) run_id: String,
-    pub(crate) started: Moment,
+    keyspace: Keyspace,
+    commands: Commands,
+    services: Services,
     sweep_shard: AtomicU64,
 }
 
@@ -119,28 +114,30 @@ impl Engine {
                 config.hash_seed,
                 config.guard.fence_base,
             ),
-            guard: Guard::new(&config.guard, started.time),
-            counters: Counters::new(commands.all().len()),
+            services: Services {
+                guard: Guard::new(&config.guard, started.time),
+                counters: Counters::new(commands.all().len()),
+                settings: Settings::new(config.options),
+                clients: Clients::default(),
+                pause: Pause::default(),
+                host: config.host,
+                scripts: Scripts::new(),
+                run_id: config.run_id,
+                started,
+            },
             commands,
-            settings: Settings::new(config.options),
-            clients: Clients::default(),
-            pause: Pause::default(),
-            host: config.host,
-            scripts: Scripts::new(),
-            run_id: config.run_id,
-            started,
             sweep_shard: AtomicU64::new(0),
         }
     }
 
     /// Enters a connection; `None` when `maxclients` are connected (send [`Engine::REFUSED_MAXCLIENTS`], close).
     pub fn connect(&self, peer: Peer, now: Time) -> Option<Session> {
-        let clients_max = self.settings.read(|options| options.maxclients);
-        let Some(client) = self.clients.enter(peer, now, clients_max) else {
-            self.counters.note_rejected_connection();
+        let clients_max = self.services.settings.read(|options| options.maxclients);
+        let Some(client) = self.services.clients.enter(peer, now, clients_max) else {
+            self.services.counters.note_rejected_connection();
             return None;
         };
-        Some(Session::new(client, !self.settings.has_password()))
+        Some(Session::new(client, !self.services.settings.has_password()))
     }
 
     /// Takes the table for one batch of commands at `moment`.
@@ -174,12 +171,12 @@ impl Engine {
     /// The restart guard.
     #[inline]
     pub const fn guard(&self) -> &Guard {
-        &self.guard
+        &self.services.guard
     }
 
     /// Ends all granting, so that the table is final when it is written to a snapshot.
     pub fn close(&self) {
-        self.guard.close();
+        self.services.guard.close();
     }
 
     /// The locks that are alive at `now`, for a store.
@@ -195,7 +192,7 @@ impl Engine {
     /// next shard when the pass over that one is done. Locks that have ended are invisible even if this is never
     /// called; it only gives their memory back.
     pub fn sweep(&self, now: Time, budget: usize) -> Swept {
-        if !self.settings.is_sweeping() {
+        if !self.services.settings.is_sweeping() {
             return Swept {
                 finished_pass: true,
                 ..Swept::default()
@@ -214,7 +211,7 @@ impl Engine {
     /// The instant before which [`Engine::sweep`] has nothing to do; `None` when no lock has a deadline or sweeping
     /// is off.
     pub fn next_deadline(&self) -> Option<Time> {
-        if !self.settings.is_sweeping() {
+        if !self.services.settings.is_sweeping() {
             return None;
         }
         self.keyspace.earliest_deadline().as_time()
@@ -222,34 +219,26 @@ impl Engine {
 
     /// A copy of the options in force.
     pub fn options(&self) -> Options {
-        self.settings.options()
-    }
-
-    /// What the host tells, and what it cannot know.
-    pub(crate) fn facts(&self) -> HostFacts {
-        let mut facts = self.host.facts();
-        facts.guard = self.guard.mode();
-        facts.max_ttl = self.guard.max_ttl();
-        facts
+        self.services.settings.options()
     }
 
     /// What a connection's decoder allows.
     pub fn limits(&self) -> Limits {
-        self.settings.limits()
+        self.services.settings.limits()
     }
 
     /// When the pause that CLIENT PAUSE set ends, if one is in force at `now`.
     pub fn pause_end(&self, now: Time) -> Option<Time> {
-        self.pause.end(now)
+        self.services.pause.end(now)
     }
 
     /// Closes connections that have been idle for longer than `timeout`; to be called about once a second.
     pub fn close_idle(&self, now: Time) {
-        let timeout = self.settings.read(|options| options.timeout);
+        let timeout = self.services.settings.read(|options| options.timeout);
         if timeout == 0 {
             return;
         }
-        for client in self.clients.all() {
+        for client in self.services.clients.all() {
             if client.idle(now).as_secs() > timeout {
                 client.kill();
             }
@@ -258,7 +247,7 @@ impl Engine {
 
     /// Wakes the task of every connection, so that it looks at what has changed.
     pub fn wake_clients(&self) {
-        self.clients.wake_all();
+        self.services.clients.wake_all();
     }
 
     /// A look at the node for people and metrics.
@@ -266,10 +255,10 @@ impl Engine {
         let mut space = self.keyspace.enter();
         space.lock_all();
         let mut stats = Stats {
-            clients: self.clients.count(),
+            clients: self.services.clients.count(),
             ..Stats::default()
         };
-        stats.commands = self.counters.total_calls();
+        stats.commands = self.services.counters.total_calls();
         for shard in space.shards() {
             stats.keys += (0..crate::shard::DATABASES)
                 .map(|db| shard.key_count(u8::try_from(db).unwrap_or(u8::MAX)))
@@ -324,7 +313,7 @@ impl Batch<'_> {
             return flow;
         }
         if has_failed {
-            self.engine.counters.note_error(&out[start..]);
+            self.engine.services.counters.note_error(&out[start..]);
         }
         if mode != ReplyMode::On || session.reply_mode != ReplyMode::On {
             drop_unwanted(mode, session, start, out);
@@ -353,13 +342,14 @@ impl Batch<'_> {
         let mut reply = Encoder::new(out, session.protocol);
         let key_hash = lock_keys(&mut self.space, session.db, spec.keys, args);
         let (mut flow, mut has_failed) = (Flow::Continue, true);
-        if spec.flags.has(Flags::DENYOOM) && self.engine.is_out_of_memory(&self.space) {
+        if spec.flags.has(Flags::DENYOOM) && self.engine.services.is_out_of_memory(&self.space) {
             reply.error(refusal::OOM);
-            self.engine.counters.note_rejected(id);
+            self.engine.services.counters.note_rejected(id);
         } else {
             session.client.note_command(id);
             let mut context = Context {
-                engine: self.engine,
+                services: &self.engine.services,
+                commands: &self.engine.commands,
                 session,
                 space: &mut self.space,
                 moment: self.moment,
@@ -369,11 +359,11 @@ impl Batch<'_> {
             };
             (spec.call.run)(&mut context, args, &mut reply);
             flow = context.flow;
-            if self.engine.guard.has_awaited() {
-                context.end(spec);
+            if self.engine.services.guard.has_awaited() {
+                context.end(spec.keys, spec.flags);
             }
             has_failed = out.get(start) == Some(&b'-');
-            self.engine.counters.note_call(id, has_failed);
+            self.engine.services.counters.note_call(id, has_failed);
         }
         self.space.unlock();
         (flow, has_failed)
@@ -406,24 +396,26 @@ impl Engine {
         if !spec.accepts(args.len()) {
             return Err(Refusal::Arity(id, spec));
         }
-        if spec.flags.has(Flags::PROTECTED) && !self.settings.read(|o| o.enable_debug_command) {
+        if spec.flags.has(Flags::PROTECTED)
+            && !self.services.settings.read(|o| o.enable_debug_command)
+        {
             return Err(Refusal::Protected(id));
         }
         if !session.is_authenticated
             && !spec.flags.has(Flags::NO_AUTH)
-            && self.settings.has_password()
+            && self.services.settings.has_password()
         {
             return Err(Refusal::Unauthenticated(id));
         }
         if session.is_aborting && !spec.flags.has(Flags::TRANSACTION) {
             return Err(Refusal::Aborted(id));
         }
-        if let Some(left) = self.guard.quarantine_left(now)
+        if let Some(left) = self.services.guard.quarantine_left(now)
             && !spec.flags.has(Flags::LOADING)
         {
             return Err(Refusal::Quarantined(id, left));
         }
-        if self.pause.holds(now, spec.flags) {
+        if self.services.pause.holds(now, spec.flags) {
             return Err(Refusal::Paused);
         }
         Ok((id, spec))
@@ -455,14 +447,7 @@ impl Engine {
                 id
             }
         };
-        self.counters.note_rejected(*id);
-    }
-
-    /// Whether commands that may add locks are refused: `maxmemory` is reached or the table's addresses are used up.
-    #[inline]
-    pub(crate) fn is_out_of_memory(&self, space: &Space<'_>) -> bool {
-        let maxmemory = self.settings.maxmemory();
-        (maxmemory != 0 && space.used_bytes() > maxmemory) || space.is_full()
+        self.services.counters.note_rejected(*id);
     }
 }
 

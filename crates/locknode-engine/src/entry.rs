@@ -8,7 +8,7 @@ use crate::guard::{Denial, Guard, Permit, Rest};
 use crate::shard::{Probe, Shard};
 use crate::time::{Deadline, Time};
 
-/// A key and its place in its shard, as [`Context::entry`](crate::context::Context::entry) finds it.
+/// A key and its place in its shard, as [`Context::entry`](crate::command::Context::entry) finds it.
 #[derive(Debug)]
 pub(crate) struct Entry<'e> {
     pub(crate) db: u8,
@@ -27,7 +27,7 @@ pub(crate) struct Lock<'a> {
     pub(crate) deadline: Deadline,
 }
 
-impl<'e> Entry<'e> {
+impl Entry<'_> {
     /// Whether the key is held.
     #[inline]
     pub(crate) const fn is_live(&self) -> bool {
@@ -47,13 +47,6 @@ impl<'e> Entry<'e> {
 
     #[inline]
     pub(crate) fn lock(&self) -> Option<Lock<'_>> {
-        let (value, deadline) = self.shard.entry(&self.probe)?;
-        Some(Lock { value, deadline })
-    }
-
-    /// As [`Entry::lock`], for as long as the table is borrowed.
-    #[inline]
-    pub(crate) fn into_lock(self) -> Option<Lock<'e>> {
         let (value, deadline) = self.shard.entry(&self.probe)?;
         Some(Lock { value, deadline })
     }

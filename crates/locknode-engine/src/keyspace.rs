@@ -4,23 +4,13 @@
 //! many and holds each for one command. Commands on several keys lock their shards in index order, so that no two
 //! commands wait for each other.
 
-use std::hash::{BuildHasher, Hasher};
-
-use foldhash::quality::FixedState;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::fence::Fences;
+use crate::key_hash::{KeyHash, KeyHasher};
 use crate::shard::{DATABASES, Shard, Swept};
 use crate::time::{Deadline, Time};
-
-/// The hash of a key within its database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyHash(u64);
-
-/// Hashes keys with a seed of the node's own, so that nobody outside can choose colliding keys.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyHasher(FixedState);
 
 /// All shards of a node.
 #[derive(Debug)]
@@ -49,48 +39,6 @@ pub(crate) struct Space<'k> {
     whole: Option<MutexGuard<'k, Shard>>,
     /// Shards held for one command, in index order.
     held: SmallVec<[(usize, MutexGuard<'k, Shard>); 4]>,
-}
-
-impl KeyHash {
-    /// The part that the index keeps: the seven bits at the top and the 25 at the bottom, which are all that a hash table of
-    /// fewer than 2^25 places looks at.
-    #[expect(clippy::cast_possible_truncation, reason = "seven and 25 bits")]
-    pub(crate) const fn short(self) -> u32 {
-        (((self.0 >> 57) << 25) | (self.0 & 0x01ff_ffff)) as u32
-    }
-
-    /// The hash that tables work with.
-    pub(crate) const fn bits(self) -> u64 {
-        Self::bits_of_short(self.short())
-    }
-
-    /// The inverse of [`KeyHash::short`], as far as tables are concerned.
-    pub(crate) const fn bits_of_short(short: u32) -> u64 {
-        ((short as u64 >> 25) << 57) | (short as u64 & 0x01ff_ffff)
-    }
-
-    /// The sub-table, out of `tables` (a power of two). The index uses the low bits and the top seven itself.
-    pub(crate) const fn table(self, tables: usize) -> usize {
-        (self.0 >> 44) as usize & (tables - 1)
-    }
-
-    const fn shard(self, shards: usize) -> usize {
-        (self.0 >> 32) as usize & (shards - 1)
-    }
-}
-
-impl KeyHasher {
-    fn new(seed: u64) -> Self {
-        Self(FixedState::with_seed(seed))
-    }
-
-    #[inline]
-    pub(crate) fn hash(&self, db: u8, key: &[u8]) -> KeyHash {
-        let mut hasher = self.0.build_hasher();
-        hasher.write(key);
-        // Database 0 adds nothing; the others take another odd multiple each.
-        KeyHash(hasher.finish() ^ u64::from(db).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
 }
 
 impl Keyspace {

@@ -27,19 +27,21 @@
 
 mod client;
 mod command;
-mod context;
+mod command_id;
 mod counters;
 pub mod durable;
 mod engine;
 mod entry;
 mod fence;
+mod flags;
 mod guard;
 mod host;
-mod journal;
+mod key_hash;
 mod keyspace;
 mod pause;
 mod script;
 mod scripts;
+mod services;
 mod session;
 mod settings;
 mod shard;
@@ -47,7 +49,7 @@ mod slab;
 mod time;
 
 pub use client::{Client, Peer};
-pub use context::Flow;
+pub use command::Flow;
 pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};
 pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};

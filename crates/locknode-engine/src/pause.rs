@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::command::Flags;
+use crate::flags::Flags;
 use crate::time::Time;
 
 /// The pause in force, if any: one word for "all commands", one for "writes only".

@@ -11,8 +11,7 @@ use hashbrown::HashTable;
 use crate::durable::{LockRecord, Record, Which};
 use crate::fence::{Fences, Grant};
 use crate::guard::Permit;
-use crate::keyspace::KeyHash;
-use crate::keyspace::KeyHasher;
+use crate::key_hash::{KeyHash, KeyHasher};
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
 use crate::time::{Deadline, Time};
 

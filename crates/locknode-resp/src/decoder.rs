@@ -19,7 +19,7 @@ use crate::frame::{Frame, Span};
 use crate::inline::{self, Words};
 use crate::limits::{Limits, UNAUTHENTICATED_ARGS_MAX, UNAUTHENTICATED_BULK_LEN_MAX};
 use crate::protocol_error::{ProtocolError, ProtocolErrorKind};
-use crate::short_args::{SHORT_ARGS_MAX, SHORT_LEN_MAX, short_args, short_request};
+use crate::short_args::{SHORT_ARGS_MAX, SHORT_LEN_MAX, TERMINATOR_LEN, short_args, short_request};
 
 /// Decodes the requests of one connection.
 ///
@@ -390,8 +390,6 @@ fn is_http(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-/// Length of CR LF.
-pub(crate) const TERMINATOR_LEN: usize = 2;
 /// Spans kept between requests, 512 bytes: more than any lock script takes, little against an idle connection.
 const SPANS_KEPT_MAX: usize = 64;
 /// Spans reserved on a client's word alone; the same number, so that ordinary requests allocate once at most.

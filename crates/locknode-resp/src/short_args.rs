@@ -4,7 +4,6 @@
 //! as one machine word; whatever is longer, incomplete or wrong is left to the decoder's general way, which
 //! gives the same result for these too.
 
-use crate::decoder::TERMINATOR_LEN;
 use crate::frame::Span;
 
 /// Takes arguments of at most 99 bytes, as long as they are complete: how many are missing after them, and
@@ -91,3 +90,6 @@ const HEAD_1: u32 = u32::from_le_bytes([b'$', 0, b'\r', 0]);
 const HEAD_2: u32 = u32::from_le_bytes([b'$', 0, 0, b'\r']);
 /// The longest argument that [`short_args`] takes.
 pub(crate) const SHORT_LEN_MAX: usize = 99;
+
+/// Length of CR LF.
+pub(crate) const TERMINATOR_LEN: usize = 2;

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod imports;
 mod spec;
 
 use std::fs;

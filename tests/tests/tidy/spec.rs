@@ -37,7 +37,7 @@ fn marks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_test_file(path: &Path) -> bool {
+pub(super) fn is_test_file(path: &Path) -> bool {
     path.starts_with("tests")
         || path.components().any(|part| part.as_os_str() == "tests")
         || path.file_name().is_some_and(|name| name == "tests.rs")

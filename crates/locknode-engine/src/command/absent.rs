@@ -3,9 +3,9 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::{integer, refusal, subcommand};
-use crate::context::Context;
 
 /// Clients ask to find out that there is no cluster. Even HELP is refused without cluster mode.
 fn cluster(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {

@@ -2,11 +2,11 @@
 
 use locknode_resp::Encoder;
 
-use super::client::parse_timeout;
+use super::context::{Context, Flow};
 use super::integer;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
-use crate::context::{Context, Flow};
+use super::timeout;
 
 /// The wall clock, which decides nothing here.
 fn time(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
@@ -33,7 +33,7 @@ fn wait(
     if integer::parse(replicas).is_none() {
         return reply.error(refusal::NOT_AN_INTEGER);
     }
-    if parse_timeout(context, timeout, reply).is_some() {
+    if timeout::parse(context, timeout, reply).is_some() {
         reply.integer(0);
     }
 }
@@ -52,7 +52,7 @@ fn wait_for_file(
     if integer::parse(replicas).is_none_or(|replicas| replicas < 0) {
         return reply.error("ERR value is out of range, must be positive");
     }
-    if parse_timeout(context, timeout, reply).is_none() {
+    if timeout::parse(context, timeout, reply).is_none() {
         return;
     }
     if is_local {
@@ -92,7 +92,7 @@ fn shutdown(
     if aborts {
         return reply.error("ERR No shutdown in progress.");
     }
-    if saves && !is_forced && !context.engine.guard.has_log() {
+    if saves && !is_forced && !context.services.guard.has_log() {
         return reply
             .error("ERR the node has no data directory to save its locks to, use SHUTDOWN NOSAVE");
     }

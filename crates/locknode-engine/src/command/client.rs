@@ -10,12 +10,13 @@ use locknode_resp::Encoder;
 use super::absent;
 use super::client_kill::kill;
 use super::client_list::{info, list};
+use super::context::{Context, Flow};
 use super::integer;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand;
-use crate::client::{NAME_LEN_MAX, NameKind};
-use crate::context::{Context, Flow};
+use super::{client_name, timeout};
+use crate::client::NameKind;
 use crate::session::ReplyMode;
 
 /// A pause of all commands holds CLIENT back too, all but CLIENT UNPAUSE: an operator must be able to end it. Redis
@@ -24,7 +25,12 @@ fn client(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     let ends_pause = args
         .get(1)
         .is_some_and(|sub| sub.eq_ignore_ascii_case(b"unpause"));
-    if !ends_pause && context.engine.pause.holds(context.moment.time, Flags::NONE) {
+    if !ends_pause
+        && context
+            .services
+            .pause
+            .holds(context.moment.time, Flags::NONE)
+    {
         context.session.client.note_waiting();
         context.flow = Flow::Paused;
         return;
@@ -44,7 +50,7 @@ fn name(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) 
 }
 
 fn set_name(context: &mut Context<'_, '_>, [_, _, name]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    match rename_refusal(name) {
+    match client_name::refusal(name) {
         Some(refusal) => reply.error(refusal),
         None => {
             context.session.client.rename(NameKind::Connection, name);
@@ -65,28 +71,15 @@ fn set_info(
     } else {
         return refusal::quoting(reply, "ERR Unrecognized option '", option, "'");
     };
-    if !is_printable(value) {
+    if !client_name::is_printable(value) {
         let text = " cannot contain spaces, newlines or special characters.";
         return refusal::quoting(reply, "ERR ", option, text);
     }
     if context.session.client.rename(kind, value) {
         reply.ok()
     } else {
-        reply.error(NAME_TOO_LONG)
+        reply.error(client_name::NAME_TOO_LONG)
     }
-}
-
-/// Why a connection cannot have that name; `None` if it can.
-pub(crate) fn rename_refusal(name: &[u8]) -> Option<&'static str> {
-    if !is_printable(name) {
-        return Some("ERR Client names cannot contain spaces, newlines or special characters.");
-    }
-    (name.len() > NAME_LEN_MAX).then_some(NAME_TOO_LONG)
-}
-
-/// CLIENT LIST separates its fields by spaces and its lines by line feeds.
-fn is_printable(name: &[u8]) -> bool {
-    name.iter().all(u8::is_ascii_graphic)
 }
 
 fn no_evict(context: &mut Context<'_, '_>, [_, _, word]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
@@ -140,47 +133,20 @@ fn pause(
         [_] => return reply.error("ERR CLIENT PAUSE mode must be WRITE or ALL"),
         _ => return refusal::subcommand_syntax(reply, container, sub),
     };
-    let Some(timeout_ms) = parse_timeout(context, timeout, reply) else {
+    let Some(timeout_ms) = timeout::parse(context, timeout, reply) else {
         return;
     };
     let until = context
         .moment
         .time
         .saturating_add(Duration::from_millis(timeout_ms));
-    context.engine.pause.begin(until, is_all);
+    context.services.pause.begin(until, is_all);
     reply.ok();
 }
 
-/// A timeout in milliseconds as PAUSE and WAIT take it, or the refusal that is in the reply then.
-pub(crate) fn parse_timeout(
-    context: &Context<'_, '_>,
-    arg: &[u8],
-    reply: &mut Encoder<'_>,
-) -> Option<u64> {
-    let Some(timeout_ms) = integer::parse(arg) else {
-        reply.error("ERR timeout is not an integer or out of range");
-        return None;
-    };
-    let Ok(positive_ms) = u64::try_from(timeout_ms) else {
-        reply.error("ERR timeout is negative");
-        return None;
-    };
-    if context
-        .moment
-        .wall
-        .as_unix_millis()
-        .checked_add(timeout_ms)
-        .is_none()
-    {
-        reply.error("ERR timeout is out of range");
-        return None;
-    }
-    Some(positive_ms)
-}
-
 fn unpause(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    context.engine.pause.clear();
-    context.engine.clients.wake_all();
+    context.services.pause.clear();
+    context.services.clients.wake_all();
     reply.ok();
 }
 
@@ -204,10 +170,6 @@ fn unblock(
         None => reply.error(refusal::NOT_AN_INTEGER),
     }
 }
-
-const NAME_TOO_LONG: &str = "ERR Client names cannot be longer than 1024 bytes.";
-
-const _: () = assert!(NAME_LEN_MAX == 1024, "the text above names the limit");
 
 const CLIENT: Spec = Spec::of(
     Call::any(-2, client),

@@ -5,11 +5,10 @@ use std::time::Duration;
 use locknode_resp::Encoder;
 
 use super::client_list::{ClientType, refuse_type};
-use super::connection::DEFAULT_USER;
+use super::context::{Context, Flow};
 use super::integer;
 use super::refusal;
-use crate::client::Client;
-use crate::context::{Context, Flow};
+use crate::client::{Client, DEFAULT_USER};
 use crate::time::Time;
 
 /// Which connections to close: those that pass every filter given. A filter given twice counts as given last.
@@ -103,7 +102,7 @@ fn positive(value: &[u8]) -> Option<u64> {
 
 /// Closes the connections that pass the filter and counts them. The caller's own is closed after its reply.
 fn close(context: &mut Context<'_, '_>, filter: &Filter<'_>) -> i64 {
-    let clients = &context.engine.clients;
+    let clients = &context.services.clients;
     let candidates = match filter.id {
         Some(id) => clients.find(id).into_iter().collect(),
         None => clients.all(),

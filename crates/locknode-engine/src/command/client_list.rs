@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 
 use locknode_resp::Encoder;
 
+use super::Commands;
+use super::context::Context;
 use super::integer;
 use super::refusal;
 use crate::client::{Client, NameKind};
-use crate::context::Context;
-use crate::engine::Engine;
 use crate::time::Time;
 
 /// The kinds of clients that Redis tells apart. All that connect here are normal.
@@ -49,7 +49,7 @@ pub(super) fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut En
 }
 
 pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let clients = &context.engine.clients;
+    let clients = &context.services.clients;
     let listed = match args {
         [_, _] => clients.all(),
         [_, _, option, word] if option.eq_ignore_ascii_case(b"type") => {
@@ -96,7 +96,7 @@ fn describe(text: &mut Vec<u8>, context: &Context<'_, '_>, client: &Client) {
         now.since(client.connected).as_secs(),
         flags(client),
         client.db.load(Ordering::Relaxed),
-        command(context.engine, client),
+        command(context.commands, client),
         client.protocol.load(Ordering::Relaxed),
     );
     let head = format!(
@@ -137,11 +137,11 @@ fn flags(client: &Client) -> String {
 }
 
 /// The command that the client ran last, `client|list` say; `NULL` before the first.
-fn command(engine: &Engine, client: &Client) -> String {
+fn command(commands: &Commands, client: &Client) -> String {
     let Some(last) = client.last_command() else {
         return "NULL".to_owned();
     };
-    let Some(spec) = engine.commands.all().get(last.command) else {
+    let Some(spec) = commands.all().get(last.command) else {
         return "NULL".to_owned();
     };
     match last

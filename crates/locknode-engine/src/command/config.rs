@@ -3,12 +3,12 @@
 use locknode_resp::Encoder;
 
 use super::config_option::{Change, ConfigOption, OPTIONS, find};
+use super::context::Context;
 use super::glob;
 use super::info::totals;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact};
 use super::subcommand;
-use crate::context::Context;
 use crate::settings::Options;
 
 fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -18,7 +18,10 @@ fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
         Some((option, name))
     };
     let found: Vec<_> = OPTIONS.iter().filter_map(named).collect();
-    let (options, facts) = (context.engine.settings.options(), context.engine.facts());
+    let (options, facts) = (
+        context.services.settings.options(),
+        context.services.facts(),
+    );
     reply.map(found.len());
     for (option, name) in found {
         reply.bulk(name);
@@ -57,7 +60,7 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
         }
         changes.push((option, value));
     }
-    let outcome = context.engine.settings.change(|options| {
+    let outcome = context.services.settings.change(|options| {
         let mut changed = options.clone();
         apply(&mut changed, &changes)?;
         *options = changed;
@@ -75,9 +78,9 @@ fn is_fixed(context: &Context<'_, '_>, option: &ConfigOption, value: &[u8]) -> b
         Change::By(_) => false,
         Change::Never => true,
         Change::OnlyAsIs => {
-            let engine = context.engine;
-            let facts = engine.facts();
-            engine
+            let services = context.services;
+            let facts = services.facts();
+            services
                 .settings
                 .read(|options| (option.show)(options, &facts))
                 .as_bytes()
@@ -108,14 +111,14 @@ fn refuse(reply: &mut Encoder<'_>, option: &ConfigOption, reason: &str) {
 fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     // CONFIG itself concerns no key, so nothing is locked yet.
     context.space.lock_all();
-    let totals = totals(context, &context.engine.facts());
-    context.engine.counters.reset(totals, context.moment.time);
+    let totals = totals(context, &context.services.facts());
+    context.services.counters.reset(totals, context.moment.time);
     reply.ok();
 }
 
 /// The node never writes its configuration: what CONFIG SET changed holds until the end of the process.
 fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let text = if context.engine.facts().config_file.is_empty() {
+    let text = if context.services.facts().config_file.is_empty() {
         "ERR The server is running without a config file"
     } else {
         "ERR the node does not write its configuration file"

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 
 use locknode_resp::{Encoder, Protocol};
 
-use super::client::rename_refusal;
+use super::client_name;
+use super::context::{Context, Flow};
 use super::integer;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::version::REDIS_VERSION;
-use crate::client::NameKind;
-use crate::context::{Context, Flow};
+use crate::client::{DEFAULT_USER, NameKind};
 use crate::session::ReplyMode;
 use crate::shard::DATABASES;
 
@@ -70,7 +70,7 @@ fn parse_hello<'a>(words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Greeti
                 after
             }
             [name, after @ ..] if word.eq_ignore_ascii_case(b"setname") => {
-                if let Some(refusal) = rename_refusal(name) {
+                if let Some(refusal) = client_name::refusal(name) {
                     reply.error(refusal);
                     return None;
                 }
@@ -122,7 +122,7 @@ fn auth(
     reply: &mut Encoder<'_>,
 ) {
     let is_welcome = match words {
-        [] if !context.engine.settings.has_password() => {
+        [] if !context.services.settings.has_password() => {
             return reply.error(AUTH_WITHOUT_PASSWORD);
         }
         [] => log_in(context, DEFAULT_USER, first),
@@ -140,13 +140,13 @@ fn auth(
 /// and without `requirepass` any password of his is right.
 fn log_in(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> bool {
     let is_right = user == DEFAULT_USER
-        && context.engine.settings.read(|options| {
+        && context.services.settings.read(|options| {
             options.requirepass.is_empty() || is_secret(password, options.requirepass.as_bytes())
         });
     if is_right {
         context.session.is_authenticated = true;
     } else {
-        context.engine.counters.note_failed_auth();
+        context.services.counters.note_failed_auth();
     }
     is_right
 }
@@ -162,7 +162,7 @@ fn is_secret(given: &[u8], secret: &[u8]) -> bool {
 }
 
 fn needs_login(context: &Context<'_, '_>) -> bool {
-    !context.session.is_authenticated && context.engine.settings.has_password()
+    !context.session.is_authenticated && context.services.settings.has_password()
 }
 
 fn select(context: &mut Context<'_, '_>, [_, index]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
@@ -206,7 +206,7 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     let session = &mut *context.session;
     session.reply_mode = ReplyMode::On;
     session.is_aborting = false;
-    session.is_authenticated = !context.engine.settings.has_password();
+    session.is_authenticated = !context.services.settings.has_password();
     session.client.rename(NameKind::Connection, b"");
     session.client.is_no_evict.store(false, Ordering::Relaxed);
     session.client.is_no_touch.store(false, Ordering::Relaxed);
@@ -233,9 +233,6 @@ const fn protocol_number(protocol: Protocol) -> u8 {
         Protocol::Resp3 => 3,
     }
 }
-
-/// The only user.
-pub(crate) const DEFAULT_USER: &[u8] = b"default";
 
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, least};
 use super::subcommand::help;
-use crate::context::Context;
 
 fn debug(
     context: &mut Context<'_, '_>,
@@ -22,7 +22,7 @@ fn debug(
             reply.ok();
         }
         (b"set-active-expire", [value]) => {
-            context.engine.settings.set_sweeping(is_truthy(value));
+            context.services.settings.set_sweeping(is_truthy(value));
             reply.ok();
         }
         _ => refusal::subcommand_syntax(reply, container, name),
@@ -40,7 +40,7 @@ fn sleep(context: &Context<'_, '_>, value: &[u8]) {
     if seconds > 0.0 {
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         context
-            .engine
+            .services
             .pause
             .begin(context.moment.time.saturating_add(time), true);
     }

@@ -2,9 +2,9 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
-use crate::context::Context;
 use crate::time::{Deadline, Moment};
 
 /// One form of EXPIRE.
@@ -170,8 +170,8 @@ fn show_deadline(
     reply: &mut Encoder<'_>,
 ) {
     let moment = context.moment;
-    reply.integer(match context.entry_to_read(key).into_lock() {
-        Some(lock) => show(lock.deadline, moment).unwrap_or(NO_DEADLINE),
+    reply.integer(match context.entry_to_read(key).deadline() {
+        Some(deadline) => show(deadline, moment).unwrap_or(NO_DEADLINE),
         None => NO_KEY,
     });
 }

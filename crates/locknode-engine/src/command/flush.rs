@@ -2,9 +2,9 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, least};
-use crate::context::Context;
 
 fn flushdb(
     context: &mut Context<'_, '_>,

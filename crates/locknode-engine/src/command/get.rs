@@ -3,16 +3,15 @@
 use locknode_resp::Encoder;
 
 use super::condition::digest;
+use super::context::Context;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
-use crate::context::Context;
 use crate::time::Deadline;
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let entry = context.entry_to_read(key);
-    match entry.value() {
+    match context.entry_to_read(key).value() {
         Some(value) => reply.bulk(value),
         None => reply.null(),
     }
@@ -88,11 +87,11 @@ fn getex_lifetime<'a>(mut words: &[&'a [u8]]) -> Option<Lifetime<'a>> {
 fn mget(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let keys = args.get(1..).unwrap_or_default();
     let mark = reply.out_len();
-    let output_max = context.engine.settings.output_max();
+    let output_max = context.services.settings.output_max();
     reply.array(keys.len());
     for key in keys {
-        match context.entry_to_read(key).into_lock() {
-            Some(lock) => reply.bulk(lock.value),
+        match context.entry_to_read(key).value() {
+            Some(value) => reply.bulk(value),
             None => reply.null(),
         }
         if reply.out_len() - mark > output_max {
@@ -109,12 +108,8 @@ fn getrange(
     let (Some(start), Some(end)) = (integer::parse(start), integer::parse(end)) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
-    let value = context
-        .entry_to_read(key)
-        .into_lock()
-        .map(|lock| lock.value)
-        .unwrap_or_default();
-    reply.bulk(range(value, start, end));
+    let entry = context.entry_to_read(key);
+    reply.bulk(range(entry.value().unwrap_or_default(), start, end));
 }
 
 /// The bytes from `start` to `end`, both included; a negative position counts from the end of the value.
@@ -142,16 +137,14 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
 }
 
 fn strlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let len = context
-        .entry_to_read(key)
-        .into_lock()
-        .map_or(0, |lock| lock.value.len());
+    let entry = context.entry_to_read(key);
+    let len = entry.value().map_or(0, <[u8]>::len);
     reply.integer(i64::try_from(len).unwrap_or(i64::MAX));
 }
 
 fn digest_of(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    match context.entry_to_read(key).into_lock() {
-        Some(lock) => reply.bulk(&digest(lock.value)),
+    match context.entry_to_read(key).value() {
+        Some(value) => reply.bulk(&digest(value)),
         None => reply.null(),
     }
 }

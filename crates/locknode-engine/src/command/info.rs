@@ -12,9 +12,9 @@ use locknode_resp::Encoder;
 
 use super::byte_size::human;
 use super::config_option::{durability, on_off};
+use super::context::Context;
 use super::spec::{Flags, Keys, Spec, least};
 use super::version::{NODE_VERSION, REDIS_VERSION};
-use crate::context::Context;
 use crate::counters::Totals;
 use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
@@ -44,7 +44,7 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: 
     };
     let has_all = names("all") || names("everything");
     let has_default = wanted.is_empty() || names("default");
-    let facts = context.engine.facts();
+    let facts = context.services.facts();
     let mut report = Report {
         context,
         facts,
@@ -61,7 +61,7 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: 
 /// What CONFIG RESETSTAT has to remember to count from zero; all shards must be locked.
 pub(crate) fn totals(context: &mut Context<'_, '_>, facts: &HostFacts) -> Totals {
     let mut totals = Totals {
-        connections: context.engine.clients.accepted(),
+        connections: context.services.clients.accepted(),
         net_input_bytes: facts.net_input_bytes,
         net_output_bytes: facts.net_output_bytes,
         ..Totals::default()
@@ -103,16 +103,16 @@ impl Report<'_, '_, '_> {
 }
 
 fn server(report: &mut Report<'_, '_, '_>) {
-    let (engine, moment) = (report.context.engine, report.context.moment);
+    let (services, moment) = (report.context.services, report.context.moment);
     let facts = report.facts.clone();
-    let uptime = moment.time.since(engine.started.time).as_secs();
+    let uptime = moment.time.since(services.started.time).as_secs();
     report.field("redis_version", REDIS_VERSION);
     report.field("locknode_version", NODE_VERSION);
     report.field("redis_mode", "standalone");
     report.known("os", &facts.os, !facts.os.is_empty());
     report.field("arch_bits", usize::BITS);
     report.known("process_id", facts.process_id, facts.process_id != 0);
-    report.field("run_id", &engine.run_id);
+    report.field("run_id", &services.run_id);
     report.field("tcp_port", facts.tcp_port);
     report.field(
         "server_time_usec",
@@ -129,22 +129,22 @@ fn server(report: &mut Report<'_, '_, '_>) {
 }
 
 fn clients(report: &mut Report<'_, '_, '_>) {
-    let (engine, now) = (report.context.engine, report.context.moment.time);
-    let paused_ms = engine
+    let (services, now) = (report.context.services, report.context.moment.time);
+    let paused_ms = services
         .pause
         .end(now)
         .map_or(0, |end| end.since(now).as_millis());
-    report.field("connected_clients", engine.clients.count());
+    report.field("connected_clients", services.clients.count());
     report.field(
         "maxclients",
-        engine.settings.read(|options| options.maxclients),
+        services.settings.read(|options| options.maxclients),
     );
     report.field(
         "blocked_clients",
         if paused_ms == 0 {
             0
         } else {
-            engine.clients.waiting()
+            services.clients.waiting()
         },
     );
     report.field("tracking_clients", 0);
@@ -160,9 +160,9 @@ fn memory(report: &mut Report<'_, '_, '_>) {
     if resident != 0 {
         report.bytes("used_memory_rss", resident);
     }
-    report.bytes("maxmemory", report.context.engine.settings.maxmemory());
+    report.bytes("maxmemory", report.context.services.settings.maxmemory());
     report.field("maxmemory_policy", "noeviction");
-    let (scripts, script_bytes) = report.context.engine.scripts.cached();
+    let (scripts, script_bytes) = report.context.services.scripts.cached();
     report.field("number_of_cached_scripts", scripts);
     report.field("used_memory_scripts", script_bytes);
 }
@@ -172,7 +172,7 @@ fn memory(report: &mut Report<'_, '_, '_>) {
 /// to the log nothing is granted for long.
 fn persistence(report: &mut Report<'_, '_, '_>) {
     let now = report.context.moment.time;
-    let state = report.context.engine.guard.report(now).state;
+    let state = report.context.services.guard.report(now).state;
     let status = |is_ok: bool| if is_ok { "ok" } else { "err" };
     report.field("loading", 0);
     report.field("rdb_bgsave_in_progress", 0);
@@ -189,7 +189,7 @@ fn persistence(report: &mut Report<'_, '_, '_>) {
 fn restart(report: &mut Report<'_, '_, '_>) {
     let guard = report
         .context
-        .engine
+        .services
         .guard
         .report(report.context.moment.time);
     report.field("restart_guard", on_off(guard.mode != GuardMode::Off));
@@ -221,7 +221,7 @@ const fn millis_up(time: Duration) -> u128 {
 
 fn stats(report: &mut Report<'_, '_, '_>) {
     let now = report.context.moment.time;
-    let counters = &report.context.engine.counters;
+    let counters = &report.context.services.counters;
     let totals = counters.since_reset(totals(report.context, &report.facts));
     report.field("total_connections_received", totals.connections);
     report.field("total_commands_processed", counters.total_calls());
@@ -259,9 +259,9 @@ fn cpu(report: &mut Report<'_, '_, '_>) {
 }
 
 fn command_stats(report: &mut Report<'_, '_, '_>) {
-    let engine = report.context.engine;
-    for (index, spec) in engine.commands.all().iter().enumerate() {
-        let (calls, failed, rejected) = engine.counters.of(index);
+    let services = report.context.services;
+    for (index, spec) in report.context.commands.all().iter().enumerate() {
+        let (calls, failed, rejected) = services.counters.of(index);
         if calls + rejected == 0 {
             continue;
         }
@@ -273,7 +273,7 @@ fn command_stats(report: &mut Report<'_, '_, '_>) {
 }
 
 fn error_stats(report: &mut Report<'_, '_, '_>) {
-    for (code, count) in report.context.engine.counters.errors() {
+    for (code, count) in report.context.services.counters.errors() {
         report.field(
             format_args!("errorstat_{code}"),
             format_args!("count={count}"),

@@ -3,12 +3,12 @@
 use locknode_resp::Encoder;
 
 use super::command_entry::{Entry, key_positions};
+use super::context::Context;
 use super::glob::Pattern;
 use super::integer;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand::{self, HELP};
-use crate::context::Context;
 
 fn command(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     // COMMAND without a subcommand means something, and so it is not an ordinary container.
@@ -19,7 +19,7 @@ fn command(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
 }
 
 fn info_of_all(context: &Context<'_, '_>, reply: &mut Encoder<'_>) {
-    let specs = context.engine.commands.all();
+    let specs = context.commands.all();
     reply.array(specs.len());
     for spec in specs {
         Entry::of(spec).write_info(reply);
@@ -27,14 +27,14 @@ fn info_of_all(context: &Context<'_, '_>, reply: &mut Encoder<'_>) {
 }
 
 fn count(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    reply.integer(i64::try_from(context.engine.commands.all().len()).unwrap_or(i64::MAX));
+    reply.integer(i64::try_from(context.commands.all().len()).unwrap_or(i64::MAX));
 }
 
 fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &mut Encoder<'_>) {
     if names.is_empty() {
         return info_of_all(context, reply);
     }
-    let (mark, output_max) = (reply.out_len(), context.engine.settings.output_max());
+    let (mark, output_max) = (reply.out_len(), context.services.settings.output_max());
     reply.array(names.len());
     for name in names {
         match entry(context, name) {
@@ -50,7 +50,6 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &
 fn docs(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &mut Encoder<'_>) {
     let entries: Vec<Entry> = if names.is_empty() {
         context
-            .engine
             .commands
             .all()
             .iter()
@@ -62,7 +61,7 @@ fn docs(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &
             .filter_map(|name| entry(context, name))
             .collect()
     };
-    let (mark, output_max) = (reply.out_len(), context.engine.settings.output_max());
+    let (mark, output_max) = (reply.out_len(), context.services.settings.output_max());
     reply.map(entries.len());
     for entry in entries {
         reply.bulk(entry.name.as_bytes());
@@ -76,13 +75,13 @@ fn docs(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &
 /// The command, or the subcommand written as `client|list`.
 fn entry(context: &Context<'_, '_>, name: &[u8]) -> Option<Entry> {
     let command = name.split(|&byte| byte == b'|').next()?;
-    let (_, spec) = context.engine.commands.find(command)?;
+    let (_, spec) = context.commands.find(command)?;
     let is_it = |entry: &Entry| entry.name.as_bytes().eq_ignore_ascii_case(name);
     Entry::with_subcommands(spec).find(is_it)
 }
 
 fn list(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: &mut Encoder<'_>) {
-    let specs = context.engine.commands.all();
+    let specs = context.commands.all();
     let every = specs.iter().flat_map(|spec| Entry::with_subcommands(spec));
     let names: Vec<String> = match words {
         [] => every.map(|entry| entry.name).collect(),
@@ -107,9 +106,7 @@ fn list(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: &
 
 fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let command = args.get(2..).unwrap_or_default();
-    let found = command
-        .first()
-        .and_then(|name| context.engine.commands.find(name));
+    let found = command.first().and_then(|name| context.commands.find(name));
     let Some((_, spec)) = found else {
         return reply.error("ERR Invalid command specified");
     };

@@ -5,10 +5,10 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::lifetime::Unit;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{integer, refusal};
-use crate::context::Context;
 use crate::fence::{FENCE_IMPORT_MAX, Grant};
 use crate::time::Deadline;
 

@@ -11,11 +11,13 @@ mod byte_size;
 mod client;
 mod client_kill;
 mod client_list;
+mod client_name;
 mod command_entry;
 mod condition;
 mod config;
 mod config_option;
 mod connection;
+mod context;
 mod debug;
 mod expiry;
 mod flush;
@@ -24,6 +26,8 @@ mod glob;
 mod info;
 mod integer;
 mod introspection;
+mod journal;
+mod keys;
 mod lifetime;
 mod lock;
 mod multi;
@@ -37,16 +41,18 @@ mod scripting;
 mod set;
 mod spec;
 mod subcommand;
+mod timeout;
 mod transaction;
 mod version;
 
 use std::sync::LazyLock;
 
-pub(crate) use spec::{Flags, Keys, Spec};
+pub(crate) use context::Context;
+pub use context::Flow;
+pub(crate) use keys::Keys;
+pub(crate) use spec::Spec;
 
-/// The number of a command: its place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CommandId(u16);
+use crate::command_id::CommandId;
 
 /// All commands, found by name. They are the same for every engine, and the table is made once.
 #[derive(Clone, Copy, Debug)]
@@ -68,16 +74,6 @@ struct Slot {
     case: u64,
     len: usize,
     id: CommandId,
-}
-
-impl CommandId {
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(crate) fn number(self) -> u32 {
-        u32::from(self.0)
-    }
 }
 
 impl Commands {
@@ -118,7 +114,7 @@ fn table() -> (Vec<&'static Spec>, Box<[Slot; SLOTS]>) {
             head: 0,
             case: 0,
             len: 0,
-            id: CommandId(u16::MAX),
+            id: CommandId::new(u16::MAX),
         }; SLOTS],
     );
     for (index, spec) in specs.iter().enumerate() {
@@ -132,7 +128,7 @@ fn table() -> (Vec<&'static Spec>, Box<[Slot; SLOTS]>) {
                 head,
                 case,
                 len: name.len(),
-                id: CommandId(index),
+                id: CommandId::new(index),
             };
         }
     }
@@ -194,7 +190,8 @@ const FAMILIES: &[&[Spec]] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{Commands, Flags, Keys};
+    use super::{Commands, Keys};
+    use crate::flags::Flags;
 
     #[test]
     fn a_name_with_any_byte_changed_is_another_command_or_none() {

@@ -5,12 +5,12 @@
 use locknode_resp::Encoder;
 use smallvec::SmallVec;
 
+use super::context::Context;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
 use super::set::Outcome;
 use super::spec::{Call, Flags, Keys, Spec};
 use super::{integer, refusal};
-use crate::context::Context;
 use crate::time::Deadline;
 
 fn mset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {

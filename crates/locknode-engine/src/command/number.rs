@@ -2,9 +2,9 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::spec::{Flags, Keys, Spec, exact};
 use super::{integer, refusal};
-use crate::context::Context;
 use crate::time::Deadline;
 
 fn step(context: &mut Context<'_, '_>, by: i64, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {

@@ -3,10 +3,10 @@
 use locknode_resp::Encoder;
 
 use super::condition::Condition;
+use super::context::Context;
 use super::option_word::OptionWord;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact};
-use crate::context::Context;
 
 fn del(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let keys = args.get(1..).unwrap_or_default();

@@ -6,10 +6,10 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::glob::Pattern;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use super::{glob, integer, refusal};
-use crate::context::Context;
 use crate::shard::Shard;
 
 /// The options of one SCAN.
@@ -112,7 +112,7 @@ impl<'s> Found<'s> {
 
 fn keys(context: &mut Context<'_, '_>, [_, pattern]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let (db, now) = (context.session.db, context.moment.time);
-    let output_max = context.engine.settings.output_max();
+    let output_max = context.services.settings.output_max();
     let is_any = glob::is_any(pattern);
     let pattern = Pattern::of(pattern);
     let mut found = Found::new();
@@ -146,7 +146,7 @@ fn scan(
         return;
     };
     let (db, now) = (context.session.db, context.moment.time);
-    let output_max = context.engine.settings.output_max();
+    let output_max = context.services.settings.output_max();
     let is_any = glob::is_any(options.pattern);
     let pattern = Pattern::of(options.pattern);
     let tables = Tables::of(context);
@@ -187,7 +187,7 @@ fn scan(
 fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     let (db, now) = (context.session.db, context.moment.time);
     // The commands of a batch share their moment; the count of commands tells them apart.
-    let mut dice = Dice(now.as_nanos() ^ context.engine.counters.total_calls().rotate_left(40));
+    let mut dice = Dice(now.as_nanos() ^ context.services.counters.total_calls().rotate_left(40));
     let tables = Tables::of(context);
     if tables
         .shards

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use locknode_resp::{Encoder, Protocol};
 
+use super::context::{Context, Flow};
 use super::integer;
+use super::journal::Journal;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand;
-use crate::context::{Context, Flow};
-use crate::journal::Journal;
+use crate::entry::Entry;
 use crate::script::{Answer, Caller, STEPS_MAX, ScriptError, Shape, Unit, Value};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
@@ -31,7 +32,7 @@ fn by_sha(
     rest: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
-    let engine = context.engine;
+    let services = context.services;
     // As in Redis, what is no SHA1 is refused before the number of keys is looked at.
     if !Sha::has_length(sha) {
         return reply.error(NO_SCRIPT);
@@ -40,12 +41,12 @@ fn by_sha(
         return;
     };
     if !is_read_only
-        && let Some(shape) = engine.scripts.shape_by_sha(sha)
+        && let Some(shape) = services.scripts.shape_by_sha(sha)
         && run_shape(context, shape, &call, reply)
     {
         return;
     }
-    match engine.scripts.by_sha(sha) {
+    match services.scripts.by_sha(sha) {
         Some(script) => run(context, &script, &call, is_read_only, reply),
         None => reply.error(NO_SCRIPT),
     }
@@ -62,18 +63,18 @@ fn by_text(
     let Some(call) = split(count, rest, reply) else {
         return;
     };
-    let engine = context.engine;
+    let services = context.services;
     if !is_read_only
-        && let Some(shape) = engine.scripts.shape_by_text(text)
+        && let Some(shape) = services.scripts.shape_by_text(text)
         && run_shape(context, shape, &call, reply)
     {
         return;
     }
-    let script = match engine.scripts.find_text(text) {
+    let script = match services.scripts.find_text(text) {
         Some(script) => Ok(script),
         None => {
             note_steps(context, text.len());
-            engine.scripts.by_text(text)
+            services.scripts.by_text(text)
         }
     };
     match script {
@@ -190,7 +191,7 @@ fn run(
     context.space.lock_all();
     // A script that says nothing about memory is refused when one of its commands needs some; one with a `#!` line
     // but without allow-oom is refused at once.
-    if script.needs_memory_first() && context.engine.is_out_of_memory(context.space) {
+    if script.needs_memory_first() && context.services.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
     context.rest.is_provisional = true;
@@ -259,26 +260,25 @@ struct ScriptCaller<'x, 'c, 'k> {
 
 impl Caller for ScriptCaller<'_, '_, '_> {
     fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
-        let engine = self.context.engine;
+        let commands = self.context.commands;
         let mut encoder = Encoder::new(reply, Protocol::Resp2);
-        let Some((_, spec)) = args.first().and_then(|name| engine.commands.find(name)) else {
+        let Some((_, spec)) = args.first().and_then(|name| commands.find(name)) else {
             return encoder.error("ERR Unknown Redis command called from script");
         };
         if let Some(refusal) = self.refusal(spec, args) {
             return encoder.error(refusal);
         }
         if spec.flags.has(Flags::LOOKS_THROUGH) {
-            let lock = args
-                .get(1)
-                .and_then(|key| self.context.entry(key).into_lock());
-            self.looked_through = lock.map_or(0, |lock| lock.value.len());
+            let entry = args.get(1).map(|key| self.context.entry(key));
+            let value = entry.as_ref().and_then(Entry::value);
+            self.looked_through = value.map_or(0, <[u8]>::len);
         }
         if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
             return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
         }
         (spec.call.run)(self.context, args, &mut encoder);
-        if spec.keys == Keys::All && engine.guard.has_awaited() {
-            self.context.rest_on_all(spec);
+        if spec.keys == Keys::All && self.context.services.guard.has_awaited() {
+            self.context.rest_on_all(spec.flags);
         }
     }
 
@@ -303,7 +303,7 @@ impl ScriptCaller<'_, '_, '_> {
         } else if spec.flags.has(Flags::WRITE) && spec.keys == Keys::All {
             Some("UNSUPPORTED a command on all keys in a script: send it outside of one")
         } else if spec.flags.has(Flags::DENYOOM)
-            && self.context.engine.is_out_of_memory(self.context.space)
+            && self.context.services.is_out_of_memory(self.context.space)
         {
             Some(refusal::OOM)
         } else {
@@ -323,7 +323,7 @@ impl ScriptCaller<'_, '_, '_> {
 
 fn load(context: &mut Context<'_, '_>, [_, _, text]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     note_steps(context, text.len());
-    match context.engine.scripts.load(text) {
+    match context.services.scripts.load(text) {
         Ok(sha) => reply.bulk(&sha.to_hex()),
         Err(error) => reply.error_bytes(&error),
     }
@@ -333,7 +333,7 @@ fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     let shas = args.get(2..).unwrap_or_default();
     reply.array(shas.len());
     for sha in shas {
-        let script = context.engine.scripts.by_sha(sha);
+        let script = context.services.scripts.by_sha(sha);
         reply.integer(i64::from(script.is_some()));
     }
 }
@@ -346,7 +346,7 @@ fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: 
         [mode] if is_mode(mode) => {}
         _ => return reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
     }
-    context.engine.scripts.flush();
+    context.services.scripts.flush();
     reply.ok();
 }
 

@@ -3,11 +3,11 @@
 use locknode_resp::Encoder;
 
 use super::condition::{Condition, InvalidDigest};
+use super::context::Context;
 use super::lifetime::{Lifetime, Unit};
 use super::option_word::OptionWord;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
-use crate::context::Context;
 use crate::entry::Entry;
 use crate::guard::Permit;
 use crate::time::Deadline;

@@ -2,8 +2,9 @@
 
 use locknode_resp::Encoder;
 
-use super::integer;
-use crate::context::Context;
+use super::context::Context;
+pub(super) use super::keys::Keys;
+pub(super) use crate::flags::Flags;
 
 /// The function behind a command. `args[0]` is the name as the client wrote it, and for a subcommand `args[1]` its own; the
 /// arity has been checked, the shards of the keys are locked.
@@ -106,23 +107,6 @@ pub(super) fn unchecked() {
     unreachable!("the arity that the call declares is checked before it runs");
 }
 
-/// Where a command's keys are among its arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keys {
-    /// It has none.
-    None,
-    /// The first argument.
-    One,
-    /// From the first argument to the end, each `step` arguments.
-    Each { step: usize },
-    /// A count at this argument, then that many groups of `step` arguments that begin with a key.
-    Counted { at: usize, step: usize },
-    /// It concerns the whole database.
-    All,
-    /// The command locks for itself (scripts).
-    Own,
-}
-
 impl Spec {
     /// A row without name and texts, for others to begin from.
     pub(super) const fn of(call: Call, flags: Flags, keys: Keys, group: &'static str) -> Self {
@@ -159,75 +143,5 @@ impl Spec {
     /// `client|setname`, as Redis writes it in errors, CLIENT LIST and COMMAND.
     pub(crate) fn full_name(&self, subcommand: &str) -> String {
         format!("{}|{subcommand}", self.name)
-    }
-}
-
-impl Keys {
-    /// The keys among the arguments. A count that is not a number, or too large, gives the keys that are there; the
-    /// command itself refuses it.
-    pub(crate) fn of<'a>(self, args: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
-        let (first, step, groups) = match self {
-            Self::None | Self::Own | Self::All => (0, 1, 0),
-            Self::One => (1, 1, 1),
-            Self::Each { step } => (1, step, usize::MAX),
-            Self::Counted { at, step } => {
-                let count = args
-                    .get(at)
-                    .and_then(|count| integer::parse(count))
-                    .unwrap_or(0);
-                (at + 1, step, usize::try_from(count).unwrap_or(0))
-            }
-        };
-        args.get(first..)
-            .unwrap_or_default()
-            .iter()
-            .step_by(step)
-            .take(groups)
-            .copied()
-    }
-}
-
-/// A set of flags with Redis' meanings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flags(u16);
-
-impl Flags {
-    pub(crate) const NONE: Self = Self(0);
-    /// Changes keys; held back by CLIENT PAUSE WRITE; refused in read-only scripts.
-    pub(crate) const WRITE: Self = Self(1);
-    /// Reads keys.
-    pub(crate) const READONLY: Self = Self(1 << 1);
-    /// Refused when `maxmemory` is reached.
-    pub(crate) const DENYOOM: Self = Self(1 << 2);
-    /// Takes constant or logarithmic time.
-    pub(crate) const FAST: Self = Self(1 << 3);
-    /// Concerns the server, not its data.
-    pub(crate) const ADMIN: Self = Self(1 << 4);
-    /// Not callable from a script.
-    pub(crate) const NOSCRIPT: Self = Self(1 << 5);
-    /// Served before authentication.
-    pub(crate) const NO_AUTH: Self = Self(1 << 6);
-    /// Served in quarantine: it touches no key `[G2]`.
-    pub(crate) const LOADING: Self = Self(1 << 7);
-    /// May write although it is not a write command itself (scripts): held back by CLIENT PAUSE WRITE.
-    pub(crate) const MAY_WRITE: Self = Self(1 << 8);
-    /// Never held back by CLIENT PAUSE.
-    pub(crate) const NO_PAUSE: Self = Self(1 << 9);
-    /// Needs `enable-debug-command`.
-    pub(crate) const PROTECTED: Self = Self(1 << 10);
-    /// Begins, ends or leaves a transaction: never refused because MULTI was.
-    pub(crate) const TRANSACTION: Self = Self(1 << 11);
-    /// May go through the whole value of its key without replying it: a script pays for that.
-    pub(crate) const LOOKS_THROUGH: Self = Self(1 << 12);
-
-    /// This set and another.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are in this set.
-    #[inline]
-    pub(crate) const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
     }
 }

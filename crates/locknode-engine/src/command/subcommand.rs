@@ -2,16 +2,16 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::refusal;
 use super::spec::Spec;
-use crate::context::Context;
 
 /// Runs the subcommand that `args[1]` names, or refuses it.
 pub(super) fn run(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let &[container, name, ..] = args else {
         return refusal::unknown_command(reply, args);
     };
-    let Some((_, container)) = context.engine.commands.find(container) else {
+    let Some((_, container)) = context.commands.find(container) else {
         return refusal::unknown_command(reply, args);
     };
     if name.eq_ignore_ascii_case(HELP.as_bytes()) {

@@ -5,9 +5,9 @@
 
 use locknode_resp::Encoder;
 
+use super::context::Context;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact};
-use crate::context::Context;
 
 fn multi(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     if context.session.is_aborting {

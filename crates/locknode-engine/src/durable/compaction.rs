@@ -9,26 +9,9 @@ use crate::durable::frame::Batch;
 use crate::durable::log::Segment;
 use crate::durable::machine::Reading;
 use crate::durable::snapshot::{self, SnapshotWriter};
-use crate::durable::store::Store;
+use crate::durable::store::{Compaction, Store};
 use crate::durable::store_error::StoreError;
 use crate::durable::work::{Table, Which};
-
-/// A snapshot in the making.
-#[derive(Debug)]
-pub(super) struct Compaction {
-    writer: SnapshotWriter,
-    /// The table's.
-    cursor: u64,
-    /// The segment that was begun before it, and its first batch.
-    log_first: u64,
-    log_batch: u64,
-}
-
-impl Compaction {
-    pub(super) fn len(&self) -> u64 {
-        self.writer.len()
-    }
-}
 
 impl<D: Disk> Store<D> {
     /// Whether [`Store::compact`] has something to do.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::durable::machine::Reading;
 use crate::durable::record::{LockRecord, Record};
+use crate::durable::start_reason::StartReason;
 use crate::durable::verdict::full_wait;
 use crate::durable::work::Durable;
 use crate::fence::{FENCE_END, FENCE_STEP};
@@ -25,36 +26,6 @@ pub struct Start {
     pub durable: Durable,
     /// Records of locks, all of them alive, in the new node's time.
     pub(super) records: Vec<u8>,
-}
-
-/// Why a node waits at its start, or does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StartReason {
-    /// It was said that no node in its place has ever granted a lock `[G4]`.
-    FirstStart,
-    /// The clean marker was found `[G10]`.
-    CleanStop,
-    /// It crashed in the same boot of the machine: the horizon counts `[G6]`.
-    Crash,
-    /// It crashed in another boot, or on another machine: the TTL in use counts `[G5]`.
-    Reboot,
-    /// The machine claims to be in the same boot, and its clocks are behind what they were `[G7]`.
-    ClockMismatch,
-    /// The directory holds no state: it waits until every lock with a TTL up to `max-ttl` has ended; locks with a longer TTL
-    /// or none are lost with the disk `[G3]`.
-    Empty,
-    /// One slot of the state is damaged `[S3]`.
-    DamagedState,
-    /// A last batch of the log was dropped: it is torn, or damaged `[L5]`.
-    DroppedBatch,
-    /// There is no data directory, so nothing is known of earlier runs: it waits until every lock with a TTL up to `max-ttl` has
-    /// ended `[G3]`.
-    NoDirectory,
-    /// The restart guard is off `[G15]`.
-    GuardOff,
-    /// It crashed, and every lock that it granted is on the log `[L1]`.
-    Logged,
 }
 
 /// The locks of a [`Start`].

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use crate::durable::compaction::Compaction;
 use crate::durable::disk::Disk;
 use crate::durable::frame::{Batch, Header};
 use crate::durable::log::{self, HEADER_LEN, Log, Segment};
@@ -77,6 +76,23 @@ pub struct Store<D> {
     pub(super) leftovers: Vec<String>,
     pub(super) buffer: Vec<u8>,
     pub(super) figures: StoreFigures,
+}
+
+/// A snapshot in the making.
+#[derive(Debug)]
+pub(super) struct Compaction {
+    pub(super) writer: SnapshotWriter,
+    /// The table's.
+    pub(super) cursor: u64,
+    /// The segment that was begun before it, and its first batch.
+    pub(super) log_first: u64,
+    pub(super) log_batch: u64,
+}
+
+impl Compaction {
+    fn len(&self) -> u64 {
+        self.writer.len()
+    }
 }
 
 impl<D: Disk> Store<D> {

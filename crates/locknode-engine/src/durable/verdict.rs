@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::durable::machine::{Machine, MachineTime, Reading};
-use crate::durable::start::StartReason;
+use crate::durable::start_reason::StartReason;
 use crate::durable::state_file::{Found, State};
 use crate::durable::work::Durability;
 use crate::time::Time;

@@ -1,7 +1,7 @@
 //! What the replies of a batch rest on, while it runs.
 
 use super::Need;
-use crate::keyspace::KeyHash;
+use crate::key_hash::KeyHash;
 
 /// What the changes of a batch need, and what it saw of changes that are not durable yet.
 #[derive(Debug, Default)]

@@ -5,33 +5,7 @@
 //! the text can run it. A SHA1 is of the text exactly as the library sends it; the program that runs is
 //! our own, from `shapes.rs`. Libraries are named in comments, with the versions where texts changed.
 
-use crate::script::shapes;
-
-/// A script that the node knows by its SHA1 without having seen it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    name: &'static str,
-    source: &'static str,
-}
-
-impl Known {
-    pub(super) const fn new(name: &'static str, source: &'static str) -> Self {
-        Self { name, source }
-    }
-
-    /// What the script does, in a word or a few.
-    #[cfg(test)]
-    #[must_use]
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// A script that does the same as the known one, for [`Program::compile`](super::Program::compile).
-    #[must_use]
-    pub(crate) fn source(&self) -> &'static [u8] {
-        self.source.as_bytes()
-    }
-}
+use crate::script::shapes::{self, Known};
 
 /// Every known script with the SHA1 of its text in lower-case hexadecimal.
 pub(crate) fn all_known() -> impl Iterator<Item = (&'static [u8; 40], &'static Known)> {

@@ -9,6 +9,7 @@
 //! Redis. What is outside is refused when the script is compiled, with an error that names it.
 //! The room knows no keyspace: commands go through a [`Caller`].
 
+mod answer;
 mod ast;
 mod budget;
 mod builtin;
@@ -31,10 +32,11 @@ mod shebang;
 mod trial;
 mod value;
 
+pub(crate) use answer::{Answer, Unit};
 pub(crate) use budget::STEPS_MAX;
 pub(crate) use error::{CompileError, ScriptError};
 pub(crate) use known::all_known;
-pub(crate) use shape::{Answer, Shape, Unit};
+pub(crate) use shape::Shape;
 pub(crate) use shebang::Flags;
 
 use ast::Chunk;

@@ -6,6 +6,7 @@
 //! loop, another key, an argument compared with a literal) means that there is no shape, and the
 //! evaluator runs the script as it stands.
 
+use crate::script::answer::{Answer, Unit};
 use crate::script::ast::Chunk;
 use crate::script::trial::{STATES, Trial, Write};
 
@@ -36,24 +37,6 @@ pub(crate) enum Shape {
         /// The answer when there is no such key.
         absent: Answer,
     },
-}
-
-/// What a shape answers in one case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// An integer reply.
-    Integer(i64),
-    /// The null reply.
-    Nil,
-}
-
-/// The unit of a TTL argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// Whole seconds, as EX and EXPIRE take them.
-    Seconds,
-    /// Whole milliseconds, as PX and PEXPIRE take them.
-    Millis,
 }
 
 /// The shape of a script, if it has one.

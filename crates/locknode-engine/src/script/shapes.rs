@@ -4,7 +4,31 @@
 //! of each library's text to one of these programs, which gives the same replies and leaves the same
 //! keys. Keys, tokens and TTLs are where the libraries put them; a comment says what is answered.
 
-use crate::script::known::Known;
+/// A script that the node knows by its SHA1 without having seen it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    name: &'static str,
+    source: &'static str,
+}
+
+impl Known {
+    const fn new(name: &'static str, source: &'static str) -> Self {
+        Self { name, source }
+    }
+
+    /// What the script does, in a word or a few.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A script that does the same as the known one, for [`Program::compile`](super::Program::compile).
+    #[must_use]
+    pub(crate) fn source(&self) -> &'static [u8] {
+        self.source.as_bytes()
+    }
+}
 
 macro_rules! behaviours {
     ($($(#[$doc:meta])* $id:ident, $name:literal, $source:literal;)*) => {

@@ -3,12 +3,12 @@
 //! Only what lock scripts do with one key is understood; a trial gives up on anything else. That makes
 //! it sound: whatever the values behind the symbols are, the script does what the trial saw.
 
+use crate::script::answer::{Answer, Unit};
 use crate::script::ast::{
     Block, Call, Callee, Chunk, Expression, Input, Operator, Statement, Target,
 };
 use crate::script::builtin::Builtin;
 use crate::script::number;
-use crate::script::shape::{Answer, Unit};
 
 /// What the key holds when the script starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,15 @@
 
 use locknode_resp::Encoder;
 
-use crate::command::{Flags, Keys, Spec};
+use super::Commands;
+use super::keys::Keys;
 use crate::durable::Record;
-use crate::engine::Engine;
 use crate::entry::Entry;
+use crate::flags::Flags;
 use crate::guard::Rest;
-use crate::keyspace::{KeyHash, Space};
+use crate::key_hash::KeyHash;
+use crate::keyspace::Space;
+use crate::services::Services;
 use crate::session::Session;
 use crate::time::Moment;
 
@@ -18,7 +21,7 @@ pub enum Flow {
     Continue,
     /// Send what was replied, then close the connection.
     Close,
-    /// Nothing was executed: the node is paused for this command. Offer it again when [`Engine::pause_end`] says
+    /// Nothing was executed: the node is paused for this command. Offer it again when [`Engine::pause_end`](crate::Engine::pause_end) says
     /// so or when the client's waker is woken.
     Paused,
     /// Go on, but let other connections go first: what this one asks for takes long.
@@ -32,7 +35,8 @@ pub enum Flow {
 /// The running command's view; see the module text. `'k` is the batch, `'c` the command.
 #[derive(Debug)]
 pub(crate) struct Context<'c, 'k> {
-    pub(crate) engine: &'k Engine,
+    pub(crate) services: &'k Services,
+    pub(crate) commands: &'k Commands,
     pub(crate) session: &'c mut Session,
     pub(crate) space: &'c mut Space<'k>,
     pub(crate) moment: Moment,
@@ -51,9 +55,9 @@ impl Context<'_, '_> {
             Some(hash) => hash,
             None => self.space.hash(self.session.db, key),
         };
-        let engine = self.engine;
+        let guard = &self.services.guard;
         let mut entry = self.find(hash, key);
-        if engine.guard.has_awaited() {
+        if guard.has_awaited() {
             entry.rest_on();
         }
         entry
@@ -83,7 +87,7 @@ impl Context<'_, '_> {
             key,
             probe: shard.probe(now, db, hash, key),
             shard,
-            guard: &self.engine.guard,
+            guard: &self.services.guard,
             rest: self.rest,
             now,
         }
@@ -92,7 +96,7 @@ impl Context<'_, '_> {
     /// [`Entry::may_remove`] for several keys.
     #[inline]
     pub(crate) fn may_remove_all(&mut self, keys: &[&[u8]], reply: &mut Encoder<'_>) -> bool {
-        let Err(denial) = self.engine.guard.may_log() else {
+        let Err(denial) = self.services.guard.may_log() else {
             return true;
         };
         if self.rest.is_provisional {
@@ -107,19 +111,19 @@ impl Context<'_, '_> {
 
     /// Ends a command while somebody waits for the disk.
     #[cold]
-    pub(crate) fn end(&mut self, spec: &Spec) {
-        if spec.keys == Keys::All && !spec.flags.has(Flags::WRITE) {
-            self.rest_on_all(spec);
+    pub(crate) fn end(&mut self, keys: Keys, flags: Flags) {
+        if keys == Keys::All && !flags.has(Flags::WRITE) {
+            self.rest_on_all(flags);
         }
         self.rest.end_command();
     }
 
     /// As [`Context::entry`], for a command that looks at the whole table. What tells of the node itself, as INFO does, is
     /// told also when it never becomes durable.
-    pub(crate) fn rest_on_all(&mut self, spec: &Spec) {
-        let guard = &self.engine.guard;
+    pub(crate) fn rest_on_all(&mut self, flags: Flags) {
+        let guard = &self.services.guard;
         let need = guard.need_of_all();
-        let is_told_anyway = spec.flags.has(Flags::LOADING) && guard.is_hopeless(&need);
+        let is_told_anyway = flags.has(Flags::LOADING) && guard.is_hopeless(&need);
         if !need.is_none() && !is_told_anyway {
             self.rest.saw_all(need);
         }
@@ -127,7 +131,7 @@ impl Context<'_, '_> {
 
     /// Removes every key of one database, or of all; all shards are locked. `false`: it replied why it may not.
     pub(crate) fn clear(&mut self, db: Option<u8>, reply: &mut Encoder<'_>) -> bool {
-        let guard = &self.engine.guard;
+        let guard = &self.services.guard;
         if guard.has_log()
             && let Err(denial) = guard.may_log()
         {
@@ -137,9 +141,9 @@ impl Context<'_, '_> {
         for shard in self.space.shards() {
             shard.clear(db);
         }
-        if self.engine.guard.has_log() {
+        if self.services.guard.has_log() {
             let record = Record::Clear { db };
-            self.engine.guard.log(&record, true, &mut self.rest.need);
+            self.services.guard.log(&record, true, &mut self.rest.need);
         }
         true
     }

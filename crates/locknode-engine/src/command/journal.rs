@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::context::Context;
+use super::context::Context;
 use crate::entry::log_removal;
 use crate::fence::Grant;
 use crate::guard::{Denial, Permit};
@@ -78,7 +78,7 @@ impl Journal {
             match change {
                 Change::Held(permit) => context.entry(key).set_deadline(permit),
                 Change::Released(deadline) => {
-                    log_removal(&context.engine.guard, db, key, deadline, context.rest);
+                    log_removal(&context.services.guard, db, key, deadline, context.rest);
                 }
             }
         }
@@ -114,14 +114,14 @@ fn judge(
             return Ok(None);
         };
         if released.deadline == Deadline::NEVER {
-            context.engine.guard.may_log()?;
+            context.services.guard.may_log()?;
         }
         return Ok(Some(Change::Released(released.deadline)));
     };
     if before.is_some_and(|lock| lock.deadline == deadline && lock.grant == grant) {
         return Ok(None);
     }
-    let guard = &context.engine.guard;
+    let guard = &context.services.guard;
     let need = &mut context.rest.need;
     let permit = guard.permit(context.moment.time, deadline, || was_logged, need)?;
     // A lock that is on the log stays there, whatever becomes of it `[L3]`.

@@ -1,0 +1,45 @@
+//! Where a command's keys are among its arguments.
+
+use super::integer;
+
+/// Where a command's keys are among its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// It has none.
+    None,
+    /// The first argument.
+    One,
+    /// From the first argument to the end, each `step` arguments.
+    Each { step: usize },
+    /// A count at this argument, then that many groups of `step` arguments that begin with a key.
+    Counted { at: usize, step: usize },
+    /// It concerns the whole database.
+    All,
+    /// The command locks for itself (scripts).
+    Own,
+}
+
+impl Keys {
+    /// The keys among the arguments. A count that is not a number, or too large, gives the keys that are there; the
+    /// command itself refuses it.
+    pub(crate) fn of<'a>(self, args: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        let (first, step, groups) = match self {
+            Self::None | Self::Own | Self::All => (0, 1, 0),
+            Self::One => (1, 1, 1),
+            Self::Each { step } => (1, step, usize::MAX),
+            Self::Counted { at, step } => {
+                let count = args
+                    .get(at)
+                    .and_then(|count| integer::parse(count))
+                    .unwrap_or(0);
+                (at + 1, step, usize::try_from(count).unwrap_or(0))
+            }
+        };
+        args.get(first..)
+            .unwrap_or_default()
+            .iter()
+            .step_by(step)
+            .take(groups)
+            .copied()
+    }
+}

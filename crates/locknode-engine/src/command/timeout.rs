@@ -1,0 +1,29 @@
+//! A timeout in milliseconds, as CLIENT PAUSE and WAIT take it.
+
+use locknode_resp::Encoder;
+
+use super::context::Context;
+use super::integer;
+
+/// A timeout in milliseconds or `None` and the refusal in the reply.
+pub(crate) fn parse(context: &Context<'_, '_>, arg: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
+    let Some(timeout_ms) = integer::parse(arg) else {
+        reply.error("ERR timeout is not an integer or out of range");
+        return None;
+    };
+    let Ok(positive_ms) = u64::try_from(timeout_ms) else {
+        reply.error("ERR timeout is negative");
+        return None;
+    };
+    if context
+        .moment
+        .wall
+        .as_unix_millis()
+        .checked_add(timeout_ms)
+        .is_none()
+    {
+        reply.error("ERR timeout is out of range");
+        return None;
+    }
+    Some(positive_ms)
+}

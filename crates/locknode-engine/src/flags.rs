@@ -1,0 +1,46 @@
+//! What a command may do and when it is served.
+
+/// A set of flags with Redis' meanings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags(u16);
+
+impl Flags {
+    pub(crate) const NONE: Self = Self(0);
+    /// Changes keys; held back by CLIENT PAUSE WRITE; refused in read-only scripts.
+    pub(crate) const WRITE: Self = Self(1);
+    /// Reads keys.
+    pub(crate) const READONLY: Self = Self(1 << 1);
+    /// Refused when `maxmemory` is reached.
+    pub(crate) const DENYOOM: Self = Self(1 << 2);
+    /// Takes constant or logarithmic time.
+    pub(crate) const FAST: Self = Self(1 << 3);
+    /// Concerns the server, not its data.
+    pub(crate) const ADMIN: Self = Self(1 << 4);
+    /// Not callable from a script.
+    pub(crate) const NOSCRIPT: Self = Self(1 << 5);
+    /// Served before authentication.
+    pub(crate) const NO_AUTH: Self = Self(1 << 6);
+    /// Served in quarantine: it touches no key `[G2]`.
+    pub(crate) const LOADING: Self = Self(1 << 7);
+    /// May write although it is not a write command itself (scripts): held back by CLIENT PAUSE WRITE.
+    pub(crate) const MAY_WRITE: Self = Self(1 << 8);
+    /// Never held back by CLIENT PAUSE.
+    pub(crate) const NO_PAUSE: Self = Self(1 << 9);
+    /// Needs `enable-debug-command`.
+    pub(crate) const PROTECTED: Self = Self(1 << 10);
+    /// Begins, ends or leaves a transaction: never refused because MULTI was.
+    pub(crate) const TRANSACTION: Self = Self(1 << 11);
+    /// May go through the whole value of its key without replying it: a script pays for that.
+    pub(crate) const LOOKS_THROUGH: Self = Self(1 << 12);
+
+    /// This set and another.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are in this set.
+    #[inline]
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}

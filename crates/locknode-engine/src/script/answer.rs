@@ -1,0 +1,19 @@
+//! What a shape answers, and how it takes a TTL.
+
+/// What a shape answers in one case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// An integer reply.
+    Integer(i64),
+    /// The null reply.
+    Nil,
+}
+
+/// The unit of a TTL argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Whole seconds, as EX and EXPIRE take them.
+    Seconds,
+    /// Whole milliseconds, as PX and PEXPIRE take them.
+    Millis,
+}

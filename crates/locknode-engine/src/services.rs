@@ -1,0 +1,42 @@
+//! What a node has besides its locks: options, clients, counters, scripts, the restart guard.
+
+use crate::client::Clients;
+use crate::counters::Counters;
+use crate::guard::Guard;
+use crate::host::{Host, HostFacts};
+use crate::keyspace::Space;
+use crate::pause::Pause;
+use crate::scripts::Scripts;
+use crate::settings::Settings;
+use crate::time::Moment;
+
+/// What commands use besides the keyspace.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub(crate) settings: Settings,
+    pub(crate) clients: Clients,
+    pub(crate) counters: Counters,
+    pub(crate) pause: Pause,
+    pub(crate) host: Box<dyn Host>,
+    pub(crate) scripts: Scripts,
+    pub(crate) guard: Guard,
+    pub(crate) run_id: String,
+    pub(crate) started: Moment,
+}
+
+impl Services {
+    /// What the host tells, and what it cannot know.
+    pub(crate) fn facts(&self) -> HostFacts {
+        let mut facts = self.host.facts();
+        facts.guard = self.guard.mode();
+        facts.max_ttl = self.guard.max_ttl();
+        facts
+    }
+
+    /// Whether commands that may add locks are refused: `maxmemory` is reached or the table's addresses are used up.
+    #[inline]
+    pub(crate) fn is_out_of_memory(&self, space: &Space<'_>) -> bool {
+        let maxmemory = self.settings.maxmemory();
+        (maxmemory != 0 && space.used_bytes() > maxmemory) || space.is_full()
+    }
+}
