@@ -1,19 +1,30 @@
 //! Decimal numbers as the protocol spells them: strict when read, fast when written.
 
-/// Parses a number as Redis reads lengths: an optional minus, no plus, no leading zero, nothing else around it.
-pub(crate) fn parse(text: &[u8]) -> Option<i64> {
-    match *text {
-        [b'0'] => Some(0),
-        [b'-', b'1'..=b'9', ..] => {
-            let digits = text.get(1..)?;
-            digits.iter().try_fold(0_i64, |n, &digit| {
-                n.checked_mul(10)?.checked_sub(value(digit)?)
-            })
+/// The integer that the bytes spell exactly as Redis reads arguments and lengths: decimal, no sign but `-`, no spaces, no
+/// leading zeros; `None` otherwise.
+#[inline]
+pub fn parse_integer(bytes: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    match digits {
+        [b'0'] => return (!is_negative).then_some(0),
+        [b'1'..=b'9', ..] if digits.len() <= DIGITS_MAX => {}
+        _ => return None,
+    }
+    let mut magnitude = 0_u64;
+    for &digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
         }
-        [b'1'..=b'9', ..] => text.iter().try_fold(0_i64, |n, &digit| {
-            n.checked_mul(10)?.checked_add(value(digit)?)
-        }),
-        _ => None,
+        // 19 digits never overflow 64 bits.
+        magnitude = magnitude * 10 + u64::from(digit - b'0');
+    }
+    if is_negative {
+        0_i64.checked_sub_unsigned(magnitude)
+    } else {
+        i64::try_from(magnitude).ok()
     }
 }
 
@@ -26,7 +37,7 @@ pub(crate) fn append_line(out: &mut Vec<u8>, prefix: u8, n: u64) {
     } else if n < 100 {
         out.extend_from_slice(&[prefix, ascii(n / 10), ascii(n), b'\r', b'\n']);
     } else {
-        append_medium_line(out, prefix, n);
+        append_long_line(out, prefix, n);
     }
 }
 
@@ -35,41 +46,18 @@ pub(crate) fn append_line(out: &mut Vec<u8>, prefix: u8, n: u64) {
 pub(crate) fn append_signed_line(out: &mut Vec<u8>, prefix: u8, n: i64) {
     match u64::try_from(n) {
         Ok(n) => append_line(out, prefix, n),
-        Err(_) => append_long_line(out, &[prefix, b'-'], n.unsigned_abs()),
-    }
-}
-
-/// Three to five digits: the TTLs of locks in milliseconds, and the lengths of scripts.
-#[inline(never)]
-fn append_medium_line(out: &mut Vec<u8>, prefix: u8, n: u64) {
-    let (d, c, b, a) = (ascii(n), ascii(n / 10), ascii(n / 100), ascii(n / 1000));
-    if n < 1000 {
-        out.extend_from_slice(&[prefix, b, c, d, b'\r', b'\n']);
-    } else if n < 10_000 {
-        out.extend_from_slice(&[prefix, a, b, c, d, b'\r', b'\n']);
-    } else if n < 100_000 {
-        out.extend_from_slice(&[prefix, ascii(n / 10_000), a, b, c, d, b'\r', b'\n']);
-    } else {
-        append_long_line(out, &[prefix], n);
+        Err(_) => append_long_line(out, prefix, n),
     }
 }
 
 #[inline(never)]
-fn append_long_line(out: &mut Vec<u8>, prefix: &[u8], mut n: u64) {
-    // Filled from the back, where the digits come from.
-    let mut line = *b"....................\r\n";
-    let mut start = DIGITS_MAX;
-    for slot in line.iter_mut().take(DIGITS_MAX).rev() {
-        *slot = ascii(n);
-        start -= 1;
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    debug_assert_eq!(n, 0, "20 digits hold every u64");
-    out.extend_from_slice(prefix);
-    out.extend_from_slice(line.get(start..).unwrap_or_default());
+fn append_long_line(out: &mut Vec<u8>, prefix: u8, n: impl itoa::Integer) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(n).as_bytes();
+    out.reserve(digits.len() + 3);
+    out.push(prefix);
+    out.extend_from_slice(digits);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// The last digit of `n`.
@@ -78,12 +66,8 @@ fn ascii(n: u64) -> u8 {
     b'0' + (n % 10) as u8
 }
 
-fn value(digit: u8) -> Option<i64> {
-    digit.is_ascii_digit().then(|| i64::from(digit - b'0'))
-}
-
-/// Digits of `u64::MAX`.
-const DIGITS_MAX: usize = 20;
+/// i64::MIN and i64::MAX have 19 digits.
+const DIGITS_MAX: usize = 19;
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +101,7 @@ mod tests {
             ("1.0", None),
             ("\u{0}1", None),
         ] {
-            assert_eq!(parse(text.as_bytes()), number, "{text:?}");
+            assert_eq!(parse_integer(text.as_bytes()), number, "{text:?}");
         }
     }
 
@@ -153,7 +137,7 @@ mod tests {
         fn written_numbers_are_read_back(n: i64) {
             let line = written(n);
             let digits = line.trim_start_matches("before:").trim_end();
-            prop_assert_eq!(parse(digits.as_bytes()), Some(n));
+            prop_assert_eq!(parse_integer(digits.as_bytes()), Some(n));
         }
     }
 }

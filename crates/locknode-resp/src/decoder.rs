@@ -188,7 +188,7 @@ impl Decoder {
         let Some((count, len)) = self.line(window, 0, limits, too_big)? else {
             return Ok(None);
         };
-        let count = decimal::parse(count.get(1..).unwrap_or_default()).ok_or(
+        let count = decimal::parse_integer(count.get(1..).unwrap_or_default()).ok_or(
             ProtocolError::new(ProtocolErrorKind::InvalidMultibulkLength),
         )?;
         // A negative count is below every limit and then ignored.
@@ -275,7 +275,7 @@ impl Decoder {
             [found, ..] => return Err(ProtocolError::expected_dollar(found)),
             [] => return Err(ProtocolError::expected_dollar(b'\r')),
         };
-        match decimal::parse(digits).map(usize::try_from) {
+        match decimal::parse_integer(digits).map(usize::try_from) {
             Some(Ok(length)) => Ok(Some((length, len))),
             _ => Err(ProtocolError::new(ProtocolErrorKind::InvalidBulkLength)),
         }

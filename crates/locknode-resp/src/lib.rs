@@ -46,6 +46,7 @@ mod reply_limits;
 mod short_args;
 
 pub use command::encode_command;
+pub use decimal::parse_integer;
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use frame::{Args, Frame};

@@ -267,7 +267,7 @@ fn scalar(rest: &[u8], len: usize) -> Result<Reply, ReplyError> {
 }
 
 fn length(text: &[u8]) -> Result<usize, ReplyError> {
-    decimal::parse(text)
+    decimal::parse_integer(text)
         .and_then(|len| usize::try_from(len).ok())
         .ok_or(MALFORMED)
 }

@@ -1,11 +1,12 @@
 //! What Redis has and the node has not, as a Redis in which nothing of it happens answers: cluster mode, the slow log,
 //! latency samples, functions and client side caching.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
+use super::flush::is_flush_mode;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
-use super::{integer, refusal, subcommand};
+use super::{refusal, subcommand};
 
 /// Clients ask to find out that there is no cluster. Even HELP is refused without cluster mode.
 fn cluster(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -23,7 +24,7 @@ fn slow_commands(
 ) {
     match words {
         [] => reply.array(0),
-        [count] if integer::parse(count).is_some_and(|count| count >= -1) => reply.array(0),
+        [count] if parse_integer(count).is_some_and(|count| count >= -1) => reply.array(0),
         [_] => reply.error("ERR count should be greater than or equal to -1"),
         _ => refusal::subcommand_syntax(reply, container, sub),
     }
@@ -42,8 +43,7 @@ fn flush_functions(
 ) {
     match words {
         [] => reply.ok(),
-        [mode] if mode.eq_ignore_ascii_case(b"sync") => reply.ok(),
-        [mode] if mode.eq_ignore_ascii_case(b"async") => reply.ok(),
+        [mode] if is_flush_mode(mode) => reply.ok(),
         [_] => reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"),
         _ => refusal::subcommand_syntax(reply, container, sub),
     }

@@ -1,9 +1,8 @@
 //! The node as a whole: TIME, ROLE, WAIT, WAITAOF and SHUTDOWN.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::{Context, Flow};
-use super::integer;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use super::timeout;
@@ -30,7 +29,7 @@ fn wait(
     [_, replicas, timeout]: &[&[u8]; 3],
     reply: &mut Encoder<'_>,
 ) {
-    if integer::parse(replicas).is_none() {
+    if parse_integer(replicas).is_none() {
         return reply.error(refusal::NOT_AN_INTEGER);
     }
     if timeout::parse(context, timeout, reply).is_some() {
@@ -43,13 +42,13 @@ fn wait_for_file(
     [_, local, replicas, timeout]: &[&[u8]; 4],
     reply: &mut Encoder<'_>,
 ) {
-    let is_local = match integer::parse(local) {
+    let is_local = match parse_integer(local) {
         Some(0) => false,
         Some(1) => true,
         Some(_) => return reply.error("ERR value is out of range, value must between 0 and 1"),
         None => return reply.error(refusal::NOT_AN_INTEGER),
     };
-    if integer::parse(replicas).is_none_or(|replicas| replicas < 0) {
+    if parse_integer(replicas).is_none_or(|replicas| replicas < 0) {
         return reply.error("ERR value is out of range, must be positive");
     }
     if timeout::parse(context, timeout, reply).is_none() {

@@ -5,13 +5,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::absent;
 use super::client_kill::kill;
 use super::client_list::{info, list};
 use super::context::{Context, Flow};
-use super::integer;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand;
@@ -165,7 +164,7 @@ fn unblock(
         [_] => return reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
         _ => return refusal::subcommand_syntax(reply, container, sub),
     }
-    match integer::parse(id) {
+    match parse_integer(id) {
         Some(_) => reply.integer(0),
         None => reply.error(refusal::NOT_AN_INTEGER),
     }

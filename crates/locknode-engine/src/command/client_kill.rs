@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::client_list::{ClientType, refuse_type};
 use super::context::{Context, Flow};
-use super::integer;
 use super::refusal;
 use crate::client::{Client, DEFAULT_USER};
 use crate::time::Time;
@@ -83,7 +82,7 @@ fn parse<'a>(mut words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Filter<'
 }
 
 fn parse_age(value: &[u8], reply: &mut Encoder<'_>) -> Option<Duration> {
-    if integer::parse(value).is_none() {
+    if parse_integer(value).is_none() {
         reply.error("ERR maxage is not an integer or out of range");
         return None;
     }
@@ -95,7 +94,7 @@ fn parse_age(value: &[u8], reply: &mut Encoder<'_>) -> Option<Duration> {
 }
 
 fn positive(value: &[u8]) -> Option<u64> {
-    integer::parse(value)
+    parse_integer(value)
         .and_then(|number| u64::try_from(number).ok())
         .filter(|&number| number > 0)
 }

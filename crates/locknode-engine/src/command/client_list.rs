@@ -6,11 +6,10 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::Commands;
 use super::context::Context;
-use super::integer;
 use super::refusal;
 use crate::client::{Client, NameKind};
 use crate::time::Time;
@@ -64,7 +63,7 @@ pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
             let mut seen = HashSet::new();
             let mut found = Vec::new();
             for id in ids {
-                let Some(id) = integer::parse(id) else {
+                let Some(id) = parse_integer(id) else {
                     return reply.error("ERR Invalid client ID");
                 };
                 let client = u64::try_from(id).ok().and_then(|id| clients.find(id));

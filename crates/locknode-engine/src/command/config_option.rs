@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use locknode_resp::parse_integer;
+
 use super::byte_size;
-use super::integer;
 use super::output_limit;
 use crate::durable::Durability;
 use crate::guard::GuardMode;
@@ -39,8 +40,8 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static ConfigOption> {
         .find(|option| option.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-fn parse_integer(text: &[u8], range: RangeInclusive<u64>) -> Result<u64, String> {
-    let number = integer::parse(text).ok_or("argument couldn't be parsed into an integer")?;
+fn integer_within(text: &[u8], range: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = parse_integer(text).ok_or("argument couldn't be parsed into an integer")?;
     within(u64::try_from(number).ok(), range)
 }
 
@@ -177,7 +178,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "maxclients",
         show: |options, _| options.maxclients.to_string(),
         change: Change::By(|options, text| {
-            options.maxclients = parse_integer(text, Options::MAXCLIENTS)?;
+            options.maxclients = integer_within(text, Options::MAXCLIENTS)?;
             Ok(())
         }),
     },
@@ -234,7 +235,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "tcp-keepalive",
         show: |options, _| options.tcp_keepalive.to_string(),
         change: Change::By(|options, text| {
-            options.tcp_keepalive = parse_integer(text, Options::SECONDS)?;
+            options.tcp_keepalive = integer_within(text, Options::SECONDS)?;
             Ok(())
         }),
     },
@@ -242,7 +243,7 @@ pub(crate) const OPTIONS: &[ConfigOption] = &[
         name: "timeout",
         show: |options, _| options.timeout.to_string(),
         change: Change::By(|options, text| {
-            options.timeout = parse_integer(text, Options::SECONDS)?;
+            options.timeout = integer_within(text, Options::SECONDS)?;
             Ok(())
         }),
     },

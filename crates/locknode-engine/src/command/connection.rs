@@ -3,11 +3,10 @@
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use locknode_resp::{Encoder, Protocol};
+use locknode_resp::{Encoder, Protocol, parse_integer};
 
 use super::client_name;
 use super::context::{Context, Flow};
-use super::integer;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::version::REDIS_VERSION;
@@ -51,7 +50,7 @@ fn parse_hello<'a>(words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Greeti
     let Some((version, mut rest)) = words.split_first() else {
         return Some(greeting);
     };
-    greeting.protocol = match integer::parse(version) {
+    greeting.protocol = match parse_integer(version) {
         Some(2) => Some(Protocol::Resp2),
         Some(3) => Some(Protocol::Resp3),
         Some(_) => {
@@ -166,7 +165,7 @@ fn needs_login(context: &Context<'_, '_>) -> bool {
 }
 
 fn select(context: &mut Context<'_, '_>, [_, index]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let Some(index) = integer::parse(index) else {
+    let Some(index) = parse_integer(index) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
     if i32::try_from(index).is_err() {

@@ -1,10 +1,11 @@
 //! Deadlines: EXPIRE and its forms, PERSIST, TTL and its forms.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
+use super::lifetime::{MILLIS_PER_SECOND, NO_DEADLINE};
+use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
-use super::{integer, refusal};
 use crate::time::{Deadline, Moment};
 
 /// One form of EXPIRE.
@@ -122,7 +123,7 @@ fn move_deadline(
     let Some(options) = Options::parse(words, reply) else {
         return;
     };
-    let Some(number) = integer::parse(number) else {
+    let Some(number) = parse_integer(number) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
     let Some(target) = Target::of(number, form, context.moment) else {
@@ -193,10 +194,6 @@ fn to_seconds(ms: i64) -> i64 {
     ms / MILLIS_PER_SECOND + i64::from(ms % MILLIS_PER_SECOND >= MILLIS_PER_SECOND / 2)
 }
 
-const MILLIS_PER_SECOND: i64 = 1000;
-
-/// What the TTL commands reply for a key without a deadline.
-const NO_DEADLINE: i64 = -1;
 /// What the TTL commands reply for a key that is missing.
 const NO_KEY: i64 = -2;
 

@@ -29,12 +29,17 @@ fn flushall(
 fn flush(context: &mut Context<'_, '_>, words: &[&[u8]], reply: &mut Encoder<'_>, db: Option<u8>) {
     match words {
         [] => {}
-        [word] if word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async") => {}
+        [mode] if is_flush_mode(mode) => {}
         _ => return refusal::syntax(reply),
     }
     if context.clear(db, reply) {
         reply.ok();
     }
+}
+
+/// Whether the word is SYNC or ASYNC.
+pub(super) fn is_flush_mode(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
 }
 
 const FLUSH: Spec = Spec {

@@ -1,13 +1,13 @@
 //! Reading what a key holds: GET, GETDEL, GETEX, MGET, GETRANGE, SUBSTR, STRLEN and DIGEST.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::condition::digest;
 use super::context::Context;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
+use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
-use super::{integer, refusal};
 use crate::time::Deadline;
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
@@ -105,7 +105,7 @@ fn getrange(
     [_, key, start, end]: &[&[u8]; 4],
     reply: &mut Encoder<'_>,
 ) {
-    let (Some(start), Some(end)) = (integer::parse(start), integer::parse(end)) else {
+    let (Some(start), Some(end)) = (parse_integer(start), parse_integer(end)) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
     let entry = context.entry_to_read(key);

@@ -1,11 +1,10 @@
 //! COMMAND: the table of commands as clients and redis-cli read it.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::command_entry::{Entry, key_positions};
 use super::context::Context;
 use super::glob::Pattern;
-use super::integer;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand::{self, HELP};
@@ -140,7 +139,7 @@ fn counts_too_many(positions: Keys, command: &[&[u8]]) -> bool {
     };
     let count = command
         .get(at)
-        .and_then(|count| integer::parse(count))
+        .and_then(|count| parse_integer(count))
         .unwrap_or(0);
     let groups = usize::try_from(count).unwrap_or(0);
     groups.saturating_mul(step) > command.len().saturating_sub(at + 1)

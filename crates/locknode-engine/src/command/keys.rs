@@ -1,6 +1,6 @@
 //! Where a command's keys are among its arguments.
 
-use super::integer;
+use locknode_resp::parse_integer;
 
 /// Where a command's keys are among its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Keys {
             Self::Counted { at, step } => {
                 let count = args
                     .get(at)
-                    .and_then(|count| integer::parse(count))
+                    .and_then(|count| parse_integer(count))
                     .unwrap_or(0);
                 (at + 1, step, usize::try_from(count).unwrap_or(0))
             }

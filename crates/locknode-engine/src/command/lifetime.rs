@@ -1,9 +1,9 @@
 //! How long a key lives, as the options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST say it.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::option_word::OptionWord;
-use super::{integer, refusal};
+use super::refusal;
 use crate::time::{Deadline, Moment};
 
 /// What an option list says about a key's deadline. A number is kept as it was written: Redis reads it only when
@@ -89,7 +89,7 @@ impl Unit {
         number: &[u8],
         moment: Moment,
     ) -> Result<Option<Deadline>, InvalidLifetime> {
-        let number = integer::parse(number).ok_or(InvalidLifetime::NotAnInteger)?;
+        let number = parse_integer(number).ok_or(InvalidLifetime::NotAnInteger)?;
         if number <= 0 {
             return Err(InvalidLifetime::OutOfRange);
         }
@@ -123,4 +123,7 @@ impl InvalidLifetime {
     }
 }
 
-const MILLIS_PER_SECOND: i64 = 1000;
+pub(super) const MILLIS_PER_SECOND: i64 = 1000;
+
+/// What is replied for the time left of a lock without a deadline.
+pub(super) const NO_DEADLINE: i64 = -1;

@@ -3,12 +3,12 @@
 //! What they do to a key is what `SET key token NX PX ttl` and the scripts of lock libraries do, and both see each
 //! other's locks; these commands tell the key's fence counter besides `[C1]`.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
-use super::lifetime::Unit;
+use super::lifetime::{NO_DEADLINE, Unit};
+use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
-use super::{integer, refusal};
 use crate::fence::{FENCE_IMPORT_MAX, Grant};
 use crate::time::Deadline;
 
@@ -87,7 +87,7 @@ fn write_back(
     [_, key, token, grant, wanted]: &[&[u8]; 5],
     reply: &mut Encoder<'_>,
 ) {
-    let Some(grant) = integer::parse(grant) else {
+    let Some(grant) = parse_integer(grant) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
     let Some(wanted) = fence(wanted, reply) else {
@@ -137,7 +137,7 @@ fn deadline(
 
 /// A fence that a client gives; replies the refusal of one that no node would tell `[F6]`.
 fn fence(number: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
-    let Some(number) = integer::parse(number) else {
+    let Some(number) = parse_integer(number) else {
         reply.error(refusal::NOT_AN_INTEGER);
         return None;
     };
@@ -149,9 +149,6 @@ fn fence(number: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
     }
     fence
 }
-
-/// What is replied for the time left of a lock without a deadline.
-const NO_DEADLINE: i64 = -1;
 
 const LOCK: Spec = Spec::of(
     exact!(release),

@@ -24,7 +24,6 @@ mod flush;
 mod get;
 mod glob;
 mod info;
-mod integer;
 mod introspection;
 mod journal;
 mod keys;

@@ -2,15 +2,15 @@
 //!
 //! Everything that can be wrong is found before the first key is written.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 use smallvec::SmallVec;
 
 use super::context::Context;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
+use super::refusal;
 use super::set::Outcome;
 use super::spec::{Call, Flags, Keys, Spec};
-use super::{integer, refusal};
 use crate::time::Deadline;
 
 fn mset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -39,7 +39,7 @@ fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     let Some(([_, count], rest)) = args.split_first_chunk() else {
         return refusal::wrong_arity(reply, "msetex");
     };
-    let count = match integer::parse(count) {
+    let count = match parse_integer(count) {
         Some(count @ 1..=PAIRS_MAX) => usize::try_from(count).unwrap_or(usize::MAX),
         _ => return reply.error("ERR invalid numkeys value"),
     };

@@ -1,10 +1,10 @@
 //! Tokens that count: INCR, INCRBY, DECR and DECRBY, which hand out fencing tokens among other things.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
+use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact};
-use super::{integer, refusal};
 use crate::time::Deadline;
 
 fn step(context: &mut Context<'_, '_>, by: i64, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
@@ -12,14 +12,14 @@ fn step(context: &mut Context<'_, '_>, by: i64, [_, key]: &[&[u8]; 2], reply: &m
 }
 
 fn incrby(context: &mut Context<'_, '_>, [_, key, by]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    match integer::parse(by) {
+    match parse_integer(by) {
         Some(by) => add(context, key, by, reply),
         None => reply.error(refusal::NOT_AN_INTEGER),
     }
 }
 
 fn decrby(context: &mut Context<'_, '_>, [_, key, by]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    match integer::parse(by).map(i64::checked_neg) {
+    match parse_integer(by).map(i64::checked_neg) {
         Some(Some(by)) => add(context, key, by, reply),
         Some(None) => reply.error("ERR decrement would overflow"),
         None => reply.error(refusal::NOT_AN_INTEGER),
@@ -33,7 +33,7 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     }
     let mut entry = context.entry(key);
     let (old, deadline) = match entry.lock() {
-        Some(lock) => (integer::parse(lock.value), lock.deadline),
+        Some(lock) => (parse_integer(lock.value), lock.deadline),
         None => (Some(0), Deadline::NEVER),
     };
     let Some(old) = old else {
@@ -43,51 +43,10 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
         return reply.error("ERR increment or decrement would overflow");
     };
     if let Some(permit) = entry.permit(deadline, reply) {
-        entry.put(Digits::of(new).as_bytes(), permit);
+        entry.put(itoa::Buffer::new().format(new).as_bytes(), permit);
         reply.integer(new);
     }
 }
-
-/// An integer in decimal, without allocation.
-#[derive(Debug)]
-struct Digits {
-    bytes: [u8; DIGITS_MAX],
-    start: usize,
-}
-
-impl Digits {
-    fn of(number: i64) -> Self {
-        let mut digits = Self {
-            bytes: [b'0'; DIGITS_MAX],
-            start: DIGITS_MAX,
-        };
-        let mut rest = number.unsigned_abs();
-        loop {
-            // A remainder of ten fits in a byte.
-            digits.push(b'0' + u8::try_from(rest % 10).unwrap_or(0));
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        if number < 0 {
-            digits.push(b'-');
-        }
-        digits
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-
-    fn push(&mut self, byte: u8) {
-        self.start -= 1;
-        self.bytes[self.start] = byte;
-    }
-}
-
-/// Nineteen digits and a sign.
-const DIGITS_MAX: usize = 20;
 
 const COUNT: Spec = Spec {
     since: "1.0.0",
@@ -129,15 +88,3 @@ pub(crate) const SPECS: &[Spec] = &[
         ..COUNT
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::Digits;
-
-    #[test]
-    fn integers_are_written_as_they_are_read() {
-        for number in [0, 1, -1, 9, 10, -10, 12_345, i64::MAX, i64::MIN] {
-            assert_eq!(Digits::of(number).as_bytes(), number.to_string().as_bytes());
-        }
-    }
-}

@@ -1,7 +1,8 @@
 //! `client-output-buffer-limit`, whose value is groups of four words.
 
+use locknode_resp::parse_integer;
+
 use super::byte_size;
-use super::integer;
 
 /// The hard limit of class `normal`; `None` when the text has none.
 pub(crate) fn parse(text: &[u8]) -> Result<Option<u64>, &'static str> {
@@ -26,7 +27,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Option<u64>, &'static str> {
         let limits = (
             byte_size::parse(hard),
             byte_size::parse(soft),
-            integer::parse(seconds),
+            parse_integer(seconds),
         );
         let (Some(hard), Some(soft), Some(seconds @ 0..)) = limits else {
             return Err(

@@ -4,12 +4,12 @@
 //! a key that is there from the first call to the last is replied, and replied once, whatever else happens between
 //! the calls.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
 use super::glob::Pattern;
 use super::spec::{Flags, Keys, Spec, exact, least};
-use super::{glob, integer, refusal};
+use super::{glob, refusal};
 use crate::shard::Shard;
 
 /// The options of one SCAN.
@@ -40,7 +40,7 @@ impl<'a> Options<'a> {
             } else if word.eq_ignore_ascii_case(b"type") {
                 options.wants_strings = operand.eq_ignore_ascii_case(b"string");
             } else if word.eq_ignore_ascii_case(b"count") {
-                match integer::parse(operand) {
+                match parse_integer(operand) {
                     Some(count @ 1..) => {
                         options.count = usize::try_from(count).unwrap_or(usize::MAX);
                     }

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use locknode_resp::{Encoder, Protocol};
+use locknode_resp::{Encoder, Protocol, parse_integer};
 
 use super::context::{Context, Flow};
-use super::integer;
+use super::flush::is_flush_mode;
 use super::journal::Journal;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
@@ -90,7 +90,7 @@ fn split<'a, 'b>(
     rest: &'a [&'b [u8]],
     reply: &mut Encoder<'_>,
 ) -> Option<Inputs<'a, 'b>> {
-    let error = match integer::parse(count).map(usize::try_from) {
+    let error = match parse_integer(count).map(usize::try_from) {
         Some(Ok(count)) => match rest.split_at_checked(count) {
             Some((keys, argv)) => return Some(Inputs { keys, argv }),
             None => "ERR Number of keys can't be greater than number of args",
@@ -165,7 +165,7 @@ fn run_shape(
 /// A TTL that needs no second look: positive and far from overflow.
 #[inline]
 fn ttl_millis(unit: Unit, ttl: &[u8]) -> Option<i64> {
-    let ttl = integer::parse(ttl).filter(|ttl| (1..=PLAIN_TTL_MAX).contains(ttl))?;
+    let ttl = parse_integer(ttl).filter(|ttl| (1..=PLAIN_TTL_MAX).contains(ttl))?;
     Some(match unit {
         Unit::Millis => ttl,
         Unit::Seconds => ttl * 1000,
@@ -339,11 +339,9 @@ fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
 }
 
 fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: &mut Encoder<'_>) {
-    let is_mode =
-        |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
     match words {
         [] => {}
-        [mode] if is_mode(mode) => {}
+        [mode] if is_flush_mode(mode) => {}
         _ => return reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
     }
     context.services.scripts.flush();

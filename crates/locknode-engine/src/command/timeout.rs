@@ -1,13 +1,12 @@
 //! A timeout in milliseconds, as CLIENT PAUSE and WAIT take it.
 
-use locknode_resp::Encoder;
+use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
-use super::integer;
 
 /// A timeout in milliseconds or `None` and the refusal in the reply.
 pub(crate) fn parse(context: &Context<'_, '_>, arg: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
-    let Some(timeout_ms) = integer::parse(arg) else {
+    let Some(timeout_ms) = parse_integer(arg) else {
         reply.error("ERR timeout is not an integer or out of range");
         return None;
     };

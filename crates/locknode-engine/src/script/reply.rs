@@ -3,6 +3,8 @@
 //! A RESP2 reply becomes a Lua value when a script calls a command, and the value that the script
 //! returns becomes a reply. Replies come from the node itself, but are read with care all the same.
 
+use locknode_resp::parse_integer;
+
 use crate::script::Value;
 use crate::script::error::one_line;
 use crate::script::number;
@@ -28,10 +30,13 @@ pub(super) fn decode<'b, 'r>(
     match kind {
         b'+' => Some((Datum::Table(add(single(b"ok", line))), rest)),
         b'-' => Some((Datum::Table(add(error_table(line))), rest)),
-        b':' => Some((Datum::Number(number::from_integer(integer(line)?)), rest)),
+        b':' => Some((
+            Datum::Number(number::from_integer(parse_integer(line)?)),
+            rest,
+        )),
         b'$' | b'*' if line.starts_with(b"-") => Some((Datum::Boolean(false), rest)),
         b'$' => {
-            let length = usize::try_from(integer(line)?).ok()?;
+            let length = usize::try_from(parse_integer(line)?).ok()?;
             let body = rest.get(..length)?;
             Some((
                 Datum::owned(body),
@@ -41,7 +46,7 @@ pub(super) fn decode<'b, 'r>(
         b'*' if depth > 0 => {
             let mut rest = rest;
             let mut list = Vec::new();
-            for _ in 0..integer(line)? {
+            for _ in 0..parse_integer(line)? {
                 let (element, after) = decode(rest, depth - 1, add)?;
                 list.push(element);
                 rest = after;
@@ -109,10 +114,6 @@ pub(super) fn encode(
             Value::Array(list)
         }
     })
-}
-
-fn integer(line: &[u8]) -> Option<i64> {
-    std::str::from_utf8(line).ok()?.parse().ok()
 }
 
 /// How deep a reply may nest. Lock scripts return flat lists; the limit keeps a table that contains

@@ -30,6 +30,11 @@ fn counters_refuse_what_is_no_integer_or_overflows() {
          INCR s => -ERR increment or decrement would overflow
          DECRBY s -1 => -ERR increment or decrement would overflow
          DECR s => :9223372036854775806
+         INCR s => :9223372036854775807
+         GET s => $19 9223372036854775807
+         SET s -9223372036854775807 => +OK
+         DECR s => :-9223372036854775808
+         GET s => $20 -9223372036854775808
          SET s -9223372036854775808 => +OK
          DECR s => -ERR increment or decrement would overflow
          INCRBY s -1 => -ERR increment or decrement would overflow
