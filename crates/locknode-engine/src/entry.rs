@@ -37,38 +37,27 @@ impl Entry<'_> {
     /// The token that the key holds.
     #[inline]
     pub(crate) fn value(&self) -> Option<&[u8]> {
-        self.shard.value(&self.probe)
+        self.shard.value(self.probe)
     }
 
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        self.shard.deadline(&self.probe)
+        self.shard.deadline(self.probe)
     }
 
     #[inline]
     pub(crate) fn lock(&self) -> Option<Lock<'_>> {
-        let (value, deadline) = self.shard.entry(&self.probe)?;
+        let (value, deadline) = self.shard.entry(self.probe)?;
         Some(Lock { value, deadline })
     }
 
     pub(crate) fn grant(&self) -> Option<Grant> {
-        self.shard.grant(&self.probe)
+        self.shard.grant(self.probe)
     }
 
     /// Counts a read as a hit or a miss in INFO.
     pub(crate) fn count_read(&mut self) {
         self.shard.count_read(self.probe.is_live());
-    }
-
-    /// Somebody waits for the disk: what is told of this key may have to wait, too.
-    #[cold]
-    pub(crate) fn rest_on(&mut self) {
-        let is_riding = self.grant().is_some_and(|it| !it.is_logged());
-        let rides_until = self.deadline().filter(|_| is_riding);
-        let need = self.guard.need_of(self.now, self.db, self.key, rides_until);
-        if !need.is_none() {
-            self.rest.saw(need, self.probe.hash());
-        }
     }
 
     /// Asks the restart guard whether the key may be held until a deadline; replies the refusal otherwise. To be called
@@ -77,24 +66,16 @@ impl Entry<'_> {
     pub(crate) fn permit(&mut self, deadline: Deadline, reply: &mut Encoder<'_>) -> Option<Permit> {
         match self.guard.permit_within(self.now, deadline) {
             Some(permit) => Some(permit),
-            None => self.permit_beyond(deadline, reply),
-        }
-    }
-
-    /// [`Entry::permit`] beyond what the guard's bounds allow.
-    #[inline(never)]
-    fn permit_beyond(&mut self, deadline: Deadline, reply: &mut Encoder<'_>) -> Option<Permit> {
-        if self.rest.is_provisional {
-            return Some(Permit::plain(deadline));
-        }
-        let (shard, probe) = (&self.shard, &self.probe);
-        let is_on_log = || shard.grant(probe).is_some_and(Grant::is_logged);
-        let need = &mut self.rest.need;
-        match self.guard.permit(self.now, deadline, is_on_log, need) {
-            Ok(permit) => Some(permit),
-            Err(denial) => {
-                denial.refuse(reply);
-                None
+            None => {
+                let is_on_log = || self.shard.grant(self.probe).is_some_and(Grant::is_logged);
+                permit_beyond(
+                    self.guard,
+                    self.now,
+                    deadline,
+                    is_on_log(),
+                    self.rest,
+                    reply,
+                )
             }
         }
     }
@@ -103,31 +84,12 @@ impl Entry<'_> {
     /// deadline has to be durable `[L3]`. To be called before anything is changed or replied.
     #[inline]
     pub(crate) fn may_remove(&self, reply: &mut Encoder<'_>) -> bool {
-        self.guard.is_healthy() || self.may_remove_in_trouble(reply)
-    }
-
-    #[cold]
-    fn may_remove_in_trouble(&self, reply: &mut Encoder<'_>) -> bool {
-        match self.guard.may_log() {
-            Ok(()) => true,
-            Err(_) if self.rest.is_provisional => true,
-            Err(denial) => self.may_remove_unlogged(&denial, reply),
-        }
-    }
-
-    /// [`Entry::may_remove`] while nothing can be put on the log.
-    #[cold]
-    pub(crate) fn may_remove_unlogged(&self, denial: &Denial, reply: &mut Encoder<'_>) -> bool {
-        let waits =
-            self.deadline() == Some(Deadline::NEVER) && self.grant().is_some_and(Grant::is_logged);
-        if waits {
-            denial.refuse(reply);
-        }
-        !waits
+        self.guard.is_healthy()
+            || may_remove_in_trouble(self.guard, self.shard, self.probe, self.rest, reply)
     }
 
     /// Holds the token under the key; returns the key's fence counter at the lock's grant.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(self, token: &[u8], permit: Permit) -> u64 {
         let grant = self.shard.put(self.probe, self.db, self.key, token, permit);
         let need = &mut self.rest.need;
@@ -141,12 +103,12 @@ impl Entry<'_> {
 
     /// Moves a live lock's deadline; nothing without a live lock.
     pub(crate) fn set_deadline(self, permit: Permit) {
-        self.shard.set_deadline(&self.probe, permit);
+        self.shard.set_deadline(self.probe, permit);
         if let Some(grant) = self.grant()
             && grant.is_logged()
             && !self.rest.is_provisional
         {
-            let token = self.shard.value(&self.probe).unwrap_or_default();
+            let token = self.shard.value(self.probe).unwrap_or_default();
             let record = held(self.db, self.key, token, permit.deadline, grant);
             log(self.guard, &record, true, self.rest);
         }
@@ -180,6 +142,77 @@ impl Entry<'_> {
         let counter = self.shard.import(self.db, self.key, fence);
         self.guard.note_counter(counter, &mut self.rest.need);
     }
+}
+
+/// Somebody waits for the disk: what is told of a key may have to wait, too.
+#[cold]
+pub(crate) fn rest_on(
+    guard: &Guard,
+    now: Time,
+    (db, key): (u8, &[u8]),
+    shard: &Shard,
+    probe: Probe,
+    rest: &mut Rest,
+) {
+    let is_riding = shard.grant(probe).is_some_and(|it| !it.is_logged());
+    let rides_until = shard.deadline(probe).filter(|_| is_riding);
+    let need = guard.need_of(now, db, key, rides_until);
+    if !need.is_none() {
+        rest.saw(need, probe.hash());
+    }
+}
+
+/// [`Entry::permit`] beyond what the guard's bounds allow.
+#[inline(never)]
+fn permit_beyond(
+    guard: &Guard,
+    now: Time,
+    deadline: Deadline,
+    is_on_log: bool,
+    rest: &mut Rest,
+    reply: &mut Encoder<'_>,
+) -> Option<Permit> {
+    if rest.is_provisional {
+        return Some(Permit::plain(deadline));
+    }
+    match guard.permit(now, deadline, || is_on_log, &mut rest.need) {
+        Ok(permit) => Some(permit),
+        Err(denial) => {
+            denial.refuse(reply);
+            None
+        }
+    }
+}
+
+#[cold]
+fn may_remove_in_trouble(
+    guard: &Guard,
+    shard: &Shard,
+    probe: Probe,
+    rest: &Rest,
+    reply: &mut Encoder<'_>,
+) -> bool {
+    match guard.may_log() {
+        Ok(()) => true,
+        Err(_) if rest.is_provisional => true,
+        Err(denial) => may_remove_unlogged(shard, probe, &denial, reply),
+    }
+}
+
+/// [`Entry::may_remove`] while nothing can be put on the log.
+#[cold]
+pub(crate) fn may_remove_unlogged(
+    shard: &Shard,
+    probe: Probe,
+    denial: &Denial,
+    reply: &mut Encoder<'_>,
+) -> bool {
+    let waits = shard.deadline(probe) == Some(Deadline::NEVER)
+        && shard.grant(probe).is_some_and(Grant::is_logged);
+    if waits {
+        denial.refuse(reply);
+    }
+    !waits
 }
 
 /// Puts the release of a lock with that deadline on the log.

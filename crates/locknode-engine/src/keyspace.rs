@@ -127,16 +127,21 @@ impl<'k> Space<'k> {
     }
 
     /// Locks the shard of one key for this command; returns the key's hash.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_one(&mut self, db: u8, key: &[u8]) -> KeyHash {
         let hash = self.hash(db, key);
         if self.whole.is_none() {
-            let index = hash.shard(self.keyspace.shards.len());
-            debug_assert!(self.held.is_empty(), "a command locks once");
-            self.held
-                .push((index, self.keyspace.shards[index].0.lock()));
+            self.lock_shard(hash);
         }
         hash
+    }
+
+    #[inline(never)]
+    fn lock_shard(&mut self, hash: KeyHash) {
+        let index = hash.shard(self.keyspace.shards.len());
+        debug_assert!(self.held.is_empty(), "a command locks once");
+        let shard = self.keyspace.shards[index].0.lock();
+        self.held.push((index, shard));
     }
 
     /// Locks the shards of several keys for this command, in index order.

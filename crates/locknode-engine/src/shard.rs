@@ -31,8 +31,8 @@ pub(crate) struct Shard {
     misses: u64,
 }
 
-/// Where a key is, or would be. Valid until the shard is next changed; the operations that change it consume it.
-#[derive(Debug)]
+/// Where a key is, or would be. Valid until the shard is next changed: an [`Entry`](crate::entry::Entry) borrows it so long.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     hash: KeyHash,
     slot: Option<SlotId>,
@@ -40,12 +40,12 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// The hash of the key that was looked for.
-    pub(crate) const fn hash(&self) -> KeyHash {
+    pub(crate) const fn hash(self) -> KeyHash {
         self.hash
     }
 
     /// Whether the key holds a live lock.
-    pub(crate) const fn is_live(&self) -> bool {
+    pub(crate) const fn is_live(self) -> bool {
         self.slot.is_some()
     }
 }
@@ -116,22 +116,22 @@ impl Shard {
 
     /// The value and the deadline of a live lock.
     #[inline]
-    pub(crate) fn entry(&self, probe: &Probe) -> Option<(&[u8], Deadline)> {
+    pub(crate) fn entry(&self, probe: Probe) -> Option<(&[u8], Deadline)> {
         probe.slot.map(|id| self.slab.entry(id))
     }
 
     /// The value of a live lock.
-    pub(crate) fn value(&self, probe: &Probe) -> Option<&[u8]> {
+    pub(crate) fn value(&self, probe: Probe) -> Option<&[u8]> {
         probe.slot.map(|id| self.slab.value(id))
     }
 
     /// The deadline of a live lock.
-    pub(crate) fn deadline(&self, probe: &Probe) -> Option<Deadline> {
+    pub(crate) fn deadline(&self, probe: Probe) -> Option<Deadline> {
         probe.slot.map(|id| self.slab.deadline(id))
     }
 
     /// The grant of a live lock.
-    pub(crate) fn grant(&self, probe: &Probe) -> Option<Grant> {
+    pub(crate) fn grant(&self, probe: Probe) -> Option<Grant> {
         probe.slot.map(|id| self.slab.grant(id))
     }
 
@@ -190,7 +190,7 @@ impl Shard {
     }
 
     /// Moves the deadline of a live lock, if there is one.
-    pub(crate) fn set_deadline(&mut self, probe: &Probe, permit: Permit) {
+    pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) {
         if let Some(id) = probe.slot {
             self.move_deadline(id, permit);
         }

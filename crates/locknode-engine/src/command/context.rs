@@ -5,7 +5,7 @@ use locknode_resp::Encoder;
 use super::Commands;
 use super::keys::Keys;
 use crate::durable::Record;
-use crate::entry::Entry;
+use crate::entry::{Entry, may_remove_unlogged, rest_on};
 use crate::flags::Flags;
 use crate::guard::Rest;
 use crate::key_hash::KeyHash;
@@ -48,17 +48,24 @@ pub(crate) struct Context<'c, 'k> {
 }
 
 impl Context<'_, '_> {
-    /// Finds a key, which the command has locked.
-    #[inline]
+    /// Finds a key, which the command has locked. What an entry is made of is in registers where this is inlined.
+    #[inline(always)]
     pub(crate) fn entry<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         let hash = match self.key_hash {
             Some(hash) => hash,
             None => self.space.hash(self.session.db, key),
         };
-        let guard = &self.services.guard;
-        let mut entry = self.find(hash, key);
-        if guard.has_awaited() {
-            entry.rest_on();
+        let entry = self.find(hash, key);
+        if entry.guard.has_awaited() {
+            let name = (entry.db, key);
+            rest_on(
+                entry.guard,
+                entry.now,
+                name,
+                entry.shard,
+                entry.probe,
+                entry.rest,
+            );
         }
         entry
     }
@@ -77,7 +84,7 @@ impl Context<'_, '_> {
         self.entry(key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn find<'e>(&'e mut self, hash: KeyHash, key: &'e [u8]) -> Entry<'e> {
         let (db, now) = (self.session.db, self.moment.time);
         debug_assert_eq!(hash, self.space.hash(db, key), "the hash is the key's");
@@ -105,7 +112,7 @@ impl Context<'_, '_> {
         keys.iter().all(|key| {
             let hash = self.space.hash(self.session.db, key);
             let entry = self.find(hash, key);
-            entry.may_remove_unlogged(&denial, reply)
+            may_remove_unlogged(entry.shard, entry.probe, &denial, reply)
         })
     }
 

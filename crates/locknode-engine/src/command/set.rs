@@ -105,11 +105,10 @@ fn set(
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let mut entry = if options.wants_old {
-        context.entry_to_read(key)
-    } else {
-        context.entry(key)
-    };
+    let mut entry = context.entry(key);
+    if options.wants_old {
+        entry.count_read();
+    }
     match options.when.allows(&entry) {
         Ok(true) => {}
         Ok(false) if options.wants_old => return reply_old(&entry, reply),
