@@ -462,10 +462,12 @@ impl Guard {
         self.version_durable
             .store(ledger.version_durable(), Ordering::Release);
         ledger.error = error.to_string();
-        let trouble = match error.is_full() {
-            true if is_state_durable => LOG_FULL,
-            true => FULL,
-            false => FAILED,
+        let trouble = if !error.is_full() {
+            FAILED
+        } else if is_state_durable {
+            LOG_FULL
+        } else {
+            FULL
         };
         // A disk may become a little less full; nothing else gets better.
         let now = self.trouble.load(Ordering::Acquire);

@@ -328,10 +328,10 @@ impl Decoder {
         let next = end + TERMINATOR_LEN;
         if window.len() < next {
             // The limit may have been lowered since.
-            return match next > limits.request_len() {
-                true => Err(ProtocolError::new(ProtocolErrorKind::RequestTooLarge)),
-                false => Ok(None),
-            };
+            if next > limits.request_len() {
+                return Err(ProtocolError::new(ProtocolErrorKind::RequestTooLarge));
+            }
+            return Ok(None);
         }
         self.spans.push(Span::new(pos, end - pos));
         self.body_end = 0;

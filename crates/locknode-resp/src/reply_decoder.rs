@@ -60,10 +60,10 @@ impl ReplyDecoder {
         let window = input.get(..self.limits.bytes_max).unwrap_or(input);
         loop {
             let Some((element, len)) = self.element(window)? else {
-                return match window.len() < self.limits.bytes_max {
-                    true => Ok(None),
-                    false => Err(ReplyError::new(ReplyErrorKind::TooLong)),
-                };
+                if window.len() < self.limits.bytes_max {
+                    return Ok(None);
+                }
+                return Err(ReplyError::new(ReplyErrorKind::TooLong));
             };
             self.pos += len;
             self.scanned = self.pos;

@@ -4,7 +4,7 @@ use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
 
-/// A timeout in milliseconds or `None` and the refusal in the reply.
+/// The timeout in milliseconds, or `None` and the refusal in the reply.
 pub(crate) fn parse(context: &Context<'_, '_>, arg: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
     let Some(timeout_ms) = parse_integer(arg) else {
         reply.error("ERR timeout is not an integer or out of range");

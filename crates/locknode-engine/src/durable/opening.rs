@@ -324,9 +324,10 @@ fn begin(
     });
     let horizon = verdict.quarantine_end.max(restored).max(now);
     let ttl_in_use = verdict.ttl_in_use.max(restored.since(now));
-    let jump = match verdict.is_state_damaged {
-        true => CEILING_JUMP,
-        false => 0,
+    let jump = if verdict.is_state_damaged {
+        CEILING_JUMP
+    } else {
+        0
     };
     // [F2] [F4]
     let fence_base = old

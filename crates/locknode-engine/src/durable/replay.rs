@@ -150,9 +150,9 @@ impl<'a> Replay<'a> {
         let place = usize::from(db);
         if self.databases.len() <= place {
             let (hasher, is_cleared) = (&self.hasher, self.is_cleared);
-            let another = || match is_cleared {
-                true => Database::cleared(hasher),
-                false => Database::new(hasher),
+            let another = || Database {
+                is_cleared,
+                ..Database::new(hasher)
             };
             self.databases.resize_with(place + 1, another);
         }

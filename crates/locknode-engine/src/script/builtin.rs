@@ -1,6 +1,6 @@
 //! The library functions that a native script may call, by name.
 //!
-//! Only the list is here; `library.rs` says what they do. Everything that is in Redis' Lua but not in
+//! Only the list is here; `stdlib.rs` says what they do. Everything that is in Redis' Lua but not in
 //! this list is refused before the script runs.
 
 /// A library function.

@@ -1,6 +1,6 @@
 //! Runs a script that has no hot shape: statements, frames and the budget.
 //!
-//! A tree walker. `operator.rs` has what operators mean, `library.rs` what library functions do. A
+//! A tree walker. `operator.rs` has what operators mean, `stdlib.rs` what library functions do. A
 //! script gets a number of steps, an amount of memory and a depth; whatever it does beyond them stops it
 //! with an error, so that one client's script can't hold up the node. The limits are far above what any
 //! known lock script needs.

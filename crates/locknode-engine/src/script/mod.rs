@@ -11,6 +11,7 @@
 
 mod answer;
 mod ast;
+mod behaviours;
 mod budget;
 mod builtin;
 mod command;
@@ -20,16 +21,15 @@ mod expression;
 mod iteration;
 mod known;
 mod lexer;
-mod library;
 mod number;
 mod operator;
 mod parser;
 mod reply;
 mod scope;
 mod shape;
-mod shapes;
 mod shebang;
-mod trial;
+mod stdlib;
+mod symbolic;
 mod value;
 
 pub(crate) use answer::{Answer, Unit};

@@ -8,7 +8,7 @@
 
 use crate::script::answer::{Answer, Unit};
 use crate::script::ast::Chunk;
-use crate::script::trial::{STATES, Trial, Write};
+use crate::script::symbolic::{STATES, Trial, Write};
 
 /// What a script does, when it is one of the operations that the engine has natively.
 ///

@@ -134,10 +134,8 @@ impl Caller for Store {
                     .sum(),
             ),
             (b"exists", [key]) => number(i64::from(self.keys.contains_key(*key))),
-            (b"type", [key]) => match self.keys.contains_key(*key) {
-                true => b"+string\r\n".to_vec(),
-                false => b"+none\r\n".to_vec(),
-            },
+            (b"type", [key]) if self.keys.contains_key(*key) => b"+string\r\n".to_vec(),
+            (b"type", [_]) => b"+none\r\n".to_vec(),
             (b"pexpire", [key, time, ..]) => self.expire(key, Some(time), 1, now),
             (b"expire", [key, time]) => self.expire(key, Some(time), 1000, now),
             (b"pexpireat", [key, time]) => self.expire(key, Some(time), 1, 0),
@@ -591,7 +589,7 @@ fn a_read_only_run_refuses_to_write_and_changes_nothing() {
 
 /// Runs a behaviour by name on a key with a value and TTL, and shows the reply and the keys after it.
 fn behave(name: &str, value: Option<&str>, ttl: Option<i64>, args: &[&str]) -> String {
-    let known = shapes::ALL
+    let known = behaviours::ALL
         .iter()
         .find(|known| known.name() == name)
         .unwrap();
@@ -900,7 +898,7 @@ fn behaviours_of_several_keys_take_all_or_none() {
         ),
     ];
     for (name, value, args, want) in rows {
-        let known = shapes::ALL
+        let known = behaviours::ALL
             .iter()
             .find(|known| known.name() == *name)
             .unwrap();
@@ -915,11 +913,16 @@ fn an_expired_key_is_absent() {
     let mut store = Store::with(Some("t"), Some(900));
     store.now_ms += 900;
     assert_eq!(
-        run_on(&mut store, shapes::RELEASE.source(), &["k"], &["t"]),
+        run_on(&mut store, behaviours::RELEASE.source(), &["k"], &["t"]),
         "0"
     );
     assert_eq!(
-        run_on(&mut store, shapes::ACQUIRE.source(), &["k"], &["u", "5"]),
+        run_on(
+            &mut store,
+            behaviours::ACQUIRE.source(),
+            &["k"],
+            &["u", "5"]
+        ),
         "+OK"
     );
 }
