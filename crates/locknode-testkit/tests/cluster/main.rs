@@ -6,7 +6,7 @@
 //! * `clocks`: the clocks of nodes and clients.
 //! * `limits`: what is refused, and what is bounded.
 //! * `stories`: our client through it all; the restart that forgets; a scenario file.
-//! * `readme`: the code that README shows.
+//! * `documents`: the Rust that README and docs/ show.
 //! * `tools`: commands of the owner, histories.
 
 #![expect(
@@ -19,9 +19,9 @@
 mod wire;
 
 mod clocks;
+mod documents;
 mod limits;
 mod links;
 mod nodes;
-mod readme;
 mod stories;
 mod tools;

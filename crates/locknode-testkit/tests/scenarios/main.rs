@@ -16,5 +16,6 @@ mod fencing;
 mod listing;
 mod liveness;
 mod outcome;
+mod pictures;
 mod script;
 mod stop;
