@@ -1,4 +1,4 @@
-//! The first minutes: what README and `--help` show works on a lab as it starts.
+//! The first minutes: what libraries ask and `--help` shows works on a lab as it starts.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,42 +8,11 @@ use rustix::process::Signal;
 
 use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
 
-const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
-
 /// A lab as it starts but for its ports, and one of its nodes.
 fn lab(args: &[&str]) -> (Program, SocketAddr) {
     let mut lab = Program::start(command(&[&["lab", "--port", "0"], args].concat()));
     let address = lab.address();
     (lab, address)
-}
-
-#[test]
-fn the_first_commands_of_readme_answer_what_it_says() {
-    let (_lab, node) = lab(&[]);
-    let mut client = connect(node);
-    let mut seen = 0;
-    for line in README.lines() {
-        let Some(line) = line.strip_prefix("redis-cli -p 7101 ") else {
-            continue;
-        };
-        let Some((command, told)) = line.split_once('#') else {
-            continue;
-        };
-        // For a lab with faults.
-        if command.starts_with("fault ") {
-            continue;
-        }
-        // `# OK: the lock is yours`, `# (nil): somebody holds it`, `# 1: released`.
-        let want = match told.trim().split(':').next() {
-            Some("OK") => "+OK",
-            Some("(nil)") => "$-1",
-            Some("1") => ":1",
-            other => panic!("{other:?} in {line}"),
-        };
-        assert_eq!(ask(&mut client, command.trim()), want, "{line}");
-        seen += 1;
-    }
-    assert_eq!(seen, 3);
 }
 
 /// What lock libraries ask first: no TTL, ten minutes, five, a day; and an extension beyond `--max-ttl`.

@@ -3,6 +3,7 @@
 //! * `program`: starting the program and talking to it.
 //! * `serve`: a node, its addresses, its signals.
 //! * `restart`: a stop, a crash, a first start, and directories that are refused.
+//! * `documents`: what README and docs/ show.
 //! * `directory`: a data directory that is lost, damaged, full, or another's.
 //! * `damage`: files of a node that were cut or flipped somewhere.
 //! * `configuration`: flags, environment, file, and `--print-config`.
@@ -10,7 +11,7 @@
 //! * `lab_faults`: what clients can make go wrong there.
 //! * `lab_chaos`: clients and faults of the lab's own, a verdict, a picture.
 //! * `lab_wire`: what it says of clients that are others'.
-//! * `lab_first_minutes`: what README and the help show, on a lab as it starts.
+//! * `lab_first_minutes`: what libraries ask and the help shows, on a lab as it starts.
 //! * `status`: looking at nodes that are there and nodes that are not.
 //! * `cluster`: five nodes, and what is on them.
 //! * `processes`: what Linux says of a process.
@@ -42,6 +43,14 @@ mod cluster;
 mod configuration;
 mod damage;
 mod directory;
+#[cfg(all(
+    feature = "lab",
+    feature = "lock",
+    feature = "run",
+    feature = "sim",
+    feature = "status"
+))]
+mod documents;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]

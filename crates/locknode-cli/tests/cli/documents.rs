@@ -1,0 +1,379 @@
+//! What README and the pages of docs/ show for a shell or for Python works as it says. Their Rust is run by
+//! `locknode-testkit`.
+//!
+//! A page is played from top to bottom, each block in a directory of its own. A lab that a page starts is where its later
+//! commands go; a page that starts none has one all the same. Ports are free ones, and what takes long is shortened.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "who runs it wants to know what was left out"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::program::{Directory, Program, ask, clean, command, connect, outcome, text_of};
+
+/// Commands that are not run, by their beginning, and why.
+const NOT_RUN: [(&str, &str); 3] = [
+    ("cargo test --workspace", "this test is part of it"),
+    (
+        "UPDATE_SNAPSHOTS=1 cargo test",
+        "it writes files of the repository; the same test runs without it",
+    ),
+    (
+        "cargo run -p locknode-tests --example",
+        "it builds another package",
+    ),
+];
+
+/// Addresses of which the documents speak.
+const NODES: [&str; 2] = [
+    "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5",
+    "10.0.0.1,10.0.0.2,10.0.0.3",
+];
+
+/// What takes long, and what is enough here.
+const SHORTER: [(&str, &str); 3] = [
+    ("--for 20s", "--for 1s"),
+    ("--seeds 0..10000", "--seeds 0..20"),
+    ("--at-least 50s", "--at-least 50ms"),
+];
+
+/// Programs that others bring, and that the documents run under a lock.
+const STAND_INS: [&str; 2] = ["job", "deploy.sh"];
+
+#[test]
+fn every_command_of_the_documents_works() {
+    let mut not_run = BTreeSet::new();
+    let mut count = 0;
+    for path in pages() {
+        let mut page = Page::new(&path);
+        let text = fs::read_to_string(&path).expect("a page");
+        for (number, (language, block)) in blocks(&text).into_iter().enumerate() {
+            page.begin(number);
+            match language {
+                "sh" => page.shell(&block),
+                "console" => page.session(&block),
+                "python" => page.python(&block),
+                "rust" | "text" => continue,
+                _ => panic!("{}: nobody runs {language}: {block}", page.name),
+            }
+            count += 1;
+        }
+        page.end();
+        not_run.extend(page.not_run);
+    }
+    assert_eq!(not_run.len(), NOT_RUN.len(), "only {not_run:?} are there");
+    assert!(count >= 14, "only {count} blocks");
+}
+
+/// README and the pages of docs/.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = fs::read_dir(root.join("docs")).expect("the documents");
+    let docs = docs.map(|entry| entry.expect("a page").path());
+    let docs = docs.filter(|path| path.extension().is_some_and(|it| it == "md"));
+    let mut pages: Vec<PathBuf> = docs.chain([root.join("README.md")]).collect();
+    pages.sort();
+    pages
+}
+
+/// The blocks of a page, and their languages.
+fn blocks(text: &str) -> Vec<(&str, String)> {
+    let mut blocks: Vec<(&str, String)> = Vec::new();
+    let mut is_inside = false;
+    for line in text.lines() {
+        match (line.strip_prefix("```"), is_inside) {
+            (Some(language), false) => blocks.push((language, String::new())),
+            (None, true) => {
+                let (_, block) = blocks.last_mut().expect("a block that began");
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, false) => continue,
+            (Some(_), true) => {}
+        }
+        is_inside ^= line.starts_with("```");
+    }
+    blocks
+}
+
+/// A page that is being played.
+struct Page {
+    name: String,
+    directory: Directory,
+    /// Where the block is played.
+    here: PathBuf,
+    lab: Option<(Program, Vec<SocketAddr>)>,
+    /// The node in the background of a session, and where it listens.
+    node: Option<(Program, SocketAddr)>,
+    /// The lines of shell that set variables.
+    exports: String,
+    not_run: Vec<&'static str>,
+}
+
+impl Page {
+    fn new(path: &Path) -> Self {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        let name = name.expect("a name").to_owned();
+        let directory = Directory::new(&format!("documents-{name}"));
+        Self {
+            here: directory.path.clone(),
+            name,
+            directory,
+            lab: None,
+            node: None,
+            exports: String::new(),
+            not_run: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, number: usize) {
+        self.here = self.directory.path.join(number.to_string());
+        fs::create_dir(&self.here).expect("a directory");
+        for name in STAND_INS {
+            let path = self.here.join(name);
+            fs::write(&path, "#!/bin/sh\nexit 0\n").expect("a file");
+            let is_runnable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(path, is_runnable).expect("a file of ours");
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some((mut lab, _)) = self.lab.take() {
+            lab.signal(Signal::INT);
+            assert_eq!(lab.wait().code(), Some(0), "{}", self.name);
+        }
+    }
+
+    /// Starts the lab of a line.
+    fn start_lab(&mut self, args: &[&str]) {
+        self.end();
+        let mut lab = command(&[&["lab", "--port", "0"], args].concat());
+        lab.current_dir(&self.here);
+        let mut lab = Program::start(lab);
+        let nodes = [(); 5].map(|()| lab.address());
+        self.lab = Some((lab, nodes.to_vec()));
+    }
+
+    /// Where the nodes of the lab are.
+    fn nodes(&mut self) -> Vec<SocketAddr> {
+        if self.lab.is_none() {
+            self.start_lab(&[]);
+        }
+        let (_, nodes) = self.lab.as_ref().expect("a lab that was started");
+        nodes.clone()
+    }
+
+    /// Plays a block line by line, without comments; those behind `redis-cli` say what it prints.
+    fn shell(&mut self, block: &str) {
+        for line in block.lines() {
+            let (line, comment) = line.split_once(" #").unwrap_or((line, ""));
+            let line = line.trim();
+            let line = line.replace("cargo run --release --", "locknode");
+            if let Some((begin, _)) = NOT_RUN.iter().find(|(begin, _)| line.starts_with(begin)) {
+                self.not_run.push(begin);
+                continue;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [] => {}
+                ["locknode", "lab", ref args @ ..] if !args.contains(&"--chaos") => {
+                    self.start_lab(args);
+                }
+                ["redis-cli", "-p", port, ref words @ ..] => {
+                    let printed = self.redis_cli(port, &words.join(" "));
+                    let want = comment.trim_start().split(':').next().unwrap_or_default();
+                    match want {
+                        "OK" | "(nil)" => assert_eq!(printed, want, "{}: {line}", self.name),
+                        "1" => assert_eq!(printed, "(integer) 1", "{}: {line}", self.name),
+                        _ => assert!(
+                            !printed.starts_with("(error)"),
+                            "{}: {line}: {printed}",
+                            self.name
+                        ),
+                    }
+                }
+                ["export", ..] => {
+                    let own = self.own(&line);
+                    self.exports.extend([own.as_str(), "\n"]);
+                }
+                _ => self.run(&line),
+            }
+        }
+    }
+
+    /// A line with addresses of the lab, and nothing in it that takes long.
+    fn own(&mut self, line: &str) -> String {
+        let nodes: Vec<String> = self.nodes().iter().map(SocketAddr::to_string).collect();
+        let nodes = nodes.join(",");
+        let line = NODES
+            .iter()
+            .fold(line.to_owned(), |line, shown| line.replace(shown, &nodes));
+        SHORTER
+            .iter()
+            .fold(line, |line, (long, short)| line.replace(long, short))
+    }
+
+    /// Runs a line of shell.
+    fn run(&mut self, line: &str) {
+        let own = self.own(line);
+        let lines = format!("{}{own}\n", self.exports);
+        let binary = Path::new(env!("CARGO_BIN_EXE_locknode"));
+        let path = format!(
+            "{}:{}:{}",
+            text_of(binary.parent().expect("a directory")),
+            text_of(&self.here),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let nodes: Vec<String> = self.nodes().iter().map(SocketAddr::to_string).collect();
+        let mut shell = Command::new("sh");
+        clean(&mut shell);
+        shell
+            .env("PATH", path)
+            .env("LOCKNODE_NODES", nodes.join(","));
+        shell.current_dir(&self.here).args(["-euc", &lines]);
+        let (code, out, err) = outcome(&shell.output().expect("a shell"));
+        // Nodes that forget need luck to give a lock away twice within a second.
+        let is_luck = line.contains("--restart-guard off") && code == Some(1);
+        assert!(
+            code == Some(0) || is_luck,
+            "{}: {line}: {code:?}\n{out}{err}",
+            self.name
+        );
+    }
+
+    /// Sends a command to the node of that port, and returns what `redis-cli` prints on a terminal.
+    fn redis_cli(&mut self, port: &str, line: &str) -> String {
+        let place = |port: &str| port.parse::<usize>().ok()?.checked_sub(7101);
+        let (address, line) = match &self.node {
+            Some((_, address)) => (*address, line.to_owned()),
+            None => {
+                let nodes = self.nodes();
+                let node = |port| place(port).and_then(|place| nodes.get(place));
+                let address = *node(port).expect("a port of the lab");
+                // FAULT RESTART NODE 7103.
+                let words = line.split(' ').map(|word| match node(word) {
+                    Some(address) => address.port().to_string(),
+                    None => word.to_owned(),
+                });
+                (address, words.collect::<Vec<_>>().join(" "))
+            }
+        };
+        let reply = ask(&mut connect(address), &line);
+        match (reply.split_at(1), reply.as_str()) {
+            (_, "$-1") => "(nil)".to_owned(),
+            ((":", number), _) => format!("(integer) {number}"),
+            (("-", error), _) => format!("(error) {error}"),
+            ((_, text), _) => text.to_owned(),
+        }
+    }
+
+    /// Plays a session: commands behind `$`, and what is printed after each, in which only figures may differ.
+    fn session(&mut self, block: &str) {
+        let waits = block.contains("sleep");
+        let mut printed: Option<String> = None;
+        for line in block.lines() {
+            let Some(line) = line.strip_prefix("$ ") else {
+                let found = match (printed.take(), &mut self.node) {
+                    (Some(printed), _) => printed,
+                    (None, Some((node, _))) => {
+                        let words = line.split(|c: char| c.is_ascii_digit());
+                        node.line_ever_with(words.max_by_key(|part| part.len()).unwrap_or(line))
+                    }
+                    (None, None) => panic!("{}: nobody prints {line}", self.name),
+                };
+                assert_eq!(
+                    without_figures(&found),
+                    without_figures(line),
+                    "{}",
+                    self.name
+                );
+                continue;
+            };
+            let line = line.split(" #").next().unwrap_or_default().trim();
+            let line = match waits {
+                // Whoever waits for the end of the lock waits for less.
+                true => line.replace("px 30000", "px 3000"),
+                false => line.to_owned(),
+            };
+            let line = match (line.split_once("; "), &mut self.node) {
+                (Some((sleep, line)), Some((node, _))) if sleep.starts_with("sleep ") => {
+                    node.line_with("the quarantine is over");
+                    line.to_owned()
+                }
+                _ => line,
+            };
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["locknode", ref args @ .., "&"] => {
+                    let args: Vec<&str> = args
+                        .iter()
+                        .map(|arg| match *arg {
+                            "7101" => "0",
+                            arg => arg,
+                        })
+                        .collect();
+                    let mut node = command(&args);
+                    node.current_dir(&self.here);
+                    let mut node = Program::start(node);
+                    let address = node.address();
+                    self.node = Some((node, address));
+                }
+                ["redis-cli", "-p", port, ref words @ ..] => {
+                    printed = Some(self.redis_cli(port, &words.join(" ")));
+                }
+                ["kill", ref signal @ .., "%1"] => {
+                    let (node, _) = self.node.as_mut().expect("a node");
+                    node.signal(match signal {
+                        ["-9"] => Signal::KILL,
+                        _ => Signal::TERM,
+                    });
+                    node.wait();
+                }
+                _ => panic!("{}: nobody runs {line}", self.name),
+            }
+        }
+        self.node = None;
+    }
+
+    /// Runs a block against the first node of the lab, where there is a `redis` to import.
+    fn python(&mut self, block: &str) {
+        let has_redis = Command::new("python3")
+            .args(["-c", "import redis"])
+            .output();
+        if !has_redis.is_ok_and(|output| output.status.success()) {
+            println!(
+                "{}: no Python with redis-py here; scripts/interop brings one",
+                self.name
+            );
+            return;
+        }
+        let port = self.nodes().first().map_or(0, SocketAddr::port);
+        let text = block.replace("port=7101", &format!("port={port}"));
+        let mut python = Command::new("python3");
+        let output = python.args(["-c", &text]).output().expect("Python");
+        let (code, out, err) = outcome(&output);
+        assert_eq!(code, Some(0), "{}: {text}\n{out}{err}", self.name);
+    }
+}
+
+/// A line with one sign for each figure.
+fn without_figures(line: &str) -> String {
+    let mut text = String::new();
+    for c in line.chars() {
+        match (c, text.ends_with('N')) {
+            ('0'..='9', true) => {}
+            ('.', true) => {}
+            ('0'..='9', false) => text.push('N'),
+            _ => text.push(c),
+        }
+    }
+    text
+}
