@@ -67,3 +67,8 @@ pub use locknode_engine::{
 };
 pub use node::{Node, NodeBuilder};
 pub use open_error::OpenNodeError;
+
+/// The example of the README is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use parking_lot::Mutex;
+#[cfg(unix)]
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::time::Time;
@@ -73,6 +74,8 @@ impl Mark {
     }
 }
 
+/// Nanoseconds on one of the system's clocks.
+#[cfg(unix)]
 fn read(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -86,10 +89,23 @@ fn read(clock: ClockId) -> u64 {
 const COUNTING: ClockId = ClockId::Boottime;
 #[cfg(target_os = "linux")]
 const EVEN: ClockId = ClockId::MonotonicRaw;
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 const COUNTING: ClockId = ClockId::Monotonic;
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 const EVEN: ClockId = ClockId::Monotonic;
+
+/// Nanoseconds on the standard library's monotonic clock, the only one there is.
+#[cfg(not(unix))]
+fn read((): ()) -> u64 {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let passed = FIRST.get_or_init(std::time::Instant::now).elapsed();
+    u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(not(unix))]
+const COUNTING: () = ();
+#[cfg(not(unix))]
+const EVEN: () = ();
 
 /// Steps of at least a millisecond: within one, the two clocks differ by less than a tenth of it, far within the
 /// drift's constant.

@@ -39,6 +39,10 @@ pub(super) enum Problem {
     GivenTwice(&'static str),
     UserWithoutPassword,
     PathRelative,
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "only systems with Unix sockets give it")
+    )]
     PathInvalid,
     #[cfg_attr(
         unix,

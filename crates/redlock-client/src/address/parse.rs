@@ -1,7 +1,5 @@
 //! Takes an address apart: scheme, authority, path and query.
 
-use std::path::PathBuf;
-
 use super::authority::{split_credentials, tcp_endpoint};
 use super::error::Problem;
 use super::query::{Query, join, parse_database};
@@ -138,6 +136,7 @@ fn unix_endpoint(path: Vec<u8>) -> Result<Endpoint, Problem> {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
     use std::os::unix::net::SocketAddr;
+    use std::path::PathBuf;
 
     let path = PathBuf::from(OsString::from_vec(path));
     // The system's own limit, which differs from one system to the next.
