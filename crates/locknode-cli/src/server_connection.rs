@@ -1,4 +1,4 @@
-//! A blocking connection to any server that speaks RESP2, for a few questions before a deadline.
+//! A blocking connection to any server that speaks the Redis protocol, for a few questions before a deadline.
 //!
 //! Not for load: one request at a time, one reply at a time.
 
@@ -7,6 +7,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 use redlock_client::Endpoint;
 
 use crate::server_address::ServerAddress;
@@ -18,17 +19,7 @@ pub(crate) struct ServerConnection {
     deadline: Instant,
     /// Bytes received and not yet used.
     received: Vec<u8>,
-}
-
-/// A reply. Arrays are not asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// A simple or bulk string.
-    Text(Vec<u8>),
-    /// An error, without the leading `-`.
-    Error(String),
-    Integer(i64),
-    Null,
+    replies: ReplyDecoder,
 }
 
 #[derive(Debug)]
@@ -55,11 +46,12 @@ impl ServerConnection {
             stream,
             deadline,
             received: Vec::new(),
+            replies: ReplyDecoder::new(LIMITS),
         };
         for words in address.greeting() {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             if let Reply::Error(error) = connection.call(&words)? {
-                return Err(format!("the login was refused: {error}"));
+                return Err(format!("the login was refused: {}", printable(&error)));
             }
         }
         Ok(connection)
@@ -69,7 +61,7 @@ impl ServerConnection {
     ///
     /// # Errors
     ///
-    /// A reason for a person: the connection broke, the deadline passed, or the bytes are no RESP2 reply.
+    /// A reason for a person: the connection broke, the deadline passed, or the bytes are not a reply.
     pub(crate) fn call(&mut self, args: &[&[u8]]) -> Result<Reply, String> {
         let request = encode(args);
         self.set_timeouts()?;
@@ -79,7 +71,8 @@ impl ServerConnection {
         };
         sent.map_err(|error| reason(&error))?;
         loop {
-            if let Some((reply, len)) = decode(&self.received)? {
+            let decoded = self.replies.decode(&self.received);
+            if let Some((reply, len)) = decoded.map_err(|_| not_a_reply(&self.received))? {
                 self.received.drain(..len);
                 return Ok(reply);
             }
@@ -119,53 +112,11 @@ impl ServerConnection {
     }
 }
 
-/// A command as an array of bulk strings.
+/// A command on the wire.
 pub(crate) fn encode(args: &[&[u8]]) -> Vec<u8> {
-    let mut request = format!("*{}\r\n", args.len()).into_bytes();
-    for arg in args {
-        request.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-        request.extend_from_slice(arg);
-        request.extend_from_slice(b"\r\n");
-    }
+    let mut request = Vec::new();
+    locknode_resp::encode_command(&mut request, args);
     request
-}
-
-/// The first reply in `bytes` and its length, or `None` while it is incomplete.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
-    let Some(line_len) = bytes
-        .windows(2)
-        .take(LINE_LEN_MAX)
-        .position(|pair| pair == b"\r\n")
-    else {
-        if bytes.len() > LINE_LEN_MAX {
-            return Err(not_a_reply(bytes));
-        }
-        return Ok(None);
-    };
-    let (line, end) = (&bytes[..line_len], line_len + 2);
-    let Some((kind, text)) = line.split_first() else {
-        return Err(not_a_reply(bytes));
-    };
-    let number = || {
-        std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| text.parse::<i64>().ok())
-    };
-    match (kind, number()) {
-        (b'+', _) => Ok(Some((Reply::Text(text.to_vec()), end))),
-        (b'-', _) => Ok(Some((Reply::Error(printable(text)), end))),
-        (b':', Some(number)) => Ok(Some((Reply::Integer(number), end))),
-        (b'$', Some(-1)) => Ok(Some((Reply::Null, end))),
-        (b'$', Some(len)) => {
-            let len = usize::try_from(len).ok().filter(|len| *len <= BULK_LEN_MAX);
-            let len = len.ok_or_else(|| not_a_reply(bytes))?;
-            let bulk = bytes
-                .get(end..end + len)
-                .filter(|_| bytes.len() >= end + len + 2);
-            Ok(bulk.map(|bulk| (Reply::Text(bulk.to_vec()), end + len + 2)))
-        }
-        _ => Err(not_a_reply(bytes)),
-    }
 }
 
 /// Text from elsewhere, short and without control characters, which could play tricks on a terminal.
@@ -177,7 +128,8 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
         .collect()
 }
 
-fn not_a_reply(bytes: &[u8]) -> String {
+/// Why bytes that are not a reply cannot be from a Redis server.
+pub(crate) fn not_a_reply(bytes: &[u8]) -> String {
     format!(
         "no Redis protocol: it sent {:?}",
         printable(&bytes[..bytes.len().min(20)])
@@ -221,11 +173,12 @@ fn reason(error: &io::Error) -> String {
 
 pub(crate) const TIMED_OUT: &str = "no answer in time";
 
-/// Far longer than any status or error line; keeps a stranger's endless line from filling memory.
-const LINE_LEN_MAX: usize = 64 << 10;
-
-/// Far longer than INFO with every section.
-const BULK_LEN_MAX: usize = 4 << 20;
+/// Flat replies, far longer than INFO with every section.
+pub(crate) const LIMITS: ReplyLimits = ReplyLimits {
+    depth_max: 1,
+    elements_max: 1024,
+    bytes_max: 4 << 20,
+};
 
 /// As much of a server's text as fits on a few lines.
 const SHOWN_MAX: usize = 200;
@@ -233,44 +186,6 @@ const SHOWN_MAX: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn replies_are_decoded_when_they_are_complete() {
-        let text = |text: &str| Reply::Text(text.as_bytes().to_vec());
-        for (bytes, expected) in [
-            ("+OK\r\n", text("OK")),
-            ("-ERR no\r\n", Reply::Error("ERR no".to_owned())),
-            (":-7\r\n", Reply::Integer(-7)),
-            ("$-1\r\n", Reply::Null),
-            ("$0\r\n\r\n", text("")),
-            ("$5\r\na\r\nbc\r\n", text("a\r\nbc")),
-        ] {
-            for len in 0..bytes.len() {
-                assert_eq!(decode(&bytes.as_bytes()[..len]), Ok(None), "{bytes:?}");
-            }
-            let more = format!("{bytes}+next\r\n");
-            assert_eq!(
-                decode(more.as_bytes()),
-                Ok(Some((expected, bytes.len()))),
-                "{bytes:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_no_reply_is_an_error() {
-        for bytes in [
-            "HTTP/1.1 400 Bad Request\r\n",
-            "\r\n",
-            ":x\r\n",
-            "$-2\r\n",
-            "$99999999\r\n",
-            "*1\r\n:1\r\n",
-        ] {
-            assert!(decode(bytes.as_bytes()).is_err(), "{bytes:?}");
-        }
-        assert!(decode(&[b'+'; LINE_LEN_MAX + 1]).is_err());
-    }
 
     #[test]
     fn text_from_elsewhere_cannot_steer_the_terminal() {

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::server_connection::{Reply, ServerConnection, printable};
+use locknode_resp::Reply;
+
+use crate::server_connection::{ServerConnection, printable};
 
 /// The fields of INFO.
 #[derive(Debug)]
@@ -18,14 +20,16 @@ impl ServerInfo {
     /// A reason for a person.
     pub(crate) fn ask(connection: &mut ServerConnection) -> Result<Self, String> {
         match connection.call(&[b"INFO"])? {
-            Reply::Text(text) => Ok(Self::parse(&text)),
-            Reply::Error(error) if error.starts_with("NOAUTH") => {
+            Reply::Bulk(text) => Ok(Self::parse(&text)),
+            Reply::Error(error) if error.starts_with(b"NOAUTH") => {
                 Err("it wants a password: write redis://:password@host:port".to_owned())
             }
             // A server that is no Redis at heart may not have INFO; it is then an unknown one.
-            Reply::Error(error) if error.starts_with("ERR unknown command") => Ok(Self::parse(b"")),
-            Reply::Error(error) => Err(format!("it does not answer INFO: {error}")),
-            Reply::Integer(_) | Reply::Null => Err("it does not answer INFO".to_owned()),
+            Reply::Error(error) if error.starts_with(b"ERR unknown command") => {
+                Ok(Self::parse(b""))
+            }
+            Reply::Error(error) => Err(format!("it does not answer INFO: {}", printable(&error))),
+            _ => Err("it does not answer INFO".to_owned()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
+use locknode_resp::{Reply, ReplyDecoder};
 use redlock_client::Endpoint;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
@@ -12,7 +13,7 @@ use super::batch::Batch;
 use super::key_walk::KeyWalk;
 use super::recorder::Recorder;
 use crate::server_address::ServerAddress;
-use crate::server_connection::{Reply, decode, encode};
+use crate::server_connection::{LIMITS, encode, not_a_reply, printable};
 
 /// What the connections of a thread share.
 #[derive(Debug)]
@@ -162,11 +163,14 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
         .write_all(login)
         .await
         .map_err(|error| error.to_string())?;
-    let mut received = Vec::new();
+    let (mut received, mut replies) = (Vec::new(), ReplyDecoder::new(LIMITS));
     loop {
-        match decode(&received)? {
+        match replies
+            .decode(&received)
+            .map_err(|_| not_a_reply(&received))?
+        {
             Some((Reply::Error(error), _)) => {
-                return Err(format!("the login was refused: {error}"));
+                return Err(format!("the login was refused: {}", printable(&error)));
             }
             Some(_) => return Ok(()),
             None => {}

@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use locknode::{Node, Options};
+use locknode_resp::Reply;
 use redlock_client::NodeAddress;
 
 use self::load::{Extent, Load};
@@ -29,7 +30,7 @@ use crate::json::Object;
 use crate::listening::{self, BACKLOG};
 use crate::output;
 use crate::server_address::ServerAddress;
-use crate::server_connection::{Reply, ServerConnection};
+use crate::server_connection::{ServerConnection, printable};
 use crate::server_info::ServerInfo;
 use crate::{descriptors, serving};
 
@@ -265,12 +266,14 @@ fn prepare(flags: &BenchFlags, address: &ServerAddress) -> Result<Prepared, Fail
     if flags.workload == Workload::CycleEvalsha {
         let load = connection.call(&[b"SCRIPT", b"LOAD", RELEASE_SCRIPT.as_bytes()]);
         release_sha = match load.map_err(unreachable)? {
-            Reply::Text(sha) if sha.len() == SHA_LEN => String::from_utf8_lossy(&sha).into_owned(),
-            other => {
+            Reply::Bulk(sha) if sha.len() == SHA_LEN => String::from_utf8_lossy(&sha).into_owned(),
+            Reply::Error(error) => {
+                let error = printable(&error);
                 return Err(unreachable(format!(
-                    "SCRIPT LOAD was answered with {other:?}"
+                    "it does not answer SCRIPT LOAD: {error}"
                 )));
             }
+            _ => return Err(unreachable("it does not answer SCRIPT LOAD".to_owned())),
         };
     }
     let run = random_digits();

@@ -11,13 +11,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use locknode_resp::Reply;
+
 use self::report::{NodeStatus, Report, State};
 use self::restart::Restart;
 use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::server_address::ServerAddress;
-use crate::server_connection::{Reply, ServerConnection, TIMED_OUT};
+use crate::server_connection::{ServerConnection, TIMED_OUT, printable};
 use crate::server_info::ServerInfo;
 
 /// The flags of `locknode status`.
@@ -89,7 +91,6 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
     use std::os::unix::ffi::OsStrExt as _;
 
     use crate::cluster;
-    use crate::server_connection::printable;
 
     let client = cluster::connect(&flags.nodes, Some(flags.timeout))?;
     let nodes = crate::serving::runtime()?.block_on(async {
@@ -152,15 +153,17 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
     for _ in 0..PINGS {
         let start = Instant::now();
         match connection.call(&[b"PING"])? {
-            Reply::Text(_) => {}
+            Reply::Simple(_) | Reply::Bulk(_) => {}
             // A lock node in its restart quarantine says more in INFO.
-            Reply::Error(error) if error.starts_with("LOADING") => {
+            Reply::Error(error) if error.starts_with(b"LOADING") => {
                 if guarded.is_none() {
                     condition = "loading";
                 }
             }
-            Reply::Error(error) => return Err(format!("it does not answer PING: {error}")),
-            Reply::Null | Reply::Integer(_) => return Err("it does not answer PING".to_owned()),
+            Reply::Error(error) => {
+                return Err(format!("it does not answer PING: {}", printable(&error)));
+            }
+            _ => return Err("it does not answer PING".to_owned()),
         }
         round_trip = round_trip.min(start.elapsed());
     }
