@@ -29,6 +29,7 @@
 //! ```
 
 mod guard;
+mod mirror;
 mod multi;
 mod reentrant;
 mod request;

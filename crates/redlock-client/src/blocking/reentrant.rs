@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Client, LockRequest};
+use super::{Client, LockRequest, mirror};
 use crate::error::Error;
 use crate::{FencingToken, Released, Token};
 
@@ -36,21 +36,14 @@ impl Reentrant {
         let guard = self
             .client
             .wait(async move { owner.enter(request).await })??;
-        Ok(ReentrantGuard {
-            inner: Arc::new(guard),
-            client: Arc::clone(&self.client),
-        })
+        Ok(ReentrantGuard::new(guard, Arc::clone(&self.client)))
     }
 }
 
-/// One entry into a lock. Dropping it leaves; the last one releases the lock in the background.
-#[derive(Debug)]
-#[must_use = "an entry that is dropped leaves the lock at once"]
-pub struct ReentrantGuard {
-    /// Shared with the calls that run on the client's thread, for no longer than they take.
-    /// It goes before the client, whose thread must hear of the release before it ends.
-    inner: Arc<crate::ReentrantGuard>,
-    client: Arc<Client>,
+mirror::guard! {
+    /// One entry into a lock. Dropping it leaves; the last one releases the lock in the background.
+    #[must_use = "an entry that is dropped leaves the lock at once"]
+    ReentrantGuard
 }
 
 impl ReentrantGuard {
@@ -72,43 +65,6 @@ impl ReentrantGuard {
     /// How often the owner is in the lock now.
     pub fn entries(&self) -> usize {
         self.inner.entries()
-    }
-
-    /// How long the lock is still held for certain; zero when it is lost or over.
-    pub fn validity(&self) -> Duration {
-        self.inner.validity()
-    }
-
-    /// Whether the lock is held now.
-    pub fn is_valid(&self) -> bool {
-        self.inner.is_valid()
-    }
-
-    /// As [`Guard::extend`](super::Guard::extend).
-    ///
-    /// # Errors
-    ///
-    /// Those of the async [`extend`](crate::ReentrantGuard::extend).
-    pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        let guard = Arc::clone(&self.inner);
-        self.client.wait(async move {
-            let result = guard.extend(ttl).await;
-            // Given back before the caller goes on, who may leave next.
-            drop(guard);
-            result
-        })?
-    }
-
-    /// As [`Guard::lost`](super::Guard::lost).
-    pub fn lost(&self, timeout: Duration) -> Option<Error> {
-        let guard = Arc::clone(&self.inner);
-        let outcome = self.client.wait(async move {
-            let outcome = tokio::time::timeout(timeout, guard.lost()).await.ok();
-            drop(guard);
-            outcome
-        });
-        // Without its thread the client renews nothing, which is a loss as well.
-        outcome.unwrap_or_else(Some)
     }
 
     /// Leaves the lock. The last one to leave releases it and gets the outcome.
