@@ -45,7 +45,7 @@ impl Bind {
             || !(is_name || bare == "*" || bare == "::*" || bare.parse::<IpAddr>().is_ok())
         {
             return Err(format!(
-                "{word:?} is no address: write one such as 127.0.0.1, ::1, * or a host name (the \
+                "{word:?} is not an address: write one such as 127.0.0.1, ::1, * or a host name (the \
                 port goes into --port)"
             ));
         }

@@ -267,7 +267,7 @@ async fn supervise(
 ) -> Result<(), Failure> {
     let result = tokio::select! {
         name = signals.next() => {
-            log.info(format_args!("{name}: answering what was received, then ending; again to end at once"));
+            log.info(format_args!("{name}: answering the commands received, then stopping; send it again to stop at once"));
             Ok(())
         }
         _ = all_ended.recv() => return Ok(()),
@@ -281,7 +281,7 @@ async fn supervise(
     advance(stage, Stage::Draining);
     tokio::select! {
         name = signals.next() => {
-            log.info(format_args!("{name} again: ending at once"));
+            log.info(format_args!("{name} again: stopping at once"));
             advance(stage, Stage::Stopped);
         }
         _ = all_ended.recv() => {}

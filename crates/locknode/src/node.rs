@@ -406,7 +406,7 @@ impl NodeBuilder {
 
     /// Whether [`open`](Self::open) refuses a data directory without a state, unless it is the
     /// [first start](Self::first_start); not by default. Then a node whose disk was lost waits until every lock with a TTL up to
-    /// [`max_ttl`](Self::max_ttl) has ended; locks with a longer TTL or none are lost with the disk `[G3]`. With it nothing is
+    /// [`max_ttl`](Self::max_ttl) has expired; locks with a longer TTL or none are lost with the disk `[G3]`. With it nothing is
     /// lost, and somebody has to know when every long lock has ended before the node may start again.
     #[must_use]
     pub const fn require_state(mut self, needs_state: bool) -> Self {
@@ -446,7 +446,7 @@ impl NodeBuilder {
     /// created when it is missing, and is this node's alone until the node is [closed](Node::close) or dropped.
     ///
     /// A directory without a state is a disk that was lost: the node waits until every lock with a TTL up to
-    /// [`max_ttl`](Self::max_ttl) has ended; locks with a longer TTL or none are lost with the disk, unless the node
+    /// [`max_ttl`](Self::max_ttl) has expired; locks with a longer TTL or none are lost with the disk, unless the node
     /// [requires](Self::require_state) a state.
     ///
     /// A thread of the node's own writes to it.

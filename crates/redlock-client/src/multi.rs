@@ -96,7 +96,7 @@ impl MultiLockRequest {
     pub async fn acquire(self) -> Result<MultiGuard, Error> {
         if self.keys.is_empty() || self.keys.len() > KEYS_MAX {
             return Err(Error::config(format!(
-                "several locks are 1 to {KEYS_MAX}, these are {}",
+                "lock_all takes 1 to {KEYS_MAX} keys, got {}",
                 self.keys.len()
             )));
         }

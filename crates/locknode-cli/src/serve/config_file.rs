@@ -166,7 +166,7 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
         }
         DeValue::Float(number) => Ok(number.as_str().to_owned()),
         DeValue::Array(_) => Err("takes one value, not a list".to_owned()),
-        DeValue::Table(_) => Err("is no section: the file has only keys, no tables".to_owned()),
+        DeValue::Table(_) => Err("must not be a table: the file has plain keys only".to_owned()),
         DeValue::Datetime(_) => Err("takes a string, a number, true or false".to_owned()),
     }
 }

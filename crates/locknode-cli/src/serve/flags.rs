@@ -20,7 +20,7 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "FILE", env = "LOCKNODE_CONFIG")]
     #[arg(
         long_help = "Read options from a TOML file whose keys are the names of these flags.\n\n\
-        A flag wins over its environment variable, that over the file, the file over the\n\
+        A flag overrides its environment variable, which overrides the file, which overrides the\n\
         default. An unknown key is an error."
     )]
     pub(super) config: Option<PathBuf>,
@@ -39,13 +39,13 @@ pub(crate) struct ServeFlags {
     #[arg(value_parser = Bind::parse_list, allow_hyphen_values = true)]
     #[arg(
         long_help = "Addresses to listen on; may be repeated, or a list with commas or spaces.\n\n\
-        * is every IPv4 address, ::* every IPv6 address, and an address that starts with - may\n\
-        be missing on this machine. An empty value turns TCP off (see --unixsocket). Anyone who\n\
-        reaches the node can take and release every lock: beyond loopback use --requirepass."
+        * is every IPv4 address, ::* every IPv6 address; an address that starts with - is skipped\n\
+        if this machine does not have it. An empty value turns TCP off (see --unixsocket). Anyone who\n\
+        reaches the node can acquire and release every lock: beyond loopback use --requirepass."
     )]
     pub(super) bind: Vec<BindList>,
 
-    /// TCP port; 0 for any free one, which is printed
+    /// TCP port; 0 picks a free one and prints it
     #[arg(long, env = "LOCKNODE_PORT", default_value_t = 6379)]
     pub(super) port: u16,
 
@@ -53,7 +53,7 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "PATH", env = "LOCKNODE_UNIXSOCKET")]
     #[arg(long_help = "Also listen on a Unix socket at this path.\n\n\
         For clients on the same machine it costs about a third less CPU per operation than TCP.\n\
-        A socket file that nobody listens on any more is replaced.")]
+        A socket file that no process listens on any more is replaced.")]
     pub(super) unixsocket: Option<PathBuf>,
 
     /// Permissions of the Unix socket, octal, such as 770
@@ -63,11 +63,11 @@ pub(crate) struct ServeFlags {
     /// Password that clients must give (AUTH)
     #[arg(long, value_name = "PASSWORD", env = "LOCKNODE_REQUIREPASS")]
     #[arg(long_help = "Password that clients must give (AUTH).\n\n\
-        Protects the locks from whoever reaches the port. A flag can be seen in the list of\n\
-        processes: the environment variable or the file keeps it to this user.")]
+        Protects the locks from anyone who reaches the port. A flag is visible in the process list:\n\
+        the environment variable and the file keep it to this user.")]
     pub(super) requirepass: Option<String>,
 
-    /// Connections at most; further ones get an error
+    /// Most connections at a time; further ones get an error
     #[arg(
         long,
         value_name = "N",
@@ -75,12 +75,14 @@ pub(crate) struct ServeFlags {
         default_value_t = 10_000
     )]
     #[arg(value_parser = parse_clients)]
-    #[arg(long_help = "Connections at most; further ones get an error.\n\n\
+    #[arg(
+        long_help = "Most connections at a time; further ones get an error.\n\n\
         Each needs a file descriptor: where the system allows fewer, the number is lowered and a\n\
-        warning says so.")]
+        warning says so."
+    )]
     pub(super) maxclients: u64,
 
-    /// Memory for locks at most, such as 100mb; 0 for no limit
+    /// Most memory for locks, such as 100mb; 0 for no limit
     #[arg(
         long,
         value_name = "SIZE",
@@ -89,13 +91,13 @@ pub(crate) struct ServeFlags {
     )]
     #[arg(value_parser = size::parse)]
     #[arg(
-        long_help = "Memory for locks at most, such as 100mb; 0 for no limit.\n\n\
-        Protects the machine. Beyond it new locks are refused (-OOM); releasing, extending and\n\
-        expiring go on, and no lock is ever evicted."
+        long_help = "Most memory for locks, such as 100mb; 0 for no limit.\n\n\
+        Protects the machine. Beyond it new locks are refused (-OOM); locks are still released,\n\
+        extended and expired, and no lock is ever evicted."
     )]
     pub(super) maxmemory: u64,
 
-    /// Close a connection that was idle for so many seconds; 0 for never
+    /// Close connections that are idle for this many seconds; 0 for never
     #[arg(
         long,
         value_name = "SECONDS",
@@ -105,7 +107,7 @@ pub(crate) struct ServeFlags {
     #[arg(value_parser = parse_seconds)]
     pub(super) timeout: u64,
 
-    /// Probe a silent peer after so many seconds, to find dead ones; 0 for never
+    /// Probe silent peers after this many seconds, to find dead ones; 0 for never
     #[arg(
         long,
         value_name = "SECONDS",
@@ -170,8 +172,8 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "SIZE", env = "LOCKNODE_CLIENT_OUTPUT_BUFFER_LIMIT")]
     #[arg(default_value = "64mb", value_parser = parse_output_limit)]
     #[arg(
-        long_help = "Longest reply; 0 for no limit. Redis' form \"normal 64mb 0 0\" is read too, and its hard\n\
-        limit taken.\n\n\
+        long_help = "Longest reply; 0 for no limit. Redis's form \"normal 64mb 0 0\" works too: its hard\n\
+        limit counts.\n\n\
         Protects memory from clients that ask for much and read nothing."
     )]
     pub(super) client_output_buffer_limit: u64,
@@ -189,8 +191,8 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "N", env = "LOCKNODE_THREADS", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
     #[arg(long_help = "Threads that serve connections, 1 to 256.\n\n\
-        One is enough for hundreds of thousands of locks per second and leaves no time to\n\
-        waiting for each other; more help when that one is busy all the time.")]
+        One is enough for hundreds of thousands of locks per second and wastes no time on waiting\n\
+        for others; more help when that one is busy all the time.")]
     pub(super) threads: u16,
 
     /// How much to say on standard error
@@ -213,7 +215,7 @@ pub(crate) struct ServeFlags {
     #[arg(
         long_help = "How long SIGTERM or SIGINT waits for clients to take their replies.\n\n\
         At the first signal the node accepts no more connections, answers every command it has\n\
-        received, and closes; at a second one it ends at once."
+        received, and closes; at a second one it stops at once."
     )]
     pub(super) drain: u64,
 

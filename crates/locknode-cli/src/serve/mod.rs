@@ -230,7 +230,7 @@ fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
 fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Log) {
     if maxclients < setup.maxclients {
         log.warn(format_args!(
-            "maxclients is {maxclients} instead of {}: the system allows no more descriptors (raise it with \
+            "maxclients is {maxclients} instead of {}: the system allows no more file descriptors (raise it with \
              ulimit -n or LimitNOFILE=)",
             setup.maxclients
         ));
@@ -242,10 +242,9 @@ fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Lo
         .is_some_and(|password| !password.is_empty());
     match (is_open && !has_password, setup.protected_mode.is_on()) {
         (true, true) => log.warn(
-            "protected mode: without a password only clients that connect by loopback are served (set --requirepass, \
-             or --protected-mode no on a network that you trust)",
+            "protected mode: without a password, only loopback clients are served (set --requirepass, or --protected-mode no on a trusted network)",
         ),
-        (true, false) => log.warn("no password: whoever reaches the port can take and release every lock"),
+        (true, false) => log.warn("no password: anyone who reaches the port can acquire and release every lock"),
         (false, _) => {}
     }
 }
@@ -257,11 +256,11 @@ pub(crate) const LONG_ABOUT: &str = "\
 Run one lock node.
 
 Every option can be a flag, an environment variable or a key of the file given with --config; a
-flag wins over the environment, that over the file. Options that Redis has bear Redis' names.
+flag wins over the environment, that over the file. Options shared with Redis use Redis's names.
 Sizes are bytes or written as 100mb (1mb = 1024 * 1024), times are seconds or written as 5m.
 
-A node that starts and cannot know that no lock is out there waits for --max-ttl before it grants
-the first one. A clean stop with --dir needs no wait, and the very first start says so with
+After an unclean stop the node waits --max-ttl, because clients may still hold locks from before.
+After a clean stop with --dir it serves at once, and so does a very first start with
 --first-start. Logs go to standard error.";
 
 pub(crate) const EXAMPLES: &str = "\
@@ -278,9 +277,9 @@ A file for --config:
   maxmemory = \"100mb\"
   dir = \"/var/lib/locknode\"
 
-Signals: SIGTERM and SIGINT end the node when its clients have their replies, within --drain at
-the latest; the second one ends it at once. With --dir every lock is then written to it. SIGHUP is
-ignored.
+Signals: SIGTERM and SIGINT stop the node as soon as its clients have their replies, and after
+--drain at the latest; a second one stops it at once. With --dir, the node then writes every lock
+to it. SIGHUP is ignored.
 
-Exit codes: 0 ended in order, 64 wrong usage, 69 an address or the directory cannot be used, 70 the
-operating system failed.";
+Exit codes: 0 stopped cleanly, 64 wrong usage, 69 an address or the directory cannot be used, 70
+the operating system failed.";

@@ -16,8 +16,7 @@ pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
     let report = node.guard();
     if !flags.is_guarded() {
         log.warn(
-            "no restart guard: after a restart the node is empty and grants locks that others may still hold, as Redis \
-             without persistence does",
+            "the restart guard is off: after a restart this node is empty and grants locks that others may still hold, like Redis without persistence",
         );
         return;
     }
@@ -35,8 +34,7 @@ pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
     }
     if flags.first_start && flags.dir.is_none() {
         log.warn(
-            "--first-start is believed at every start: leave it out from the next one on, or locks are granted that \
-             others may still hold",
+            "--first-start counts at every start: remove it before the next one, or the node grants locks that others may still hold",
         );
     }
     if report.state != GuardState::Quarantine {
@@ -49,14 +47,14 @@ pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
         return;
     }
     log.warn(format_args!(
-        "in quarantine for {}, {}: {}",
+        "refusing locks for {}, {}: {}",
         seconds(report.quarantine_left),
         until(&report),
         because(report.reason)
     ));
     let advice = report.reason.advice();
     if !advice.is_empty() {
-        log.info(format_args!("about the wait: {advice}"));
+        log.info(format_args!("tip: {advice}"));
     }
 }
 
@@ -81,7 +79,7 @@ pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, 
             true
         }
         Some(signal) => {
-            log.info(format_args!("{signal}: ending in quarantine"));
+            log.info(format_args!("{signal}: stopping in quarantine"));
             false
         }
     }
@@ -99,16 +97,14 @@ pub(super) async fn tell_changes(node: Node, log: Log) -> Result<(), Failure> {
         match guard.state {
             GuardState::Serving if told == GuardState::Quarantine => log.info(OVER),
             GuardState::Serving => {
-                log.info("the data directory can be written again: every lock is granted");
+                log.info("the data directory can be written again: granting all locks");
             }
             GuardState::Full => log.warn(format_args!(
-                "the disk takes nothing ({}): locks that need it are refused with -MISCONF; make room, the node tries \
-                 again every second",
+                "the disk takes no writes ({}): locks that need it are refused with -MISCONF; free some space, the node retries every second",
                 guard.error
             )),
             GuardState::Failed => log.warn(format_args!(
-                "writing to the data directory failed ({}): nothing is granted any more; see to the disk, then restart \
-                 the node",
+                "cannot write to the data directory ({}): no locks are granted any more; repair the disk, then restart the node",
                 guard.error
             )),
             GuardState::Quarantine | GuardState::Closed => {}
@@ -141,12 +137,12 @@ pub(super) fn close(node: &Node, dir: Option<&Path>, log: Log) -> Result<(), Fai
         }
         Ok(None) => {
             log.info(format_args!(
-                "no locks written to {dir}: the next start is one after a crash"
+                "no locks written to {dir}: the next start waits as after a crash"
             ));
             Ok(())
         }
         Err(error) => Err(Failure::internal(format!(
-            "cannot write the locks to {dir}: {error}; the next start is one after a crash"
+            "cannot write the locks to {dir}: {error}; the next start waits as after a crash"
         ))),
     }
 }
@@ -159,15 +155,15 @@ fn until(report: &GuardReport) -> String {
     });
     match report.reason {
         StartReason::Empty => format!(
-            "until every lock with a TTL up to {ttl} has ended; locks with a longer TTL or none are lost with the disk"
+            "until every lock with a TTL up to {ttl} has expired; locks with a longer TTL or none are lost with the disk"
         ),
         StartReason::DroppedBatch => format!(
-            "until every lock with a TTL up to {ttl} has ended; locks in that batch with a longer TTL or none are lost"
+            "until every lock with a TTL up to {ttl} has expired; locks in that batch with a longer TTL or none are lost"
         ),
         StartReason::NoDirectory => format!(
-            "until every lock with a TTL up to {ttl} has ended; a run with a longer --max-ttl may have granted longer ones"
+            "until every lock with a TTL up to {ttl} has expired; a run with a longer --max-ttl may have granted longer ones"
         ),
-        _ => "until every lock has ended that this node may have granted before".to_owned(),
+        _ => "until every lock this node may have granted has expired".to_owned(),
     }
 }
 
@@ -175,20 +171,20 @@ fn until(report: &GuardReport) -> String {
 fn because(reason: StartReason) -> &'static str {
     match reason {
         StartReason::FirstStart => "no node in its place has ever granted one (--first-start)",
-        StartReason::CleanStop => "the last run ended in order",
+        StartReason::CleanStop => "the last run stopped cleanly",
         StartReason::Crash => "the last run crashed",
         StartReason::Reboot => {
-            "the machine was started anew since the last run, or it is another one, or has another time namespace"
+            "the machine was restarted or replaced since the last run, or has another time namespace"
         }
-        StartReason::ClockMismatch => "the machine's clocks are not those of the last run",
-        StartReason::Empty => "the data directory was empty, as after the loss of a disk",
+        StartReason::ClockMismatch => "the machine's clocks differ from those of the last run",
+        StartReason::Empty => "the data directory was empty, as after losing a disk",
         StartReason::DamagedState => "part of the state file is damaged",
         StartReason::DroppedBatch => {
-            "the last batch of the log was dropped: the run ended while it was written, or it is damaged"
+            "the last batch of the log was dropped: it was cut short, or it is damaged"
         }
-        StartReason::NoDirectory => "without a data directory nothing is known of an earlier run",
-        StartReason::GuardOff => "there is no restart guard",
-        StartReason::Logged => "the last run crashed, and all its locks are on the log",
+        StartReason::NoDirectory => "without a data directory, nothing is known of earlier runs",
+        StartReason::GuardOff => "the restart guard is off",
+        StartReason::Logged => "the last run crashed, and all its locks are in the log",
         other => other.name(),
     }
 }
@@ -211,7 +207,7 @@ impl Durability {
     }
 }
 
-const OVER: &str = "the quarantine is over: locks are granted";
+const OVER: &str = "the quarantine is over: granting locks";
 
 /// How often the wait is looked at, and told.
 const PROGRESS: Duration = Duration::from_secs(10);

@@ -19,9 +19,10 @@ pub(super) struct RestartFlags {
     /// Directory for what has to survive a restart; created if it is missing
     #[arg(long, value_name = "DIR", env = "LOCKNODE_DIR")]
     #[arg(
-        long_help = "Directory for what has to survive a restart; created if it is missing.\n\n\
-        With it a clean stop needs no wait, a crash only until the last lock has ended, and locks\n\
-        without a TTL or with a long one are possible. One directory per node, on a local disk."
+        long_help = "Directory for what must survive a restart; created if it is missing.\n\n\
+        With it the node serves at once after a clean stop, waits only until the last lock has\n\
+        expired after a crash, and grants locks with a long TTL or none. One directory per node, on\n\
+        a local disk."
     )]
     pub(super) dir: Option<PathBuf>,
 
@@ -35,15 +36,15 @@ pub(super) struct RestartFlags {
     #[arg(value_parser = parse_max_ttl)]
     #[arg(
         long_help = "Longest TTL that is granted without the disk; also the longest wait after a crash.\n\n\
-        Locks that live no longer cost no disk access: after a crash the node waits until all of\n\
-        them must have ended. Longer ones are written to the log in --dir before they are granted,\n\
-        and refused without one. 1ms to 24h.\n\n\
+        Locks with a TTL up to this cost no disk access: after a crash the node waits until all of\n\
+        them must have expired. Longer ones are written to the log in --dir before they are\n\
+        granted, and refused without --dir. 1ms to 24h.\n\n\
         Without --dir nothing is known of earlier runs: lowering --max-ttl shortens the wait for\n\
         locks that an earlier run granted. With --dir it does not; the price is a disk."
     )]
     pub(super) max_ttl: Duration,
 
-    /// Grant nothing after a crash until every lock granted before it has ended
+    /// After a crash, refuse locks until every lock granted before has expired
     #[arg(
         long,
         value_name = "on|off",
@@ -51,9 +52,9 @@ pub(super) struct RestartFlags {
         default_value = "on"
     )]
     #[arg(
-        long_help = "Grant nothing after a crash until every lock granted before it has ended.\n\n\
-        Without it a node that crashed and came back grants locks that somebody still holds. off is\n\
-        for nodes whose locks may break: no wait, no limit on TTLs, nothing kept, as in Redis\n\
+        long_help = "After a crash, refuse locks until every lock granted before has expired.\n\n\
+        Without it, a node that restarts after a crash grants locks that others still hold. off is\n\
+        for nodes whose locks may break: no wait, no limit on TTLs, nothing kept, like Redis\n\
         without persistence."
     )]
     pub(super) restart_guard: Guard,
@@ -67,9 +68,8 @@ pub(super) struct RestartFlags {
     )]
     #[arg(
         long_help = "Locks that are on disk before they are granted: long ones, or all (needs --dir).\n\n\
-        long: those that live longer than --max-ttl, or without a TTL; the others cost no disk\n\
-        access and a crash costs a wait. always: every grant waits for the disk, and a crash costs\n\
-        no wait."
+        long: those with a TTL above --max-ttl, or without one; the others cost no disk access, and\n\
+        a crash costs a wait. always: every grant waits for the disk, and a crash costs no wait."
     )]
     pub(super) durability: Durability,
 
@@ -82,13 +82,13 @@ pub(super) struct RestartFlags {
     )]
     #[arg(
         long_help = "What clients see while the node waits: an error, or no listener at all.\n\n\
-        answer: commands on locks get -LOADING with the time that is left, INFO works. refuse: the\n\
-        node does not listen until the wait is over, for clients and load balancers that take a\n\
-        node that listens for one that serves."
+        answer: commands on locks get -LOADING with the time left, and INFO works. refuse: the\n\
+        node does not listen until the wait is over, for clients and load balancers that expect a\n\
+        node that listens to serve."
     )]
     pub(super) quarantine: Quarantine,
 
-    /// What a start does that finds no state in --dir: wait --max-ttl, or refuse
+    /// What to do when --dir holds no state: wait --max-ttl, or refuse to start
     #[arg(
         long,
         value_name = "wait|refuse",
@@ -96,22 +96,23 @@ pub(super) struct RestartFlags {
         default_value = "wait"
     )]
     #[arg(
-        long_help = "What a start does that finds no state in --dir: wait --max-ttl, or refuse.\n\n\
-        wait: after the loss of its disk the node waits until every lock with a TTL up to --max-ttl\n\
-        has ended; locks with a longer TTL or none are lost with the disk. refuse: it does not\n\
+        long_help = "What to do when --dir holds no state: wait --max-ttl, or refuse to start.\n\n\
+        wait: after losing its disk the node waits until every lock with a TTL up to --max-ttl has\n\
+        expired; locks with a longer TTL or none are lost with the disk. refuse: it does not\n\
         start, and no lock is lost. The price: somebody has to find out when every long lock has\n\
-        ended, and then start the node once with wait."
+        expired, and then start the node once with wait."
     )]
     pub(super) empty_dir: EmptyDir,
 
-    /// No node in this place of the clients' list has ever granted a lock: do not wait
+    /// No node in this place of the clients' list has ever granted a lock: serve at once
     #[arg(long)]
     #[arg(
-        long_help = "No node in this place of the clients' list has ever granted a lock: do not wait.\n\n\
+        long_help = "No node in this place of the clients' list has ever granted a lock: serve at once.\n\n\
         A node that finds no state cannot tell a first start from a lost disk, and waits. A node on\n\
-        a new machine that takes the place of another is no first start: locks that the other one\n\
-        granted may still be held. Refused where there is state. Not for unit files and images, which start the node again after a\n\
-        crash: it is neither a variable nor a key of the file."
+        a new machine that takes the place of another is not a first start: clients may still hold\n\
+        locks that the other one granted. Refused where there is state. Not for unit files and\n\
+        images, which start the node again after a crash: that is why it is neither a variable nor\n\
+        a key of the file."
     )]
     pub(super) first_start: bool,
 }

@@ -77,7 +77,7 @@ fn clear(path: &Path) -> Result<(), Failure> {
     let shown = path.display();
     if !metadata.file_type().is_socket() {
         return Err(Failure::unavailable(format!(
-            "{shown} exists and is no socket: choose another --unixsocket"
+            "{shown} exists and is not a socket: choose another --unixsocket"
         )));
     }
     match UnixStream::connect(path) {
@@ -89,7 +89,7 @@ fn clear(path: &Path) -> Result<(), Failure> {
             "{shown} is taken by another server: stop that one, or choose another --unixsocket"
         ))),
         Err(error) => Err(Failure::unavailable(format!(
-            "{shown} exists and cannot be looked at ({error}): choose another --unixsocket"
+            "{shown} exists and cannot be inspected ({error}): choose another --unixsocket"
         ))),
     }
 }

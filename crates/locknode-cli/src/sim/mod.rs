@@ -223,8 +223,7 @@ Run simulated worlds, and judge whether each kept what is promised.
 A world is five nodes and three clients for a minute: the shipped code of node and client on simulated
 clocks, disks and links. Its seed decides what the clients do and what goes wrong: crashes, power
 losses, lost disks, partitions, lost and late messages, pauses, clocks. For most of a world anything
-may break; in its last third nothing does, and locks must be granted again. Judged are: one holder
-at a time, fencing tokens in order, no extension over a later holder, a majority behind each holder,
+may break; in its last third nothing does, and locks must be granted again. Each world is checked for: one holder at a time, fencing tokens in order, no extension over a later holder, a majority behind each holder,
 progress, and what each node does by itself.
 
 A world that breaks a promise is made shorter as long as it still does, and written to a file that

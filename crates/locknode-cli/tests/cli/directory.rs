@@ -39,7 +39,7 @@ fn a_crash_in_a_time_namespace_is_waited_for_by_the_ttl() {
     node.signal(Signal::KILL);
     node.wait();
     let mut node = Program::start(within("1000000", &["--dir", &path]));
-    let line = node.line_with("in quarantine for 3");
+    let line = node.line_with("refusing locks for 3");
     assert!(line.contains("another time namespace"), "{line}");
     node.signal(Signal::TERM);
     node.wait();
@@ -168,7 +168,7 @@ fn a_start_without_a_state_says_what_is_lost_or_is_refused() {
     assert_eq!(code, Some(69), "{err}");
     let mut node = serve(&["--dir", &path, "--max-ttl", "7s"]);
     node.line_with(
-        "until every lock with a TTL up to 7 s has ended; locks with a longer TTL or none are lost with the disk",
+        "until every lock with a TTL up to 7 s has expired; locks with a longer TTL or none are lost with the disk",
     );
     node.line_with("in this place of the clients' list");
 }
@@ -205,7 +205,7 @@ fn a_log_that_was_cut_is_refused_and_a_dropped_batch_is_waited_for() {
     fs::write(&log, rotten).expect("written");
     let mut node = serve(&flags);
     let mut client = connect(node.address());
-    let line = node.line_with("in quarantine for 60.");
+    let line = node.line_with("refusing locks for 60.");
     assert!(
         line.contains("the last batch of the log was dropped"),
         "{line}"

@@ -47,7 +47,7 @@ fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
 fn a_node_that_knows_nothing_waits_and_says_so() {
     let mut node = serve(&[]);
     let address = node.address();
-    let line = node.line_with("in quarantine for 60.");
+    let line = node.line_with("refusing locks for 60.");
     assert!(line.contains("without a data directory"), "{line}");
     node.line_with("--first-start");
     let mut client = connect(address);
@@ -69,7 +69,7 @@ fn a_node_that_knows_nothing_waits_and_says_so() {
 fn the_end_of_the_quarantine_is_told_and_locks_are_granted() {
     let mut node = serve(&["--max-ttl", "100ms"]);
     let address = node.address();
-    node.line_with("in quarantine for 0.");
+    node.line_with("refusing locks for 0.");
     node.line_with("the quarantine is over");
     let mut client = connect(address);
     assert_eq!(ask(&mut client, "SET k token NX PX 50"), "+OK");
@@ -81,7 +81,7 @@ fn the_end_of_the_quarantine_is_told_and_locks_are_granted() {
 #[test]
 fn a_node_that_refuses_listens_when_its_quarantine_is_over() {
     let mut node = serve(&["--quarantine", "refuse", "--max-ttl", "100ms"]);
-    node.line_with("in quarantine for 0.");
+    node.line_with("refusing locks for 0.");
     node.line_with("not listening");
     node.line_with("the quarantine is over");
     assert_eq!(ask(&mut connect(node.address()), "PING"), "+PONG");
@@ -94,7 +94,7 @@ fn a_node_that_refuses_listens_when_its_quarantine_is_over() {
     node.line_with("SIGTERM: ending in quarantine");
     assert_eq!(node.wait().code(), Some(0));
     let mut node = serve(&["--dir", &path]);
-    node.line_with("in quarantine for");
+    node.line_with("refusing locks for");
 }
 
 /// [G4] [G10] [S5]
@@ -118,7 +118,7 @@ fn a_clean_stop_keeps_every_lock() {
     let mut node = serve(&["--dir", &path]);
     let address = node.address();
     node.line_with("run 2, durability long");
-    node.line_with("serving, 3 locks: the last run ended in order");
+    node.line_with("serving, 3 locks: the last run stopped cleanly");
     let mut client = connect(address);
     for key in ["short", "long", "eternal"] {
         assert_eq!(
@@ -143,7 +143,7 @@ fn after_a_crash_long_locks_are_there_and_short_ones_are_waited_for() {
     // A tenth of a second, a second of slack and what is added for drift.
     let mut node = serve(&["--dir", &path]);
     let address = node.address();
-    node.line_with("in quarantine for ");
+    node.line_with("refusing locks for ");
     node.line_with("the quarantine is over");
     let mut client = connect(address);
     assert_eq!(ask(&mut client, "SET short other NX PX 100"), "+OK");
@@ -161,7 +161,7 @@ fn shutdown_nosave_leaves_no_snapshot() {
     std::io::Write::write_all(&mut client, b"SHUTDOWN NOSAVE\r\n").expect("sent");
     node.line_with("no locks written to ");
     assert_eq!(node.wait().code(), Some(0));
-    serve(&["--dir", &path]).line_with("in quarantine for ");
+    serve(&["--dir", &path]).line_with("refusing locks for ");
 }
 
 /// [G15]
@@ -345,7 +345,7 @@ fn with_half_of_the_state_damaged_a_node_waits_as_long_as_it_may_have_to() {
     let (_directory, path) = left_directory("half-damaged");
     change(&Path::new(&path).join("state"), |bytes| bytes[100] ^= 1);
     let mut node = serve(&["--dir", &path]);
-    let line = node.line_with("in quarantine for 60.");
+    let line = node.line_with("refusing locks for 60.");
     assert!(line.contains("part of the state file is damaged"), "{line}");
 }
 
@@ -392,7 +392,7 @@ fn a_first_start_where_there_is_state_is_refused() {
         assert!(err.contains(part), "{part} in {err}");
     }
     assert_eq!(files(Path::new(&path)), before);
-    serve(&["--dir", &path]).line_with("the last run ended in order");
+    serve(&["--dir", &path]).line_with("the last run stopped cleanly");
 }
 
 /// [S1]
@@ -432,7 +432,7 @@ fn a_taken_port_costs_no_clean_stop() {
         let (code, _, err) = outcome(&run(&all));
         assert_eq!(code, Some(69), "{err}");
     }
-    serve(&["--dir", &path]).line_with("the last run ended in order");
+    serve(&["--dir", &path]).line_with("the last run stopped cleanly");
 }
 
 /// [G15]
@@ -520,7 +520,7 @@ fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
     // The one that finds it full is not answered.
     client.write_all(b"SET eternal token NX\r\n").expect("sent");
     assert_eq!(client.read(&mut [0; 64]).expect("an end"), 0);
-    let line = node.line_with("the disk takes nothing (");
+    let line = node.line_with("the disk takes no writes (");
     assert!(
         line.starts_with("warning: ") && line.contains("make room"),
         "{line}"
@@ -543,5 +543,5 @@ fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
             .filter(|line| line.contains(part))
             .count()
     };
-    assert_eq!(told("the disk takes nothing"), 1);
+    assert_eq!(told("the disk takes no writes"), 1);
 }

@@ -14,8 +14,7 @@ pub enum StartReason {
     Reboot,
     /// The machine claims to be in the same boot, and its clocks are behind what they were `[G7]`.
     ClockMismatch,
-    /// The directory holds no state: it waits until every lock with a TTL up to `max-ttl` has ended; locks with a longer TTL
-    /// or none are lost with the disk `[G3]`.
+    /// The directory holds no state: it waits until every lock with a TTL up to `max-ttl` has expired; locks with a longer TTL or none are lost with the disk `[G3]`.
     Empty,
     /// One slot of the state is damaged `[S3]`.
     DamagedState,

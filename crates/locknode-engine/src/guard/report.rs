@@ -122,30 +122,30 @@ impl StartReason {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::FirstStart | Self::CleanStop | Self::Logged | Self::GuardOff => "",
-            Self::Crash => "a clean stop (SIGTERM) needs no wait",
+            Self::Crash => "stop the node with SIGTERM, and the next start serves at once",
             Self::Reboot => {
-                "a clean stop (SIGTERM) before the machine is started anew needs no wait"
+                "stop the node with SIGTERM before the machine goes down, and the next start serves at once"
             }
             Self::ClockMismatch => {
-                "the clocks of the last run are not comparable: another machine, container or snapshot of one; a clean \
-                 stop (SIGTERM) needs no wait"
+                "the last run's clocks are not comparable: it was on another machine, in another container, or in a \
+                 snapshot of one; after a stop with SIGTERM the next start serves at once"
             }
             Self::Empty => {
-                "the data directory was empty: if no node in this place of the clients' list has ever granted a lock, \
-                 --first-start needs no wait; --empty-dir refuse would not have started it before somebody knows that every \
-                 lock with a longer TTL or none has ended"
+                "if no node in this place of the clients' list has ever granted a lock, start it with --first-start to \
+                 serve at once; with --empty-dir refuse it would not have started before somebody knew that every lock \
+                 with a longer TTL or none has expired"
             }
             Self::DamagedState => {
-                "part of the state file was damaged, so the longest wait was taken: see to the disk"
+                "part of the state file was damaged, so the node takes the longest wait: check the disk"
             }
             Self::DroppedBatch => {
-                "the last batch of the log was not whole, so the longest wait was taken: locks in it with a longer TTL, or \
-                 none, are lost if it was damaged; unless the node was killed or lost power while it wrote, see to the disk"
+                "the last batch of the log was not whole, so the node takes the longest wait: if it was damaged, its locks \
+                 with a longer TTL or none are lost; unless the node was killed or lost power while writing, check the disk"
             }
             Self::NoDirectory => {
-                "with a data directory (--dir) a clean stop needs no wait and a crash only until the last lock has \
-                 ended, also where --max-ttl was lowered; if no node in this place of the clients' list has ever granted a lock, \
-                 --first-start needs none"
+                "with a data directory (--dir) the node serves at once after a clean stop, and after a crash it waits only \
+                 until the last lock has expired, even if --max-ttl was lowered; if no node in this place of the clients' \
+                 list has ever granted a lock, start it with --first-start to serve at once"
             }
         }
     }
