@@ -274,7 +274,7 @@ mod tests {
             ("port = 70000", 1, "70000 is not in 0..=65535"),
             ("\nmaxmemory = \"lots\"", 2, "100mb"),
             ("[server]\nport = 1", 1, "unknown key \"server\""),
-            ("[port]\nx = 1", 1, "no tables"),
+            ("[port]\nx = 1", 1, "must not be a table"),
             ("port = [1, 2]", 1, "not a list"),
             ("port = 1979-05-27", 1, "takes a string"),
             ("port = 99999999999999999999", 1, "too large"),

@@ -172,7 +172,7 @@ impl World {
                 it.player.leave(handle);
                 it.locks.retain(|active| active.lock != lock);
             }
-            false => it.player.release(time, handle),
+            false => it.player.release(time, handle, act.at_least.is_some()),
         }
         self.cue(Cue::Releases(client));
         self.turn(client);

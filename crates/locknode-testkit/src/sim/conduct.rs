@@ -107,7 +107,7 @@ impl Conduct {
         }
     }
 
-    /// The caller's lock ends, by its will or because it was told so.
+    /// The caller's lock ends, by its will or because it was told so; `is_left` when its key may stay taken.
     pub(crate) fn ends(&mut self, op: OpId, is_left: bool) {
         let turn = self.turn;
         if let Some(tale) = self.held(op) {

@@ -96,12 +96,13 @@ impl Player {
         }
     }
 
-    pub(crate) fn release(&mut self, now: Time, lock: Handle) {
+    /// Ends a lock; `is_kept` when its key may have to stay taken for a while.
+    pub(crate) fn release(&mut self, now: Time, lock: Handle, is_kept: bool) {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
                     it.conduct.begins(now);
-                    it.conduct.ends(op, false);
+                    it.conduct.ends(op, is_kept);
                     it.core.release(now, op);
                 }
             }
