@@ -1,9 +1,10 @@
 //! Replies out of bytes, for clients.
 //!
 //! Aggregates are followed with an explicit stack, so nesting costs a bounded list instead of call frames, and
-//! the limits hold before anything is stored. Each scalar, once complete, is handed to the `redis-protocol`
-//! crate on its own: that crate recurses into aggregates, reserves what a peer announces and forgets the order
-//! of maps, all of which a single scalar cannot trigger.
+//! the limits hold before anything is stored. The four scalars that lock nodes send are taken as they are; each
+//! other one, once complete, is handed to the `redis-protocol` crate on its own: that crate recurses into
+//! aggregates, reserves what a peer announces and forgets the order of maps, all of which a single scalar cannot
+//! trigger.
 
 use redis_protocol::resp3::decode::complete::decode_range;
 use redis_protocol::resp3::types::RangeFrame;
@@ -97,11 +98,21 @@ impl ReplyDecoder {
         let [tag, text @ ..] = line.ok_or(MALFORMED)? else {
             return Err(MALFORMED);
         };
+        let reply = match tag {
+            b'+' => Some(Reply::Simple(text.to_vec())),
+            b'-' => Some(Reply::Error(text.to_vec())),
+            // The crate takes other spellings as well.
+            b':' => decimal::parse_integer(text).map(Reply::Integer),
+            _ => None,
+        };
+        if let Some(reply) = reply {
+            return Ok(Some((Element::Scalar(reply), line_len)));
+        }
         match tag {
             // The crate takes anything after these two.
             b'_' if !text.is_empty() => Err(MALFORMED),
             b'(' if !is_integer(text) => Err(MALFORMED),
-            b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' => {
+            b':' | b'_' | b',' | b'#' | b'(' => {
                 scalar(rest, line_len).map(|reply| Some((Element::Scalar(reply), line_len)))
             }
             b'$' | b'!' | b'=' => self.string(*tag, text, rest, line_len),
@@ -136,6 +147,7 @@ impl ReplyDecoder {
             return Err(MALFORMED);
         }
         let reply = match (tag, body) {
+            (b'$', _) => Reply::Bulk(body.to_vec()),
             // The crate knows two formats only.
             (b'=', &[a, b, c, b':', ref text @ ..]) => Reply::Verbatim {
                 format: [a, b, c],
@@ -252,11 +264,7 @@ fn scalar(rest: &[u8], len: usize) -> Result<Reply, ReplyError> {
     let owned =
         |(start, end): (usize, usize)| bytes.get(start..end).map(<[u8]>::to_vec).ok_or(MALFORMED);
     Ok(match frame {
-        RangeFrame::SimpleString { data, .. } => Reply::Simple(owned(data)?),
-        RangeFrame::SimpleError { data, .. } | RangeFrame::BlobError { data, .. } => {
-            Reply::Error(owned(data)?)
-        }
-        RangeFrame::BlobString { data, .. } => Reply::Bulk(owned(data)?),
+        RangeFrame::BlobError { data, .. } => Reply::Error(owned(data)?),
         RangeFrame::BigNumber { data, .. } => Reply::BigNumber(owned(data)?),
         RangeFrame::Number { data, .. } => Reply::Integer(data),
         RangeFrame::Double { data, .. } => Reply::Double(data),

@@ -44,6 +44,8 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
             "sim::due",
             "sim::link",
             "sim::node",
+            "sim::node::disk",
+            "sim::node::ending",
             "sim::oracle",
             "sim::parking",
             "sim::world",

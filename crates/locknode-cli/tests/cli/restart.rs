@@ -91,7 +91,7 @@ fn a_node_that_refuses_listens_when_its_quarantine_is_over() {
     let mut node = serve(&["--quarantine", "refuse", "--dir", &path]);
     node.line_with("not listening");
     node.signal(Signal::TERM);
-    node.line_with("SIGTERM: ending in quarantine");
+    node.line_with("SIGTERM: stopping in quarantine");
     assert_eq!(node.wait().code(), Some(0));
     let mut node = serve(&["--dir", &path]);
     node.line_with("refusing locks for");
@@ -169,7 +169,7 @@ fn shutdown_nosave_leaves_no_snapshot() {
 fn without_the_guard_nothing_is_waited_for_and_nothing_limited() {
     let mut node = serve(&["--restart-guard", "off"]);
     let address = node.address();
-    node.line_with("no restart guard");
+    node.line_with("the restart guard is off");
     let mut client = connect(address);
     assert_eq!(ask(&mut client, "SET eternal token NX"), "+OK");
 }
@@ -522,7 +522,7 @@ fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
     assert_eq!(client.read(&mut [0; 64]).expect("an end"), 0);
     let line = node.line_with("the disk takes no writes (");
     assert!(
-        line.starts_with("warning: ") && line.contains("make room"),
+        line.starts_with("warning: ") && line.contains("free some space"),
         "{line}"
     );
     let mut client = connect(address);

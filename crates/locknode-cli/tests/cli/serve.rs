@@ -24,7 +24,7 @@ fn a_node_on_a_free_port_prints_its_address_and_answers() {
         let address = node.address();
         assert!(address.ip().is_loopback());
         node.line_with("in memory only");
-        node.line_with("leave it out from the next one on");
+        node.line_with("remove it before the next one");
         node.line_with("serving, 0 locks");
         for index in 0..6 {
             let mut client = connect(address);

@@ -8,6 +8,7 @@
 //! Nothing in here is random but the names of machines and what a crash leaves of unsynced writes, which a stream of the
 //! world's seed decides. Bugs of nodes are planted here and nowhere else.
 
+mod bugs;
 mod dialect;
 mod disk;
 mod ending;
@@ -475,37 +476,6 @@ impl SimNode {
                 why: error.to_string(),
                 is_damage: error.kind() != OpenErrorKind::Io && !self.is_rotten,
             }),
-        }
-    }
-
-    /// Bugs of a start.
-    fn plant(&mut self, guard: &mut GuardConfig, now: Time) {
-        let first_base = *self.first_base.get_or_insert(guard.fence_base);
-        let left = guard
-            .quarantine_end
-            .as_nanos()
-            .saturating_sub(now.as_nanos());
-        match self.bug {
-            Some(Bug::QuarantineOff) => guard.quarantine_end = Time::ZERO,
-            Some(Bug::QuarantineShort) => {
-                guard.quarantine_end = Time::from_nanos(now.as_nanos() + left - left / 10);
-            }
-            Some(Bug::WaitFromConfig) => {
-                let configured = u64::try_from(self.max_ttl.as_nanos()).unwrap_or(u64::MAX);
-                let configured = configured.saturating_add(configured / 100 + 2_000_000);
-                guard.quarantine_end = Time::from_nanos(now.as_nanos() + left.min(configured));
-            }
-            Some(Bug::CutLogServed) if guard.reason == StartReason::DroppedBatch => {
-                guard.quarantine_end = Time::ZERO;
-            }
-            Some(Bug::FenceForgotten) => guard.fence_base = first_base,
-            Some(Bug::FenceFromStarts) => {
-                guard.fence_base = first_base + (u64::from(self.incarnation) << 20);
-            }
-            Some(Bug::CeilingBurnt) => {
-                guard.fence_base += u64::from(self.incarnation - 1) << 20;
-            }
-            _ => {}
         }
     }
 }
