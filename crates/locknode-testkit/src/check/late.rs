@@ -63,10 +63,13 @@ pub(crate) fn late(facts: &Facts<'_>, scenario: &Scenario) -> Vec<Violation> {
                 }
             }
             Event::ClientDown { client } => {
-                let ended = beliefs.extract_if(.., |_, belief| belief.client == client);
-                for (_, belief) in ended {
-                    judge(belief, entry.at, &stops);
-                }
+                beliefs.retain(|_, belief| {
+                    let ended = belief.client == client;
+                    if ended {
+                        judge(*belief, entry.at, &stops);
+                    }
+                    !ended
+                });
             }
             Event::Stopped {
                 who: Who::Client(client),
