@@ -21,7 +21,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redlock_client::core::OpId;
@@ -40,8 +40,8 @@ pub(crate) struct Conduct {
     /// Of attempts of which nodes may still hold something, oldest first.
     tales: Vec<Tale>,
     next: u32,
-    /// The tokens of the others.
-    spent: BTreeSet<Vec<u8>>,
+    /// The tokens of the others, and whether they were left: a node that is slow to answer is told of those once more.
+    spent: BTreeMap<Vec<u8>, bool>,
     /// Who tries for a lock, or takes one over.
     calls: Vec<Call>,
     now: Time,
@@ -73,7 +73,7 @@ impl Conduct {
             lines: vec![Line::default(); usize::from(nodes)],
             tales: Vec::new(),
             next: 0,
-            spent: BTreeSet::new(),
+            spent: BTreeMap::new(),
             calls: Vec::new(),
             now: Time::ZERO,
             turn: 0,
@@ -243,7 +243,7 @@ impl Conduct {
             (Ask::Other, _) => return None,
             (_, Some(place)) => place,
             (Ask::Acquire { ttl }, None) => {
-                if self.spent.contains(request.token) {
+                if self.spent.contains_key(request.token) {
                     self.find(
                         request.key,
                         "asks for a lock under a token that it had before",
@@ -252,7 +252,9 @@ impl Conduct {
                 self.begin(request.key, request.token, Part::Open, ttl)
             }
             (Ask::Extend { .. } | Ask::Fence { .. }, None) => {
-                self.find(request.key, "speaks of a lock that it never asked for");
+                if self.spent.get(request.token) != Some(&true) {
+                    self.find(request.key, "speaks of a lock that it never asked for");
+                }
                 return None;
             }
             (Ask::Release, None) => return None,
@@ -445,7 +447,8 @@ impl Conduct {
                 Part::Over(..) => self.is_awaited(tale),
             };
             if !is_kept {
-                self.spent.insert(std::mem::take(&mut tale.token));
+                let was_left = tale.part == Part::Left;
+                self.spent.insert(std::mem::take(&mut tale.token), was_left);
             }
             is_kept
         });
