@@ -27,6 +27,10 @@ impl Cgroup {
     }
 
     /// What [`enter`] needs.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "control groups are Linux's")
+    )]
     pub(super) fn path(&self) -> &OsStr {
         self.path.as_os_str()
     }
@@ -64,6 +68,10 @@ impl Drop for Cgroup {
 }
 
 /// Moves this process to a control group, named by its path. Failing that, it stays where it is.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "control groups are Linux's")
+)]
 pub(super) fn enter(path: &OsStr) {
     if !path.is_empty() {
         let _ = fs::write(Path::new(path).join(MEMBERS), "0");

@@ -2,14 +2,16 @@
 //! [`timeline`](super::timeline).
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+#[cfg(target_os = "linux")]
+use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use redlock_client::Time;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait,
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait,
 };
 
 use super::cgroup::Cgroup;
@@ -58,7 +60,7 @@ impl Child {
         let others = descendants::find(&[]).unwrap_or_default();
         // What the command leaves behind becomes our child and not somebody else's, so that it is found.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::set_child_subreaper(Some(getpid()));
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         let cgroup = Cgroup::make();
         let spawn = |mut command: Command| {
             command.envs(variables.iter().map(|(name, value)| (name, value)));
@@ -89,7 +91,7 @@ impl Child {
             }
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = is_quiet;
+        let _ = (is_quiet, cgroup);
         // Without /proc the command is started directly.
         let [program, args @ ..] = command else {
             return Err(Failure::usage("there is no command"));

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, Signal, getpid, kill_process};
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::refusal::Refusal;
 
@@ -45,15 +45,18 @@ fn send_one(process: Process, signals: &[Signal]) -> Result<(), Refusal> {
         let sent = signals.iter().try_for_each(|signal| send(*signal));
         Refusal::unless_gone(process.id, sent)
     };
-    match pidfd_open(process.id, PidfdFlags::empty()) {
+    #[cfg(target_os = "linux")]
+    if let Ok(descriptor) = pidfd_open(process.id, PidfdFlags::empty()) {
         // The number may belong to another process by now; this descriptor does not.
-        Ok(descriptor) if look(process.id).is_some_and(|(now, _)| now == process) => {
-            send(&|signal| pidfd_send_signal(&descriptor, signal))
-        }
-        Ok(_) => Ok(()),
-        // An old kernel, or a sandbox.
-        Err(_) => send(&|signal| kill_process(process.id, signal)),
+        return match look(process.id) {
+            Some((now, _)) if now == process => {
+                send(&|signal| pidfd_send_signal(&descriptor, signal))
+            }
+            _ => Ok(()),
+        };
     }
+    // An old kernel, a sandbox, or another system.
+    send(&|signal| kill_process(process.id, signal))
 }
 
 /// The processes below one, of all processes with their parents.
