@@ -67,15 +67,8 @@ impl Entry<'_> {
         match self.guard.permit_within(self.now, deadline) {
             Some(permit) => Some(permit),
             None => {
-                let is_on_log = || self.shard.grant(self.probe).is_some_and(Grant::is_logged);
-                permit_beyond(
-                    self.guard,
-                    self.now,
-                    deadline,
-                    is_on_log(),
-                    self.rest,
-                    reply,
-                )
+                let is_on_log = self.grant().is_some_and(Grant::is_logged);
+                permit_beyond(self.guard, self.now, deadline, is_on_log, self.rest, reply)
             }
         }
     }

@@ -299,7 +299,7 @@ impl Page {
             };
             let line = line.split(" #").next().unwrap_or_default().trim();
             let line = match waits {
-                // Whoever waits for the end of the lock waits for less.
+                // A wait for the end of the lock becomes shorter.
                 true => line.replace("px 30000", "px 3000"),
                 false => line.to_owned(),
             };

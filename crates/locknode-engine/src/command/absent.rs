@@ -113,7 +113,7 @@ pub(super) const REDIRECTION: Call = Call::any(2, |_, _, reply| reply.integer(NO
 pub(super) const TRACKING: Call = least!(tracking);
 pub(super) const TRACKING_INFO: Call = exact!(tracking_info);
 
-/// How Redis says that invalidation messages are not redirected because there are none.
+/// What Redis replies when no invalidation messages are redirected.
 const NOT_TRACKING: i64 = -1;
 
 const NO_CLUSTER: &str = "ERR This instance has cluster support disabled";
@@ -201,13 +201,13 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "get",
                 syntax: "[<count>]",
                 call: least!(slow_commands),
-                summary: "Tell the slow commands: there are none.",
+                summary: "List the slow commands: there are none.",
                 ..SLOWLOG
             },
             Spec {
                 name: "len",
                 call: Call::any(2, |_, _, reply| reply.integer(0)),
-                summary: "Tell how many entries there are: 0.",
+                summary: "Return the number of entries: 0.",
                 ..SLOWLOG
             },
             Spec {
@@ -228,7 +228,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 call: Call::any(2, |_, _, reply| {
                     reply.verbatim(*b"txt", b"This node does not sample its latency.\n");
                 }),
-                summary: "Tell that latency is not sampled.",
+                summary: "Report that latency is not sampled.",
                 ..LATENCY
             },
             Spec {
@@ -242,7 +242,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "histogram",
                 syntax: "[<command> ...]",
                 call: Call::any(-2, |_, _, reply| reply.map(0)),
-                summary: "Tell the latencies of commands: none is timed.",
+                summary: "Report the latencies of commands: none is timed.",
                 since: "7.0.0",
                 ..LATENCY
             },
@@ -250,13 +250,13 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "history",
                 syntax: "<event>",
                 call: Call::any(3, |_, _, reply| reply.array(0)),
-                summary: "Tell the samples of an event: there are none.",
+                summary: "List the samples of an event: there are none.",
                 ..LATENCY
             },
             Spec {
                 name: "latest",
                 call: Call::any(2, |_, _, reply| reply.array(0)),
-                summary: "Tell the latest samples: there are none.",
+                summary: "List the latest samples: there are none.",
                 ..LATENCY
             },
             Spec {
@@ -284,7 +284,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "list",
                 syntax: "[LIBRARYNAME <pattern>] [WITHCODE]",
                 call: least!(functions),
-                summary: "Tell the functions: there are none.",
+                summary: "List the functions: there are none.",
                 ..FUNCTION
             },
         ],

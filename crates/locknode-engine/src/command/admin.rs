@@ -107,7 +107,7 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 
 const TIME: Spec = Spec {
     name: "time",
-    summary: "Tells the wall clock in seconds and microseconds.",
+    summary: "Replies with the wall clock in seconds and microseconds.",
     since: "2.6.0",
     ..Spec::of(
         exact!(time),
@@ -127,7 +127,7 @@ pub(crate) const SPECS: &[Spec] = &[
             .and(Flags::NOSCRIPT)
             .and(Flags::FAST)
             .and(Flags::LOADING),
-        summary: "Tells that the node is a primary without replicas.",
+        summary: "Reports that the node is a primary without replicas.",
         since: "2.8.12",
         ..TIME
     },

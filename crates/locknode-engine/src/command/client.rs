@@ -206,28 +206,28 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "getname",
         call: exact!(name),
-        summary: "Tell the name of the connection.",
+        summary: "Return the name of the connection.",
         since: "2.6.9",
         ..CLIENT
     },
     Spec {
         name: "getredir",
         call: absent::REDIRECTION,
-        summary: "Tell where invalidation messages go: -1 for nowhere.",
+        summary: "Return where invalidation messages go: -1 for nowhere.",
         since: "6.0.0",
         ..CLIENT
     },
     Spec {
         name: "id",
         call: exact!(id),
-        summary: "Tell the number of the connection.",
+        summary: "Return the number of the connection.",
         since: "5.0.0",
         ..CLIENT
     },
     Spec {
         name: "info",
         call: exact!(info),
-        summary: "Tell what CLIENT LIST tells about this connection.",
+        summary: "Return what CLIENT LIST says about this connection.",
         since: "6.2.0",
         ..CLIENT
     },
@@ -243,7 +243,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "list",
         syntax: "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]",
         call: Call::any(-2, list),
-        summary: "Tell about all connections, or some.",
+        summary: "List all connections, or some.",
         since: "2.4.0",
         ..CLIENT
     },
@@ -306,7 +306,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "trackinginfo",
         call: absent::TRACKING_INFO,
-        summary: "Tell that the connection is not tracked.",
+        summary: "Report that the connection is not tracked.",
         since: "6.2.0",
         ..CLIENT
     },

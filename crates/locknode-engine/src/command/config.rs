@@ -150,7 +150,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "get",
         syntax: "<pattern> [<pattern> ...]",
         call: Call::any(-3, show),
-        summary: "Tell the options whose names match a pattern.",
+        summary: "Return the options whose names match a pattern.",
         since: "2.0.0",
         ..CONFIG
     },

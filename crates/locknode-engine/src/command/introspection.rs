@@ -150,7 +150,7 @@ const COMMAND: Spec = Spec::of(Call::any(-1, command), Flags::LOADING, Keys::Non
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "command",
-    summary: "Tells about the commands.",
+    summary: "Describes the commands.",
     since: "2.8.13",
     subcommands: SUBCOMMANDS,
     ..COMMAND
@@ -160,7 +160,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "count",
         call: exact!(count),
-        summary: "Tell how many commands there are.",
+        summary: "Return the number of commands.",
         since: "2.8.13",
         ..COMMAND
     },
@@ -168,7 +168,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "docs",
         syntax: "[<name> ...]",
         call: least!(docs),
-        summary: "Tell what all commands do, or those named.",
+        summary: "Describe all commands, or those named.",
         since: "7.0.0",
         ..COMMAND
     },
@@ -176,7 +176,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "getkeys",
         syntax: "<name> [<arg> ...]",
         call: Call::any(-3, keys),
-        summary: "Tell the keys among the arguments of a command.",
+        summary: "Return the keys among the arguments of a command.",
         since: "2.8.13",
         ..COMMAND
     },
@@ -184,7 +184,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "info",
         syntax: "[<name> ...]",
         call: least!(info),
-        summary: "Tell arity, flags and key positions of all commands, or of those named.",
+        summary: "Return arity, flags and key positions of all commands, or of those named.",
         since: "2.8.13",
         ..COMMAND
     },
@@ -192,7 +192,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "list",
         syntax: "[FILTERBY (MODULE|ACLCAT|PATTERN) <value>]",
         call: least!(list),
-        summary: "Tell the names of the commands.",
+        summary: "Return the names of the commands.",
         since: "7.0.0",
         ..COMMAND
     },

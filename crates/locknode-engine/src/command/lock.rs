@@ -192,7 +192,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key",
         call: exact!(get),
         flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Tells the token, the time left, the grant and the fence counter of a key.",
+        summary: "Replies with the token, the time left, the grant and the fence counter of a key.",
         ..LOCK
     },
 ];

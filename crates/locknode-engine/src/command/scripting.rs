@@ -449,7 +449,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "exists",
         syntax: "<sha1> [<sha1> ...]",
         call: Call::any(-3, exists),
-        summary: "Tell which scripts this node can run by their SHA1.",
+        summary: "Return which scripts the node can run by their SHA1.",
         since: "2.6.0",
         ..SCRIPT
     },

@@ -364,6 +364,11 @@ fn what_nobody_has_is_released_wherever_it_may_be() {
     let mut stage = Stage::holding();
     stage.conduct.ends(stage.op, true);
     stage.found(&[]);
+    // A node that was slow to reply is told of it once more, even when the TTL is over.
+    stage.at(2_000);
+    stage.at(2_001);
+    stage.sends(0, EXTEND);
+    stage.found(&[]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a node owes whoever asks or does not: what it granted becomes durable without anybody waiting for it, and its counters
-//! are not used up for nothing.
+//! What a node does with nobody waiting for it: what it granted becomes durable, and its counters are not used up for
+//! nothing.
 
 use locknode_engine::WallTime;
 use locknode_engine::durable::StartReason;
