@@ -85,9 +85,9 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// The errors that tell of a node's state; others are of no interest here.
+/// The errors that say that a node takes no part, in all locks or in those of a longer TTL; others are of no interest here.
 fn refusal(error: &[u8]) -> Option<&'static str> {
-    const KNOWN: [&str; 4] = ["LOADING", "MISCONF", "OOM", "NOAUTH"];
+    const KNOWN: [&str; 5] = ["LOADING", "MISCONF", "OOM", "NOAUTH", "UNSUPPORTED"];
     KNOWN
         .into_iter()
         .find(|word| error.starts_with(word.as_bytes()))
@@ -126,7 +126,7 @@ mod tests {
             ttl: ms(900),
         };
         let release = Sight::Release { key: b"k" };
-        let rows: [(&str, &str, Sight<'_>); 20] = [
+        let rows: [(&str, &str, Sight<'_>); 21] = [
             (
                 "LOCK.ACQUIRE k t 900",
                 "*3\r\n:1\r\n:77\r\n:900\r\n",
@@ -163,6 +163,11 @@ mod tests {
             ("eval script 2 k l t", ":1\r\n", Sight::Nothing),
             ("lock.release k t", ":0\r\n", Sight::Nothing),
             ("set k t", "-LOADING wait\r\n", Sight::Refusal("LOADING")),
+            (
+                "lock.acquire k t 9000",
+                "-UNSUPPORTED the TTL\r\n",
+                Sight::Refusal("UNSUPPORTED"),
+            ),
             ("ping", "+PONG\r\n", Sight::Nothing),
         ];
         for (request, reply, want) in rows {

@@ -201,7 +201,7 @@ impl Conduct {
                 let reach = drift.valid_until(asked.at, ttl);
                 (stand.reach, stand.denies) = (None, true);
                 stand.lacks = Some((reach, ttl));
-                let is_of = |it: Confirmed| it.has(reach, ttl) && asked.at <= it.at;
+                let is_of = |it: Confirmed| it.has(reach, ttl) && asked.turn < it.turn;
                 if matches!(part, Part::Held(_)) {
                     stand.is_heal_due |= confirmed.is_some_and(is_of);
                     tale.is_heal_due |= stand.is_heal_due;
@@ -322,7 +322,7 @@ impl Conduct {
             return;
         };
         self.has_news = true;
-        let (now, quorum) = (self.now, self.quorum());
+        let (turn, quorum) = (self.turn, self.quorum());
         let tale = self.tales.iter_mut().find(|it| it.token == token);
         let Some(tale) = tale else {
             return self.find(
@@ -334,11 +334,7 @@ impl Conduct {
         tale.valid_until = until;
         if call.takes_over {
             let ttl = tale.last_ttl;
-            tale.confirmed = Some(Confirmed {
-                until,
-                ttl,
-                at: now,
-            });
+            tale.confirmed = Some(Confirmed { until, ttl, turn });
         }
         let (behind, counting) = (tale.behind(until), tale.counting());
         let credited = fencing.map(|fencing| tale.credited(fencing));
@@ -362,14 +358,10 @@ impl Conduct {
 
     /// The client says that its lock lives longer.
     pub(crate) fn extended(&mut self, op: OpId, until: Time) {
-        let (now, quorum) = (self.now, self.quorum());
+        let (turn, quorum) = (self.turn, self.quorum());
         let Some(tale) = self.held(op) else { return };
         let ttl = tale.last_ttl;
-        let confirmed = Confirmed {
-            until,
-            ttl,
-            at: now,
-        };
+        let confirmed = Confirmed { until, ttl, turn };
         (tale.confirmed, tale.valid_until) = (Some(confirmed), until);
         let (behind, key) = (tale.behind(until), tale.key.clone());
         for stand in &mut tale.stands {

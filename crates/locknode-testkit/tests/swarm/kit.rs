@@ -161,3 +161,12 @@ fn seed_42583_keeps_its_promises() {
     let scenario = Scenario::parse(include_str!("seed_42583.txt")).expect("a scenario");
     Report::of(&scenario).assert_safe();
 }
+
+/// A lock was longer than what a node grants since it was started with a lower `max-ttl`: that node was taken for one that served.
+/// And an extension that was asked for at the moment at which the last one had succeeded was taken for a part of that.
+#[test]
+fn seed_82128_keeps_its_promises() {
+    let scenario = Scenario::parse(include_str!("seed_82128.txt")).expect("a scenario");
+    Report::of(&scenario).assert_safe();
+    Swarm::default().run(82_128).assert_safe();
+}

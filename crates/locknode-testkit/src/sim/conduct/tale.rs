@@ -64,7 +64,9 @@ pub(super) enum Part {
 pub(super) struct Confirmed {
     pub(super) until: Time,
     pub(super) ttl: Duration,
-    pub(super) at: Time,
+    /// The turn in which the client was told. Time would not do: a client whose process was stopped then goes on at the same
+    /// moment of its clock.
+    pub(super) turn: u32,
 }
 
 /// How a node stands to an attempt.

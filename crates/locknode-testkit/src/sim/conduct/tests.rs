@@ -398,6 +398,7 @@ fn a_node_that_lost_the_lock_gets_it_again() {
     let late = |until, want: &[&str]| {
         let mut stage = Stage::holding();
         extends(&mut stage);
+        stage.at(510);
         stage.conduct.extended(stage.op, time(until));
         stage.at(520);
         stage.hears(0, ":0\r\n");
@@ -406,6 +407,22 @@ fn a_node_that_lost_the_lock_gets_it_again() {
     late(1_488, &[lost]);
     // The majority was one of a later extension.
     late(1_489, &["has extended a lock with 0 nodes behind it"]);
+
+    // The next round is asked at the very moment at which the last one succeeded: the client's process was stopped in between.
+    // That a node has no lock for it is no reason to heal until it has succeeded, too.
+    let mut stage = Stage::holding();
+    extends(&mut stage);
+    stage.hears(0, ":1\r\n");
+    stage.conduct.extended(stage.op, time(1_488));
+    stage.at(500);
+    for node in 0..3 {
+        stage.sends(node, EXTEND);
+    }
+    stage.at(500);
+    stage.hears(0, ":0\r\n");
+    stage.found(&[]);
+    stage.conduct.extended(stage.op, time(1_488));
+    stage.found(&[lost]);
 }
 
 #[test]
