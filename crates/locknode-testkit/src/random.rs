@@ -6,7 +6,7 @@
 //! Sources: Blackman and Vigna, "Scrambled linear pseudorandom number generators" (xoshiro256\*\*, jump-free use);
 //! Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (`SplitMix64`).
 
-use redlock_client::Entropy;
+use redlock_proto::Entropy;
 
 /// A stream of random numbers that its seed and its name determine.
 ///

@@ -43,9 +43,11 @@ pub use self::guard::Guard;
 pub use self::multi::{MultiGuard, MultiLockRequest};
 pub use self::reentrant::{Reentrant, ReentrantGuard};
 pub use self::request::LockRequest;
+use redlock_proto::{ErrorKind, Quorum};
+
 use self::worker::Worker;
-use crate::error::{Error, ErrorKind};
-use crate::{Builder, NodeStatus, NodeView, Quorum, Released, Token};
+use crate::error::Error;
+use crate::{Builder, NodeStatus, NodeView, Released, Token};
 
 /// A client of one cluster; cheap to clone, and for any number of threads.
 #[derive(Clone, Debug)]

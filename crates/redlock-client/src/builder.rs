@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redlock_proto::{Drift, NODES_MAX, Quorum, RetryPolicy};
+
 use crate::address::NodeAddress;
 use crate::clock::{Clock, SystemClock};
 use crate::connector::Connector;
-use crate::drift::Drift;
 use crate::error::Error;
 use crate::handle::{Config, Handle};
 use crate::observer::Observer;
-use crate::policy::RetryPolicy;
-use crate::quorum::{NODES_MAX, Quorum};
 use crate::redlock::Redlock;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;

@@ -3,10 +3,9 @@
 use std::fmt::Debug;
 
 use parking_lot::Mutex;
+use redlock_proto::Time;
 #[cfg(unix)]
 use rustix::time::{ClockId, clock_gettime};
-
-use crate::time::Time;
 
 /// A source of time. The client decides by it whether a lock is still held; timers of the runtime only wake the
 /// client up.

@@ -5,10 +5,10 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 
+use redlock_proto::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::address::NodeAddress;
-use crate::quorum::NodeId;
 
 /// Opens connections in place of the client: to nodes inside of a test's own process, through a proxy, or over a
 /// transport that this crate does not know. See [`Builder::connector`](crate::Builder::connector).

@@ -20,8 +20,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
-use crate::cause::Cause;
-use crate::core::{Core, CoreConfig, Login, OpId};
+use redlock_proto::{Cause, Core, CoreConfig, Login, OpId, Time};
+
 use crate::driver::port::{Port, PortEvent};
 use crate::driver::waiter::{Waiter, Waiters};
 use crate::entropy::SystemEntropy;
@@ -29,7 +29,6 @@ use crate::handle::{Command, Config, Inbox, Pulse};
 use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;
-use crate::time::Time;
 
 /// The task. Ends when the client is closed or nobody has a handle to it any more, after its releases are done or
 /// the time for them is over.

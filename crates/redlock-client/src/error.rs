@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cause::Cause;
+use redlock_proto::{ArgumentError, Cause, ErrorKind};
 
 /// Why a lock was not had, not extended or no longer held.
 ///
@@ -13,29 +13,6 @@ pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
     nodes: Arc<[NodeFailure]>,
-}
-
-/// The kinds of errors, by what a caller does about them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// Another client holds the lock, a majority of the nodes says so: try later.
-    Busy,
-    /// Nobody is known to hold the lock, and it could not be had: several clients tried at the same moment, again and
-    /// again, or keys that are left on a few nodes were in the way. Try later.
-    Contended,
-    /// No majority of the nodes could be reached or took part: look at the nodes.
-    NoQuorum,
-    /// The lock was held and a majority of the nodes says it no longer is: stop the work it protects.
-    Lost,
-    /// The lock's validity ended, or would have before the caller could use it: stop the work it protects.
-    Expired,
-    /// The lock was released, or its client closed, before the operation was done.
-    Cancelled,
-    /// The time to wait ended before the nodes had decided.
-    Timeout,
-    /// Something in the configuration or the arguments is wrong; nothing was sent.
-    Config,
 }
 
 /// What one node had to do with an error.
@@ -123,6 +100,12 @@ impl Error {
             self.kind,
             ErrorKind::Busy | ErrorKind::Contended | ErrorKind::NoQuorum | ErrorKind::Timeout
         )
+    }
+}
+
+impl From<ArgumentError> for Error {
+    fn from(error: ArgumentError) -> Self {
+        Self::config(error.to_string())
     }
 }
 

@@ -14,8 +14,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use parking_lot::Mutex;
-
-use crate::fencing_token::FencingToken;
+use redlock_proto::FencingToken;
 
 /// Where the highest tokens live: next to the data, in the same file or the same transaction.
 pub trait FenceStore {

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use redlock_proto::{ErrorKind, FencingToken, Token};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, ErrorKind};
-use crate::fencing_token::FencingToken;
+use crate::error::Error;
 use crate::handle::{Command, Granted, Handle};
 use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;
 use crate::released::Released;
-use crate::token::Token;
 
 /// A lock that is held until it is released, lost or its validity ends.
 ///

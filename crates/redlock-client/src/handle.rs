@@ -6,24 +6,20 @@ use std::task::Waker;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use redlock_proto::{
+    Drift, ErrorKind, FencingToken, LockTerms, Look, Quorum, RetryPolicy, ServerInfo, Time, Token,
+};
 use tokio::sync::oneshot;
 
 use crate::address::NodeAddress;
 use crate::clock::Clock;
 use crate::connector::Connector;
-use crate::core::{LockTerms, Look, ServerInfo};
-use crate::drift::Drift;
 use crate::driver::Driver;
-use crate::error::{Error, ErrorKind};
-use crate::fencing_token::FencingToken;
+use crate::error::Error;
 use crate::lock_state::LockState;
 use crate::observer::{Event, Observer};
-use crate::policy::RetryPolicy;
-use crate::quorum::Quorum;
 use crate::released::Released;
 use crate::socket::Tls;
-use crate::time::Time;
-use crate::token::Token;
 
 /// What a client was built with.
 #[derive(Debug)]

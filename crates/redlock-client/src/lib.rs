@@ -11,7 +11,7 @@
 //!   work.
 //! * Renewal is asked for and bounded. Waiting is bounded. Memory is bounded.
 //! * Errors are told apart by what a caller does about them, with what each node said.
-//! * The rules are a state machine without sockets, clock and randomness: [`core`] and [`round`].
+//! * The rules are a state machine without sockets, clock and randomness, a crate of its own: `redlock-proto`.
 //!
 //! # What it is not
 //!
@@ -309,16 +309,12 @@ mod address;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod builder;
-mod cause;
 mod clock;
 mod connector;
-pub mod core;
-mod drift;
 mod driver;
 mod entropy;
 mod error;
 mod fence_check;
-mod fencing_token;
 mod guard;
 mod handle;
 mod limits;
@@ -328,31 +324,21 @@ mod node_view;
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 mod observe;
 mod observer;
-mod policy;
-mod quorum;
 mod redlock;
 mod reentrant;
 mod released;
 mod request;
-pub mod round;
 mod scope;
 mod socket;
-mod time;
 #[cfg(feature = "tls")]
 mod tls;
-mod token;
 
 pub use crate::address::{AddressError, Endpoint, NodeAddress};
 pub use crate::builder::Builder;
-pub use crate::cause::Cause;
 pub use crate::clock::{Clock, SystemClock};
 pub use crate::connector::{Connecting, Connection, Connector};
-pub use crate::core::ServerInfo;
-pub use crate::drift::Drift;
-pub use crate::entropy::{Entropy, SystemEntropy};
-pub use crate::error::{Error, ErrorKind, NodeFailure};
+pub use crate::error::{Error, NodeFailure};
 pub use crate::fence_check::{FenceCheck, FenceStore, MemoryFences, Rejected};
-pub use crate::fencing_token::FencingToken;
 pub use crate::guard::Guard;
 pub use crate::multi::{MultiGuard, MultiLockRequest};
 pub use crate::node_view::{HeldKey, NodeStatus, NodeView};
@@ -361,17 +347,17 @@ pub use crate::observe::MetricsObserver;
 #[cfg(feature = "tracing")]
 pub use crate::observe::TracingObserver;
 pub use crate::observer::{Event, Observer};
-pub use crate::policy::{RenewPolicy, RetryPolicy};
-pub use crate::quorum::{NODES_MAX, NodeId, NodeSet, Quorum};
 pub use crate::redlock::Redlock;
 pub use crate::reentrant::{Reentrant, ReentrantGuard};
 pub use crate::released::{ReleaseAnswer, Released};
 pub use crate::request::LockRequest;
 pub use crate::scope::Scope;
-pub use crate::time::Time;
 #[cfg(feature = "tls")]
 pub use crate::tls::{Tls, TlsError};
-pub use crate::token::{TOKEN_LEN_MAX, TOKEN_RANDOM_BYTES, Token};
+pub use redlock_proto::{
+    ArgumentError, Cause, Dialect, Drift, ErrorKind, FencingToken, NODES_MAX, NodeId, RenewPolicy,
+    RetryPolicy, ServerInfo, TOKEN_LEN_MAX, Time, Token,
+};
 pub use tokio_util::sync::CancellationToken;
 
 /// The examples of the README are compiled.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::drift::Drift;
+use redlock_proto::Drift;
+
 use crate::error::Error;
 
 /// A TTL as the nodes take it: whole milliseconds, longer than the drift.

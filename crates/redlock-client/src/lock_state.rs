@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::{LockTerms, OpId};
+use redlock_proto::{LockTerms, OpId, Time};
+
 use crate::error::Error;
-use crate::time::Time;
 
 /// One lock as its holder sees it. The driver writes, the guard reads.
 #[derive(Debug)]

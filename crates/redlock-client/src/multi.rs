@@ -5,10 +5,10 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind};
-use crate::fencing_token::FencingToken;
+use redlock_proto::{ErrorKind, FencingToken, RenewPolicy, RetryPolicy};
+
+use crate::error::Error;
 use crate::guard::Guard;
-use crate::policy::{RenewPolicy, RetryPolicy};
 use crate::released::Released;
 use crate::request::LockRequest;
 

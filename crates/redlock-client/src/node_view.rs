@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cause::Cause;
-use crate::core::ServerInfo;
+use redlock_proto::{Cause, ServerInfo};
 
 /// What one node says of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,10 +3,9 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crate::cause::Cause;
-use crate::core::ServerInfo;
+use redlock_proto::{Cause, FencingToken, ServerInfo};
+
 use crate::error::Error;
-use crate::fencing_token::FencingToken;
 use crate::released::Released;
 
 /// Is told what the client does. Called on the client's task between two reads: it must not block.

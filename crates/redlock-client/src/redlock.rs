@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redlock_proto::{Cause, LockTerms, ServerInfo, Token};
+
 use crate::builder::Builder;
-use crate::cause::Cause;
-use crate::core::{LockTerms, ServerInfo};
 use crate::error::Error;
 use crate::handle::{Command, Handle};
 use crate::limits;
@@ -15,7 +15,6 @@ use crate::reentrant::Reentrant;
 use crate::released::Released;
 use crate::request::LockRequest;
 use crate::scope::{self, Scope};
-use crate::token::Token;
 
 /// A client of a cluster of lock nodes. Cloning is cheap and shares the connections.
 ///
@@ -155,7 +154,7 @@ impl Redlock {
             })
             .await?;
         let view = |((look, _), name): (_, &Arc<str>)| {
-            let look: crate::core::Look = look;
+            let look: redlock_proto::Look = look;
             let held = look.token.map(|token| HeldKey {
                 token,
                 remaining: look.remaining,
@@ -185,18 +184,20 @@ impl Redlock {
                 answer,
             })
             .await?;
-        let status =
-            |((look, server), name): ((crate::core::Look, Option<Arc<ServerInfo>>), &Arc<str>)| {
-                let server = server.map(|server| (*server).clone());
-                NodeStatus {
-                    address: name.to_string(),
-                    state: match (look.cause, server) {
-                        (Some(cause), _) => Err(cause),
-                        (None, Some(server)) => Ok(server),
-                        (None, None) => Err(Cause::Disconnected),
-                    },
-                }
-            };
+        let status = |((look, server), name): (
+            (redlock_proto::Look, Option<Arc<ServerInfo>>),
+            &Arc<str>,
+        )| {
+            let server = server.map(|server| (*server).clone());
+            NodeStatus {
+                address: name.to_string(),
+                state: match (look.cause, server) {
+                    (Some(cause), _) => Err(cause),
+                    (None, Some(server)) => Ok(server),
+                    (None, None) => Err(Cause::Disconnected),
+                },
+            }
+        };
         Ok(looks
             .into_iter()
             .zip(&self.handle.config.names)

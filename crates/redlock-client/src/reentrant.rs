@@ -5,14 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use redlock_proto::{FencingToken, Token};
 
 use crate::error::Error;
-use crate::fencing_token::FencingToken;
 use crate::guard::Guard;
 use crate::handle::Handle;
 use crate::released::Released;
 use crate::request::LockRequest;
-use crate::token::Token;
 
 /// An owner of locks: who holds a lock through it can enter the same lock again, and the lock is released when it
 /// has been left as often as it was entered.

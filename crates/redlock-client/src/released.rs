@@ -1,7 +1,6 @@
 //! What the nodes said to a release.
 
-use crate::cause::Cause;
-use crate::quorum::{NodeId, NodeSet, Quorum};
+use redlock_proto::{Cause, NodeId, NodeSet, Quorum};
 
 /// The outcome of a release, node by node.
 ///

@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::core::LockTerms;
-use crate::error::{Error, ErrorKind};
+use redlock_proto::{ErrorKind, LockTerms, RenewPolicy, RetryPolicy, Time, Token};
+
+use crate::error::Error;
 use crate::guard::Guard;
 use crate::handle::{Command, Handle};
 use crate::limits;
 use crate::lock_state::LockState;
-use crate::policy::{RenewPolicy, RetryPolicy};
-use crate::time::Time;
-use crate::token::Token;
 
 /// How a lock is wanted: how long, how patiently, and how it is kept.
 #[derive(Clone, Debug)]

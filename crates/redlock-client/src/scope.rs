@@ -4,13 +4,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redlock_proto::{FencingToken, Token};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::fencing_token::FencingToken;
 use crate::guard::Guard;
 use crate::request::LockRequest;
-use crate::token::Token;
 
 /// The lock around the work of [`with_lock`](crate::Redlock::with_lock).
 #[derive(Clone, Debug)]

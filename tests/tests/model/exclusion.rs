@@ -9,7 +9,7 @@ mod rounds;
 mod rules;
 mod state;
 
-use redlock_client::round;
+use redlock_proto::round;
 use stateright::{Model, Property, Representative};
 
 use crate::exclusion::client::Phase;

@@ -237,7 +237,7 @@ fn a_token_is_one_to_sixty_four_bytes() {
         let token = Token::new(vec![7; len]);
         assert_eq!(token.is_ok(), is_ok, "{len}");
         if let Err(error) = token {
-            check(&error, "a token");
+            check(&error.into(), "a token");
         }
     }
 }

@@ -68,7 +68,7 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
         "a type and its constructor",
     ),
     (
-        "redlock-client",
+        "redlock-proto",
         &["core::contending", "core::operation"],
         "one type each way",
     ),

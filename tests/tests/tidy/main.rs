@@ -9,19 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates, and parts of one, that take time, randomness and storage as arguments.
-const PURE: [&str; 24] = [
+const PURE: [&str; 15] = [
     "crates/locknode-resp/src",
     "crates/locknode-engine/src",
-    "crates/redlock-client/src/core",
-    "crates/redlock-client/src/core.rs",
-    "crates/redlock-client/src/policy",
-    "crates/redlock-client/src/policy.rs",
-    "crates/redlock-client/src/round",
-    "crates/redlock-client/src/round.rs",
-    "crates/redlock-client/src/drift.rs",
-    "crates/redlock-client/src/quorum.rs",
-    "crates/redlock-client/src/time.rs",
-    "crates/redlock-client/src/token.rs",
+    "crates/redlock-proto/src",
     "crates/locknode-testkit/src/check",
     "crates/locknode-testkit/src/determinism.rs",
     "crates/locknode-testkit/src/fault",

@@ -6,10 +6,11 @@ use std::path::Path;
 use super::{files, root};
 
 /// Where requirements are kept.
-const CODE: [&str; 3] = [
+const CODE: [&str; 4] = [
     "crates/locknode-engine/src",
     "crates/locknode/src",
     "crates/redlock-client/src",
+    "crates/redlock-proto/src",
 ];
 
 /// Where they are kept and tested.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock_client::Drift;
+use redlock_proto::Drift;
 
 use crate::history::{Event as Told, KeyNo, LockNo};
 use crate::scenario::{Act, Cue, Ending, LockAct};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock_client::Time;
+use redlock_proto::Time;
 
 use crate::bug::Bug;
 use crate::history::{Event as Told, KeyNo, LockNo};

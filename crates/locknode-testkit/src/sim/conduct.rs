@@ -24,8 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redlock_client::core::OpId;
-use redlock_client::{Drift, Time};
+use redlock_proto::{Drift, OpId, Time};
 
 use tale::{Asked, Confirmed, Line, Part, Release, Stand, Tale};
 use wire::{Ask, Said};

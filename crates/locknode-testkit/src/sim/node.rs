@@ -453,7 +453,7 @@ impl SimNode {
             needs_state: false,
         };
         let mut entropy = [0; 32];
-        redlock_client::Entropy::fill(&mut self.random, &mut entropy);
+        redlock_proto::Entropy::fill(&mut self.random, &mut entropy);
         self.arm(Phase::Open);
         let (disk, mut machine) = (self.disk.clone(), self.machine);
         if self.bug == Some(Bug::NamespaceTrusted) {
@@ -537,7 +537,7 @@ impl Run {
 
 fn fresh_id(random: &mut Random) -> [u8; 16] {
     let mut id = [0; 16];
-    redlock_client::Entropy::fill(random, &mut id);
+    redlock_proto::Entropy::fill(random, &mut id);
     id
 }
 

@@ -1,6 +1,6 @@
 //! What a simulated client says to its world: the same for the shipped core and the plain client.
 
-use redlock_client::Time;
+use redlock_proto::Time;
 
 /// A lock act of one client, by its place in that client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

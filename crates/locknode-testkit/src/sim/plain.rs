@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use locknode_resp::Reply;
-use redlock_client::{Drift, NODES_MAX, Time};
+use redlock_proto::{Drift, NODES_MAX, Time};
 
 use crate::bug::Bug;
 use crate::random::Random;

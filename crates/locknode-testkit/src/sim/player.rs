@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use redlock_client::core::{Core, CoreConfig, LockTerms, Login, Notice, OpId};
-use redlock_client::{Cause, Drift, ErrorKind, NodeId, RenewPolicy, RetryPolicy, Time, Token};
+use redlock_proto::{
+    Cause, Core, CoreConfig, Drift, ErrorKind, LockTerms, Login, NodeId, Notice, OpId, RenewPolicy,
+    RetryPolicy, Time, Token,
+};
 
 use crate::random::Random;
 use crate::scenario::{LockAct, Setup};
@@ -282,7 +284,7 @@ impl Shipped {
                 valid_until,
                 ..
             } => {
-                let fencing = fencing.map(redlock_client::FencingToken::get);
+                let fencing = fencing.map(redlock_proto::FencingToken::get);
                 conduct.acquired(op, token.as_ref(), fencing, valid_until);
             }
             Notice::NotAcquired { op, .. } => conduct.failed(op),
@@ -323,7 +325,7 @@ impl Shipped {
             } => ClientNotice::Acquired {
                 lock: self.handle(op)?,
                 token: token.as_ref().to_vec(),
-                fencing: fencing.map(redlock_client::FencingToken::get),
+                fencing: fencing.map(redlock_proto::FencingToken::get),
                 valid_until,
             },
             Notice::NotAcquired { op, kind, .. } => {

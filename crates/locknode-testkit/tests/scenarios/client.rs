@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locknode_testkit::history::Event;
 use locknode_testkit::{Bug, Cue, Fault, LockAct, Scenario, ViolationKind, Way, Who};
-use redlock_client::{Drift, Quorum, Time};
+use redlock_proto::{Drift, Quorum, Time};
 
 use crate::outcome::*;
 use crate::script::*;

@@ -8,8 +8,9 @@ use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session};
 use locknode_testkit::cluster::Cluster;
 use locknode_testkit::{Bug, Crash, Cue, Fault, Links, Scenario, Setup, ViolationKind, Way};
 use redlock_client::{
-    Cause, Connecting, Connector, NodeAddress, NodeId, Quorum, Redlock, RenewPolicy, RetryPolicy,
+    Cause, Connecting, Connector, NodeAddress, NodeId, Redlock, RenewPolicy, RetryPolicy,
 };
+use redlock_proto::Quorum;
 use tokio::time::{Instant, sleep};
 
 use crate::outcome::*;

@@ -2,7 +2,7 @@
 
 use locknode_engine::{Engine, EngineConfig, Moment, Peer};
 use locknode_testkit::{Bug, Crash, Cue, Fault, LockAct, Scenario, Setup, ViolationKind, Who};
-use redlock_client::FencingToken;
+use redlock_proto::FencingToken;
 
 use crate::outcome::*;
 use crate::script::*;

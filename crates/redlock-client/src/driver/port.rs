@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::cause::Cause;
+use redlock_proto::{Cause, NodeId};
+
 use crate::handle::Config;
-use crate::quorum::NodeId;
 use crate::socket::{Socket, connect};
 
 /// Where the bytes of one node come from and go to.

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::cause::Cause;
-use crate::core::{Notice, OpId};
+use redlock_proto::{Cause, ErrorKind, NodeId, Notice, OpId, Time};
+
 use crate::driver::Driver;
 use crate::driver::port::Port;
 use crate::driver::waiter::Waiter;
-use crate::error::{Error, ErrorKind, NodeFailure};
+use crate::error::{Error, NodeFailure};
 use crate::handle::Granted;
 use crate::lock_state::LockState;
 use crate::observer::Event;
-use crate::quorum::NodeId;
 use crate::released::Released;
-use crate::time::Time;
 
 impl Driver {
     /// Hands out all notices; whether there were any.
@@ -238,7 +236,8 @@ impl Driver {
                 "the lock is lost: {needed} of {nodes} nodes must hold it and too many do not; stop what it protects"
             ),
             ErrorKind::Cancelled => "the client was closed".to_owned(),
-            ErrorKind::Config => "wrong configuration".to_owned(),
+            // The core reports no others.
+            _ => "wrong configuration".to_owned(),
         };
         let failure = |(node, cause): (NodeId, Cause)| NodeFailure {
             address: self

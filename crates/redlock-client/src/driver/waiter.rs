@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::core::OpId;
+use redlock_proto::{OpId, Time};
+
 use crate::error::Error;
 use crate::handle::{Granted, Looks};
 use crate::lock_state::LockState;
 use crate::released::Released;
-use crate::time::Time;
 
 /// The caller of one operation.
 #[derive(Debug)]

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use redlock_proto::FencingToken;
 use tracing::{debug, info, warn};
 
-use super::{cause_name, error_name};
 use crate::error::Error;
-use crate::fencing_token::FencingToken;
 use crate::observer::{Event, Observer};
 use crate::released::Released;
 
@@ -86,7 +85,7 @@ impl Observer for TracingObserver {
                 target: TARGET,
                 key = self.shown(key),
                 took_ms = millis(took),
-                kind = error_name(error.kind()),
+                kind = error.kind().name(),
                 nodes = %Nodes(error),
                 "lock held by another"
             ),
@@ -94,7 +93,7 @@ impl Observer for TracingObserver {
                 target: TARGET,
                 key = self.shown(key),
                 took_ms = millis(took),
-                kind = error_name(error.kind()),
+                kind = error.kind().name(),
                 nodes = %Nodes(error),
                 "lock not acquired"
             ),
@@ -107,14 +106,14 @@ impl Observer for TracingObserver {
             Event::RenewFailed { key, error } => warn!(
                 target: TARGET,
                 key = self.shown(key),
-                kind = error_name(error.kind()),
+                kind = error.kind().name(),
                 nodes = %Nodes(error),
                 "lock not renewed"
             ),
             Event::Lost { key, error } => warn!(
                 target: TARGET,
                 key = self.shown(key),
-                kind = error_name(error.kind()),
+                kind = error.kind().name(),
                 nodes = %Nodes(error),
                 "lock lost"
             ),
@@ -134,14 +133,14 @@ impl Observer for TracingObserver {
             Event::NodeDown { address, cause } => warn!(
                 target: TARGET,
                 node = address,
-                kind = cause_name(cause),
+                kind = cause.name(),
                 cause = %cause,
                 "node down"
             ),
             Event::NodeFailed { address, cause } => debug!(
                 target: TARGET,
                 node = address,
-                kind = cause_name(cause),
+                kind = cause.name(),
                 cause = %cause,
                 "node without a vote"
             ),
@@ -182,15 +181,13 @@ mod tests {
     use std::fmt::Write as _;
     use std::sync::{Arc, Mutex};
 
+    use redlock_proto::{Cause, Dialect, ErrorKind, NodeSet, Quorum, ServerInfo};
     use tracing::field::{Field, Visit};
     use tracing::span;
     use tracing::subscriber::with_default;
 
     use super::*;
-    use crate::cause::Cause;
-    use crate::core::{Dialect, ServerInfo};
-    use crate::error::{ErrorKind, NodeFailure};
-    use crate::quorum::{NodeSet, Quorum};
+    use crate::error::NodeFailure;
 
     /// Keeps every event as one line: level, target and fields.
     #[derive(Clone, Default)]
@@ -264,12 +261,7 @@ mod tests {
     }
 
     fn server() -> ServerInfo {
-        ServerInfo {
-            name: "valkey".to_owned(),
-            version: "9.1.2".to_owned(),
-            run_id: None,
-            dialect: Dialect::DelIfEq,
-        }
+        ServerInfo::new("valkey", "9.1.2", Dialect::DelIfEq)
     }
 
     fn lines(observer: TracingObserver) -> Vec<String> {

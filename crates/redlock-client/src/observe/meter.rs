@@ -4,7 +4,6 @@ use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
-use super::{cause_name, error_name};
 use crate::observer::{Event, Observer};
 
 /// Counts and times what happens, for whatever recorder the program has installed.
@@ -82,12 +81,12 @@ impl Observer for MetricsObserver {
             }
             Event::AcquireFailed { took, error, .. } => {
                 histogram!(ACQUIRE_SECONDS).record(took);
-                counter!(ACQUIRE_TOTAL, "result" => error_name(error.kind())).increment(1);
+                counter!(ACQUIRE_TOTAL, "result" => error.kind().name()).increment(1);
             }
             Event::Lost { .. } => counter!(LOST_TOTAL).increment(1),
             Event::Released { .. } => gauge!(HELD).decrement(1.0),
             Event::NodeDown { address, cause } | Event::NodeFailed { address, cause } => {
-                let (node, kind) = (address.to_owned(), cause_name(cause));
+                let (node, kind) = (address.to_owned(), cause.name());
                 counter!(NODE_ERRORS_TOTAL, "node" => node, "kind" => kind).increment(1);
             }
             Event::Renewed { .. } | Event::RenewFailed { .. } | Event::NodeUp { .. } => {}
@@ -111,11 +110,10 @@ mod tests {
         Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata,
         Recorder, SharedString, with_local_recorder,
     };
+    use redlock_proto::{Cause, Dialect, ErrorKind, ServerInfo};
 
     use super::*;
-    use crate::cause::Cause;
-    use crate::core::{Dialect, ServerInfo};
-    use crate::error::{Error, ErrorKind};
+    use crate::error::Error;
 
     /// Keeps the sum of each series.
     #[derive(Default)]
@@ -217,12 +215,7 @@ mod tests {
         let busy = Error::new(ErrorKind::Busy, "busy");
         let no_quorum = Error::new(ErrorKind::NoQuorum, "no quorum");
         let lost = Error::new(ErrorKind::Lost, "lost");
-        let server = ServerInfo {
-            name: "valkey".to_owned(),
-            version: "9.1.2".to_owned(),
-            run_id: None,
-            dialect: Dialect::DelIfEq,
-        };
+        let server = ServerInfo::new("valkey", "9.1.2", Dialect::DelIfEq);
         let key = b"k";
         let (took, validity) = (Duration::from_millis(500), Duration::from_secs(9));
         let events = [

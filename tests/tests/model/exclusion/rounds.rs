@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use redlock_client::round::{
+use redlock_proto::round::{
     AcquireRound, AcquireVerdict, Answer, ExtendRound, ExtendVerdict, ReleaseRound, ReleaseVerdict,
     RoundId, Vote,
 };
-use redlock_client::{Drift, NodeId, NodeSet, Quorum, Time};
+use redlock_proto::{Drift, NodeId, NodeSet, Quorum, Time};
 
 use crate::exclusion::rules::{Bug, Rules};
 use crate::exclusion::state::NODES;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use redlock_client::NodeSet;
-use redlock_client::round::Answer;
+use redlock_proto::NodeSet;
+use redlock_proto::round::Answer;
 use stateright::Representative;
 
 use crate::exclusion::client::{Client, Phase};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use redlock_client::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
-use redlock_client::{Drift, FencingToken, NodeId, Quorum, Time};
+use redlock_proto::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
+use redlock_proto::{Drift, FencingToken, NodeId, Quorum, Time};
 
 use crate::fencing::Bug;
 use crate::fencing::state::{Ask, Cut, NODES, Phase, Stage};

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use redlock_client::Time;
-use redlock_client::core::OpId;
+use redlock_proto::{OpId, Time};
 
 use super::wire::Ask;
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_client::core::{Core, CoreConfig, LockTerms, Login, OpId};
-use redlock_client::{Drift, RetryPolicy, Time};
+use redlock_proto::{Core, CoreConfig, Drift, LockTerms, Login, OpId, RetryPolicy, Time};
 
 use super::Conduct;
 use super::wire::{self, Ask, Said};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_client::{Entropy as _, Time};
+use redlock_proto::{Entropy as _, Time};
 
 use crate::bug::Bug;
 use crate::random::Random;

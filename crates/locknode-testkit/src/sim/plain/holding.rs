@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_client::Time;
+use redlock_proto::Time;
 
 use crate::bug::Bug;
 use crate::sim::notice::{ClientNotice, Handle};

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
-use redlock_client::Time;
+use redlock_proto::Time;
 
 use crate::sim::notice::ClientNotice;
 use crate::sim::plain::request::{Asked, Request};

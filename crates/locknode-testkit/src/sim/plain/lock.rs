@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_client::Time;
+use redlock_proto::Time;
 
 use crate::sim::plain::PlainTerms;
 use crate::sim::plain::request::{Answer, TOKEN_LEN, What};

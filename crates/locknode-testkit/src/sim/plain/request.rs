@@ -1,7 +1,7 @@
 //! What is asked of a node, how that is written, and what its reply says.
 
 use locknode_resp::{Reply, encode_command};
-use redlock_client::Time;
+use redlock_proto::Time;
 
 use crate::bug::Bug;
 use crate::sim::notice::Handle;

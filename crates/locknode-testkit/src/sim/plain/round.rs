@@ -1,6 +1,6 @@
 //! One question to all nodes, and who answered what.
 
-use redlock_client::{NODES_MAX, Time};
+use redlock_proto::{NODES_MAX, Time};
 
 /// A set of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 mod cluster;
 mod mistakes;
 
-use redlock_client::Time;
+use redlock_proto::Time;
 
 use super::*;
 use crate::sim::plain::PlainTerms;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session, Time as NodeTime};
 use locknode_resp::{Decoder, Limits};
-use redlock_client::{Drift, Time};
+use redlock_proto::{Drift, Time};
 
 use crate::bug::Bug;
 use crate::random::Random;

@@ -17,8 +17,8 @@ use crate::time::Time;
 ///
 /// ```
 /// use std::time::Duration;
-/// use redlock_client::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
-/// use redlock_client::{Drift, FencingToken, NodeId, Quorum, Time};
+/// use redlock_proto::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
+/// use redlock_proto::{Drift, FencingToken, NodeId, Quorum, Time};
 ///
 /// let id = RoundId { attempt: 1, round: 0 };
 /// let quorum = Quorum::of(3).unwrap();

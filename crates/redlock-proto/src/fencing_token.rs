@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 /// A number that grows with each holder of a lock. Send it along with every write that the lock protects; a resource
-/// that remembers the highest it has seen and rejects lower ones, see [`FenceCheck`](crate::FenceCheck), is safe from
+/// that remembers the highest it has seen and rejects lower ones, see `FenceCheck`, is safe from
 /// a holder that was paused and goes on too late.
 ///
 /// Two locks of one key that were acquired one after the other have tokens in that order, whatever clocks, networks
@@ -13,6 +13,7 @@ use std::num::NonZeroU64;
 /// A token is at least 1 and below 2^53, so that every language and every database has a number for it.
 ///
 /// ```
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::FencingToken;
 ///
 /// let token = FencingToken::new(7).unwrap();

@@ -17,7 +17,7 @@ use crate::core::tests::random::Random;
 use crate::core::tests::server::{Counts, Server};
 use crate::core::{Core, CoreConfig, Dialect, LockTerms, Login, Look, Notice, OpId};
 use crate::drift::Drift;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet};
 use crate::time::nanos;

@@ -6,7 +6,7 @@ use crate::cause::Cause;
 use crate::core::operation::{Ask, Extension, OpId, State};
 use crate::core::{Core, Notice};
 use crate::entropy::Entropy;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::fencing_token::FencingToken;
 use crate::policy::Renewal;
 use crate::quorum::NodeId;

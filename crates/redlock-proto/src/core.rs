@@ -56,7 +56,7 @@ use crate::core::operation::{Ask, Operation, State, Trying};
 use crate::core::operations::Operations;
 use crate::drift::Drift;
 use crate::entropy::Entropy;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet, Quorum};
 use crate::round::{ExtendRound, RoundId};
@@ -78,9 +78,8 @@ pub struct CoreConfig {
     pub connect_timeout: Duration,
 }
 
-/// What a core has to say to its driver or to a caller.
+/// What a core has to say to its driver or to a caller. A driver handles each of them.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Notice {
     /// Open a connection to the node; then call `connected` or `disconnected`.
     Connect(NodeId),

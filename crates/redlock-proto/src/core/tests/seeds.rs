@@ -47,7 +47,7 @@ fn run_all(count: u64, world: fn(u64, bool) -> World, expected: &[&'static str])
     for (seed, what) in &failures {
         eprintln!("seed {seed}: {what}");
         eprintln!(
-            "LOCKNODE_SEEDS={seed}..{} cargo test -p redlock-client --lib core::tests::seeds -- --nocapture",
+            "LOCKNODE_SEEDS={seed}..{} cargo test -p redlock-proto --lib core::tests::seeds -- --nocapture",
             seed + 1
         );
     }

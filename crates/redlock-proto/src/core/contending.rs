@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::core::answers::Heard;
 use crate::core::operation::{Ask, Hints, OpId, Operation, State, Trying};
 use crate::entropy::Entropy;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::quorum::{NodeId, NodeSet};
 use crate::round::{Refusal, Vote};
 use crate::time::Time;

@@ -7,7 +7,7 @@
 use crate::core::Core;
 use crate::core::operation::{OpId, State, Trying};
 use crate::entropy::Entropy;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::time::Time;
 
 impl<E: Entropy> Core<E> {

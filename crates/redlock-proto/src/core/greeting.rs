@@ -43,6 +43,16 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
+    /// A server of this name and version that speaks this dialect and does not say which run it is.
+    pub fn new(name: impl Into<String>, version: impl Into<String>, dialect: Dialect) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            run_id: None,
+            dialect,
+        }
+    }
+
     /// Whether it counts its grants. A lock has a fencing token if a majority of the nodes does.
     pub fn has_fences(&self) -> bool {
         self.dialect.has_fences()
@@ -146,15 +156,10 @@ impl Greeting {
         let (name, version) = ["locknode", "valkey", "redis"]
             .into_iter()
             .find_map(|name| Some((name, field(&format!("{name}_version"))?)))
-            .map_or_else(
-                || ("unknown".to_owned(), String::new()),
-                |(name, version)| (name.to_owned(), version),
-            );
+            .unwrap_or(("unknown", String::new()));
         ServerInfo {
-            name,
-            version,
             run_id: field("run_id"),
-            dialect: self.dialect,
+            ..ServerInfo::new(name, version, self.dialect)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::argument_error::ArgumentError;
 
 /// The value stored under a lock's key: who knows it may extend and release the lock, nobody else.
 ///
@@ -10,14 +10,12 @@ use crate::error::Error;
 /// elsewhere, to release a lock from another process, comes in through [`Token::new`].
 ///
 /// ```
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::Token;
 ///
-/// # fn main() -> Result<(), redlock_client::Error> {
-/// let token = Token::new("a4f1c9")?;
+/// let token = Token::new("a4f1c9").unwrap();
 /// assert_eq!(token.as_ref(), b"a4f1c9");
-/// assert!(Token::new("").unwrap_err().is_config());
-/// # Ok(())
-/// # }
+/// assert!(Token::new("").is_err());
 /// ```
 #[derive(Clone, Copy)]
 pub struct Token {
@@ -29,8 +27,8 @@ impl Token {
     /// A token that some client made before: 1 to [`TOKEN_LEN_MAX`] bytes of any kind.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a token that is empty or too long.
-    pub fn new(token: impl AsRef<[u8]>) -> Result<Self, Error> {
+    /// For a token that is empty or too long.
+    pub fn new(token: impl AsRef<[u8]>) -> Result<Self, ArgumentError> {
         let token = token.as_ref();
         let mut bytes = [0; TOKEN_LEN_MAX];
         match (u8::try_from(token.len()), bytes.get_mut(..token.len())) {
@@ -38,7 +36,7 @@ impl Token {
                 head.copy_from_slice(token);
                 Ok(Self { len, bytes })
             }
-            _ => Err(Error::config(format!(
+            _ => Err(ArgumentError::new(format!(
                 "a token has 1 to {TOKEN_LEN_MAX} bytes, this one has {}",
                 token.len()
             ))),

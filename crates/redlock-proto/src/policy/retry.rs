@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::argument_error::ArgumentError;
 use crate::time::{Time, nanos};
 
 /// How often and how long to try for a lock. Every policy is bounded, by tries or by time.
@@ -13,6 +13,7 @@ use crate::time::{Time, nanos};
 ///
 /// ```
 /// use std::time::Duration;
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::RetryPolicy;
 ///
 /// let patient = RetryPolicy::wait_for(Duration::from_secs(30))
@@ -57,9 +58,13 @@ impl RetryPolicy {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Whether the policy ever makes an attempt.
+    ///
+    /// # Errors
+    /// For a wait of zero.
+    pub fn check(&self) -> Result<(), ArgumentError> {
         match self.wait {
-            Some(Duration::ZERO) => Err(Error::config(
+            Some(Duration::ZERO) => Err(ArgumentError::new(
                 "a wait of zero never gets a lock: wait longer, or use try_acquire",
             )),
             _ => Ok(()),
@@ -67,17 +72,17 @@ impl RetryPolicy {
     }
 
     /// How long it waits, if time bounds it.
-    pub(crate) fn wait(&self) -> Option<Duration> {
+    pub fn wait(&self) -> Option<Duration> {
         self.wait
     }
 
     /// The moment at which waiting ends that begins at `now`.
-    pub(crate) fn deadline(&self, now: Time) -> Time {
+    pub fn deadline(&self, now: Time) -> Time {
         self.wait.map_or(Time::NEVER, |wait| now + wait)
     }
 
     /// The same policy with the time that is left of its wait; `None` when it is over.
-    pub(crate) fn rest(mut self, now: Time, deadline: Time) -> Option<Self> {
+    pub fn rest(mut self, now: Time, deadline: Time) -> Option<Self> {
         if self.wait.is_some() {
             let left = deadline.since(now);
             self.wait = Some(left);

@@ -13,6 +13,7 @@ use crate::time::Time;
 ///
 /// ```
 /// use std::time::Duration;
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::Drift;
 ///
 /// let drift = Drift::default();

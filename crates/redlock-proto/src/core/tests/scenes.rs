@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::core::tests::stage::{KEY, Stage, id, ms, terms};
 use crate::core::{Dialect, Notice};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::policy::{RenewPolicy, RetryPolicy};
 use crate::token::Token;
 

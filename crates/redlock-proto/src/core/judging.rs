@@ -7,7 +7,7 @@ use crate::cause::Cause;
 use crate::core::operation::{Ask, Hints, OpId, State, Trying};
 use crate::core::{Core, Notice};
 use crate::entropy::Entropy;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::policy::scale;
 use crate::quorum::{NodeId, NodeSet};
 use crate::round::{

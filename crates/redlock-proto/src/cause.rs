@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one node said or did, in an error or a [`Released`](crate::Released).
+/// What one node said or did, in an error or to a release.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
@@ -33,6 +33,23 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// A short name for labels, without the node's words: there are few different ones.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::HeldByOther => "held_by_other",
+            Self::NotHeld => "not_held",
+            Self::TimedOut => "timed_out",
+            Self::Unreachable(_) => "unreachable",
+            Self::Disconnected => "disconnected",
+            Self::Unresponsive => "unresponsive",
+            Self::Quarantined(_) => "quarantined",
+            Self::ServerError(_) => "server_error",
+            Self::Nonsense(_) => "nonsense",
+            Self::Duplicate(_) => "duplicate",
+        }
+    }
+
     /// Whether the node did not answer, so that the command may have had its effect.
     pub fn is_unknown(&self) -> bool {
         matches!(

@@ -7,6 +7,7 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::Time;
 ///
 /// let start = Time::from_nanos(5);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::argument_error::ArgumentError;
 use crate::time::Time;
 
 /// Automatic extension of a lock, bounded by time or by count: a holder that hangs while its renewal goes on
@@ -10,6 +10,7 @@ use crate::time::Time;
 ///
 /// ```
 /// use std::time::Duration;
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::RenewPolicy;
 ///
 /// let at_most_an_hour = RenewPolicy::until(Duration::from_secs(3600));
@@ -51,15 +52,19 @@ impl RenewPolicy {
         self
     }
 
-    pub(crate) fn check(&self, ttl: Duration) -> Result<(), Error> {
+    /// Whether the policy suits a lock of this TTL.
+    ///
+    /// # Errors
+    /// For a period that is too short or too long, and for a bound of zero.
+    pub fn check(&self, ttl: Duration) -> Result<(), ArgumentError> {
         match self.every {
-            Some(period) if period < PERIOD_MIN => Err(Error::config(format!(
+            Some(period) if period < PERIOD_MIN => Err(ArgumentError::new(format!(
                 "a renewal every {period:?} is all that the nodes would do: at least every {PERIOD_MIN:?}"
             ))),
-            Some(period) if period > ttl / 2 => Err(Error::config(format!(
+            Some(period) if period > ttl / 2 => Err(ArgumentError::new(format!(
                 "a renewal every {period:?} comes too late for a TTL of {ttl:?}: at most half of it"
             ))),
-            _ if self.hold_max == Some(Duration::ZERO) => Err(Error::config(
+            _ if self.hold_max == Some(Duration::ZERO) => Err(ArgumentError::new(
                 "renewing until zero renews never: leave the policy out",
             )),
             _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use crate::core::tests::stage::{KEY, Stage, id, ms, terms};
 use crate::core::{Dialect, Notice, OpId};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::fencing_token::FencingToken;
 use crate::policy::RetryPolicy;
 use crate::token::Token;

@@ -11,7 +11,7 @@ use crate::core::tests::server::Server;
 use crate::core::tests::stage::{KEY, Stage, id, ms, terms};
 use crate::core::{Core, CoreConfig, Dialect, Login, Notice};
 use crate::drift::Drift;
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::policy::RetryPolicy;
 use crate::quorum::NodeId;
 use crate::time::{Time, nanos};

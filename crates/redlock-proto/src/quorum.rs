@@ -26,6 +26,7 @@ impl NodeId {
 /// A set of nodes.
 ///
 /// ```
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::{NodeId, NodeSet};
 ///
 /// let mut set = NodeSet::default();
@@ -109,6 +110,7 @@ impl std::fmt::Debug for NodeSet {
 /// two quorums share a node.
 ///
 /// ```
+/// # use redlock_proto as redlock_client;
 /// use redlock_client::Quorum;
 ///
 /// let quorums: Vec<_> = (1..=7).filter_map(Quorum::of).map(Quorum::needed).collect();

@@ -1,0 +1,32 @@
+//! The Redlock client as a state machine, for those who drive it.
+//!
+//! [`Core`] is the whole client without sockets, clock and randomness: `redlock-client` drives it with tokio, the
+//! simulator of `locknode-testkit` with simulated time. [`round`] is the arithmetic of votes alone. Programs that need
+//! a lock use `redlock-client`; the interface here may change with every release.
+
+mod argument_error;
+mod cause;
+mod core;
+mod drift;
+mod entropy;
+mod error_kind;
+mod fencing_token;
+mod policy;
+mod quorum;
+pub mod round;
+mod time;
+mod token;
+
+pub use crate::argument_error::ArgumentError;
+pub use crate::cause::Cause;
+pub use crate::core::{
+    Core, CoreConfig, Dialect, LockTerms, Login, Look, Notice, OpId, ServerInfo,
+};
+pub use crate::drift::Drift;
+pub use crate::entropy::Entropy;
+pub use crate::error_kind::ErrorKind;
+pub use crate::fencing_token::FencingToken;
+pub use crate::policy::{RenewPolicy, RetryPolicy};
+pub use crate::quorum::{NODES_MAX, NodeId, NodeSet, Quorum};
+pub use crate::time::Time;
+pub use crate::token::{TOKEN_LEN_MAX, TOKEN_RANDOM_BYTES, Token};
