@@ -26,46 +26,52 @@
 //! * Nothing here grows without bound: a silent node is not asked, tickets are counted, requests belong to
 //!   operations.
 
+mod acquiring;
 mod answers;
-mod asking;
 mod contending;
 mod dialect;
 mod fencing;
 mod floors;
 mod greeting;
-mod holding;
-mod judging;
+mod held;
 mod ledger;
 mod link;
-mod linking;
+mod links;
+mod looking;
+mod notice;
+mod op_id;
 mod operation;
 mod operations;
+mod question;
 mod queue;
+mod releasing;
 #[cfg(test)]
 mod tests;
-mod voting;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
+use crate::core::acquiring::{Acquiring, Trying};
 use crate::core::floors::Floors;
 use crate::core::link::{Incoming, Link};
-use crate::core::operation::{Ask, Operation, State, Trying};
+use crate::core::operation::{Operation, State};
 use crate::core::operations::Operations;
+use crate::core::queue::Queued;
 use crate::drift::Drift;
 use crate::entropy::Entropy;
 use crate::error_kind::ErrorKind;
-use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet, Quorum};
-use crate::round::{ExtendRound, RoundId};
 use crate::time::Time;
 use crate::token::{TOKEN_RANDOM_BYTES, Token};
 
 pub use dialect::Dialect;
 pub use greeting::{Login, ServerInfo};
-pub use operation::{LockTerms, Look, OpId};
+pub use looking::Look;
+pub use notice::Notice;
+pub use op_id::OpId;
+pub use operation::LockTerms;
 
 /// What a core is told once.
 #[derive(Clone, Debug)]
@@ -76,97 +82,6 @@ pub struct CoreConfig {
     pub drift: Drift,
     /// How long a connection may take to open and to greet, and how long a silent one is kept.
     pub connect_timeout: Duration,
-}
-
-/// What a core has to say to its driver or to a caller. A driver handles each of them.
-#[derive(Clone, Debug)]
-pub enum Notice {
-    /// Open a connection to the node; then call `connected` or `disconnected`.
-    Connect(NodeId),
-    /// Close the connection to the node, or stop opening it.
-    Disconnect(NodeId),
-    /// The node takes requests.
-    NodeUp(NodeId, Arc<ServerInfo>),
-    /// The node does not take requests any more.
-    NodeDown(NodeId, Cause),
-    /// The lock is held.
-    Acquired {
-        /// The operation, which is the lock's name from now on.
-        op: OpId,
-        /// The token of the attempt that succeeded.
-        token: Token,
-        /// The fencing token, when a majority of the nodes counts grants; none for a lock that was taken over.
-        fencing: Option<FencingToken>,
-        /// The moment from which on it is not held.
-        valid_until: Time,
-        /// The attempts that it took.
-        tries: u32,
-    },
-    /// The lock was not had; the operation is over.
-    NotAcquired {
-        /// The operation.
-        op: OpId,
-        /// Why.
-        kind: ErrorKind,
-        /// What the nodes said.
-        causes: Vec<(NodeId, Cause)>,
-    },
-    /// The lock's validity changed.
-    Validity {
-        /// The lock.
-        op: OpId,
-        /// The moment from which on it is not held.
-        valid_until: Time,
-        /// Whether this is a renewal that succeeded.
-        is_renewal: bool,
-    },
-    /// A renewal failed; the lock is still held.
-    RenewalFailed {
-        /// The lock.
-        op: OpId,
-        /// What the nodes said.
-        causes: Vec<(NodeId, Cause)>,
-    },
-    /// The extension that the holder asked for is decided.
-    Extended {
-        /// The lock.
-        op: OpId,
-        /// The new validity, or why there is none. Then the lock is as it was.
-        result: Result<Time, ErrorKind>,
-        /// What the nodes said.
-        causes: Vec<(NodeId, Cause)>,
-    },
-    /// The lock is not held any more, or will not be within the warning time.
-    Lost {
-        /// The lock.
-        op: OpId,
-        /// [`ErrorKind::Lost`], [`ErrorKind::Expired`] or [`ErrorKind::Cancelled`].
-        kind: ErrorKind,
-        /// What the nodes said.
-        causes: Vec<(NodeId, Cause)>,
-    },
-    /// A release is decided; replies of `pending` nodes are still to come.
-    Released {
-        /// The lock, which is over.
-        op: OpId,
-        /// The nodes that deleted the key.
-        confirmed: NodeSet,
-        /// The nodes that did not hold it.
-        not_held: NodeSet,
-        /// The nodes whose reply is awaited in the background.
-        pending: NodeSet,
-        /// Whether the nodes were told to keep the key until its least time is over.
-        is_kept: bool,
-        /// What the others said.
-        causes: Vec<(NodeId, Cause)>,
-    },
-    /// The answers to a look at a key or at the nodes, in node order.
-    Looked {
-        /// The operation, which is over.
-        op: OpId,
-        /// One answer per node.
-        looks: Vec<Look>,
-    },
 }
 
 /// The client as a state machine. See the [module](self).
@@ -213,53 +128,43 @@ impl<E: Entropy> Core<E> {
     /// Begins to acquire a lock. Ends in [`Notice::Acquired`] or [`Notice::NotAcquired`].
     pub fn acquire(&mut self, now: Time, terms: impl Into<Arc<LockTerms>>) -> OpId {
         let terms = terms.into();
-        let deadline = terms.retry.deadline(now);
         let trying = Trying {
             tries: 0,
-            deadline,
+            deadline: terms.retry.deadline(now),
             was_busy: false,
             contended: 0,
         };
-        let op = self.begin(
-            terms,
-            Token::from_random([0; TOKEN_RANDOM_BYTES]),
-            State::Over,
-        );
-        self.begin_attempt(now, op, trying);
-        op
+        // Each attempt has a token of its own.
+        let operation = Operation::new(terms, Token::from_random([0; TOKEN_RANDOM_BYTES]));
+        self.begin(operation, |core, operation| {
+            core.begin_attempt(now, operation, trying);
+        })
     }
 
     /// Begins to take over a lock by extending it. Ends as [`acquire`](Self::acquire) does, with
     /// [`ErrorKind::Lost`] if a majority does not hold it.
     pub fn adopt(&mut self, now: Time, terms: impl Into<Arc<LockTerms>>, token: Token) -> OpId {
-        let terms = terms.into();
-        let (ttl, timeout) = (terms.ttl, terms.timeout);
-        let op = self.begin(terms, token, State::Over);
-        let (quorum, drift) = (self.quorum, self.config.drift);
-        if let Some(operation) = self.operations.get_mut(op) {
-            let round = operation.next_round();
-            operation.acquired = now;
-            operation.asked_until = now + timeout;
-            // A node that cannot be asked may hold it all the same.
-            operation.may_hold = quorum.all();
-            operation.may_hold_until = now + UNKNOWN_TTL;
-            operation.state = State::Adopting {
-                round: ExtendRound::new(round, quorum, now, ttl, drift, timeout),
-            };
-        }
-        self.ask_all(now, op, Ask::Extend { ttl });
-        self.judge(now, op);
-        op
+        let operation = self.held_elsewhere(now, terms.into(), token);
+        self.begin(operation, |core, operation| {
+            core.start_adoption(now, operation);
+        })
     }
 
     /// Begins to extend a lock. Ends in [`Notice::Extended`], unless the lock is released or leaked before.
     pub fn extend(&mut self, now: Time, op: OpId, ttl: Duration) {
-        self.start_extension(now, op, ttl, true);
+        let begun = self.with(op, |core, operation| {
+            core.start_extension(now, operation, ttl, true);
+        });
+        if begun.is_none() {
+            self.extension_refused(op, true, ErrorKind::Cancelled);
+        }
     }
 
     /// Begins to release a lock. Ends in [`Notice::Released`]; goes on until the last reply.
     pub fn release(&mut self, now: Time, op: OpId) {
-        self.start_release(now, op, false);
+        self.with(op, |core, operation| {
+            core.start_release(now, operation, false);
+        });
     }
 
     /// Begins to release a token that came from elsewhere. Ends in [`Notice::Released`].
@@ -269,42 +174,33 @@ impl<E: Entropy> Core<E> {
         terms: impl Into<Arc<LockTerms>>,
         token: Token,
     ) -> OpId {
-        let all = self.quorum.all();
-        let op = self.begin(terms.into(), token, State::Over);
-        if let Some(operation) = self.operations.get_mut(op) {
-            operation.may_hold = all;
-            operation.may_hold_until = now + UNKNOWN_TTL;
-        }
-        self.start_release(now, op, false);
-        op
+        let operation = self.held_elsewhere(now, terms.into(), token);
+        self.begin(operation, |core, operation| {
+            core.start_release(now, operation, false);
+        })
     }
 
     /// The caller has no interest in the operation any more: what it holds or may be about to hold is released in
     /// the background. A lock that was being taken over is left alone.
     pub fn drop_interest(&mut self, now: Time, op: OpId) {
-        match self.operations.get(op).map(|operation| &operation.state) {
-            None => {}
+        self.with(op, |core, operation| core.abandon(now, operation));
+    }
+
+    fn abandon(&mut self, now: Time, operation: &mut Operation) {
+        match &mut operation.state {
             // Left already: what is under way goes on.
-            Some(State::Leaving { .. }) => {}
-            Some(
-                State::Waiting { .. }
-                | State::Queued { .. }
-                | State::Confirming { .. }
-                | State::Adopting { .. }
-                | State::Looking { .. },
-            ) => {
-                self.end(op);
+            State::Leaving { .. } | State::Ended => {}
+            State::Waiting(_)
+            | State::Queued(_)
+            | State::Confirming(_)
+            | State::Adopting(_)
+            | State::Looking(_) => operation.state = State::Ended,
+            State::Acquiring(_) | State::Held(_) | State::Over => {
+                self.start_release(now, operation, true);
             }
-            Some(State::Acquiring { .. } | State::Held { .. } | State::Over) => {
-                self.start_release(now, op, true);
-            }
-            Some(State::Releasing { .. }) => {
-                if let Some(operation) = self.operations.get_mut(op)
-                    && let State::Releasing { is_told, .. } = &mut operation.state
-                {
-                    *is_told = true;
-                }
-                self.judge(now, op);
+            State::Releasing(releasing) => {
+                releasing.is_told = true;
+                self.judge_release(operation);
             }
         }
     }
@@ -312,73 +208,42 @@ impl<E: Entropy> Core<E> {
     /// The holder leaves the lock to its TTL. Nodes that the last attempt or extension has not reached yet still hear
     /// of it, within the time that they have for an answer.
     pub fn leak(&mut self, op: OpId) {
-        let Some(operation) = self.operations.get_mut(op) else {
-            return;
-        };
-        let (is_held, until) = (
-            matches!(operation.state, State::Held { .. }),
-            operation.asked_until,
-        );
-        match is_held && self.links.iter().any(|link| link.concerns(op)) {
-            true => {
-                if let Some(operation) = self.operations.get_mut(op) {
-                    operation.state = State::Leaving { until };
-                }
-                self.set_alarm(op, until);
+        self.with(op, |core, operation| {
+            let is_held = matches!(operation.state, State::Held(_));
+            let until = operation.asked_until;
+            if is_held && core.links.iter().any(|link| link.concerns(op)) {
+                operation.state = State::Leaving { until };
+                core.set_alarm(operation, until);
+            } else {
+                operation.state = State::Ended;
             }
-            false => self.end(op),
-        }
-    }
-
-    /// Begins to ask every node what it holds under a key; without a key, whether it is there. Ends in
-    /// [`Notice::Looked`].
-    pub fn look(&mut self, now: Time, key: Option<Box<[u8]>>, timeout: Duration) -> OpId {
-        let asks: &[Ask] = match key {
-            Some(_) => &[Ask::LookToken, Ask::LookRemaining],
-            None => &[Ask::Ping],
-        };
-        let missing = u8::try_from(asks.len()).unwrap_or(u8::MAX);
-        let look = Look {
-            missing,
-            ..Look::default()
-        };
-        let terms = Arc::new(LockTerms::looking(key.unwrap_or_default(), timeout));
-        let state = State::Looking {
-            until: now + timeout,
-            looks: vec![look; self.quorum.nodes()],
-        };
-        let op = self.begin(terms, Token::from_random([0; TOKEN_RANDOM_BYTES]), state);
-        for ask in asks {
-            self.ask_all(now, op, *ask);
-        }
-        self.judge(now, op);
-        op
+        });
     }
 
     /// Ends everything: callers that wait are told, and what is held is released in the background.
     pub fn close(&mut self, now: Time) {
-        for op in self.operations.ids() {
-            let Some(operation) = self.operations.get_mut(op) else {
-                continue;
-            };
-            let (kind, causes) = (ErrorKind::Cancelled, Vec::new());
-            match operation.state {
-                State::Acquiring { .. }
-                | State::Queued { .. }
-                | State::Confirming { .. }
-                | State::Waiting { .. }
-                | State::Adopting { .. } => {
-                    self.notices
-                        .push_back(Notice::NotAcquired { op, kind, causes });
-                    self.drop_interest(now, op);
+        let all: Vec<OpId> = self.operations.iter().map(|it| it.id).collect();
+        for op in all {
+            self.with(op, |core, operation| {
+                let (kind, causes) = (ErrorKind::Cancelled, Vec::new());
+                match operation.state {
+                    State::Acquiring(_)
+                    | State::Queued(_)
+                    | State::Confirming(_)
+                    | State::Waiting(_)
+                    | State::Adopting(_) => {
+                        core.notices
+                            .push_back(Notice::NotAcquired { op, kind, causes });
+                        core.abandon(now, operation);
+                    }
+                    State::Held(_) => {
+                        core.lose(operation, kind, causes);
+                        core.start_release(now, operation, true);
+                    }
+                    State::Over => core.start_release(now, operation, true),
+                    _ => {}
                 }
-                State::Held { .. } => {
-                    self.lose(op, kind, causes);
-                    self.start_release(now, op, true);
-                }
-                State::Over => self.start_release(now, op, true),
-                State::Looking { .. } | State::Leaving { .. } | State::Releasing { .. } => {}
-            }
+            });
         }
     }
 
@@ -424,15 +289,13 @@ impl<E: Entropy> Core<E> {
             let Some(op) = self.operations.id_at(slot) else {
                 continue;
             };
-            let alarm = self
-                .operations
-                .get(op)
-                .map_or(Time::NEVER, |operation| operation.alarm);
-            self.set_alarm(op, Time::NEVER);
-            match alarm <= now {
-                true => self.operation_on_time(now, op),
-                false => self.set_alarm(op, alarm),
-            }
+            self.with(op, |core, operation| {
+                let alarm = std::mem::replace(&mut operation.alarm, Time::NEVER);
+                match alarm <= now {
+                    true => core.operation_on_time(now, operation),
+                    false => core.set_alarm(operation, alarm),
+                }
+            });
         }
         self.begin_queued(now);
     }
@@ -469,28 +332,27 @@ impl<E: Entropy> Core<E> {
     /// Whether nothing is left to be waited for at the end: what is under way concerns only nodes that were never asked
     /// for the lock in question.
     pub fn is_settled(&self) -> bool {
-        let each = self.operations.ids();
-        let mut each = each.iter().filter_map(|op| self.operations.get(*op));
-        each.all(|operation| match &operation.state {
-            State::Releasing {
-                awaited, is_told, ..
-            } => {
-                let holds = |node: NodeId| operation.may_hold.contains(node);
-                *is_told && !awaited.iter().any(holds)
-            }
-            _ => false,
-        })
+        self.operations
+            .iter()
+            .all(|operation| match &operation.state {
+                State::Releasing(releasing) => {
+                    let holds = |node: NodeId| operation.may_hold.contains(node);
+                    releasing.is_told && !releasing.awaited.iter().any(holds)
+                }
+                _ => false,
+            })
     }
 
     /// How long the nodes have at most for what they were asked last: the longest of all operations. What has no TTL, as
     /// the release of a token from elsewhere, counts as `other`.
     pub fn patience(&self, other: Duration) -> Duration {
-        let each = self.operations.ids();
-        let each = each.iter().filter_map(|op| self.operations.get(*op));
-        let times = each.map(|operation| match operation.terms.ttl {
-            Duration::ZERO => other,
-            _ => operation.terms.timeout,
-        });
+        let times = self
+            .operations
+            .iter()
+            .map(|operation| match operation.terms.ttl {
+                Duration::ZERO => other,
+                _ => operation.terms.timeout,
+            });
         times.max().unwrap_or_default()
     }
 
@@ -499,47 +361,104 @@ impl<E: Entropy> Core<E> {
         self.quorum
     }
 
-    fn begin(&mut self, terms: Arc<LockTerms>, token: Token, state: State) -> OpId {
-        self.operations.insert(Operation {
-            terms,
-            token,
-            state,
-            round: RoundId {
-                attempt: 0,
-                round: 0,
-            },
-            fencing: None,
-            floor: None,
-            may_hold: NodeSet::default(),
-            may_hold_until: Time::ZERO,
-            acquired: Time::ZERO,
-            asked_until: Time::ZERO,
-            causes: Vec::new(),
-            unrenewed: Vec::new(),
-            doubtful: NodeSet::default(),
-            doubtful_ttl: Duration::MAX,
-            alarm: Time::NEVER,
-        })
+    /// An operation on a token that came from elsewhere: any node may hold it, also one that cannot be asked.
+    fn held_elsewhere(&self, now: Time, terms: Arc<LockTerms>, token: Token) -> Operation {
+        let mut operation = Operation::new(terms, token);
+        operation.may_hold = self.quorum.all();
+        operation.may_hold_until = now + UNKNOWN_TTL;
+        operation
     }
 
-    fn end(&mut self, op: OpId) {
-        self.operations.remove(op);
+    /// Enters an operation and does the first thing with it.
+    fn begin(&mut self, operation: Operation, act: impl FnOnce(&mut Self, &mut Operation)) -> OpId {
+        let op = self.operations.insert(operation);
+        self.with(op, act);
+        op
+    }
+
+    /// Does something with an operation; `None` if it has ended. Its place in the table is empty meanwhile, and free
+    /// afterwards if this ended it.
+    fn with<T>(&mut self, op: OpId, act: impl FnOnce(&mut Self, &mut Operation) -> T) -> Option<T> {
+        let mut operation = self.operations.take(op)?;
+        let outcome = act(self, &mut operation);
+        self.operations.put_back(operation);
+        Some(outcome)
+    }
+
+    /// Judges every operation whose votes changed.
+    fn judge_changed(&mut self, now: Time) {
+        let mut changed = std::mem::take(&mut self.changed);
+        for op in changed.drain(..) {
+            self.with(op, |core, operation| core.judge(now, operation));
+        }
+        self.changed = changed;
+    }
+
+    /// Draws the conclusion from the votes so far.
+    fn judge(&mut self, now: Time, operation: &mut Operation) {
+        match operation.state {
+            State::Acquiring(_) => self.judge_attempt(now, operation),
+            State::Adopting(_) => self.judge_adoption(now, operation),
+            State::Held(_) => self.judge_held(now, operation),
+            State::Waiting(acquiring::Waiting { at, .. }) => self.set_alarm(operation, at),
+            State::Queued(Queued { until, .. }) => self.set_alarm(operation, until),
+            State::Confirming(_) => self.judge_holders(now, operation),
+            State::Leaving { until } => {
+                let op = operation.id;
+                match until <= now || !self.links.iter().any(|link| link.concerns(op)) {
+                    true => operation.state = State::Ended,
+                    false => self.set_alarm(operation, until),
+                }
+            }
+            State::Releasing(_) => self.judge_release(operation),
+            State::Looking(_) => self.judge_look(operation),
+            State::Over | State::Ended => {}
+        }
+    }
+
+    /// The moment that an operation waited for has come.
+    fn operation_on_time(&mut self, now: Time, operation: &mut Operation) {
+        let (mut late, mut since) = (NodeSet::default(), Time::ZERO);
+        match &mut operation.state {
+            State::Acquiring(Acquiring { round, .. }) => {
+                (late, since) = (round.on_time(now), round.asked_at());
+            }
+            State::Waiting(_) => return self.wait_over(now, operation),
+            State::Looking(looking) => late = looking.on_time(now),
+            State::Confirming(confirming) => confirming.on_time(now),
+            State::Queued(Queued { until, .. }) => {
+                if now >= *until {
+                    return self.not_acquired(operation, ErrorKind::Timeout);
+                }
+            }
+            state => {
+                if let Some(ballot) = state.ballot_mut() {
+                    (late, since) = (ballot.on_time(now), ballot.started());
+                }
+            }
+        }
+        let patience = self.config.connect_timeout;
+        for node in late.iter() {
+            operation.blame(node, Cause::TimedOut);
+            if let Some(link) = self.links.get_mut(node.index()) {
+                link.suspect(now, since, patience);
+            }
+        }
+        self.judge(now, operation);
     }
 
     /// Has the operation looked at when `at` has come. A slot is entered in the order of alarms once, and anew only
     /// for an earlier moment: most alarms never go off, and one that goes off too soon is entered again.
-    fn set_alarm(&mut self, op: OpId, at: Time) {
-        let Some(operation) = self.operations.get_mut(op) else {
-            return;
-        };
+    fn set_alarm(&mut self, operation: &mut Operation, at: Time) {
         operation.alarm = at;
-        let registered = self.operations.registered(op.slot);
+        let slot = operation.id.slot;
+        let registered = self.operations.registered(slot);
         if at < registered {
             if registered != Time::NEVER {
-                self.alarms.remove(&(registered, op.slot));
+                self.alarms.remove(&(registered, slot));
             }
-            self.alarms.insert((at, op.slot));
-            self.operations.set_registered(op.slot, at);
+            self.alarms.insert((at, slot));
+            self.operations.set_registered(slot, at);
         }
     }
 

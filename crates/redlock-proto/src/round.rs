@@ -27,7 +27,7 @@ mod release;
 mod tests;
 
 pub use acquire::{AcquireRound, AcquireVerdict, Refusal};
-pub use ballot::{Answer, RoundId, Vote};
+pub use ballot::{Answer, Ballot, RoundId, Vote};
 pub use extend::{ExtendRound, ExtendVerdict};
 pub(crate) use fencing::WRITABLE_MAX;
 pub use release::{ReleaseRound, ReleaseVerdict};

@@ -68,11 +68,6 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
         "a type and its constructor",
     ),
     (
-        "redlock-proto",
-        &["core::contending", "core::operation"],
-        "one type each way",
-    ),
-    (
         "redlock-client",
         &["driver", "driver::port", "driver::waiter", "handle"],
         "a handle starts the driver that it talks to",

@@ -62,6 +62,14 @@ impl Heard {
         }
     }
 
+    /// Whether the node certainly did not do what it was asked: it said so, in its own words, by null or by a zero.
+    pub(crate) fn is_definite(&self) -> bool {
+        matches!(
+            self,
+            Self::Null | Self::Integers([0, ..]) | Self::Other(Reply::Error(_))
+        )
+    }
+
     /// Whether a script is unknown to the node.
     pub(crate) fn is_noscript(&self) -> bool {
         matches!(self, Self::Other(Reply::Error(text)) if text.starts_with(b"NOSCRIPT"))

@@ -9,20 +9,46 @@
 //! A lock that is free costs nothing more, and one that is held a GET to each node of the majority that refused, once,
 //! before the caller is told.
 
+use std::time::Duration;
+
 use locknode_resp::Reply;
 
-use crate::core::Core;
+use crate::core::acquiring::{Hints, Trying};
 use crate::core::answers::Heard;
-use crate::core::operation::{Ask, Hints, OpId, Operation, State, Trying};
+use crate::core::question::Ask;
+use crate::core::{Core, Operation, State};
 use crate::entropy::Entropy;
 use crate::error_kind::ErrorKind;
 use crate::quorum::{NodeId, NodeSet};
 use crate::round::{Refusal, Vote};
 use crate::time::Time;
 
+/// The question who holds the key, under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Confirming {
+    trying: Trying,
+    /// When nodes that have not said count as not knowing.
+    until: Time,
+    holders: Box<Holders>,
+}
+
+impl Confirming {
+    /// The node will not say.
+    pub(crate) fn failed(&mut self, node: NodeId) {
+        self.holders.failed(node);
+    }
+
+    /// Nobody is waited for any longer than the nodes' time.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if now >= self.until {
+            self.holders.time_out();
+        }
+    }
+}
+
 /// Whose key each of the nodes has that refused, as far as known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Holders {
+struct Holders {
     tokens: Vec<Vec<u8>>,
     /// The nodes that have not said.
     missing: NodeSet,
@@ -40,13 +66,13 @@ impl Holders {
     }
 
     /// The node will not say.
-    pub(crate) fn failed(&mut self, node: NodeId) {
+    fn failed(&mut self, node: NodeId) {
         self.missing.remove(node);
         self.later.remove(node);
     }
 
     /// Nobody is waited for any longer.
-    pub(crate) fn time_out(&mut self) {
+    fn time_out(&mut self) {
         (self.missing, self.later) = (NodeSet::NONE, NodeSet::NONE);
     }
 
@@ -72,72 +98,59 @@ impl<E: Entropy> Core<E> {
     pub(in crate::core) fn confirm(
         &mut self,
         now: Time,
-        op: OpId,
+        operation: &mut Operation,
         trying: Trying,
         refused: NodeSet,
         unsettled: NodeSet,
     ) {
-        self.release_attempt(now, op);
-        let Some(operation) = self.operations.get_mut(op) else {
-            return;
-        };
+        self.release_attempt(now, operation);
         let timeout = operation.terms.timeout.min(trying.deadline.since(now));
-        operation.state = State::Confirming {
+        let mut holders = Holders::new(refused, unsettled);
+        for link in self.links.iter().filter(|link| !link.is_ready()) {
+            holders.failed(link.node);
+        }
+        operation.state = State::Confirming(Confirming {
             trying,
             until: now + timeout,
-            holders: Box::new(Holders::new(refused, unsettled)),
-        };
-        self.ask_ready(now, op, Ask::Holder, refused);
-        for link in self.links.iter().filter(|link| !link.is_ready()) {
-            if let Some(operation) = self.operations.get_mut(op)
-                && let State::Confirming { holders, .. } = &mut operation.state
-            {
-                holders.failed(link.node);
-            }
-        }
-        self.judge(now, op);
+            holders: Box::new(holders),
+        });
+        self.ask_ready(now, operation, Ask::Holder, refused);
+        self.judge(now, operation);
     }
 
     /// Looks at what is known of the holders.
-    pub(in crate::core) fn judge_holders(&mut self, now: Time, op: OpId) {
+    pub(in crate::core) fn judge_holders(&mut self, now: Time, operation: &mut Operation) {
         let needed = self.quorum.needed();
-        let Some(operation) = self.operations.get_mut(op) else {
+        let State::Confirming(confirming) = &mut operation.state else {
             return;
         };
-        let State::Confirming {
-            trying,
-            until,
-            holders,
-        } = &mut operation.state
-        else {
-            return;
-        };
-        let (trying, until, most) = (*trying, *until, holders.most());
+        let (trying, until, holders) =
+            (confirming.trying, confirming.until, &mut confirming.holders);
+        let (most, missing) = (holders.most(), holders.missing.len());
         if most >= needed {
-            return self.not_acquired(op, ErrorKind::Busy);
+            return self.not_acquired(operation, ErrorKind::Busy);
         }
-        if most + holders.missing.len() >= needed {
-            return self.set_alarm(op, until);
+        if most + missing + holders.later.len() < needed {
+            return self.contend(now, operation, trying);
         }
-        match most + holders.missing.len() + holders.later.len() >= needed {
-            true => {
-                let next = holders.next();
-                self.ask_ready(now, op, Ask::Holder, next);
-                self.set_alarm(op, until);
-            }
-            false => self.contend(now, op, trying),
+        if most + missing < needed {
+            let next = holders.next();
+            self.ask_ready(now, operation, Ask::Holder, next);
         }
+        self.set_alarm(operation, until);
     }
 
     /// Nobody is known to hold the lock: tries again after a random pause, unless that was done often enough.
-    pub(in crate::core) fn contend(&mut self, now: Time, op: OpId, trying: Trying) {
+    pub(in crate::core) fn contend(
+        &mut self,
+        now: Time,
+        operation: &mut Operation,
+        trying: Trying,
+    ) {
         let random = self.random();
-        let Some(operation) = self.operations.get(op) else {
-            return;
-        };
         let took = now.since(operation.acquired);
         let retry = operation.terms.retry;
-        let is_released = !matches!(operation.state, State::Acquiring { .. });
+        let is_released = !matches!(operation.state, State::Acquiring(_));
         let Some(at) = retry.contended(trying.contended, now, took, trying.deadline, random) else {
             // The wait ended before the nodes had said who it was that held the lock all the time.
             let kind = match trying.was_busy && trying.deadline != Time::NEVER {
@@ -145,26 +158,26 @@ impl<E: Entropy> Core<E> {
                 false => ErrorKind::Contended,
             };
             return match is_released {
-                true => self.not_acquired(op, kind),
-                false => self.give_up(now, op, kind),
+                true => self.not_acquired(operation, kind),
+                false => self.give_up(now, operation, kind),
             };
         };
         if !is_released {
-            self.release_attempt(now, op);
+            self.release_attempt(now, operation);
         }
         let trying = Trying {
             contended: trying.contended + 1,
             ..trying
         };
-        let hints = Hints::new(usize::MAX, std::time::Duration::ZERO);
-        self.wait(op, trying, at, Refusal::Split, hints);
+        let hints = Hints::new(usize::MAX, Duration::ZERO);
+        self.wait(operation, trying, at, Refusal::Split, hints);
     }
 }
 
 impl Operation {
     /// A reply to the question whose key it is.
     pub(in crate::core) fn holder_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let State::Confirming { holders, .. } = &mut self.state else {
+        let State::Confirming(Confirming { holders, .. }) = &mut self.state else {
             return false;
         };
         if vote.round != self.round || !holders.missing.remove(vote.node) {

@@ -1,11 +1,12 @@
 //! The second round trip of an acquire: nodes whose counter is behind are asked to accept the fencing token.
 
 use crate::cause::Cause;
-use crate::core::Core;
+use crate::core::acquiring::Acquiring;
 use crate::core::answers::Heard;
 use crate::core::dialect::{self, ScriptForm};
-use crate::core::link::{Question, Unanswered};
-use crate::core::operation::{Ask, OpId, Operation, State};
+use crate::core::link::Unanswered;
+use crate::core::question::{Ask, Question};
+use crate::core::{Core, Operation, State};
 use crate::entropy::Entropy;
 use crate::round::{Answer, Vote};
 use crate::time::Time;
@@ -13,28 +14,23 @@ use crate::time::Time;
 impl<E: Entropy> Core<E> {
     /// A majority granted the lock, and their counters differ: the token is fixed. Nodes have as long to accept it as
     /// they had to grant the lock, and not beyond the end of the wait.
-    pub(in crate::core) fn write_back(&mut self, now: Time, op: OpId) {
-        if let Some(operation) = self.operations.get_mut(op)
-            && let State::Acquiring { round, trying } = &mut operation.state
-        {
+    pub(in crate::core) fn write_back(&mut self, now: Time, operation: &mut Operation) {
+        if let State::Acquiring(Acquiring { round, trying }) = &mut operation.state {
             let timeout = operation.terms.timeout.min(trying.deadline.since(now));
             round.write_back(now, timeout);
         }
-        self.ask_lagging(now, op);
+        self.ask_lagging(now, operation);
     }
 
     /// Asks those that granted with a lower counter than the token, each quoting its own; the late ones as well. They
     /// are asked through the connection that brought the grant: with another one the grant is gone.
-    pub(in crate::core) fn ask_lagging(&mut self, now: Time, op: OpId) {
-        let Some(operation) = self.operations.get_mut(op) else {
-            return;
-        };
-        let State::Acquiring { round, .. } = &mut operation.state else {
+    pub(in crate::core) fn ask_lagging(&mut self, now: Time, operation: &mut Operation) {
+        let State::Acquiring(Acquiring { round, .. }) = &mut operation.state else {
             return;
         };
         let question = Question {
-            op,
-            round: round.id(),
+            op: operation.id,
+            round: round.ballot.id(),
             ask: Ask::Fence,
             form: ScriptForm::Sha,
         };
@@ -60,14 +56,12 @@ impl<E: Entropy> Core<E> {
         for (node, cause) in silent {
             operation.blame(node, cause);
         }
-        self.judge(now, op);
+        self.judge(now, operation);
     }
 
     /// An attempt is decided: what its nodes counted is remembered for the next.
-    pub(in crate::core) fn learn_floor(&mut self, op: OpId) {
-        if let Some(operation) = self.operations.get(op)
-            && let State::Acquiring { round, .. } = &operation.state
-        {
+    pub(in crate::core) fn learn_floor(&mut self, operation: &Operation) {
+        if let State::Acquiring(Acquiring { round, .. }) = &operation.state {
             let uneven = round.uneven();
             if uneven.is_some() || operation.floor.is_some() {
                 self.floors.learn(&operation.terms.key, uneven);
@@ -84,17 +78,13 @@ impl Operation {
             Heard::Integer(0) => Answer::No,
             _ => Answer::Failed,
         };
-        let State::Acquiring { round, .. } = &mut self.state else {
+        let State::Acquiring(acquiring) = &mut self.state else {
             return false;
         };
-        if !round.on_write_back(vote, answer) {
-            return false;
+        let counts = acquiring.round.on_write_back(vote, answer);
+        if counts {
+            self.blame_answer(vote.node, answer, Cause::NotHeld, Ask::Fence, heard);
         }
-        match answer {
-            Answer::Yes => {}
-            Answer::No => self.blame(vote.node, Cause::NotHeld),
-            Answer::Failed => self.blame(vote.node, heard.cause("LOCK.FENCE")),
-        }
-        true
+        counts
     }
 }

@@ -24,10 +24,10 @@ use crate::core::answers::{Heard, shorten};
 use crate::core::dialect::{Dialect, ScriptForm};
 use crate::core::greeting::{Greeting, GreetingStep, Login, ServerInfo};
 use crate::core::ledger::{Ledger, Ticket};
-use crate::core::operation::{Ask, OpId};
+use crate::core::op_id::OpId;
+use crate::core::question::{Ask, Question};
 use crate::policy::scale;
 use crate::quorum::NodeId;
-use crate::round::RoundId;
 use crate::time::Time;
 
 /// One node as the client sees it.
@@ -81,15 +81,6 @@ pub(crate) enum Phase {
     Suspect { until: Time },
     /// Not reachable; tried again at `retry_at`.
     Down { retry_at: Time, cause: Cause },
-}
-
-/// Something an operation asks of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Question {
-    pub(crate) op: OpId,
-    pub(crate) round: RoundId,
-    pub(crate) ask: Ask,
-    pub(crate) form: ScriptForm,
 }
 
 /// A request without reply.

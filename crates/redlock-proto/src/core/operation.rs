@@ -4,27 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cause::Cause;
-use crate::core::contending::Holders;
+use crate::core::acquiring::{Acquiring, Waiting};
+use crate::core::answers::Heard;
+use crate::core::contending::Confirming;
+use crate::core::dialect::{self, Dialect, ScriptForm};
+use crate::core::held::Held;
+use crate::core::ledger::Ticket;
+use crate::core::link::Link;
+use crate::core::looking::Looking;
+use crate::core::op_id::OpId;
+use crate::core::question::Ask;
+use crate::core::queue::Queued;
+use crate::core::releasing::Releasing;
 use crate::fencing_token::FencingToken;
-use crate::policy::{RenewPolicy, Renewal, RetryPolicy};
-use crate::quorum::{NODES_MAX, NodeId, NodeSet};
-use crate::round::{AcquireRound, ExtendRound, Refusal, ReleaseRound, RoundId, WRITABLE_MAX};
+use crate::policy::{RenewPolicy, RetryPolicy};
+use crate::quorum::{NodeId, NodeSet};
+use crate::round::{Answer, Ballot, ExtendRound, RoundId, WRITABLE_MAX};
 use crate::time::Time;
 use crate::token::Token;
-
-/// Which operation; never used again for another.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct OpId {
-    pub(crate) slot: u32,
-    pub(crate) generation: u32,
-}
-
-impl OpId {
-    /// The place of the operation in a table; free again for another when this one is over.
-    pub fn slot(self) -> usize {
-        usize::try_from(self.slot).unwrap_or(usize::MAX)
-    }
-}
 
 /// What is wanted of a lock, all checked.
 #[derive(Clone, Debug)]
@@ -57,51 +54,10 @@ impl LockTerms {
     }
 }
 
-/// What a node can be asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ask {
-    Acquire,
-    Extend {
-        ttl: Duration,
-    },
-    /// Accept the fencing token.
-    Fence,
-    /// Set the key again where it was lost.
-    Heal {
-        ttl: Duration,
-    },
-    Release,
-    /// Instead of a release: let it live this long and no longer.
-    Shrink {
-        ttl: Duration,
-    },
-    /// How long the present holder's lock lives.
-    Remaining,
-    /// Who holds the key, after a majority refused.
-    Holder,
-    /// Which token the key has.
-    LookToken,
-    /// How long it lives.
-    LookRemaining,
-    /// Whether the node is there.
-    Ping,
-}
-
-/// What one node says of a key, as far as it has answered.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Look {
-    /// The token there, if any.
-    pub token: Option<Vec<u8>>,
-    /// How long it lives; `None` without end.
-    pub remaining: Option<Duration>,
-    /// Why the node did not say.
-    pub cause: Option<Cause>,
-    pub(crate) missing: u8,
-}
-
 /// One operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
+    pub(crate) id: OpId,
     pub(crate) terms: Arc<LockTerms>,
     pub(crate) token: Token,
     pub(crate) state: State,
@@ -133,121 +89,101 @@ pub(crate) struct Operation {
 /// Where an operation is in its life.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
-    Acquiring {
-        round: AcquireRound,
-        trying: Trying,
-    },
     /// An attempt that has to wait until the nodes have answered more of what they were asked.
-    Queued {
-        trying: Trying,
-        until: Time,
-    },
+    Queued(Queued),
+    Acquiring(Acquiring),
     /// A majority refused the last attempt, which is released: who holds the key?
-    Confirming {
-        trying: Trying,
-        /// When nodes that have not said count as not knowing.
-        until: Time,
-        holders: Box<Holders>,
-    },
+    Confirming(Confirming),
     /// Between two attempts.
-    Waiting {
-        trying: Trying,
-        at: Time,
-        why: Refusal,
-        hints: Box<Hints>,
-    },
+    Waiting(Waiting),
     /// Taking over a lock whose token came from elsewhere.
-    Adopting {
-        round: ExtendRound,
-    },
-    Held {
-        valid_until: Time,
-        /// When the holder is warned.
-        lost_at: Time,
-        renewal: Option<Box<Renewal>>,
-        extension: Option<Box<Extension>>,
-        /// The last extension that a majority confirmed, and its TTL.
-        confirmed: Option<(RoundId, Duration)>,
-    },
+    Adopting(ExtendRound),
+    Held(Held),
     /// Left to its TTL. Nodes that were not asked yet, or have not answered, have their time for that.
     Leaving {
         until: Time,
     },
     /// No longer held, not released yet.
     Over,
-    Releasing {
-        round: ReleaseRound,
-        /// The key stays until its least time is over.
-        is_kept: bool,
-        /// Nobody waits for the outcome any more.
-        is_told: bool,
-        /// The nodes whose reply is still to come.
-        awaited: NodeSet,
-    },
-    Looking {
-        until: Time,
-        looks: Vec<Look>,
-    },
+    Releasing(Releasing),
+    Looking(Looking),
+    /// The operation has ended: its place is free as soon as what is being done with it is done.
+    Ended,
 }
 
-/// An extension under way.
-#[derive(Clone, Debug)]
-pub(crate) struct Extension {
-    pub(crate) round: ExtendRound,
-    /// Whether the holder asked for it.
-    pub(crate) is_asked: bool,
-}
-
-/// How far trying has come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Trying {
-    pub(crate) tries: u32,
-    pub(crate) deadline: Time,
-    /// Whether the last attempt that had its time found the lock held by another.
-    pub(crate) was_busy: bool,
-    /// Attempts beyond what the policy allows, because nobody was found to hold the lock.
-    pub(crate) contended: u32,
-}
-
-/// How long the present holder's lock lives, node by node, as far as known.
-#[derive(Clone, Debug)]
-pub(crate) struct Hints {
-    remaining: [Option<Duration>; NODES_MAX],
-    /// How many of them must end before a majority is free.
-    missing: usize,
-    /// A little random time, so that waiters do not come all at once.
-    pub(crate) jitter: Duration,
-}
-
-impl Hints {
-    pub(crate) fn new(missing: usize, jitter: Duration) -> Self {
-        Self {
-            remaining: [None; NODES_MAX],
-            missing: missing.max(1),
-            jitter,
+impl State {
+    /// The votes that are being counted.
+    pub(crate) fn ballot_mut(&mut self) -> Option<&mut Ballot> {
+        match self {
+            Self::Acquiring(acquiring) => Some(&mut acquiring.round.ballot),
+            Self::Adopting(round) => Some(&mut round.ballot),
+            Self::Held(held) => {
+                let extension = held.extension.as_mut()?;
+                Some(&mut extension.round.ballot)
+            }
+            Self::Releasing(releasing) => Some(&mut releasing.round.ballot),
+            _ => None,
         }
-    }
-
-    pub(crate) fn learn(&mut self, node: NodeId, remaining: Duration) {
-        if let Some(slot) = self.remaining.get_mut(node.index()) {
-            *slot = Some(remaining);
-        }
-    }
-
-    /// In how long a majority can be free, unless it is released sooner.
-    pub(crate) fn free_in(&self) -> Option<Duration> {
-        let mut known: Vec<Duration> = self.remaining.iter().flatten().copied().collect();
-        known.sort_unstable();
-        known.get(self.missing - 1).copied()
     }
 }
 
 impl Operation {
+    pub(crate) fn new(terms: Arc<LockTerms>, token: Token) -> Self {
+        Self {
+            // The table of operations gives it another.
+            id: OpId {
+                slot: u32::MAX,
+                generation: 0,
+            },
+            terms,
+            token,
+            state: State::Over,
+            round: RoundId {
+                attempt: 0,
+                round: 0,
+            },
+            fencing: None,
+            floor: None,
+            may_hold: NodeSet::default(),
+            may_hold_until: Time::ZERO,
+            acquired: Time::ZERO,
+            asked_until: Time::ZERO,
+            causes: Vec::new(),
+            unrenewed: Vec::new(),
+            doubtful: NodeSet::default(),
+            doubtful_ttl: Duration::MAX,
+            alarm: Time::NEVER,
+        }
+    }
+
     /// Remembers what a node had to do with a failure; the first word counts.
     pub(crate) fn blame(&mut self, node: NodeId, cause: Cause) {
         if !self.causes.iter().any(|(other, _)| *other == node) {
             self.causes.push((node, cause));
         }
+    }
+
+    /// The same for an answer that was not a yes: `no` is the cause of a no.
+    pub(crate) fn blame_answer(
+        &mut self,
+        node: NodeId,
+        answer: Answer,
+        no: Cause,
+        ask: Ask,
+        heard: &Heard,
+    ) {
+        match answer {
+            Answer::Yes => {}
+            Answer::No => self.blame(node, no),
+            Answer::Failed => self.blame(node, heard.cause(ask.name())),
+        }
+    }
+
+    /// What went wrong, in node order.
+    pub(crate) fn take_causes(&mut self) -> Vec<(NodeId, Cause)> {
+        let mut causes = std::mem::take(&mut self.causes);
+        causes.sort_by_key(|(node, _)| *node);
+        causes
     }
 
     /// Begins another round of the same attempt.
@@ -272,34 +208,126 @@ impl Operation {
 
     /// Where a node that is asked now is to count from. One that comes late, or lost the key, gets to the number that the
     /// others are at: its next grant is even with theirs.
-    pub(crate) fn floor(&self) -> Option<FencingToken> {
+    fn floor(&self) -> Option<FencingToken> {
         let Some(fencing) = self.fencing else {
             return self.floor;
         };
         FencingToken::new(fencing.get() - 1).filter(|floor| *floor <= WRITABLE_MAX)
     }
 
-    /// A node was sent something that can make it hold the token for `ttl`, at the latest at `now`.
-    pub(crate) fn may_be_held(&mut self, node: NodeId, now: Time, ttl: Duration, slack: Duration) {
-        self.may_hold.insert(node);
-        // A slow clock of the node keeps the key longer, and so does a request that waits in a buffer.
-        let until = now + ttl + ttl / 8 + slack;
-        self.may_hold_until = self.may_hold_until.max(until);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_majority_is_free_when_enough_locks_have_ended() {
-        let ms = Duration::from_millis;
-        let mut hints = Hints::new(2, Duration::ZERO);
-        assert_eq!(hints.free_in(), None);
-        for (node, remaining) in [(4, 900), (0, 300), (2, 500)] {
-            hints.learn(NodeId::new(node).unwrap(), ms(remaining));
+    /// Whether the answer to this question is still of interest.
+    pub(crate) fn wants(&self, ask: Ask) -> bool {
+        match (&self.state, ask) {
+            // A lock that a majority granted while this node was being connected is wanted here as well: one node
+            // that restarts must not cost it the majority.
+            (State::Acquiring(_) | State::Held(_) | State::Leaving { .. }, Ask::Acquire)
+            | (State::Leaving { .. } | State::Adopting(_), Ask::Extend { .. })
+            | (State::Confirming(_), Ask::Holder)
+            | (State::Looking(_), Ask::LookToken | Ask::LookRemaining | Ask::Ping)
+            | (State::Releasing(_), Ask::Release | Ask::Shrink { .. }) => true,
+            // Decided or not: it is the last one that the holder asked for.
+            (State::Held(held), Ask::Extend { .. }) => {
+                let is_confirmed = |(round, _)| round == self.round;
+                held.extension.is_some() || held.confirmed.is_some_and(is_confirmed)
+            }
+            _ => false,
         }
-        assert_eq!(hints.free_in(), Some(ms(500)), "two must end");
+    }
+
+    /// Appends a question in the node's dialect.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, ask: Ask, dialect: Dialect, form: ScriptForm) {
+        let (key, token) = (&self.terms.key[..], self.token.as_ref());
+        match ask {
+            Ask::Acquire => {
+                dialect::acquire(out, dialect, key, token, self.terms.ttl, self.floor());
+            }
+            Ask::Heal { ttl } => dialect::acquire(out, dialect, key, token, ttl, self.floor()),
+            Ask::Extend { ttl } | Ask::Shrink { ttl } => {
+                dialect::extend(out, dialect, form, key, token, ttl);
+            }
+            Ask::Release => dialect::release(out, dialect, form, key, token),
+            Ask::Remaining | Ask::LookRemaining => {
+                locknode_resp::encode_command(out, &[b"PTTL", key]);
+            }
+            Ask::LookToken | Ask::Holder => locknode_resp::encode_command(out, &[b"GET", key]),
+            Ask::Ping => locknode_resp::encode_command(out, &[b"PING"]),
+            // Each node is asked in words of its own: see `ask_lagging`.
+            Ask::Fence => {}
+        }
+    }
+
+    /// The question is on its way.
+    pub(crate) fn asked(&mut self, now: Time, link: &Link, ask: Ask, slack: Duration) {
+        let (node, incarnation) = (link.node, link.incarnation);
+        let granted_for = match ask {
+            Ask::Acquire => Some(self.terms.ttl),
+            Ask::Heal { ttl } | Ask::Extend { ttl } => Some(ttl),
+            _ => None,
+        };
+        if let Some(ttl) = granted_for {
+            self.may_hold.insert(node);
+            // A slow clock of the node keeps the key longer, and so does a request that waits in a buffer.
+            let until = now + ttl + ttl / 8 + slack;
+            self.may_hold_until = self.may_hold_until.max(until);
+        }
+        self.awaits(node);
+        match &mut self.state {
+            State::Acquiring(acquiring) if ask == Ask::Acquire && !link.dialect.has_fences() => {
+                acquiring.round.asked_plainly(node, incarnation);
+            }
+            state if ask.is_voted_on() => {
+                if let Some(ballot) = state.ballot_mut() {
+                    ballot.asked(node, incarnation);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The node was asked, or will be when it is ready.
+    pub(crate) fn awaits(&mut self, node: NodeId) {
+        if let State::Releasing(releasing) = &mut self.state {
+            releasing.awaited.insert(node);
+        }
+    }
+
+    /// The node cannot be asked, or will not answer what it was asked.
+    pub(crate) fn unreachable(&mut self, link: &mut Link, cause: Cause) {
+        let node = link.node;
+        match &mut self.state {
+            State::Releasing(releasing) => {
+                let is_open = releasing.leaves(node);
+                if is_open && self.may_hold.contains(node) {
+                    link.ledger.push(Ticket {
+                        key: self.terms.key.clone(),
+                        token: self.token,
+                        until: self.may_hold_until,
+                    });
+                }
+            }
+            State::Looking(looking) => looking.failed(node, &cause),
+            State::Confirming(confirming) => confirming.failed(node),
+            _ => {}
+        }
+        let ballot = self.state.ballot_mut();
+        if ballot.is_some_and(|ballot| ballot.on_unreachable(node)) {
+            self.blame(node, cause);
+        }
+    }
+
+    /// The node's connection is gone, and its vote with it: whether it had one, or owed one, or cannot be asked.
+    pub(crate) fn disconnected(&mut self, link: &mut Link, incarnation: u32, cause: &Cause) {
+        let ballot = self.state.ballot_mut();
+        if ballot.is_some_and(|ballot| ballot.on_disconnected(link.node, incarnation)) {
+            self.blame(link.node, cause.clone());
+        }
+        self.unreachable(link, cause.clone());
+    }
+
+    /// An extension was not answered when its connection broke. Whether its round is decided by now, or was long ago, makes
+    /// no difference: the node may hear of it at any time.
+    pub(crate) fn doubt(&mut self, node: NodeId, ttl: Duration) {
+        self.doubtful.insert(node);
+        self.doubtful_ttl = self.doubtful_ttl.min(ttl);
     }
 }

@@ -4,24 +4,34 @@
 //! behind tens of thousands of others is not answered within the time that a node has, and nobody gets a lock. So an
 //! attempt begins only while a majority of the nodes has room, and the time of the nodes counts from then.
 
-use crate::core::Core;
-use crate::core::operation::{OpId, State, Trying};
+use crate::core::acquiring::Trying;
+use crate::core::{Core, Operation, State};
 use crate::entropy::Entropy;
 use crate::error_kind::ErrorKind;
 use crate::time::Time;
 
+/// An attempt that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub(crate) trying: Trying,
+    pub(crate) until: Time,
+}
+
 impl<E: Entropy> Core<E> {
     /// Begins an attempt, at once or when those before it have room for it.
-    pub(in crate::core) fn begin_attempt(&mut self, now: Time, op: OpId, trying: Trying) {
+    pub(in crate::core) fn begin_attempt(
+        &mut self,
+        now: Time,
+        operation: &mut Operation,
+        trying: Trying,
+    ) {
         if self.queue.is_empty() && !self.is_congested() {
-            return self.attempt(now, op, trying);
+            return self.attempt(now, operation, trying);
         }
         let until = trying.deadline.min(now + QUEUED_MAX);
-        if let Some(operation) = self.operations.get_mut(op) {
-            operation.state = State::Queued { trying, until };
-            self.set_alarm(op, until);
-            self.queue.push_back(op);
-        }
+        operation.state = State::Queued(Queued { trying, until });
+        self.set_alarm(operation, until);
+        self.queue.push_back(operation.id);
     }
 
     /// Begins what had to wait, as far as there is room.
@@ -30,14 +40,14 @@ impl<E: Entropy> Core<E> {
             let Some(op) = self.queue.pop_front() else {
                 return;
             };
-            let operation = self.operations.get(op);
-            let Some(State::Queued { trying, until }) = operation.map(|it| &it.state) else {
-                continue;
-            };
-            match now < *until {
-                true => self.attempt(now, op, *trying),
-                false => self.not_acquired(op, ErrorKind::Timeout),
-            }
+            self.with(op, |core, operation| {
+                if let State::Queued(Queued { trying, until }) = operation.state {
+                    match now < until {
+                        true => core.attempt(now, operation, trying),
+                        false => core.not_acquired(operation, ErrorKind::Timeout),
+                    }
+                }
+            });
         }
     }
 

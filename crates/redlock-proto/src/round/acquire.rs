@@ -26,7 +26,7 @@ use crate::time::Time;
 /// let mut round = AcquireRound::new(id, quorum, Time::ZERO, ttl, Drift::default(), timeout);
 /// let now = Time::from_nanos(1_000_000);
 /// for node in [0, 1].map(|n| NodeId::new(n).unwrap()) {
-///     round.asked(node, 1);
+///     round.ballot.asked(node, 1);
 ///     round.on_vote(Vote { round: id, node, incarnation: 1 }, Answer::Yes, FencingToken::new(7));
 /// }
 /// let AcquireVerdict::Won { valid_until, fencing } = round.verdict(now) else {
@@ -37,7 +37,8 @@ use crate::time::Time;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AcquireRound {
-    ballot: Ballot,
+    /// The votes, but for what nodes tell with a vote: see [`on_vote`](Self::on_vote) and [`on_time`](Self::on_time).
+    pub ballot: Ballot,
     fencing: Fencing,
     valid_until: Time,
 }
@@ -96,11 +97,6 @@ impl AcquireRound {
         }
     }
 
-    /// The node was asked through this connection.
-    pub fn asked(&mut self, node: NodeId, incarnation: u32) {
-        self.ballot.asked(node, incarnation);
-    }
-
     /// The node was asked through this connection, in words to which it tells no counter.
     pub fn asked_plainly(&mut self, node: NodeId, incarnation: u32) {
         self.ballot.asked(node, incarnation);
@@ -109,26 +105,16 @@ impl AcquireRound {
 
     /// A node's reply, with its counter if it told one; false if it does not count.
     pub fn on_vote(&mut self, vote: Vote, answer: Answer, counter: Option<FencingToken>) -> bool {
-        let counts = self.ballot.record(vote, answer);
+        let counts = self.ballot.on_vote(vote, answer);
         if let (true, Some(counter)) = (counts, counter) {
             self.fencing.told(vote.node, counter, answer == Answer::Yes);
         }
         counts
     }
 
-    /// The node could not be asked.
-    pub fn on_unreachable(&mut self, node: NodeId) -> bool {
-        self.ballot.fail(node)
-    }
-
-    /// A connection broke; true if that took a vote away, and with it what the node was credited.
-    pub fn on_disconnected(&mut self, node: NodeId, incarnation: u32) -> bool {
-        self.ballot.disconnected(node, incarnation)
-    }
-
     /// Time passed; the nodes that have just failed for it.
     pub fn on_time(&mut self, now: Time) -> NodeSet {
-        let mut late = self.ballot.time_out(now);
+        let mut late = self.ballot.on_time(now);
         if self
             .fencing
             .span()
@@ -261,31 +247,6 @@ impl AcquireRound {
     pub fn asked_at(&self) -> Time {
         self.fencing
             .span()
-            .map_or(self.started(), |(started, _)| started)
-    }
-
-    /// The nodes that granted the lock.
-    pub fn granted(&self) -> NodeSet {
-        self.ballot.yes()
-    }
-
-    /// The nodes on which another client holds the key.
-    pub fn refused(&self) -> NodeSet {
-        self.ballot.no()
-    }
-
-    /// The nodes that have no vote yet.
-    pub(crate) fn unsettled(&self) -> NodeSet {
-        self.ballot.unsettled()
-    }
-
-    /// When the round began.
-    pub fn started(&self) -> Time {
-        self.ballot.started()
-    }
-
-    /// Which round it is.
-    pub fn id(&self) -> RoundId {
-        self.ballot.id()
+            .map_or(self.ballot.started(), |(started, _)| started)
     }
 }

@@ -37,9 +37,9 @@ pub enum Answer {
     Failed,
 }
 
-/// The answers to one round.
+/// The votes of one round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Ballot {
+pub struct Ballot {
     id: RoundId,
     quorum: Quorum,
     started: Time,
@@ -50,11 +50,13 @@ pub(crate) struct Ballot {
     yes: NodeSet,
     no: NodeSet,
     failed: NodeSet,
+    /// Whether a yes outlives the connection that brought it.
+    is_yes_final: bool,
 }
 
 impl Ballot {
     /// A round that begins at `started`, before the first byte is sent, and gives each node `timeout` to answer.
-    pub(crate) fn new(id: RoundId, quorum: Quorum, started: Time, timeout: Duration) -> Self {
+    pub(super) fn new(id: RoundId, quorum: Quorum, started: Time, timeout: Duration) -> Self {
         Self {
             id,
             quorum,
@@ -65,10 +67,20 @@ impl Ballot {
             yes: NodeSet::default(),
             no: NodeSet::default(),
             failed: NodeSet::default(),
+            is_yes_final: false,
         }
     }
 
-    pub(crate) fn asked(&mut self, node: NodeId, incarnation: u32) {
+    /// The same for a question to which a yes stays one whatever becomes of the node.
+    pub(super) fn with_final_yes(self) -> Self {
+        Self {
+            is_yes_final: true,
+            ..self
+        }
+    }
+
+    /// The node was asked through this connection.
+    pub fn asked(&mut self, node: NodeId, incarnation: u32) {
         debug_assert!(!self.asked.contains(node), "a node is asked once per round");
         if let Some(slot) = self.incarnations.get_mut(node.index()) {
             *slot = incarnation;
@@ -76,20 +88,22 @@ impl Ballot {
         }
     }
 
-    /// Counts a vote; false when it is not one of this round or the node already has one.
-    pub(crate) fn record(&mut self, vote: Vote, answer: Answer) -> bool {
+    /// A node's reply; false if it does not count: it is not one of this round, or the node already has a vote.
+    pub fn on_vote(&mut self, vote: Vote, answer: Answer) -> bool {
         self.concerns(vote) && self.settle(vote.node, answer)
     }
 
-    /// Counts a node that could not be asked; false if it already has a vote.
-    pub(crate) fn fail(&mut self, node: NodeId) -> bool {
+    /// The node could not be asked; false if it already has a vote.
+    pub fn on_unreachable(&mut self, node: NodeId) -> bool {
         self.settle(node, Answer::Failed)
     }
 
     /// The connection that the node was asked through is gone: without a reply there will be none, and a yes from
-    /// a node that may have restarted since is no longer worth anything.
-    pub(crate) fn disconnected(&mut self, node: NodeId, incarnation: u32) -> bool {
-        if !self.is_of(node, incarnation) || self.no.contains(node) {
+    /// a node that may have restarted since is no longer worth anything, unless it is final. True if that took a vote
+    /// or a reply away.
+    pub fn on_disconnected(&mut self, node: NodeId, incarnation: u32) -> bool {
+        let is_final = self.is_yes_final && self.yes.contains(node);
+        if !self.is_of(node, incarnation) || is_final || self.no.contains(node) {
             return false;
         }
         self.yes.remove(node);
@@ -97,18 +111,18 @@ impl Ballot {
     }
 
     /// Takes a yes back: the node answered otherwise since, or not at all. False if there is none.
-    pub(crate) fn revoke(&mut self, node: NodeId, answer: Answer) -> bool {
+    pub(super) fn revoke(&mut self, node: NodeId, answer: Answer) -> bool {
         debug_assert!(answer != Answer::Yes, "a yes stays by itself");
         self.yes.remove(node) && self.settle(node, answer)
     }
 
     /// Whether the vote belongs to this round, its node and the connection that was asked.
-    pub(crate) fn concerns(&self, vote: Vote) -> bool {
+    pub(super) fn concerns(&self, vote: Vote) -> bool {
         vote.round == self.id && self.is_of(vote.node, vote.incarnation)
     }
 
-    /// Fails whoever has not answered by the deadline; the nodes concerned.
-    pub(crate) fn time_out(&mut self, now: Time) -> NodeSet {
+    /// Time passed; the nodes that have just failed for it.
+    pub fn on_time(&mut self, now: Time) -> NodeSet {
         let mut late = NodeSet::default();
         if now >= self.deadline {
             for node in self.quorum.all().iter() {
@@ -140,36 +154,40 @@ impl Ballot {
         self.yes.contains(node) || self.no.contains(node) || self.failed.contains(node)
     }
 
-    pub(crate) fn id(&self) -> RoundId {
+    /// Which round it is.
+    pub fn id(&self) -> RoundId {
         self.id
     }
 
-    pub(crate) fn quorum(&self) -> Quorum {
+    pub(super) fn quorum(&self) -> Quorum {
         self.quorum
     }
 
-    pub(crate) fn started(&self) -> Time {
+    /// When the round began.
+    pub fn started(&self) -> Time {
         self.started
     }
 
-    pub(crate) fn deadline(&self) -> Time {
+    pub(super) fn deadline(&self) -> Time {
         self.deadline
     }
 
-    pub(crate) fn yes(&self) -> NodeSet {
+    /// The nodes that granted, extended or deleted the key.
+    pub fn yes(&self) -> NodeSet {
         self.yes
     }
 
-    pub(crate) fn no(&self) -> NodeSet {
+    /// The nodes on which another holds the key, or nobody does: not what was asked for.
+    pub fn no(&self) -> NodeSet {
         self.no
     }
 
-    pub(crate) fn failed(&self) -> NodeSet {
+    pub(super) fn failed(&self) -> NodeSet {
         self.failed
     }
 
     /// How many nodes have no vote yet.
-    pub(crate) fn pending(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         let settled = self.yes.len() + self.no.len() + self.failed.len();
         debug_assert!(settled <= self.quorum.nodes(), "a node has one vote");
         self.quorum.nodes().saturating_sub(settled)

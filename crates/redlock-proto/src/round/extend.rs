@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::drift::Drift;
-use crate::quorum::{NodeId, NodeSet, Quorum};
-use crate::round::ballot::{Answer, Ballot, RoundId, Vote};
+use crate::quorum::Quorum;
+use crate::round::ballot::{Ballot, RoundId};
 use crate::time::Time;
 
 /// One try to extend a lock on a majority of the nodes.
@@ -13,7 +13,8 @@ use crate::time::Time;
 /// make it anew within this round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ExtendRound {
-    ballot: Ballot,
+    /// The votes.
+    pub ballot: Ballot,
     ttl: Duration,
     valid_until: Time,
 }
@@ -55,31 +56,6 @@ impl ExtendRound {
         }
     }
 
-    /// The node was asked through this connection.
-    pub fn asked(&mut self, node: NodeId, incarnation: u32) {
-        self.ballot.asked(node, incarnation);
-    }
-
-    /// A node's reply; false if it does not count.
-    pub fn on_vote(&mut self, vote: Vote, answer: Answer) -> bool {
-        self.ballot.record(vote, answer)
-    }
-
-    /// The node could not be asked.
-    pub fn on_unreachable(&mut self, node: NodeId) -> bool {
-        self.ballot.fail(node)
-    }
-
-    /// A connection broke; true if that took a vote away.
-    pub fn on_disconnected(&mut self, node: NodeId, incarnation: u32) -> bool {
-        self.ballot.disconnected(node, incarnation)
-    }
-
-    /// Time passed; the nodes that have just failed for it.
-    pub fn on_time(&mut self, now: Time) -> NodeSet {
-        self.ballot.time_out(now)
-    }
-
     /// What the answers amount to. `now` must be read after the last reply arrived.
     pub fn verdict(&self, now: Time) -> ExtendVerdict {
         let (quorum, extended) = (self.ballot.quorum(), self.ballot.yes().len());
@@ -110,25 +86,5 @@ impl ExtendRound {
     /// The TTL that the nodes were asked for.
     pub fn ttl(&self) -> Duration {
         self.ttl
-    }
-
-    /// The nodes that extended the lock.
-    pub fn extended(&self) -> NodeSet {
-        self.ballot.yes()
-    }
-
-    /// The nodes that do not hold the lock.
-    pub fn not_held(&self) -> NodeSet {
-        self.ballot.no()
-    }
-
-    /// When the round began.
-    pub fn started(&self) -> Time {
-        self.ballot.started()
-    }
-
-    /// Which round it is.
-    pub fn id(&self) -> RoundId {
-        self.ballot.id()
     }
 }

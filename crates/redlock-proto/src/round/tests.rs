@@ -31,20 +31,20 @@ fn ballot(node: usize) -> Vote {
 fn acquire(nodes: usize) -> AcquireRound {
     let quorum = Quorum::of(nodes).unwrap();
     let mut round = AcquireRound::new(ROUND, quorum, START, TTL, Drift::default(), TIMEOUT);
-    (0..nodes).for_each(|node| round.asked(id(node), 1));
+    (0..nodes).for_each(|node| round.ballot.asked(id(node), 1));
     round
 }
 
 fn extend(nodes: usize) -> ExtendRound {
     let quorum = Quorum::of(nodes).unwrap();
     let mut round = ExtendRound::new(ROUND, quorum, START, TTL, Drift::default(), TIMEOUT);
-    (0..nodes).for_each(|node| round.asked(id(node), 1));
+    (0..nodes).for_each(|node| round.ballot.asked(id(node), 1));
     round
 }
 
 fn release(nodes: usize) -> ReleaseRound {
     let mut round = ReleaseRound::new(ROUND, Quorum::of(nodes).unwrap(), START, TIMEOUT);
-    (0..nodes).for_each(|node| round.asked(id(node), 1));
+    (0..nodes).for_each(|node| round.ballot.asked(id(node), 1));
     round
 }
 
@@ -106,7 +106,7 @@ fn an_extension_is_decided_by_a_majority_of_the_configured_nodes() {
         for (yes, no, failed, silent) in splits(nodes) {
             let mut round = extend(nodes);
             for (node, answer) in answers(yes, no, failed) {
-                assert!(round.on_vote(ballot(node), answer));
+                assert!(round.ballot.on_vote(ballot(node), answer));
             }
             let expected = if 2 * yes > nodes {
                 ExtendVerdict::Extended { valid_until: END }
@@ -135,7 +135,7 @@ fn a_release_is_decided_when_a_majority_is_free_or_nobody_is_left() {
         for (yes, no, failed, silent) in splits(nodes) {
             let mut round = release(nodes);
             for (node, answer) in answers(yes, no, failed) {
-                assert!(round.on_vote(ballot(node), answer));
+                assert!(round.ballot.on_vote(ballot(node), answer));
             }
             let is_decided = 2 * (yes + no) > nodes || silent == 0;
             let expected = match is_decided {
@@ -145,7 +145,10 @@ fn a_release_is_decided_when_a_majority_is_free_or_nobody_is_left() {
                 },
             };
             assert_eq!(round.verdict(), expected, "{yes} {no} {failed} of {nodes}");
-            assert_eq!((round.confirmed().len(), round.not_held().len()), (yes, no));
+            assert_eq!(
+                (round.ballot.yes().len(), round.ballot.no().len()),
+                (yes, no)
+            );
         }
     }
 }
@@ -156,7 +159,7 @@ fn validity_ends_at_its_nanosecond_and_none_is_left_then() {
         let (mut acquired, mut extended) = (acquire(nodes), extend(nodes));
         for node in 0..nodes {
             acquired.on_vote(ballot(node), Answer::Yes, None);
-            extended.on_vote(ballot(node), Answer::Yes);
+            extended.ballot.on_vote(ballot(node), Answer::Yes);
         }
         let nano = Duration::from_nanos(1);
         for (now, is_valid) in [(END.minus(nano), true), (END, false), (END + nano, false)] {
@@ -188,7 +191,7 @@ fn a_ttl_within_the_drift_is_no_lock() {
         let ttl = Duration::from_millis(ttl);
         let quorum = Quorum::of(1).unwrap();
         let mut round = AcquireRound::new(ROUND, quorum, START, ttl, Drift::default(), TIMEOUT);
-        round.asked(id(0), 1);
+        round.ballot.asked(id(0), 1);
         round.on_vote(ballot(0), Answer::Yes, None);
         assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Expired));
     }
@@ -240,8 +243,8 @@ fn a_vote_counts_for_its_round_its_connection_and_once() {
         let (mut acquired, mut extended, mut released) = (acquire(3), extend(3), release(3));
         for vote in others {
             assert!(!acquired.on_vote(vote, answer, None), "{vote:?}");
-            assert!(!extended.on_vote(vote, answer), "{vote:?}");
-            assert!(!released.on_vote(vote, answer), "{vote:?}");
+            assert!(!extended.ballot.on_vote(vote, answer), "{vote:?}");
+            assert!(!released.ballot.on_vote(vote, answer), "{vote:?}");
         }
         assert_eq!(
             (acquired, extended, released),
@@ -261,7 +264,7 @@ fn a_vote_counts_for_its_round_its_connection_and_once() {
 fn a_node_that_was_not_asked_has_no_vote() {
     let quorum = Quorum::of(3).unwrap();
     let mut round = AcquireRound::new(ROUND, quorum, START, TTL, Drift::default(), TIMEOUT);
-    round.asked(id(0), 1);
+    round.ballot.asked(id(0), 1);
     for incarnation in 0..3 {
         assert!(!round.on_vote(
             Vote {
@@ -271,12 +274,15 @@ fn a_node_that_was_not_asked_has_no_vote() {
             Answer::Yes,
             None
         ));
-        assert!(!round.on_disconnected(id(1), incarnation));
+        assert!(!round.ballot.on_disconnected(id(1), incarnation));
     }
-    assert!(round.granted().is_empty());
-    assert!(round.on_unreachable(id(1)));
-    assert!(!round.on_unreachable(id(1)), "fails once");
-    assert!(!round.on_unreachable(id(3)), "is no node of the three");
+    assert!(round.ballot.yes().is_empty());
+    assert!(round.ballot.on_unreachable(id(1)));
+    assert!(!round.ballot.on_unreachable(id(1)), "fails once");
+    assert!(
+        !round.ballot.on_unreachable(id(3)),
+        "is no node of the three"
+    );
 }
 
 #[test]
@@ -286,39 +292,42 @@ fn a_yes_is_gone_with_its_connection_and_a_no_stays() {
         round.on_vote(ballot(node), Answer::Yes, None);
     }
     assert!(matches!(round.verdict(START), AcquireVerdict::Won { .. }));
-    assert!(!round.on_disconnected(id(0), 2), "of another connection");
+    assert!(
+        !round.ballot.on_disconnected(id(0), 2),
+        "of another connection"
+    );
     assert!(matches!(round.verdict(START), AcquireVerdict::Won { .. }));
-    assert!(round.on_disconnected(id(0), 1));
+    assert!(round.ballot.on_disconnected(id(0), 1));
     assert!(matches!(
         round.verdict(START),
         AcquireVerdict::Pending { .. }
     ));
-    assert!(!round.on_disconnected(id(0), 1), "once");
+    assert!(!round.ballot.on_disconnected(id(0), 1), "once");
     assert!(
         !round.on_vote(ballot(0), Answer::Yes, None),
         "a reply that was under way"
     );
     round.on_vote(ballot(2), Answer::No, None);
     assert!(
-        !round.on_disconnected(id(2), 1),
+        !round.ballot.on_disconnected(id(2), 1),
         "it still does not grant it"
     );
-    assert_eq!(round.refused().len(), 1);
+    assert_eq!(round.ballot.no().len(), 1);
     assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Split));
 
     let mut round = extend(1);
-    round.on_vote(ballot(0), Answer::Yes);
-    assert!(round.on_disconnected(id(0), 1));
+    round.ballot.on_vote(ballot(0), Answer::Yes);
+    assert!(round.ballot.on_disconnected(id(0), 1));
     assert_eq!(round.verdict(START), ExtendVerdict::Failed);
 
     let mut round = release(2);
-    round.on_vote(ballot(0), Answer::Yes);
+    round.ballot.on_vote(ballot(0), Answer::Yes);
     assert!(
-        !round.on_disconnected(id(0), 1),
+        !round.ballot.on_disconnected(id(0), 1),
         "what is deleted stays deleted"
     );
-    assert!(round.on_disconnected(id(1), 1));
-    assert_eq!(round.confirmed().len(), 1);
+    assert!(round.ballot.on_disconnected(id(1), 1));
+    assert_eq!(round.ballot.yes().len(), 1);
 }
 
 #[test]
@@ -431,32 +440,32 @@ proptest! {
                     if node >= nodes || model.asked.contains_key(&node) || model.votes.contains_key(&node) {
                         continue;
                     }
-                    acquired.asked(id(node), via);
-                    extended.asked(id(node), via);
+                    acquired.ballot.asked(id(node), via);
+                    extended.ballot.asked(id(node), via);
                 }
                 Happening::Vote(node, via, round, answer) => {
                     let round = RoundId { round, ..ROUND };
                     let vote = Vote { round, node: id(node), incarnation: via };
-                    prop_assert_eq!(acquired.on_vote(vote, answer, None), extended.on_vote(vote, answer));
+                    prop_assert_eq!(acquired.on_vote(vote, answer, None), extended.ballot.on_vote(vote, answer));
                 }
                 Happening::Unreachable(node) => {
-                    acquired.on_unreachable(id(node));
-                    extended.on_unreachable(id(node));
+                    acquired.ballot.on_unreachable(id(node));
+                    extended.ballot.on_unreachable(id(node));
                 }
                 Happening::Disconnected(node, via) => {
-                    acquired.on_disconnected(id(node), via);
-                    extended.on_disconnected(id(node), via);
+                    acquired.ballot.on_disconnected(id(node), via);
+                    extended.ballot.on_disconnected(id(node), via);
                 }
                 Happening::Time(nanos) => {
                     acquired.on_time(START + Duration::from_nanos(nanos));
-                    extended.on_time(START + Duration::from_nanos(nanos));
+                    extended.ballot.on_time(START + Duration::from_nanos(nanos));
                 }
             }
             model.apply(nodes, happening);
             let (yes, no) = (model.count(Answer::Yes), model.count(Answer::No));
             let silent = nodes - model.votes.len();
-            prop_assert_eq!(acquired.granted().len(), yes);
-            prop_assert_eq!(acquired.refused().len(), no);
+            prop_assert_eq!(acquired.ballot.yes().len(), yes);
+            prop_assert_eq!(acquired.ballot.no().len(), no);
             let (won, lasts) = if 2 * yes > nodes && now < END {
                 (WON, ExtendVerdict::Extended { valid_until: END })
             } else if 2 * yes > nodes {

@@ -96,12 +96,12 @@ impl Rounds {
         self.extend.value((age, votes, reply), |_| {
             let mut round = self.extend_round(votes);
             let counts = match reply {
-                Some(reply) => round.on_vote(self.vote(&reply), reply.answer),
-                None => !round.on_time(at(age)).is_empty(),
+                Some(reply) => round.ballot.on_vote(self.vote(&reply), reply.answer),
+                None => !round.ballot.on_time(at(age)).is_empty(),
             };
             let verdict = extend_verdict(&round, age);
             let heals = match verdict {
-                Verdict::Won { .. } => round.not_held(),
+                Verdict::Won { .. } => round.ballot.no(),
                 _ => NodeSet::default(),
             };
             Heard {
@@ -117,15 +117,15 @@ impl Rounds {
         self.release.value(answers, |_| {
             let mut round = ReleaseRound::new(PRESENT, quorum(), at(0), TICK);
             for node in 0..NODES {
-                round.asked(id(node), INCARNATION);
+                round.ballot.asked(id(node), INCARNATION);
             }
             for reply in replies(answers) {
                 assert!(
-                    round.on_vote(self.vote(&reply), reply.answer),
+                    round.ballot.on_vote(self.vote(&reply), reply.answer),
                     "the first answer"
                 );
             }
-            let is_confirmed = round.confirmed().len() >= quorum().needed();
+            let is_confirmed = round.ballot.yes().len() >= quorum().needed();
             let is_decided = round.verdict() == ReleaseVerdict::Decided;
             assert!(is_decided || !is_confirmed, "a majority decides");
             is_confirmed
@@ -155,10 +155,10 @@ impl Rounds {
         let (ttl, drift) = (self.ttl(), self.drift());
         let mut round = ExtendRound::new(PRESENT, quorum(), at(0), ttl, drift, ttl);
         for node in 0..NODES {
-            round.asked(id(node), INCARNATION);
+            round.ballot.asked(id(node), INCARNATION);
         }
         for reply in replies(votes) {
-            let counts = round.on_vote(self.vote(&reply), reply.answer);
+            let counts = round.ballot.on_vote(self.vote(&reply), reply.answer);
             assert!(counts, "it counted before");
         }
         round

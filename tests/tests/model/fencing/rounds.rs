@@ -122,7 +122,7 @@ pub(crate) fn replayed(phase: Phase, asks: &[Ask; NODES]) -> AcquireRound {
     let drift = Drift::default();
     let mut round = AcquireRound::new(ROUND, quorum, NOW, TIMEOUT, drift, TIMEOUT);
     for node in 0..NODES {
-        round.asked(id(node), INCARNATION);
+        round.ballot.asked(id(node), INCARNATION);
     }
     tell_votes(&mut round, asks, false);
     tell_cuts(&mut round, asks, Cut::Before);
@@ -180,11 +180,11 @@ fn tell_cuts(round: &mut AcquireRound, asks: &[Ask; NODES], when: Cut) {
 
 /// The end of a connection, as the client tells it to the round.
 pub(crate) fn cut(round: &mut AcquireRound, node: usize) {
-    round.on_disconnected(id(node), INCARNATION);
+    round.ballot.on_disconnected(id(node), INCARNATION);
 }
 
 fn highest(round: &AcquireRound) -> u8 {
-    let told = round.granted();
+    let told = round.ballot.yes();
     let highest = told.iter().filter_map(|node| round.counter(node)).max();
     small(highest.expect("nodes told different counters"))
 }

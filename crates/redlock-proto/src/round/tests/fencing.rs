@@ -19,7 +19,7 @@ fn round(nodes: usize, plain: &[usize]) -> AcquireRound {
     for node in 0..nodes {
         match plain.contains(&node) {
             true => round.asked_plainly(id(node), 1),
-            false => round.asked(id(node), 1),
+            false => round.ballot.asked(id(node), 1),
         }
     }
     round
@@ -141,7 +141,7 @@ fn a_token_that_a_majority_cannot_have_is_nobodys() {
         assert!(is_pending(&round));
         assert!(round.on_write_back(ballot(1), lagging));
         assert_eq!(round.verdict(START), expected, "{lagging:?}, {third:?}");
-        assert_eq!(round.granted().len(), 1, "its grant is gone as well");
+        assert_eq!(round.ballot.yes().len(), 1, "its grant is gone as well");
     }
     // With five, one that refuses is not the end.
     let mut round = fixed(5, &[(0, 8), (1, 7), (2, 6)]);
@@ -174,7 +174,7 @@ fn a_late_grant_is_credited_with_the_very_token_asked_with_less_and_never_credit
         if !is_credited && !is_asked {
             // Two hold the lock and their counters are at least the token, and still it is not theirs.
             assert!(round.on_write_back(ballot(1), Answer::No));
-            assert_eq!(round.granted().len(), 2);
+            assert_eq!(round.ballot.yes().len(), 2);
             assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Split));
         }
     }
@@ -239,17 +239,17 @@ fn a_credit_ends_with_the_connection() {
     // The one that told the token, and the one that was asked.
     for broken in [0, 1] {
         let mut round = fixed(3, &[(0, 8), (1, 7)]);
-        assert!(round.on_disconnected(id(broken), 1));
+        assert!(round.ballot.on_disconnected(id(broken), 1));
         assert!(!round.on_write_back(ballot(broken), Answer::Yes));
         round.on_write_back(ballot(1), Answer::Yes);
         assert!(is_pending(&round), "of {broken}");
-        assert!(round.on_unreachable(id(2)));
+        assert!(round.ballot.on_unreachable(id(2)));
         let lost = AcquireVerdict::Lost(Refusal::NoQuorum);
         assert_eq!(round.verdict(START), lost, "of {broken}");
     }
     let mut round = fixed(3, &[(0, 8), (1, 7)]);
     assert!(round.on_write_back(ballot(1), Answer::Yes));
-    assert!(round.on_disconnected(id(1), 1), "after it accepted");
+    assert!(round.ballot.on_disconnected(id(1), 1), "after it accepted");
     assert!(is_pending(&round));
     assert!(round.on_vote(ballot(2), Answer::Yes, n(8)));
     assert_eq!(round.verdict(START), won(8));
@@ -358,7 +358,7 @@ fn a_lock_has_no_token_when_too_few_nodes_count_and_waits_only_for_those_that_ma
     round.write_back(START, TIMEOUT);
     ask(&mut round);
     round.on_write_back(ballot(1), Answer::No);
-    assert_eq!(round.granted().len(), 4);
+    assert_eq!(round.ballot.yes().len(), 4);
     assert_eq!(round.verdict(START), AcquireVerdict::Lost(Refusal::Split));
 }
 

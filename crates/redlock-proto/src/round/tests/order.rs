@@ -154,7 +154,7 @@ impl Model {
 
     fn start(&mut self, a: usize) {
         for n in 0..NODES {
-            self.attempts[a].round.asked(id(n), 1);
+            self.attempts[a].round.ballot.asked(id(n), 1);
             self.attempts[a].acquires[n] = Message::Asked;
         }
         let had = |attempt: &Attempt| matches!(attempt.outcome, Some(Some(_)));
@@ -320,7 +320,7 @@ impl Model {
             };
             let (acquire, told) = message(attempt.acquires[n]);
             let (fence, _) = message(attempt.fences[n]);
-            let (granted, refused) = (attempt.round.granted(), attempt.round.refused());
+            let (granted, refused) = (attempt.round.ballot.yes(), attempt.round.ballot.no());
             let vote = u8::from(granted.contains(id(n))) + 2 * u8::from(refused.contains(id(n)));
             // What is over matters no more; requests that are under way quote the counter.
             let counter = match attempt.outcome.is_some() && fence != 1 {
@@ -340,7 +340,7 @@ impl Model {
 impl Attempt {
     fn vote(&self, n: usize) -> Vote {
         Vote {
-            round: self.round.id(),
+            round: self.round.ballot.id(),
             node: id(n),
             incarnation: 1,
         }
