@@ -25,9 +25,9 @@ use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::node::Shared;
 use crate::scope::{Phase, ScopeMember};
 use crate::scratch::Scratch;
+use crate::shared::Shared;
 
 /// The task of one connection; completes when the connection is over.
 #[derive(Debug)]

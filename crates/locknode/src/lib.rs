@@ -53,6 +53,7 @@ mod open_error;
 mod process;
 mod scope;
 mod scratch;
+mod shared;
 mod sweeper;
 
 pub use clock::{Clock, SystemClock};

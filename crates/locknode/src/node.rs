@@ -6,14 +6,13 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use locknode_engine::durable::{Durability, Machine, Start, Store, StoreError, StoreSettings};
 use locknode_engine::{Engine, EngineConfig, GuardConfig, GuardMode, Options, Peer, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Mutex, Notify, watch};
 
 use crate::clock::{Clock, SystemClock};
 use crate::connection::Connection;
@@ -25,6 +24,7 @@ use crate::machine_identity::machine_identity;
 use crate::open_error::OpenNodeError;
 use crate::process::{Process, Traffic};
 use crate::scope::{Phase, Scope};
+use crate::shared::Shared;
 use crate::sweeper;
 
 /// A lock node. Cloning gives another handle to the same node.
@@ -72,27 +72,6 @@ pub struct NodeBuilder {
     needs_state: bool,
     durability: Durability,
     machine: Option<Machine>,
-}
-
-/// What all tasks of a node share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) traffic: Arc<Traffic>,
-    /// Of a node with a data directory.
-    keeper: std::sync::Mutex<Option<Keeper<Directory>>>,
-    disk: Option<std::thread::Thread>,
-    desk: Arc<Desk>,
-    /// Whether SHUTDOWN NOSAVE ended the node.
-    leaves_no_snapshot: AtomicBool,
-    /// Held by the one sweeper that works.
-    pub(crate) sweep_turn: Mutex<()>,
-    /// Whether the sweeper waits for a command.
-    is_sweeper_parked: AtomicBool,
-    commands_came: Notify,
-    stopped: watch::Sender<bool>,
-    drain: Duration,
 }
 
 impl Node {
@@ -506,70 +485,9 @@ impl NodeBuilder {
         let clock = Arc::clone(&self.clock);
         let engine = Engine::new(config, clock.now());
         let node = Node {
-            shared: Arc::new(Shared {
-                engine: Arc::new(engine),
-                clock: self.clock,
-                traffic,
-                keeper: std::sync::Mutex::new(None),
-                disk: None,
-                desk,
-                leaves_no_snapshot: AtomicBool::new(false),
-                sweep_turn: Mutex::new(()),
-                is_sweeper_parked: AtomicBool::new(false),
-                commands_came: Notify::new(),
-                stopped: watch::Sender::new(false),
-                drain: self.drain,
-            }),
+            shared: Arc::new(Shared::new(engine, self.clock, traffic, desk, self.drain)),
         };
         (node, clock)
-    }
-}
-
-impl Drop for Shared {
-    /// Without [`Node::close`] this is a crash: what was written stays, nothing is added.
-    fn drop(&mut self) {
-        if let Some(keeper) = self.keeper().take() {
-            keeper.stop();
-        }
-    }
-}
-
-impl Shared {
-    /// Ends every `serve` call of the node.
-    pub(crate) fn stop(&self, saves: bool) {
-        self.leaves_no_snapshot.store(!saves, Ordering::Release);
-        self.stopped.send_replace(true);
-    }
-
-    /// Tells the disk's thread that there is work, if there is.
-    pub(crate) fn wake_disk(&self) {
-        if let Some(disk) = &self.disk
-            && self.engine.guard().has_work()
-        {
-            disk.unpark();
-        }
-    }
-
-    fn keeper(&self) -> std::sync::MutexGuard<'_, Option<Keeper<Directory>>> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes the sweeper if it waits for work; once per batch.
-    #[inline]
-    pub(crate) fn wake_sweeper(&self) {
-        if self.is_sweeper_parked.load(Ordering::Relaxed) {
-            self.is_sweeper_parked.store(false, Ordering::Relaxed);
-            self.commands_came.notify_one();
-        }
-    }
-
-    /// Waits until a command was executed.
-    pub(crate) async fn wait_for_commands(&self) {
-        self.is_sweeper_parked.store(true, Ordering::SeqCst);
-        // A lock set before the line above has not woken anyone.
-        if self.engine.next_deadline().is_none() {
-            self.commands_came.notified().await;
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::node::Shared;
+use crate::shared::Shared;
 
 /// Reclaims ended locks for as long as it is polled. Of several on one node, one works and the others wait to
 /// take over.

@@ -10,7 +10,8 @@ use crate::address::NodeAddress;
 use crate::clock::{Clock, SystemClock};
 use crate::connector::Connector;
 use crate::error::Error;
-use crate::handle::{Config, Handle};
+use crate::handle::Handle;
+use crate::inbox::Config;
 use crate::observer::Observer;
 use crate::redlock::Redlock;
 #[cfg(feature = "tls")]
@@ -49,9 +50,10 @@ pub struct Builder {
     tls: Option<Tls>,
 }
 
-impl Builder {
-    pub(crate) fn new() -> Self {
-        Self {
+impl Redlock {
+    /// A builder without nodes and with the defaults.
+    pub fn builder() -> Builder {
+        Builder {
             nodes: Vec::new(),
             credentials: None,
             key_prefix: Vec::new(),
@@ -66,7 +68,9 @@ impl Builder {
             tls: None,
         }
     }
+}
 
+impl Builder {
     /// Adds a node: `host`, `host:port`, `redis://[[user]:password@]host[:port][/database]`, `rediss://...` for TLS
     /// or `unix:///path/to/socket`.
     pub fn node(mut self, url: impl AsRef<str>) -> Self {

@@ -25,7 +25,7 @@ use redlock_proto::{Cause, Core, CoreConfig, Login, OpId, Time};
 use crate::driver::port::{Port, PortEvent};
 use crate::driver::waiter::{Waiter, Waiters};
 use crate::entropy::SystemEntropy;
-use crate::handle::{Command, Config, Inbox, Pulse};
+use crate::inbox::{Command, Config, Inbox, Pulse};
 use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;

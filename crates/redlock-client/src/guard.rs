@@ -10,7 +10,8 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::handle::{Command, Granted, Handle};
+use crate::handle::Handle;
+use crate::inbox::{Command, Granted};
 use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;

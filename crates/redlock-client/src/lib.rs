@@ -317,6 +317,7 @@ mod error;
 mod fence_check;
 mod guard;
 mod handle;
+mod inbox;
 mod limits;
 mod lock_state;
 mod multi;

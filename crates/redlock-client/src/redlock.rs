@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use redlock_proto::{Cause, LockTerms, ServerInfo, Token};
 
-use crate::builder::Builder;
 use crate::error::Error;
-use crate::handle::{Command, Handle};
+use crate::handle::Handle;
+use crate::inbox::Command;
 use crate::limits;
 use crate::multi::MultiLockRequest;
 use crate::node_view::{HeldKey, NodeStatus, NodeView};
@@ -47,11 +47,6 @@ impl Redlock {
         Self {
             handle: Arc::new(handle),
         }
-    }
-
-    /// A builder without nodes and with the defaults.
-    pub fn builder() -> Builder {
-        Builder::new()
     }
 
     /// A lock that is wanted. Nothing happens until the request's `acquire` or `try_acquire`.
@@ -212,8 +207,7 @@ impl Redlock {
     /// # Cancel safety
     /// Closing goes on in the background.
     pub async fn close(&self) {
-        // A client that is closed already, or never was in use, has nothing to do.
-        let _ = self.handle.close().await;
+        self.handle.close().await;
     }
 
     /// How many nodes there are.
@@ -229,16 +223,5 @@ impl Redlock {
     /// How long a node has to answer what is no attempt at a lock: looking is worth a connection's time.
     fn look_timeout(&self) -> Duration {
         self.handle.config.connect_timeout
-    }
-}
-
-impl Handle {
-    /// Closes the client for good.
-    async fn close(&self) -> Result<(), Error> {
-        let answered = self.begin_close();
-        match answered {
-            Some(answered) => self.answer(answered, Duration::ZERO).await,
-            None => Ok(()),
-        }
     }
 }

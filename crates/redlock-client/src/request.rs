@@ -9,7 +9,8 @@ use redlock_proto::{ErrorKind, LockTerms, RenewPolicy, RetryPolicy, Time, Token}
 
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::handle::{Command, Handle};
+use crate::handle::Handle;
+use crate::inbox::Command;
 use crate::limits;
 use crate::lock_state::LockState;
 

@@ -12,11 +12,6 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// The circles that are known, by crate: their modules, and why they are there.
 const CIRCLES: &[(&str, &[&str], &str)] = &[
     (
-        "locknode",
-        &["connection", "node", "sweeper"],
-        "what a connection shares with its node stands in the node",
-    ),
-    (
         "locknode-testkit",
         &["check::expectation", "check::wall_floor"],
         "one function each way",
@@ -61,16 +56,6 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
         "locknode-testkit",
         &["timeline::bars", "timeline::picture"],
         "one type each way",
-    ),
-    (
-        "redlock-client",
-        &["builder", "redlock"],
-        "a type and its constructor",
-    ),
-    (
-        "redlock-client",
-        &["driver", "driver::port", "driver::waiter", "handle"],
-        "a handle starts the driver that it talks to",
     ),
 ];
 

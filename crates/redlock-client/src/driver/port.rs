@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use redlock_proto::{Cause, NodeId};
 
-use crate::handle::Config;
+use crate::inbox::Config;
 use crate::socket::{Socket, connect};
 
 /// Where the bytes of one node come from and go to.

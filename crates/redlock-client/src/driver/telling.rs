@@ -8,7 +8,7 @@ use crate::driver::Driver;
 use crate::driver::port::Port;
 use crate::driver::waiter::Waiter;
 use crate::error::{Error, NodeFailure};
-use crate::handle::Granted;
+use crate::inbox::Granted;
 use crate::lock_state::LockState;
 use crate::observer::Event;
 use crate::released::Released;

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use redlock_proto::{OpId, Time};
 
 use crate::error::Error;
-use crate::handle::{Granted, Looks};
+use crate::inbox::{Granted, Looks};
 use crate::lock_state::LockState;
 use crate::released::Released;
 

@@ -1,0 +1,105 @@
+//! What all tasks of a node share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use locknode_engine::Engine;
+use tokio::sync::{Mutex, Notify, watch};
+
+use crate::clock::Clock;
+use crate::directory::Directory;
+use crate::keeper::{Desk, Keeper};
+use crate::process::Traffic;
+
+/// What all tasks of a node share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) traffic: Arc<Traffic>,
+    /// Of a node with a data directory.
+    pub(crate) keeper: std::sync::Mutex<Option<Keeper<Directory>>>,
+    pub(crate) disk: Option<std::thread::Thread>,
+    pub(crate) desk: Arc<Desk>,
+    /// Whether SHUTDOWN NOSAVE ended the node.
+    pub(crate) leaves_no_snapshot: AtomicBool,
+    /// Held by the one sweeper that works.
+    pub(crate) sweep_turn: Mutex<()>,
+    /// Whether the sweeper waits for a command.
+    is_sweeper_parked: AtomicBool,
+    commands_came: Notify,
+    pub(crate) stopped: watch::Sender<bool>,
+    pub(crate) drain: Duration,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        engine: Engine,
+        clock: Arc<dyn Clock>,
+        traffic: Arc<Traffic>,
+        desk: Arc<Desk>,
+        drain: Duration,
+    ) -> Self {
+        Self {
+            engine: Arc::new(engine),
+            clock,
+            traffic,
+            keeper: std::sync::Mutex::new(None),
+            disk: None,
+            desk,
+            leaves_no_snapshot: AtomicBool::new(false),
+            sweep_turn: Mutex::new(()),
+            is_sweeper_parked: AtomicBool::new(false),
+            commands_came: Notify::new(),
+            stopped: watch::Sender::new(false),
+            drain,
+        }
+    }
+
+    /// Ends every `serve` call of the node.
+    pub(crate) fn stop(&self, saves: bool) {
+        self.leaves_no_snapshot.store(!saves, Ordering::Release);
+        self.stopped.send_replace(true);
+    }
+
+    /// Tells the disk's thread that there is work, if there is.
+    pub(crate) fn wake_disk(&self) {
+        if let Some(disk) = &self.disk
+            && self.engine.guard().has_work()
+        {
+            disk.unpark();
+        }
+    }
+
+    pub(crate) fn keeper(&self) -> std::sync::MutexGuard<'_, Option<Keeper<Directory>>> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the sweeper if it waits for work; once per batch.
+    #[inline]
+    pub(crate) fn wake_sweeper(&self) {
+        if self.is_sweeper_parked.load(Ordering::Relaxed) {
+            self.is_sweeper_parked.store(false, Ordering::Relaxed);
+            self.commands_came.notify_one();
+        }
+    }
+
+    /// Waits until a command was executed.
+    pub(crate) async fn wait_for_commands(&self) {
+        self.is_sweeper_parked.store(true, Ordering::SeqCst);
+        // A lock set before the line above has not woken anyone.
+        if self.engine.next_deadline().is_none() {
+            self.commands_came.notified().await;
+        }
+    }
+}
+
+impl Drop for Shared {
+    /// Without `Node::close` this is a crash: what was written stays, nothing is added.
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper().take() {
+            keeper.stop();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What callers and the driver exchange.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use redlock_proto::{
+    Drift, ErrorKind, FencingToken, LockTerms, Look, Quorum, RetryPolicy, ServerInfo, Time, Token,
+};
+use tokio::sync::oneshot;
+
+use crate::address::NodeAddress;
+use crate::clock::Clock;
+use crate::connector::Connector;
+use crate::error::Error;
+use crate::lock_state::LockState;
+use crate::observer::{Event, Observer};
+use crate::released::Released;
+use crate::socket::Tls;
+
+/// What a client was built with.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) addresses: Vec<NodeAddress>,
+    /// The addresses as people see them.
+    pub(crate) names: Vec<Arc<str>>,
+    pub(crate) quorum: Quorum,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// `None` for the network.
+    pub(crate) connector: Option<Arc<dyn Connector>>,
+    pub(crate) drift: Drift,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) node_timeout: Option<Duration>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) key_prefix: Box<[u8]>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Config {
+    pub(crate) fn observe(&self, event: &Event<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.on_event(event);
+        }
+    }
+}
+
+/// A lock that was had.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) token: Token,
+    pub(crate) fencing: Option<FencingToken>,
+    pub(crate) tries: u32,
+}
+
+/// What every node said when it was looked at, and who it is.
+pub(crate) type Looks = Vec<(Look, Option<Arc<ServerInfo>>)>;
+
+/// What the driver is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Acquire {
+        state: Arc<LockState>,
+        terms: Arc<LockTerms>,
+        adopt: Option<Token>,
+        answer: oneshot::Sender<Result<Granted, Error>>,
+    },
+    Extend {
+        state: Arc<LockState>,
+        ttl: Duration,
+        answer: oneshot::Sender<Result<Time, Error>>,
+    },
+    /// Without a receiver nobody waits: a guard or an acquire was dropped.
+    Release {
+        state: Arc<LockState>,
+        token: Option<Token>,
+        answer: Option<oneshot::Sender<Released>>,
+    },
+    Leak {
+        state: Arc<LockState>,
+    },
+    ReleaseToken {
+        terms: Arc<LockTerms>,
+        token: Token,
+        answer: oneshot::Sender<Released>,
+    },
+    Look {
+        key: Option<Box<[u8]>>,
+        timeout: Duration,
+        answer: oneshot::Sender<Looks>,
+    },
+    Close {
+        answer: oneshot::Sender<()>,
+    },
+}
+
+/// Counts the turns of the drivers: how callers see that the driver's runtime still runs it.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse(AtomicU64);
+
+impl Pulse {
+    pub(crate) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn beats(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What was asked and not taken by the driver yet.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) waker: Option<Waker>,
+    /// Which driver takes from this inbox; zero for none.
+    pub(crate) driver: u64,
+    /// Drivers so far.
+    pub(crate) drivers: u64,
+    /// No handle is left.
+    pub(crate) is_orphaned: bool,
+    pub(crate) is_closed: bool,
+    /// What the last driver panicked with.
+    pub(crate) panic: Option<Arc<str>>,
+}
+
+impl Inbox {
+    /// Why no driver answers any more.
+    pub(crate) fn end(&self) -> Error {
+        match &self.panic {
+            Some(panic) => Error::new(
+                ErrorKind::Cancelled,
+                format!(
+                    "the client's task panicked, in an observer or a connector, or on a runtime that lacks timers or \
+                     I/O (enable_all): {panic}"
+                ),
+            ),
+            None => closed(),
+        }
+    }
+}
+
+/// The client is closed, or the runtime that its driver ran on has ended.
+pub(crate) fn closed() -> Error {
+    Error::new(
+        ErrorKind::Cancelled,
+        "the client was closed, or the runtime it ran on has ended",
+    )
+}
