@@ -166,9 +166,8 @@ impl Redlock {
         let closing = inner.clone();
         let farewell = async move { closing.close().await };
         let worker = Worker::start(farewell, FAREWELL_TIME_MAX).map_err(|error| {
-            Error::config(format!(
-                "the thread of the blocking client cannot be started: {error}"
-            ))
+            let text = format!("the thread of the blocking client cannot be started: {error}");
+            Error::config_by(text, error)
         })?;
         Ok(Self {
             client: Arc::new(Client { inner, worker }),

@@ -189,7 +189,7 @@ impl Builder {
         let mut seen = HashMap::new();
         for (index, url) in self.nodes.iter().enumerate() {
             let config = |error: crate::address::AddressError| {
-                Error::config(format!("node {index} of the list: {error}"))
+                Error::config_by(format!("node {index} of the list: {error}"), error)
             };
             let mut address = NodeAddress::parse(url).map_err(config)?;
             if let Some((username, password)) = &self.credentials {
@@ -211,7 +211,7 @@ impl Builder {
         match &self.tls {
             None if addresses.iter().any(NodeAddress::is_tls) => Tls::with_native_roots()
                 .map(Some)
-                .map_err(|error| Error::config(error.to_string())),
+                .map_err(|error| Error::config_by(error.to_string(), error)),
             given => Ok(given.clone()),
         }
     }

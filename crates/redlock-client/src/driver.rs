@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
-use redlock_proto::{Cause, Core, CoreConfig, Login, OpId, Time};
+use redlock_proto::{Cause, Core, CoreConfig, Login, OpId, Time, Unreachable};
 
 use crate::driver::port::{Port, PortEvent};
 use crate::driver::waiter::{Waiter, Waiters};
@@ -274,7 +274,7 @@ impl Driver {
             };
             if let Err(error) = port.poll_write(context, out) {
                 let now = self.config.clock.now();
-                let cause = Cause::Unreachable(error.to_string().into());
+                let cause = Cause::Unreachable(Unreachable::new(error));
                 self.core.disconnected(now, node, cause);
                 broken = true;
             }

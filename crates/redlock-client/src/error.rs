@@ -13,15 +13,27 @@ pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
     nodes: Arc<[NodeFailure]>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// What one node had to do with an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct NodeFailure {
     /// The node's address, without a password.
     pub address: Arc<str>,
     /// What it said or did.
     pub cause: Cause,
+}
+
+impl NodeFailure {
+    /// What the node at this address said or did.
+    pub fn new(address: impl Into<Arc<str>>, cause: Cause) -> Self {
+        Self {
+            address: address.into(),
+            cause,
+        }
+    }
 }
 
 impl Error {
@@ -30,11 +42,23 @@ impl Error {
             kind,
             message: message.into(),
             nodes: Arc::new([]),
+            source: None,
         }
     }
 
     pub(crate) fn config(message: impl Into<Arc<str>>) -> Self {
         Self::new(ErrorKind::Config, message)
+    }
+
+    /// A mistake in an argument that another error tells of.
+    pub(crate) fn config_by(
+        message: impl Into<Arc<str>>,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            source: Some(Arc::new(source)),
+            ..Self::config(message)
+        }
     }
 
     pub(crate) fn with_nodes(self, nodes: Vec<NodeFailure>) -> Self {
@@ -105,7 +129,7 @@ impl Error {
 
 impl From<ArgumentError> for Error {
     fn from(error: ArgumentError) -> Self {
-        Self::config(error.to_string())
+        Self::config_by(error.to_string(), error)
     }
 }
 
@@ -130,7 +154,13 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+/// The source is what was wrong with an argument: an [`AddressError`](crate::AddressError), an [`ArgumentError`]. What is
+/// behind the failure of a node is the source of its [cause](NodeFailure::cause).
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source.as_ref() as _)
+    }
+}
 
 #[cfg(test)]
 mod tests {

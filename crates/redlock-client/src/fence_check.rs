@@ -154,7 +154,14 @@ impl<E: fmt::Display> fmt::Display for Rejected<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for Rejected<E> {}
+impl<E: std::error::Error + 'static> std::error::Error for Rejected<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stale { .. } => None,
+            Self::Store(error) => Some(error),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

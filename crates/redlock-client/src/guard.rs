@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use redlock_proto::{ErrorKind, FencingToken, Token};
 use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 
+use crate::cancellation::Cancellation;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::inbox::{Command, Granted};
@@ -22,6 +22,22 @@ use crate::released::Released;
 /// Between two steps of the work that the lock protects, look at [`is_valid`](Self::is_valid), or do the work next
 /// to [`lost`](Self::lost) in a `select`. A process can be paused after any look, by its garbage collector or its
 /// hypervisor: what must never happen twice needs a resource that compares [fencing tokens](Self::fencing).
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
+/// let guard = redlock.lock("invoice/42").acquire().await?;
+/// let fence = guard.fencing();
+/// // ... one step, with the fencing token ...
+/// guard.extend(Duration::from_secs(10)).await?;
+/// assert!(guard.is_valid());
+/// // ... another step ...
+/// assert!(guard.release().await.is_free());
+/// # let _ = fence;
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Drop
 /// Dropping a guard never blocks: it asks the client's task to release the lock on every node in the background. If
@@ -186,11 +202,11 @@ impl Guard {
         }
     }
 
-    /// A token that is cancelled when the lock is not held any more, whatever ended it: at its loss, shortly before its
+    /// Is cancelled when the lock is not held any more, whatever ended it: at its loss, shortly before its
     /// validity ends, when the guard is released, left or dropped, and when the client is closed. For work in other
     /// tasks.
-    pub fn cancellation(&self) -> CancellationToken {
-        self.state.cancellation().child_token()
+    pub fn cancellation(&self) -> Cancellation {
+        Cancellation::new(self.state.cancellation().clone())
     }
 
     /// Lets the lock live until its TTL ends, without renewal and without release; whoever has the token can

@@ -63,6 +63,7 @@
 //! | `tls` | nodes behind TLS, `rediss://`; `Tls` says whom to trust |
 //! | `tracing` | a span around each acquire; `TracingObserver`: what happens, as events |
 //! | `metrics` | `MetricsObserver`: counters, a gauge and a histogram for the `metrics` facade |
+//! | `unstable-rustls-0_23` | `Tls::from_client_config` with a type of rustls 0.23; goes when rustls moves on |
 //!
 //! An [`Observer`] of one's own needs no feature.
 //!
@@ -309,6 +310,7 @@ mod address;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod builder;
+mod cancellation;
 mod clock;
 mod connector;
 mod driver;
@@ -336,6 +338,7 @@ mod tls;
 
 pub use crate::address::{AddressError, Endpoint, NodeAddress};
 pub use crate::builder::Builder;
+pub use crate::cancellation::Cancellation;
 pub use crate::clock::{Clock, SystemClock};
 pub use crate::connector::{Connecting, Connection, Connector};
 pub use crate::error::{Error, NodeFailure};
@@ -357,9 +360,8 @@ pub use crate::scope::Scope;
 pub use crate::tls::{Tls, TlsError};
 pub use redlock_proto::{
     ArgumentError, Cause, Dialect, Drift, ErrorKind, FencingToken, NODES_MAX, NodeId, RenewPolicy,
-    RetryPolicy, ServerInfo, TOKEN_LEN_MAX, Time, Token,
+    RetryPolicy, ServerInfo, TOKEN_LEN_MAX, Time, Token, Unreachable,
 };
-pub use tokio_util::sync::CancellationToken;
 
 /// The examples of the README are compiled.
 #[cfg(doctest)]

@@ -14,6 +14,16 @@ use crate::request::LockRequest;
 
 /// Several locks that are wanted together. They are acquired one after the other in the order of their keys, so that
 /// two clients never wait for each other in a circle; when one cannot be had, those before it are released.
+///
+/// ```no_run
+/// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
+/// let both = redlock.lock_all(["account/1", "account/2"]).acquire().await?;
+/// assert_eq!(both.guards().len(), 2);
+/// let outcomes = both.release().await;
+/// assert!(outcomes.iter().all(|released| released.is_free()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until `acquire` or `try_acquire`"]
 pub struct MultiLockRequest {

@@ -34,6 +34,7 @@ pub trait Observer: Debug + Send + Sync {
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A lock was acquired.
+    #[non_exhaustive]
     Acquired {
         /// The key.
         key: &'a [u8],
@@ -47,6 +48,7 @@ pub enum Event<'a> {
         fencing: Option<FencingToken>,
     },
     /// A lock was not acquired; also what `try_acquire` reports as `None`.
+    #[non_exhaustive]
     AcquireFailed {
         /// The key.
         key: &'a [u8],
@@ -56,6 +58,7 @@ pub enum Event<'a> {
         error: &'a Error,
     },
     /// A lock was renewed automatically.
+    #[non_exhaustive]
     Renewed {
         /// The key.
         key: &'a [u8],
@@ -63,6 +66,7 @@ pub enum Event<'a> {
         validity: Duration,
     },
     /// A renewal failed; the lock is still valid and it will be tried again.
+    #[non_exhaustive]
     RenewFailed {
         /// The key.
         key: &'a [u8],
@@ -70,6 +74,7 @@ pub enum Event<'a> {
         error: &'a Error,
     },
     /// A lock is not held any more although its holder did not let it go.
+    #[non_exhaustive]
     Lost {
         /// The key.
         key: &'a [u8],
@@ -77,6 +82,7 @@ pub enum Event<'a> {
         error: &'a Error,
     },
     /// The holder let a lock go: exactly one of these follows each `Acquired`.
+    #[non_exhaustive]
     Released {
         /// The key.
         key: &'a [u8],
@@ -84,6 +90,7 @@ pub enum Event<'a> {
         released: Option<&'a Released>,
     },
     /// A node takes requests.
+    #[non_exhaustive]
     NodeUp {
         /// Its address.
         address: &'a str,
@@ -91,6 +98,7 @@ pub enum Event<'a> {
         server: &'a ServerInfo,
     },
     /// A node does not take requests any more, or could not be connected to.
+    #[non_exhaustive]
     NodeDown {
         /// Its address.
         address: &'a str,
@@ -98,6 +106,7 @@ pub enum Event<'a> {
         cause: &'a Cause,
     },
     /// A node had no vote in an attempt or an extension that failed.
+    #[non_exhaustive]
     NodeFailed {
         /// Its address.
         address: &'a str,

@@ -1,9 +1,10 @@
 //! The client that users hold.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock_proto::{Cause, LockTerms, ServerInfo, Token};
+use redlock_proto::{Cause, LockTerms, Look, ServerInfo, Token};
 
 use crate::error::Error;
 use crate::handle::Handle;
@@ -96,9 +97,10 @@ impl Redlock {
     ///
     /// # Cancel safety
     /// The work's future is dropped and the lock released in the background.
-    pub async fn with_lock<T, F>(&self, request: LockRequest, work: F) -> Result<T, Error>
+    pub async fn with_lock<T, F, Fut>(&self, request: LockRequest, work: F) -> Result<T, Error>
     where
-        F: AsyncFnOnce(Scope) -> T,
+        F: FnOnce(Scope) -> Fut,
+        Fut: Future<Output = T>,
     {
         scope::with_lock(request, work).await
     }
@@ -148,16 +150,13 @@ impl Redlock {
                 answer,
             })
             .await?;
-        let view = |((look, _), name): (_, &Arc<str>)| {
-            let look: redlock_proto::Look = look;
-            let held = look.token.map(|token| HeldKey {
-                token,
-                remaining: look.remaining,
+        let view = |((look, _), name): ((Look, _), &Arc<str>)| {
+            let held = look.token.map(|token| match Token::new(token) {
+                Ok(token) => Ok(HeldKey::new(token, look.remaining)),
+                Err(error) => Err(Cause::Protocol(error.to_string().into())),
             });
-            NodeView {
-                address: name.to_string(),
-                answer: look.cause.map_or(Ok(held), Err),
-            }
+            let answer = look.cause.map_or(held.transpose(), Err);
+            NodeView::new(&**name, answer)
         };
         Ok(looks.into_iter().zip(&config.names).map(view).collect())
     }
@@ -179,19 +178,13 @@ impl Redlock {
                 answer,
             })
             .await?;
-        let status = |((look, server), name): (
-            (redlock_proto::Look, Option<Arc<ServerInfo>>),
-            &Arc<str>,
-        )| {
-            let server = server.map(|server| (*server).clone());
-            NodeStatus {
-                address: name.to_string(),
-                state: match (look.cause, server) {
-                    (Some(cause), _) => Err(cause),
-                    (None, Some(server)) => Ok(server),
-                    (None, None) => Err(Cause::Disconnected),
-                },
-            }
+        let status = |((look, server), name): ((Look, Option<Arc<ServerInfo>>), &Arc<str>)| {
+            let state = match (look.cause, server) {
+                (Some(cause), _) => Err(cause),
+                (None, Some(server)) => Ok((*server).clone()),
+                (None, None) => Err(Cause::Disconnected),
+            };
+            NodeStatus::new(&**name, state)
         };
         Ok(looks
             .into_iter()

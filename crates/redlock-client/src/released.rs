@@ -6,6 +6,21 @@ use redlock_proto::{Cause, NodeId, NodeSet, Quorum};
 ///
 /// It is there as soon as a majority of the nodes is known not to hold the lock any more; the others are told in
 /// the background and count as pending.
+///
+/// ```no_run
+/// use redlock_client::ReleaseAnswer;
+///
+/// # async fn example(guard: redlock_client::Guard) {
+/// let released = guard.release().await;
+/// if !released.is_free() {
+///     for (node, answer) in released.nodes().iter().enumerate() {
+///         if let ReleaseAnswer::Unknown(cause) = answer {
+///             println!("node {node}: {cause}");
+///         }
+///     }
+/// }
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Released {
     quorum: Quorum,

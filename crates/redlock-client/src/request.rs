@@ -15,6 +15,22 @@ use crate::limits;
 use crate::lock_state::LockState;
 
 /// How a lock is wanted: how long, how patiently, and how it is kept.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use redlock_client::RenewPolicy;
+///
+/// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
+/// let request = redlock
+///     .lock("import")
+///     .ttl(Duration::from_secs(10))
+///     .wait_for(Duration::from_secs(30))
+///     .renew(RenewPolicy::until(Duration::from_secs(3600)));
+/// let guard = request.acquire().await?;
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until `acquire` or `try_acquire`"]
 pub struct LockRequest {

@@ -1,17 +1,33 @@
 //! Work inside a lock.
 
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock_proto::{FencingToken, Token};
-use tokio_util::sync::CancellationToken;
-
+use crate::cancellation::Cancellation;
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::request::LockRequest;
+use redlock_proto::{FencingToken, Token};
 
 /// The lock around the work of [`with_lock`](crate::Redlock::with_lock).
+///
+/// ```no_run
+/// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
+/// let request = redlock.lock("report");
+/// let lines = redlock.with_lock(request, async |scope| {
+///     let mut lines = 0;
+///     while lines < 1000 {
+///         scope.check()?;
+///         lines += 1;
+///     }
+///     Ok::<u32, redlock_client::Error>(lines)
+/// });
+/// assert_eq!(lines.await??, 1000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Scope {
     guard: Arc<Guard>,
@@ -45,7 +61,7 @@ impl Scope {
     }
 
     /// As [`Guard::cancellation`]; cancelled at the end of the work at the latest. For what the work left in other tasks.
-    pub fn cancellation(&self) -> CancellationToken {
+    pub fn cancellation(&self) -> Cancellation {
         self.guard.cancellation()
     }
 
@@ -62,9 +78,10 @@ impl Scope {
 }
 
 /// See [`Redlock::with_lock`](crate::Redlock::with_lock).
-pub(crate) async fn with_lock<T, F>(request: LockRequest, work: F) -> Result<T, Error>
+pub(crate) async fn with_lock<T, F, Fut>(request: LockRequest, work: F) -> Result<T, Error>
 where
-    F: AsyncFnOnce(Scope) -> T,
+    F: FnOnce(Scope) -> Fut,
+    Fut: Future<Output = T>,
 {
     let guard = Arc::new(request.acquire().await?);
     // A scope that the work gave away does not keep the lock: it is released when the work is done.

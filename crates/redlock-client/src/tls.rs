@@ -74,6 +74,7 @@ impl Tls {
     }
 
     /// Uses a `rustls` configuration as it is, for what the other constructors do not offer.
+    #[cfg(any(test, feature = "unstable-rustls-0_23"))]
     #[must_use]
     pub fn from_client_config(config: Arc<ClientConfig>) -> Self {
         Self { config }

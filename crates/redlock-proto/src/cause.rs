@@ -1,5 +1,6 @@
 //! Why one node did not do what it was asked.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub enum Cause {
     /// No reply within the time a node is given. The command may have had its effect.
     TimedOut,
     /// No connection could be made; with the reason.
-    Unreachable(Arc<str>),
+    Unreachable(Unreachable),
     /// The connection broke before the reply. The command may have had its effect.
     Disconnected,
     /// Earlier requests have been without reply for too long, so nothing was sent to the node.
@@ -27,9 +28,55 @@ pub enum Cause {
     /// The node answered with an error, here in its words.
     ServerError(Arc<str>),
     /// The node answered something that is no answer to the question; the connection was closed.
-    Nonsense(Arc<str>),
+    Protocol(Arc<str>),
     /// The address leads to the same server as an earlier one in the list: it has no vote of its own.
-    Duplicate(usize),
+    #[non_exhaustive]
+    Duplicate {
+        /// The place of the earlier one, counted from 0.
+        of: usize,
+    },
+}
+
+/// Why no connection could be made: a sentence, and the error that it is of, which is the [source](Error::source) of the
+/// cause.
+#[derive(Clone, Debug)]
+pub struct Unreachable {
+    why: Arc<str>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl From<&str> for Unreachable {
+    fn from(why: &str) -> Self {
+        Self {
+            why: why.into(),
+            source: None,
+        }
+    }
+}
+
+impl Unreachable {
+    /// The reason is an error.
+    pub fn new(source: impl Error + Send + Sync + 'static) -> Self {
+        Self {
+            why: source.to_string().into(),
+            source: Some(Arc::new(source)),
+        }
+    }
+}
+
+/// By the sentence.
+impl PartialEq for Unreachable {
+    fn eq(&self, other: &Self) -> bool {
+        self.why == other.why
+    }
+}
+
+impl Eq for Unreachable {}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
 }
 
 impl Cause {
@@ -45,8 +92,8 @@ impl Cause {
             Self::Unresponsive => "unresponsive",
             Self::Quarantined(_) => "quarantined",
             Self::ServerError(_) => "server_error",
-            Self::Nonsense(_) => "nonsense",
-            Self::Duplicate(_) => "duplicate",
+            Self::Protocol(_) => "protocol",
+            Self::Duplicate { .. } => "duplicate",
         }
     }
 
@@ -54,7 +101,7 @@ impl Cause {
     pub fn is_unknown(&self) -> bool {
         matches!(
             self,
-            Self::TimedOut | Self::Disconnected | Self::Nonsense(_)
+            Self::TimedOut | Self::Disconnected | Self::Protocol(_)
         )
     }
 }
@@ -76,13 +123,25 @@ impl fmt::Display for Cause {
             }
             Self::Quarantined(None) => f.write_str("still loading"),
             Self::ServerError(text) => write!(f, "answered -{text}"),
-            Self::Nonsense(what) => write!(f, "answered nonsense: {what}"),
-            Self::Duplicate(first) => {
+            Self::Protocol(what) => write!(f, "broke the protocol: {what}"),
+            Self::Duplicate { of: first } => {
                 write!(
                     f,
                     "the same server as node {first} of the list (counted from 0)"
                 )
             }
+        }
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unreachable(Unreachable {
+                source: Some(source),
+                ..
+            }) => Some(source.as_ref()),
+            _ => None,
         }
     }
 }

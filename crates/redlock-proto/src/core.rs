@@ -1,22 +1,5 @@
 //! The whole client without sockets, clock and randomness: bytes and time in, bytes and notices out.
 //!
-//! ```text
-//!   acquire, extend, release, ...       received(node, bytes)   connected(node)   disconnected(node)   on_time
-//!   ----------------+------------       ---------------------------------+----------------------------------
-//!                   v                                                    v
-//!            +---------------------------------------------------------------------+
-//!            |  operations: rounds, retries, renewal   |   links: order of replies |
-//!            +---------------------------------------------------------------------+
-//!                   |                                                    |
-//!                   v                                                    v
-//!   poll_notice: acquired, lost, connect(node), ...          output(node): bytes to write
-//! ```
-//!
-//! A driver reads the clock, calls in, hands out the notices and only then writes the bytes of
-//! [`output`](Core::output): a holder learns of a shortened validity before any node can act on it. The tokio
-//! driver of this crate and a simulator drive the same core; a core is `Clone`, and two clones given the same
-//! events do the same.
-//!
 //! Invariants:
 //! * Whatever may have been granted and is not handed to a caller is released on every node, by a request after
 //!   the grant on the same connection or by a ticket when the node is reachable again, until its TTL is over.
@@ -84,7 +67,7 @@ pub struct CoreConfig {
     pub connect_timeout: Duration,
 }
 
-/// The client as a state machine. See the [module](self).
+/// The client as a state machine; how it is driven is said at the top of the [crate].
 #[derive(Clone, Debug)]
 pub struct Core<E> {
     config: CoreConfig,

@@ -3,6 +3,22 @@
 //! [`Core`] is the whole client without sockets, clock and randomness: `redlock-client` drives it with tokio, the
 //! simulator of `locknode-testkit` with simulated time. [`round`] is the arithmetic of votes alone. Programs that need
 //! a lock use `redlock-client`; the interface here may change with every release.
+//!
+//! ```text
+//!   acquire, extend, release, ...       received(node, bytes)   connected(node)   disconnected(node)   on_time
+//!   ----------------+------------       ---------------------------------+----------------------------------
+//!                   v                                                    v
+//!            +---------------------------------------------------------------------+
+//!            |  operations: rounds, retries, renewal   |   links: order of replies |
+//!            +---------------------------------------------------------------------+
+//!                   |                                                    |
+//!                   v                                                    v
+//!   poll_notice: acquired, lost, connect(node), ...          output(node): bytes to write
+//! ```
+//!
+//! A driver reads the clock, calls in, hands out the notices and only then writes the bytes of
+//! [`output`](Core::output): a holder learns of a shortened validity before any node can act on it. A core is `Clone`, and
+//! two clones given the same events do the same.
 
 mod argument_error;
 mod cause;
@@ -18,7 +34,7 @@ mod time;
 mod token;
 
 pub use crate::argument_error::ArgumentError;
-pub use crate::cause::Cause;
+pub use crate::cause::{Cause, Unreachable};
 pub use crate::core::{
     Core, CoreConfig, Dialect, LockTerms, Login, Look, Notice, OpId, ServerInfo,
 };

@@ -29,7 +29,7 @@ async fn a_server_by_two_addresses_votes_once() {
         .await
         .expect_err("one server of three");
     assert!(error.is_no_quorum(), "{error}");
-    let duplicate = |cause: &Cause| matches!(cause, Cause::Duplicate(_));
+    let duplicate = |cause: &Cause| matches!(cause, Cause::Duplicate { .. });
     assert!(
         error.nodes().iter().any(|node| duplicate(&node.cause)),
         "{error}"
@@ -148,7 +148,7 @@ async fn a_prefix_is_put_before_every_key() {
         .expect("an answer")
         .as_ref()
         .expect("held");
-    assert_eq!(held.token, guard.token().as_ref());
+    assert_eq!(held.token, *guard.token());
     drop(guard.release().await);
     stage.wait_until_empty().await;
 }

@@ -13,7 +13,7 @@ use crate::stage::{LONG, Stage, is_let_go};
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     Disconnected,
-    Nonsense,
+    Protocol,
     TimedOut,
     Loading(Option<Duration>),
     Error(&'static str),
@@ -23,7 +23,7 @@ impl Expected {
     fn is(self, cause: &Cause) -> bool {
         match (self, cause) {
             (Self::Disconnected, Cause::Disconnected)
-            | (Self::Nonsense, Cause::Nonsense(_))
+            | (Self::Protocol, Cause::Protocol(_))
             | (Self::TimedOut, Cause::TimedOut | Cause::Unresponsive) => true,
             (Self::Loading(left), Cause::Quarantined(said)) => left == *said,
             // Long ones are cut.
@@ -44,26 +44,26 @@ fn wrong_answers() -> Vec<(Behaviour, Expected)> {
         (Behaviour::ApplyThenCutReply, Expected::Disconnected),
         (
             Behaviour::Answer(b"hello?\r\n".to_vec()),
-            Expected::Nonsense,
+            Expected::Protocol,
         ),
         (
             Behaviour::ApplyThenAnswer(b"\0\xff\xfe\r\n".to_vec()),
-            Expected::Nonsense,
+            Expected::Protocol,
         ),
-        (Behaviour::Answer(b"*0\r\n".to_vec()), Expected::Nonsense),
+        (Behaviour::Answer(b"*0\r\n".to_vec()), Expected::Protocol),
         (
             Behaviour::ApplyThenAnswer(b"*1\r\n$2\r\nOK\r\n".to_vec()),
-            Expected::Nonsense,
+            Expected::Protocol,
         ),
         (
             Behaviour::Answer(b"$5000000000\r\n".to_vec()),
-            Expected::Nonsense,
+            Expected::Protocol,
         ),
         (
             Behaviour::Answer(b"*1\r\n".repeat(50_000)),
-            Expected::Nonsense,
+            Expected::Protocol,
         ),
-        (Behaviour::Flood(40 << 20), Expected::Nonsense),
+        (Behaviour::Flood(40 << 20), Expected::Protocol),
         (Behaviour::Ignore, Expected::TimedOut),
         (Behaviour::ApplyThenIgnore, Expected::TimedOut),
         (Behaviour::error(errors::LOADING), Expected::Loading(None)),

@@ -448,7 +448,7 @@ async fn inspect(scene: Scene) {
             .expect("an answer")
             .as_ref()
             .expect("held");
-        assert_eq!(held.token, guard.token().as_ref());
+        assert_eq!(held.token, *guard.token());
         let remaining = held.remaining.expect("a TTL");
         assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
     }

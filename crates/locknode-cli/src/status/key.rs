@@ -125,17 +125,19 @@ impl KeyReport {
 
     /// The token that most nodes have.
     fn leading(&self) -> Option<&[u8]> {
-        let tokens = self.held().map(|held| held.token.as_slice());
+        let tokens = self.held().map(|held| held.token.as_ref());
         tokens.max_by_key(|token| self.votes(token))
     }
 
     fn votes(&self, token: &[u8]) -> usize {
-        self.held().filter(|held| held.token == token).count()
+        self.held()
+            .filter(|held| held.token.as_ref() == token)
+            .count()
     }
 
     /// How long a majority keeps that token, if nothing happens.
     fn remaining(&self, token: &[u8]) -> Option<Duration> {
-        let held = self.held().filter(|held| held.token == token);
+        let held = self.held().filter(|held| held.token.as_ref() == token);
         let mut left: Vec<Duration> = held
             .map(|held| held.remaining.unwrap_or(Duration::MAX))
             .collect();
@@ -158,7 +160,11 @@ impl KeyReport {
 fn cells(node: &NodeView) -> [String; 3] {
     let address = node.address.clone();
     match &node.answer {
-        Ok(Some(held)) => [address, left(held.remaining), printable(&held.token)],
+        Ok(Some(held)) => [
+            address,
+            left(held.remaining),
+            printable(held.token.as_ref()),
+        ],
         Ok(None) => [address, "-".to_owned(), "free".to_owned()],
         Err(cause) => [address, "?".to_owned(), cause.to_string()],
     }
@@ -170,7 +176,7 @@ fn object(node: &NodeView) -> Object {
         Ok(Some(held)) => {
             let object = object.text("state", "held");
             with_remaining(
-                object.text("token", &printable(&held.token)),
+                object.text("token", &printable(held.token.as_ref())),
                 held.remaining,
             )
         }
@@ -203,19 +209,18 @@ const HEADER: [&str; 3] = ["address", "left", "token"];
 
 #[cfg(test)]
 mod tests {
-    use redlock_client::Cause;
+    use redlock_client::{Cause, Token};
 
     use super::*;
 
     fn report(answers: &[Result<Option<(&str, u64)>, Cause>]) -> KeyReport {
-        let nodes = answers.iter().enumerate().map(|(index, answer)| NodeView {
-            address: format!("127.0.0.1:710{index}"),
-            answer: answer.clone().map(|held| {
-                held.map(|(token, ms)| HeldKey {
-                    token: token.as_bytes().to_vec(),
-                    remaining: (ms > 0).then(|| Duration::from_millis(ms)),
-                })
-            }),
+        let nodes = answers.iter().enumerate().map(|(index, answer)| {
+            let held = |(token, ms)| {
+                let remaining = (ms > 0).then(|| Duration::from_millis(ms));
+                HeldKey::new(Token::new(token).unwrap(), remaining)
+            };
+            let answer = answer.clone().map(|key: Option<(&str, u64)>| key.map(held));
+            NodeView::new(format!("127.0.0.1:710{index}"), answer)
         });
         KeyReport::new("invoice:7".to_owned(), nodes.collect())
     }

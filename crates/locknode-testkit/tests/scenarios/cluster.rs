@@ -92,7 +92,7 @@ async fn s40_duplicate_node_in_the_list() {
         .await
         .expect_err("one server of three");
     assert!(error.is_no_quorum(), "{error}");
-    let is_duplicate = |cause: &Cause| matches!(cause, Cause::Duplicate(_));
+    let is_duplicate = |cause: &Cause| matches!(cause, Cause::Duplicate { .. });
     assert!(
         error.nodes().iter().any(|node| is_duplicate(&node.cause)),
         "{error}"

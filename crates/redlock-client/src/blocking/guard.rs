@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Client, mirror};
 use crate::error::Error;
-use crate::{CancellationToken, FencingToken, Released, Token};
+use crate::{Cancellation, FencingToken, Released, Token};
 
 mirror::guard! {
     /// A lock that is held. Dropping it releases the lock in the background and never waits.
@@ -42,8 +42,8 @@ impl Guard {
         self.inner.valid_until()
     }
 
-    /// A token that is cancelled at the moment at which [`lost`](Self::lost) returns.
-    pub fn cancellation(&self) -> CancellationToken {
+    /// Is cancelled at the moment at which [`lost`](Self::lost) returns.
+    pub fn cancellation(&self) -> Cancellation {
         self.inner.cancellation()
     }
 

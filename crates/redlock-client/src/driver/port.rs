@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use redlock_proto::{Cause, NodeId};
+use redlock_proto::{Cause, NodeId, Unreachable};
 
 use crate::inbox::Config;
 use crate::socket::{Socket, connect};
@@ -64,7 +64,7 @@ impl Port {
                     PortEvent::Opened
                 }
                 Poll::Ready(Err(error)) => {
-                    PortEvent::Closed(Cause::Unreachable(error.to_string().into()))
+                    PortEvent::Closed(Cause::Unreachable(Unreachable::new(error)))
                 }
             },
             Self::Open { socket, .. } => {

@@ -18,7 +18,7 @@ use crate::observer::{Event, Observer};
 ///
 /// `result` is `acquired`, `busy`, `no_quorum`, `timeout`, `expired`, `lost` or `cancelled`. `kind`
 /// is `timed_out`, `unreachable`, `disconnected`, `unresponsive`, `quarantined`, `server_error`,
-/// `nonsense` or `duplicate`; that another holds the key is no failure of a node. There are as many
+/// `protocol` or `duplicate`; that another holds the key is no failure of a node. There are as many
 /// series as nodes times kinds at most: keys are no labels.
 ///
 /// Install the recorder before the observer is made, or it will not have the descriptions.

@@ -58,7 +58,7 @@ impl Heard {
     pub(crate) fn cause(&self, question: &str) -> Cause {
         match self {
             Self::Other(Reply::Error(text)) => error_cause(text),
-            other => Cause::Nonsense(shorten(&format!("{other:?} to {question}"))),
+            other => Cause::Protocol(shorten(&format!("{other:?} to {question}"))),
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
                 cause
             );
         }
-        let Cause::Nonsense(text) = Heard::Integer(7).cause("SET") else {
+        let Cause::Protocol(text) = Heard::Integer(7).cause("SET") else {
             unreachable!("an integer is no answer to SET");
         };
         assert_eq!(&*text, "Integer(7) to SET");

@@ -250,7 +250,7 @@ impl Link {
                 Ok(None) => return consumed,
                 Err(error) => {
                     let what = shorten(&format!("no Redis protocol ({:?})", error.kind()));
-                    all.push(Incoming::Broken(Cause::Nonsense(what)));
+                    all.push(Incoming::Broken(Cause::Protocol(what)));
                     return input.len();
                 }
             };
@@ -273,7 +273,7 @@ impl Link {
     fn attribute(&mut self, now: Time, heard: Heard) -> Option<Incoming> {
         let Some(request) = self.unanswered.pop_front() else {
             let what = shorten(&format!("a reply to nothing: {heard:?}"));
-            return Some(Incoming::Broken(Cause::Nonsense(what)));
+            return Some(Incoming::Broken(Cause::Protocol(what)));
         };
         self.progress = now;
         if matches!(self.phase, Phase::Suspect { .. }) {

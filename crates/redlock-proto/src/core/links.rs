@@ -235,8 +235,8 @@ impl<E: Entropy> Core<E> {
         };
         if let Some(other) = self.same_server(node, &server.run_id) {
             let (first, second) = (node.min(other), node.max(other));
-            let index = first.index();
-            self.break_link(now, second, Cause::Duplicate(index));
+            let of = first.index();
+            self.break_link(now, second, Cause::Duplicate { of });
             self.move_tickets(second, first);
             if second == node {
                 return self.flush_tickets(now, first);

@@ -229,7 +229,7 @@ async fn a_token_of_any_bytes_releases_its_lock() {
                 .expect("an answer")
                 .as_ref()
                 .expect("held");
-            assert_eq!(held.token, bytes);
+            assert_eq!(held.token.as_ref(), bytes);
         }
         let guard = redlock
             .adopt("k", token)

@@ -390,7 +390,7 @@ fn what_no_node_can_answer_ends_the_connection() {
         stage.hear(0, nonsense.as_bytes());
         let told = format!("{:?}", stage.notices);
         assert!(
-            stage.told("NodeDown(NodeId(0), Nonsense"),
+            stage.told("NodeDown(NodeId(0), Protocol"),
             "{nonsense}: {told}"
         );
         assert!(stage.told("NotAcquired"));
@@ -413,7 +413,7 @@ fn what_no_node_can_answer_ends_the_connection() {
         let replies = stage.serve(1, acquire);
         stage.hear(1, &replies);
         stage.hear(1, nonsense.as_bytes());
-        assert!(stage.told("NodeDown(NodeId(1), Nonsense"), "{nonsense}");
+        assert!(stage.told("NodeDown(NodeId(1), Protocol"), "{nonsense}");
         assert!(stage.had().is_none());
     }
 }

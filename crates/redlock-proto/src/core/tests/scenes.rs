@@ -209,7 +209,7 @@ fn one_server_under_two_addresses_has_one_vote() {
         stage.reconnect(node);
     }
     stage.exchange();
-    assert!(format!("{:?}", stage.notices).contains("NodeDown(NodeId(1), Duplicate(0))"));
+    assert!(format!("{:?}", stage.notices).contains("NodeDown(NodeId(1), Duplicate { of: 0 })"));
     // With the third away, the two addresses are no majority.
     stage.take_down(2);
     stage.acquire(terms(ms(10_000)));
@@ -370,7 +370,7 @@ fn a_reply_that_answers_nothing_ends_the_connection_and_no_question() {
     let op = stage.lock(terms(ms(10_000)));
     stage.hear(1, b"+OK\r\n");
     assert!(
-        stage.told("NodeDown(NodeId(1), Nonsense"),
+        stage.told("NodeDown(NodeId(1), Protocol"),
         "{:?}",
         stage.notices
     );

@@ -531,7 +531,7 @@ impl World {
             Notice::NodeDown(_, cause) => {
                 self.tally.add(
                     "duplicates",
-                    u64::from(matches!(cause, Cause::Duplicate(_))),
+                    u64::from(matches!(cause, Cause::Duplicate { .. })),
                 );
                 self.tally
                     .add("suspected", u64::from(cause == Cause::Unresponsive));
