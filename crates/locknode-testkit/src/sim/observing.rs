@@ -189,7 +189,7 @@ impl World {
             counter: shown.counter,
             until: at
                 .oracle
-                .ends(key, until(at.clocks.machine(self.now), left)),
+                .ends(key, attempt, until(at.clocks.machine(self.now), left)),
             is_logged: shown.is_logged,
             shown: Some(ends_true),
             is_gone: false,

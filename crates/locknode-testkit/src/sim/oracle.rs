@@ -28,8 +28,8 @@ pub(crate) struct Oracle {
     pledges: BTreeMap<KeyNo, Pledge>,
     /// How often each key has changed hands: a reply that comes late may tell of what has been released, and granted again.
     holdings: BTreeMap<KeyNo, u32>,
-    /// When each lock ends by the machine's clocks, as it was granted or extended last. The node itself holds it a little longer
-    /// where its clocks disagree, and only to this it is bound.
+    /// When the last lock of each key ends by the machine's clocks, as it was granted or extended last. The node itself holds it a
+    /// little longer where its clocks disagree, and only to this it is bound; also when a crash takes back a release.
     ends: BTreeMap<KeyNo, (AttemptNo, MachineTime)>,
     /// The highest counter that was told.
     counter: u64,
@@ -143,7 +143,6 @@ impl Oracle {
     /// A key changes hands: what was told of it binds no more. The number of the holding that begins.
     pub(crate) fn changes_hands(&mut self, key: KeyNo) -> u32 {
         self.pledges.remove(&key);
-        self.ends.remove(&key);
         let holding = self.holdings.entry(key).or_default();
         *holding += 1;
         *holding
@@ -153,6 +152,10 @@ impl Oracle {
     pub(crate) fn moves(&mut self, key: KeyNo, attempt: AttemptNo, until: MachineTime) {
         self.ends.insert(key, (attempt, until));
         self.gone.remove(&(key, attempt));
+        // A shorter extension binds to less from here on, whatever a later one says: the log may have got no further.
+        if let Some(pledge) = self.pledges.get_mut(&key) {
+            pledge.until = earlier(pledge.until, until);
+        }
         if let Some(since) = &mut self.since_rot {
             since.insert((key, attempt));
         }
@@ -163,13 +166,10 @@ impl Oracle {
         self.since_rot = Some(BTreeSet::new());
     }
 
-    /// When a lock ends that the node says has so long.
-    pub(crate) fn ends(&self, key: KeyNo, until: MachineTime) -> MachineTime {
-        let ends = self.ends.get(&key).map_or(until, |(_, ends)| *ends);
-        MachineTime {
-            boottime_ns: until.boottime_ns.min(ends.boottime_ns),
-            raw_ns: until.raw_ns.min(ends.raw_ns),
-        }
+    /// When a lock ends of which the node says that it ends at `until`.
+    pub(crate) fn ends(&self, key: KeyNo, attempt: AttemptNo, until: MachineTime) -> MachineTime {
+        let ends = self.ends.get(&key).filter(|(it, _)| *it == attempt);
+        ends.map_or(until, |(_, ends)| earlier(until, *ends))
     }
 
     /// The number of a key's holding.
@@ -256,9 +256,7 @@ impl Oracle {
                 return is_quarantined && pledge.left > 0;
             };
             let left = deadline.saturating_sub(now);
-            let shortened = until(clocks, left);
-            pledge.until.boottime_ns = pledge.until.boottime_ns.min(shortened.boottime_ns);
-            pledge.until.raw_ns = pledge.until.raw_ns.min(shortened.raw_ns);
+            pledge.until = earlier(pledge.until, until(clocks, left));
             pledge.left = left_of(pledge.until, clocks);
             *attempt == pledge.attempt && pledge.left > 0
         });
@@ -286,7 +284,7 @@ impl Oracle {
         // What has ended by itself is on the log still, and a start that knows nothing of the time that passed gives it back.
         let newest = self.logged.last().into_iter().flatten();
         let ended = newest.filter(|it| {
-            it.deadline < now && locks(table).all(|(db, key, ..)| db != it.db || key != it.key)
+            it.deadline <= now && locks(table).all(|(db, key, ..)| db != it.db || key != it.key)
         });
         next.extend(ended.cloned());
         if self.logged.is_empty() {
@@ -419,7 +417,7 @@ impl Oracle {
                 let ends = match since == Since::Back && !is_holder {
                     // It had ended, and comes back because its age is not known. It binds nobody.
                     true => clocks,
-                    false => self.ends(key, until(clocks, back.left)),
+                    false => self.ends(key, attempt, until(clocks, back.left)),
                 };
                 self.ends.insert(key, (attempt, ends));
             }
@@ -531,6 +529,14 @@ pub(crate) const fn until(now: MachineTime, left: u64) -> MachineTime {
     MachineTime {
         boottime_ns: now.boottime_ns.saturating_add(left),
         raw_ns: now.raw_ns.saturating_add(left),
+    }
+}
+
+/// The end that comes first, by each clock.
+fn earlier(a: MachineTime, b: MachineTime) -> MachineTime {
+    MachineTime {
+        boottime_ns: a.boottime_ns.min(b.boottime_ns),
+        raw_ns: a.raw_ns.min(b.raw_ns),
     }
 }
 

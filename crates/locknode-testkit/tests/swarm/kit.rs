@@ -116,57 +116,44 @@ fn a_node_that_stands_still_serves_nobody() {
     }
 }
 
-/// A node whose state was damaged begins nine steps above the calendar; one that lost its disk nine seconds later is not above
-/// that yet, and nothing is promised of its counters.
+/// What the swarm once found, shortened: mistakes of the kit that were mended, and one of the client.
 #[test]
-fn seed_554998_keeps_its_promises() {
-    let scenario = Scenario::parse(include_str!("seed_554998.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-}
-
-/// A lock that a start restores in another database is not one of the same name in the first.
-#[test]
-fn seed_25747_keeps_its_promises() {
-    let scenario = Scenario::parse(include_str!("seed_25747.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-}
-
-/// Two grants in one turn, with a fault between them that stops the machine's clocks: the second came all the same, and
-/// was taken for one without an end.
-#[test]
-fn seed_300351_keeps_its_promises() {
-    let scenario = Scenario::parse(include_str!("seed_300351.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-    Swarm::default().run(300_351).assert_safe();
-}
-
-/// A node's empty disk is waited for from a start that was cut short: the lock was longer than that wait, though what was left of
-/// it at the next start was not.
-#[test]
-fn seed_49805_keeps_its_promises() {
-    let scenario = Scenario::parse(include_str!("seed_49805.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-}
-
-/// The same of a start that could not write all: the wait was on the disk already.
-#[test]
-fn a_wait_begins_at_a_start_on_a_full_disk() {
-    let scenario = Scenario::parse(include_str!("start_on_full_disk.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-}
-
-/// A node whose disk is full refuses a lock to a client that wants no replies: it was taken for one that was granted and told.
-#[test]
-fn seed_42583_keeps_its_promises() {
-    let scenario = Scenario::parse(include_str!("seed_42583.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-}
-
-/// A lock was longer than what a node grants since it was started with a lower `max-ttl`: that node was taken for one that served.
-/// And an extension that was asked for at the moment at which the last one had succeeded was taken for a part of that.
-#[test]
-fn seed_82128_keeps_its_promises() {
-    let scenario = Scenario::parse(include_str!("seed_82128.txt")).expect("a scenario");
-    Report::of(&scenario).assert_safe();
-    Swarm::default().run(82_128).assert_safe();
+fn what_was_found_once_is_found_no_more() {
+    let rows = [
+        // A node whose state was damaged begins nine steps above the calendar. One that loses its disk nine seconds later is not
+        // above that yet, and nothing is promised of its counters.
+        ("554998", include_str!("seed_554998.txt")),
+        // A start restores a lock in another database than the first: it is not the lock of that name in the first.
+        ("25747", include_str!("seed_25747.txt")),
+        // Two grants in one turn, and between them a fault that stops the machine's clocks: the second comes all the same, and
+        // has an end.
+        ("300351", include_str!("seed_300351.txt")),
+        // A start that is cut short begins the wait for an empty disk. The lock was longer than that wait, though what was left
+        // of it at the next start was not.
+        ("49805", include_str!("seed_49805.txt")),
+        // The same of a start that cannot write everything: the wait is on the disk.
+        ("start", include_str!("start_on_full_disk.txt")),
+        // A node whose disk is full refuses a lock to a client that wants no replies: it is neither granted nor reported.
+        ("42583", include_str!("seed_42583.txt")),
+        // A node that was started with a lower `max-ttl` refuses a longer lock: it does not serve it.
+        ("82128", include_str!("seed_82128.txt")),
+        // A copy of an extension to a shorter TTL comes a little later, and a kill takes back the copy only.
+        ("91461", include_str!("seed_91461.txt")),
+        // A crash takes back a release after a sleep of the machine: the lock ends by the clocks that it was granted by.
+        ("180256", include_str!("seed_180256.txt")),
+        // A start while the clocks stand still: a lock that has expired is still on the log at that very moment.
+        ("170721", include_str!("seed_170721.txt")),
+        // The client's: a node refuses an acquire, because it executed a copy of it first. Its yes to an extension says that
+        // it holds the lock, which has to be released there.
+        ("157223", include_str!("seed_157223.txt")),
+    ];
+    for (seed, text) in rows {
+        let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        Report::of(&scenario).assert_safe();
+    }
+    // Shortened, these showed another mistake than the whole worlds: an extension that is requested at the moment at which the
+    // last one succeeded, because the client's process was stopped in between, is none of that round.
+    for seed in [82_128, 300_351] {
+        Swarm::default().run(seed).assert_safe();
+    }
 }

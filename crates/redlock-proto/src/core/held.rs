@@ -285,13 +285,15 @@ impl Operation {
             _ => Answer::Failed,
         };
         let round = match &mut self.state {
-            State::Adopting(round) => round,
-            State::Held(Held {
-                extension: Some(extension),
-                ..
-            }) => &mut extension.round,
+            State::Adopting(round) => Some(round),
+            State::Held(held) => held.extension.as_mut().map(|it| &mut it.round),
             _ => return false,
         };
+        // Even a node that refused the acquire: a copy of that request may have come through before it.
+        if answer == Answer::Yes {
+            self.may_hold.insert(vote.node);
+        }
+        let Some(round) = round else { return false };
         // A shorter extension may still be on its way to this node and cut this one: no vote.
         let is_doubtful = self.doubtful.contains(vote.node) && self.doubtful_ttl < round.ttl();
         let answer = match answer {
