@@ -13,7 +13,6 @@
 //!                what they have heard
 //! ```
 
-mod absence;
 mod answers;
 mod continuity;
 mod evidence;
@@ -49,27 +48,35 @@ use facts::Facts;
 ///
 /// Of one kind there are at most a hundred: the first ones.
 pub fn check(history: &History, scenario: &Scenario) -> Vec<Violation> {
-    let promise = Promise::of(scenario).in_world(scenario, history);
-    let mut violations = check_all(history, scenario);
-    violations.retain(|violation| promise.has(violation.kind));
-    violations
+    promised(&Facts::of(history), scenario)
 }
 
 /// The same of a simulated world, where callers are told at the moment at which the history says so.
 pub(crate) fn check_world(history: &History, scenario: &Scenario) -> Vec<Violation> {
-    let mut violations = check(history, scenario);
-    violations.extend(late::late(&Facts::of(history), scenario));
+    let facts = Facts::of(history);
+    let mut violations = promised(&facts, scenario);
+    violations.extend(late::late(&facts, scenario));
     in_order(&mut violations);
     violations
 }
 
 /// All violations, promised or not, in the order of time; those of liveness when the scenario says from when on.
 pub fn check_all(history: &History, scenario: &Scenario) -> Vec<Violation> {
-    if let Some(stuck) = stuck(history) {
+    all(&Facts::of(history), scenario)
+}
+
+fn promised(facts: &Facts<'_>, scenario: &Scenario) -> Vec<Violation> {
+    let promise = Promise::of(scenario).in_world(scenario, facts.history);
+    let mut violations = all(facts, scenario);
+    violations.retain(|violation| promise.has(violation.kind));
+    violations
+}
+
+fn all(facts: &Facts<'_>, scenario: &Scenario) -> Vec<Violation> {
+    if let Some(stuck) = stuck(facts.history) {
         // Nothing came to its end.
         return vec![stuck];
     }
-    let facts = &Facts::of(history);
     let mut violations = exclusion::exclusion(facts);
     violations.extend(fencing::fencing(facts));
     violations.extend(resource::resource(facts));

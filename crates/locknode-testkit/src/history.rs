@@ -1,8 +1,8 @@
 //! What happened in a world, in true time: what checkers judge and the timeline draws.
 
+pub(crate) mod index;
 mod json;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -435,98 +435,6 @@ impl History {
 
     /// All times in which a client believed that it held a lock, in the order in which they began.
     pub fn windows(&self) -> Vec<Window> {
-        let mut windows: Vec<Window> = Vec::new();
-        // By lock: when it was called for, and the place of its window while that is open.
-        let mut locks: Vec<(SimTime, Option<usize>)> = Vec::new();
-        // By client: the locks of which the window is open.
-        let mut open: BTreeMap<u8, BTreeSet<LockNo>> = BTreeMap::new();
-        let place = |locks: &[(SimTime, Option<usize>)], lock: LockNo| {
-            usize::try_from(lock)
-                .ok()
-                .and_then(|lock| locks.get(lock)?.1)
-        };
-        for entry in &self.entries {
-            match &entry.event {
-                Event::Calls { lock, .. } => {
-                    let lock = usize::try_from(*lock).unwrap_or(usize::MAX);
-                    if lock >= locks.len() {
-                        locks.resize(lock.saturating_add(1), (SimTime::ZERO, None));
-                    }
-                    if let Some(slot) = locks.get_mut(lock) {
-                        *slot = (entry.at, None);
-                    }
-                }
-                Event::Acquired {
-                    client,
-                    lock,
-                    key,
-                    attempt,
-                    fencing,
-                    valid_until,
-                } => {
-                    let slot = usize::try_from(*lock)
-                        .ok()
-                        .and_then(|lock| locks.get_mut(lock));
-                    let Some(slot) = slot else { continue };
-                    slot.1 = Some(windows.len());
-                    open.entry(*client).or_default().insert(*lock);
-                    windows.push(Window {
-                        client: *client,
-                        lock: *lock,
-                        key: *key,
-                        attempt: *attempt,
-                        fencing: *fencing,
-                        called: slot.0,
-                        from: entry.at,
-                        until: (*valid_until).max(entry.at),
-                        extensions: 0,
-                    });
-                }
-                Event::Validity {
-                    lock,
-                    valid_until,
-                    is_extension,
-                    ..
-                } => {
-                    let window = place(&locks, *lock).and_then(|place| windows.get_mut(place));
-                    if let Some(window) = window {
-                        // What has ended by the client's own clock does not begin again by a change of its pace.
-                        if window.until > entry.at || *is_extension {
-                            window.until = (*valid_until).max(entry.at);
-                        }
-                        window.extensions += u32::from(*is_extension);
-                    }
-                }
-                Event::Lost { client, lock, .. } | Event::Releases { client, lock, .. } => {
-                    if let Some(open) = open.get_mut(client) {
-                        open.remove(lock);
-                    }
-                    close(&mut locks, &mut windows, *lock, entry.at);
-                }
-                Event::ClientDown { client } => {
-                    for lock in open.remove(client).unwrap_or_default() {
-                        close(&mut locks, &mut windows, lock, entry.at);
-                    }
-                }
-                _ => {}
-            }
-        }
-        windows
-    }
-}
-
-/// The window of a lock ends now, if it is open.
-fn close(
-    locks: &mut [(SimTime, Option<usize>)],
-    windows: &mut [Window],
-    lock: LockNo,
-    at: SimTime,
-) {
-    let slot = usize::try_from(lock)
-        .ok()
-        .and_then(|lock| locks.get_mut(lock));
-    let place = slot.and_then(|slot| slot.1.take());
-    if let Some(window) = place.and_then(|place| windows.get_mut(place)) {
-        window.until = window.until.min(at);
+        index::Index::of(self).windows
     }
 }

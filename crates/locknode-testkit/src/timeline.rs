@@ -5,18 +5,18 @@
 
 mod account;
 mod bars;
-mod belief;
 mod clocks;
 mod lanes;
 mod legend;
 mod marks;
 mod markup;
-mod ownership;
+mod moment;
 mod picture;
 mod scale;
 mod selection;
 
 use crate::history::History;
+use crate::history::index::Index;
 use crate::span::SimTime;
 use crate::timeline::markup::{Tag, clipped};
 use crate::timeline::scale::Scale;
@@ -109,7 +109,8 @@ impl<'h> Timeline<'h> {
         page.push_str("<style>\n");
         page.push_str(include_str!("timeline/page.css"));
         page.push_str("</style>\n</head>\n<body>\n<header>\n");
-        for (class, text) in self.head() {
+        let index = Index::of(self.history);
+        for (class, text) in self.head(&index) {
             let tag = match class {
                 "ln-title" => "h1",
                 "ln-replay" => "code",
@@ -119,7 +120,7 @@ impl<'h> Timeline<'h> {
         }
         page.push_str("</header>\n");
         page.push_str(include_str!("timeline/buttons.html"));
-        page.push_str(&self.picture(&[]));
+        page.push_str(&self.picture(index, &[]));
         page.push_str("<div id=\"ln-tip\"></div>\n<script>\n");
         page.push_str(include_str!("timeline/page.js"));
         page.push_str("</script>\n</body>\n</html>\n");
@@ -128,12 +129,13 @@ impl<'h> Timeline<'h> {
 
     /// The picture alone, with the headline in it: an SVG file.
     pub fn svg(&self) -> String {
-        self.picture(&self.head())
+        let index = Index::of(self.history);
+        let head = self.head(&index);
+        self.picture(index, &head)
     }
 
-    fn picture(&self, head: &[(&str, String)]) -> String {
-        let windows = self.history.windows();
-        picture::svg(self.history, &windows, &self.marks, self.scale(), head)
+    fn picture(&self, index: Index, head: &[(&str, String)]) -> String {
+        picture::svg(self.history, index, &self.marks, self.scale(), head)
     }
 
     fn scale(&self) -> Scale {
@@ -155,7 +157,7 @@ impl<'h> Timeline<'h> {
     }
 
     /// The lines above the picture, by class.
-    fn head(&self) -> Vec<(&'static str, String)> {
+    fn head(&self, index: &Index) -> Vec<(&'static str, String)> {
         let mut head = vec![("ln-title", self.title())];
         if !self.headline.verdict.is_empty() {
             let class = match self.headline.verdict_is_bad {
@@ -164,12 +166,12 @@ impl<'h> Timeline<'h> {
             };
             head.push((class, self.headline.verdict.clone()));
         }
-        let windows = self.history.windows();
-        let sentences = account::sentences(self.history, &windows, self.scale());
+        let windows = &index.windows;
+        let sentences = account::sentences(self.history, windows, self.scale());
         head.push(("ln-say", sentences.join(" ")));
         head.push((
             "ln-more",
-            account::numbers(self.history, &windows, self.scale()),
+            account::numbers(self.history, windows, self.scale()),
         ));
         if let Some(replay) = &self.headline.replay {
             head.push(("ln-replay", replay.clone()));

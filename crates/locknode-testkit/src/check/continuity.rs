@@ -73,7 +73,7 @@ impl<'h> Extensions<'h> {
                 valid_until,
                 ..
             } => {
-                if let Some(window) = facts.window(lock) {
+                if let Some(window) = facts.index.window(lock) {
                     self.newest.insert(key, window);
                     self.held.insert(lock, valid_until.max(at));
                 }
@@ -82,7 +82,12 @@ impl<'h> Extensions<'h> {
                 self.held.remove(&lock);
             }
             Event::ClientDown { client } => {
-                let is_others = |lock| facts.window(lock).is_some_and(|it| it.client != client);
+                let is_others = |lock| {
+                    facts
+                        .index
+                        .window(lock)
+                        .is_some_and(|it| it.client != client)
+                };
                 self.held.retain(|lock, _| is_others(*lock));
             }
             Event::Validity {
@@ -91,7 +96,8 @@ impl<'h> Extensions<'h> {
                 is_extension,
                 ..
             } => {
-                let (Some(until), Some(window)) = (self.held.get_mut(&lock), facts.window(lock))
+                let (Some(until), Some(window)) =
+                    (self.held.get_mut(&lock), facts.index.window(lock))
                 else {
                     return;
                 };

@@ -4,39 +4,33 @@
 //! ends is no overlap, and one of no length overlaps nothing. A key that stays taken after its release, because its holder
 //! wished so, counts as held until then.
 
-use std::collections::BTreeMap;
-
 use crate::check::evidence::{Evidence, Pair, span};
 use crate::check::facts::Facts;
 use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
-use crate::history::{Event, LockNo, Window};
-use crate::span::SimTime;
+use crate::history::Window;
+use crate::history::index::{by_key, overlaps};
 
 /// Overlaps. Each window is reported with the one before it that lasts longest, so that of many windows over each other
 /// each is told of once.
 pub(crate) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
-    let kept = facts
-        .history
-        .entries
-        .iter()
-        .filter_map(|entry| match entry.event {
-            Event::Kept { lock, until, .. } => Some((lock, until)),
-            _ => None,
-        });
-    let kept: BTreeMap<LockNo, SimTime> = kept.collect();
-    let until = |window: &Window| match kept.get(&window.lock) {
-        Some(until) => window.until.max(*until),
-        None => window.until,
+    let until = |window: &Window| {
+        let kept = facts.index.call(window.lock).and_then(|call| call.kept);
+        window.until.max(kept.unwrap_or_default())
     };
-    let mut pairs = Vec::new();
-    for windows in facts.by_key().values() {
-        let windows: Vec<&Window> = windows
-            .iter()
-            .copied()
-            .filter(|it| !facts.is_lost(it))
-            .collect();
-        overlaps(&windows, until, &mut pairs);
-    }
+    let windows = facts.index.windows.iter().filter(|it| !facts.is_lost(it));
+    let overlaps = by_key(windows)
+        .into_values()
+        .flat_map(|windows| overlaps(windows, until));
+    let pairs: Vec<Pair<'_>> = overlaps
+        .map(|(earlier, later)| Pair {
+            kind: ViolationKind::Exclusion,
+            earlier,
+            later,
+            from: later.from,
+            until: until(earlier).min(until(later)),
+        })
+        .take(FINDINGS_MAX)
+        .collect();
     Evidence::tell(facts, &pairs, |pair| {
         let (earlier, later) = (pair.earlier, pair.later);
         let who = match earlier.client == later.client {
@@ -54,33 +48,4 @@ pub(crate) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
         };
         format!("{who} for {}", span(pair.from, pair.until))
     })
-}
-
-fn overlaps<'h>(
-    windows: &[&'h Window],
-    until: impl Fn(&Window) -> SimTime,
-    pairs: &mut Vec<Pair<'h>>,
-) {
-    let mut longest: Option<&Window> = None;
-    for window in windows.iter().filter(|window| window.from < until(window)) {
-        if pairs.len() >= FINDINGS_MAX {
-            return;
-        }
-        let Some(earlier) = longest else {
-            longest = Some(window);
-            continue;
-        };
-        if window.from < until(earlier) && window.lock != earlier.lock {
-            pairs.push(Pair {
-                kind: ViolationKind::Exclusion,
-                earlier,
-                later: window,
-                from: window.from,
-                until: until(earlier).min(until(window)),
-            });
-        }
-        if until(window) > until(earlier) {
-            longest = Some(window);
-        }
-    }
 }

@@ -19,7 +19,7 @@ pub(crate) fn expired(facts: &Facts<'_>) -> Vec<Violation> {
             lock, valid_until, ..
         } = entry.event
             && valid_until <= entry.at
-            && let Some(window) = facts.window(lock)
+            && let Some(window) = facts.index.window(lock)
         {
             late.push((window, entry.at));
         }

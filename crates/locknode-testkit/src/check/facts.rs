@@ -2,31 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{AttemptNo, Event, History, KeyNo, LockNo, Window};
+use crate::history::index::Index;
+use crate::history::{AttemptNo, Event, History, Window};
 
 /// A history and what several checkers need of it, computed once.
 #[derive(Debug)]
 pub(crate) struct Facts<'h> {
     pub(crate) history: &'h History,
-    /// All windows, in the order in which they began.
-    pub(crate) windows: Vec<Window>,
-    places: BTreeMap<LockNo, usize>,
+    pub(crate) index: Index,
     /// Attempts that nodes have forgotten that need not remember them, so that too few are left.
     lost: BTreeSet<AttemptNo>,
 }
 
 impl<'h> Facts<'h> {
     pub(crate) fn of(history: &'h History) -> Self {
-        let windows = history.windows();
-        let places = windows
-            .iter()
-            .enumerate()
-            .map(|(place, window)| (window.lock, place))
-            .collect();
         Self {
             history,
-            windows,
-            places,
+            index: Index::of(history),
             lost: lost(history),
         }
     }
@@ -34,29 +26,6 @@ impl<'h> Facts<'h> {
     /// Whether nodes that need not remember it have forgotten a lock, so that nothing is promised of it any more.
     pub(crate) fn is_lost(&self, window: &Window) -> bool {
         self.lost.contains(&window.attempt)
-    }
-
-    /// The place of a lock's window among all; none when it was not acquired. Of two locks the one with the lower place
-    /// was acquired first.
-    pub(crate) fn place(&self, lock: LockNo) -> Option<usize> {
-        self.places.get(&lock).copied()
-    }
-
-    /// The window of a lock, if it was acquired.
-    pub(crate) fn window(&self, lock: LockNo) -> Option<&Window> {
-        self.windows.get(self.place(lock)?)
-    }
-
-    /// The windows of each key that has any, in the order in which they began.
-    pub(crate) fn by_key(&self) -> BTreeMap<KeyNo, Vec<&Window>> {
-        let mut keys: BTreeMap<KeyNo, Vec<&Window>> = BTreeMap::new();
-        for window in &self.windows {
-            keys.entry(window.key).or_default().push(window);
-        }
-        for windows in keys.values_mut() {
-            windows.sort_by_key(|window| window.from);
-        }
-        keys
     }
 
     /// How many nodes are a majority.

@@ -9,12 +9,13 @@ use crate::check::evidence::{Evidence, Pair};
 use crate::check::facts::Facts;
 use crate::check::violation::{Violation, ViolationKind};
 use crate::history::Window;
+use crate::history::index::by_key;
 
 /// Equal tokens, and tokens in the wrong order.
 pub(crate) fn fencing(facts: &Facts<'_>) -> Vec<Violation> {
     let mut duplicates = Vec::new();
     let mut disorders = Vec::new();
-    for windows in facts.by_key().values() {
+    for windows in by_key(&facts.index.windows).values() {
         let windows: Vec<(u64, &Window)> = windows
             .iter()
             .filter_map(|window| Some((window.fencing?, *window)))

@@ -3,113 +3,51 @@
 //! A client that stands still when its lock ends is told when it goes on. Only for simulated worlds: where callers run in threads
 //! of their own, they note what they were told a moment after they were.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::check::facts::Facts;
 use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
 use crate::fault::{Fault, Who};
-use crate::history::{Event, KeyNo, LockNo};
+use crate::history::index::Call;
 use crate::scenario::{Deed, Scenario};
 use crate::span::SimTime;
 
-/// A lock that somebody believes in.
-#[derive(Clone, Copy)]
-struct Belief {
-    client: u8,
-    key: KeyNo,
-    valid_until: SimTime,
-}
-
 /// Ends that were told too late, or never.
 pub(crate) fn late(facts: &Facts<'_>, scenario: &Scenario) -> Vec<Violation> {
-    let mut beliefs: BTreeMap<LockNo, Belief> = BTreeMap::new();
-    let mut stops: BTreeMap<u8, Vec<(SimTime, SimTime)>> = BTreeMap::new();
-    let mut found = Vec::new();
-    let mut judge = |belief: Belief, at: SimTime, stops: &BTreeMap<u8, Vec<(SimTime, SimTime)>>| {
-        let stops = stops.get(&belief.client).map_or(&[][..], Vec::as_slice);
-        let slack = noise(scenario, belief.client) + SLACK;
-        let due = excused(belief.valid_until, slack, stops);
-        if at > due + slack && found.len() < FINDINGS_MAX {
-            found.push(told(facts, belief, at));
-        }
-    };
-    for entry in &facts.history.entries {
-        match entry.event {
-            Event::Acquired {
-                client,
-                lock,
-                key,
-                valid_until,
-                ..
-            } => {
-                let belief = Belief {
-                    client,
-                    key,
-                    valid_until,
-                };
-                beliefs.insert(lock, belief);
-            }
-            Event::Validity {
-                lock, valid_until, ..
-            } => {
-                if let Some(belief) = beliefs.get_mut(&lock) {
-                    belief.valid_until = valid_until;
-                }
-            }
-            Event::Lost { lock, .. } | Event::Releases { lock, .. } => {
-                if let Some(belief) = beliefs.remove(&lock) {
-                    judge(belief, entry.at, &stops);
-                }
-            }
-            Event::ClientDown { client } => {
-                beliefs.retain(|_, belief| {
-                    let ended = belief.client == client;
-                    if ended {
-                        judge(*belief, entry.at, &stops);
-                    }
-                    !ended
-                });
-            }
-            Event::Stopped {
-                who: Who::Client(client),
-                until,
-                ..
-            } => {
-                stops.entry(client).or_default().push((entry.at, until));
-            }
-            _ => {}
-        }
-    }
-    for belief in beliefs.into_values() {
-        judge(belief, facts.history.end, &stops);
-    }
-    found
+    let held = facts.index.calls.iter().filter(|it| it.window.is_some());
+    let late = held.filter_map(|call| {
+        let at = call.let_go.map_or(facts.history.end, |(at, _)| at);
+        let slack = noise(scenario, call.client) + SLACK;
+        (at > excused(facts, call, slack) + slack).then(|| told(facts, call, at))
+    });
+    late.take(FINDINGS_MAX).collect()
 }
 
 /// When a client can have been told at the latest: at once, or when it goes on that stood still.
-fn excused(valid_until: SimTime, slack: Duration, stops: &[(SimTime, SimTime)]) -> SimTime {
-    stops.iter().fold(valid_until, |due, (from, until)| {
-        match *from <= due + slack {
-            true => due.max(*until),
+fn excused(facts: &Facts<'_>, call: &Call, slack: Duration) -> SimTime {
+    let mine = facts.index.standstills.iter();
+    let mine = mine.filter(|stop| stop.who == Who::Client(call.client));
+    mine.fold(call.valid_until, |due, stop| {
+        match stop.from <= due + slack {
+            true => due.max(stop.until),
             false => due,
         }
     })
 }
 
-fn told(facts: &Facts<'_>, belief: Belief, at: SimTime) -> Violation {
+fn told(facts: &Facts<'_>, call: &Call, at: SimTime) -> Violation {
     Violation {
         kind: ViolationKind::LateLoss,
-        from: belief.valid_until,
+        from: call.valid_until,
         until: at,
-        clients: vec![belief.client],
+        clients: vec![call.client],
         nodes: Vec::new(),
-        key: Some(belief.key),
+        key: Some(call.key),
         text: format!(
             "client {} was not told of the end of its lock of `{}` at {} before {at}",
-            belief.client,
-            facts.history.key(belief.key),
-            belief.valid_until
+            call.client,
+            facts.history.key(call.key),
+            call.valid_until
         ),
     }
 }

@@ -17,12 +17,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::check::absence::Absences;
 use crate::check::evidence::{Evidence, span};
 use crate::check::facts::Facts;
 use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
-use crate::fault::Fault;
-use crate::history::{AttemptNo, Event, KeyNo, LockNo};
+use crate::fault::{Fault, Who};
+use crate::history::index::{Absence, Call, Outcome};
+use crate::history::{Event, KeyNo};
 use crate::scenario::{Act, Deed, Scenario, Trigger};
 use crate::sim::timeout;
 use crate::span::{SimTime, Span};
@@ -107,10 +107,9 @@ fn lasting(ttl: Duration) -> Duration {
 pub(crate) fn liveness(facts: &Facts<'_>, bounds: &Bounds) -> Vec<Violation> {
     let judge = Judge::of(facts, bounds);
     let mut found = judge.quarantines();
-    let calls = judge.calls();
     let taken = judge.taken();
     let mut keys: BTreeMap<KeyNo, Vec<&Call>> = BTreeMap::new();
-    for call in calls.values() {
+    for call in &facts.index.calls {
         found.extend(judge.stuck(call));
         keys.entry(call.key).or_default().push(call);
     }
@@ -136,7 +135,6 @@ pub(crate) fn liveness(facts: &Facts<'_>, bounds: &Bounds) -> Vec<Violation> {
 struct Judge<'h> {
     facts: &'h Facts<'h>,
     bounds: &'h Bounds,
-    absences: Absences,
     /// When each node refused something.
     refusals: Vec<Vec<SimTime>>,
     /// When all faults are healed and everybody goes on, and when what they left has ended.
@@ -144,19 +142,6 @@ struct Judge<'h> {
     settled: SimTime,
     /// Until when progress is demanded.
     until: SimTime,
-}
-
-/// A call for a lock, and what became of it.
-struct Call {
-    lock: LockNo,
-    client: u8,
-    key: KeyNo,
-    called: SimTime,
-    /// When the client knew, and whether it failed.
-    ended: Option<SimTime>,
-    is_failed: bool,
-    /// Until when it may be in the way of others.
-    blocks: SimTime,
 }
 
 /// A time in which tries for a key fail because of one who got it.
@@ -169,7 +154,9 @@ impl<'h> Judge<'h> {
     fn of(facts: &'h Facts<'h>, bounds: &'h Bounds) -> Self {
         let history = facts.history;
         let mut refusals = vec![Vec::new(); usize::from(history.nodes)];
-        let (mut calm, mut until) = (bounds.from, history.end);
+        let stops = facts.index.standstills.iter().map(|stop| stop.until);
+        let calm = stops.fold(bounds.from, SimTime::max);
+        let mut until = history.end;
         for entry in &history.entries {
             match &entry.event {
                 Event::Refused { node, .. } => {
@@ -177,7 +164,6 @@ impl<'h> Judge<'h> {
                         refusals.push(entry.at);
                     }
                 }
-                Event::Stopped { until, .. } => calm = calm.max(*until),
                 Event::Fault(text) if entry.at > bounds.from && !is_repair(text) => {
                     until = until.min(entry.at);
                 }
@@ -187,7 +173,6 @@ impl<'h> Judge<'h> {
         Self {
             facts,
             bounds,
-            absences: Absences::of(history),
             refusals,
             calm,
             settled: calm + bounds.settle,
@@ -195,124 +180,53 @@ impl<'h> Judge<'h> {
         }
     }
 
-    fn calls(&self) -> BTreeMap<LockNo, Call> {
-        let mut calls: BTreeMap<LockNo, Call> = BTreeMap::new();
-        // By client: what has not ended.
-        let mut open: BTreeMap<u8, BTreeSet<LockNo>> = BTreeMap::new();
-        for entry in &self.facts.history.entries {
-            let at = entry.at;
-            match entry.event {
-                Event::Calls { client, lock, key } => {
-                    let blocks = SimTime::NEVER;
-                    open.entry(client).or_default().insert(lock);
-                    calls.insert(
-                        lock,
-                        Call {
-                            lock,
-                            client,
-                            key,
-                            called: at,
-                            ended: None,
-                            is_failed: false,
-                            blocks,
-                        },
-                    );
-                }
-                Event::Acquired { lock, .. }
-                | Event::Failed { lock, .. }
-                | Event::Lost { lock, .. }
-                | Event::Releases { lock, .. }
-                | Event::Released { lock, .. } => {
-                    let Some(call) = calls.get_mut(&lock) else {
-                        continue;
-                    };
-                    call.ended.get_or_insert(at);
-                    if let Some(open) = open.get_mut(&call.client) {
-                        open.remove(&lock);
-                    }
-                    match entry.event {
-                        Event::Failed { .. } => {
-                            call.is_failed = true;
-                            call.blocks = at + self.bounds.quiet;
-                        }
-                        Event::Released { confirmed, .. }
-                            if usize::from(confirmed) >= self.facts.quorum() =>
-                        {
-                            call.blocks = at + self.bounds.quiet;
-                        }
-                        _ => {}
-                    }
-                }
-                Event::ClientDown { client } => {
-                    for lock in open.remove(&client).unwrap_or_default() {
-                        if let Some(call) = calls.get_mut(&lock) {
-                            call.ended = Some(at);
-                            call.blocks = at + self.bounds.settle;
-                        }
-                    }
-                }
-                _ => {}
+    /// Until when a call may be in the way of others.
+    fn blocks(&self, call: &Call) -> SimTime {
+        match (call.released, call.outcome) {
+            (Some((at, confirmed)), _) if usize::from(confirmed) >= self.facts.quorum() => {
+                at + self.bounds.quiet
+            }
+            (_, Outcome::Failed(_)) => call.decided + self.bounds.quiet,
+            (_, Outcome::Died) => call.decided + self.bounds.settle,
+            (_, Outcome::Open | Outcome::Acquired) => {
+                let window = self.facts.index.window(call.lock);
+                window.map_or(SimTime::NEVER, |it| it.until + self.bounds.settle)
             }
         }
-        for call in calls
-            .values_mut()
-            .filter(|call| call.blocks == SimTime::NEVER)
-        {
-            if let Some(window) = self.facts.window(call.lock) {
-                call.blocks = window.until + self.bounds.settle;
-            }
-        }
-        calls
     }
 
     /// L4.
     fn quarantines(&self) -> Vec<Violation> {
         let mut found = Vec::new();
-        let mut since: BTreeMap<u8, SimTime> = BTreeMap::new();
-        let mut late = |node, started: SimTime, until: SimTime| {
-            let due = started.max(self.calm) + self.bounds.quarantine;
-            if due < until && due < self.until {
+        for absence in &self.facts.index.absences {
+            let Absence {
+                who, from, until, ..
+            } = *absence;
+            let due = from.max(self.calm) + self.bounds.quarantine;
+            if let Who::Node(node) = who
+                && absence.is_quarantined
+                && due < until.min(self.until)
+            {
                 found.push(Violation {
                     kind: ViolationKind::Liveness,
-                    from: started,
+                    from,
                     until,
                     clients: Vec::new(),
                     nodes: vec![node],
                     key: None,
                     text: format!(
-                        "node {node} is in quarantine since {started}, which should end within {}",
+                        "node {node} is in quarantine since {from}, which should end within {}",
                         Span(self.bounds.quarantine)
                     ),
                 });
             }
-        };
-        for entry in &self.facts.history.entries {
-            match entry.event {
-                Event::Started {
-                    node,
-                    is_quarantined: true,
-                    ..
-                } => {
-                    since.insert(node, entry.at);
-                }
-                Event::Serving { node } | Event::Down { node, .. } => {
-                    if let Some(started) = since.remove(&node) {
-                        late(node, started, entry.at);
-                    }
-                }
-                _ => {}
-            }
-        }
-        for (node, started) in since {
-            late(node, started, self.facts.history.end);
         }
         found
     }
 
     fn stuck(&self, call: &Call) -> Option<Violation> {
         let due = call.called.max(self.settled) + self.bounds.call;
-        let ended = call.ended.unwrap_or(SimTime::NEVER);
-        (due < ended && due < self.until).then(|| {
+        (due < call.decided.min(self.until)).then(|| {
             let text = format!(
                 "client {} does not know within {} whether it has lock {}, called for at {}",
                 call.client,
@@ -320,7 +234,8 @@ impl<'h> Judge<'h> {
                 call.lock,
                 call.called
             );
-            self.violation(call, call.called, ended.min(self.facts.history.end), text)
+            let until = call.decided.min(self.facts.history.end);
+            self.violation(call, call.called, until, text)
         })
     }
 
@@ -329,10 +244,11 @@ impl<'h> Judge<'h> {
         let mut blocked = SimTime::ZERO;
         for (place, call) in calls.iter().enumerate() {
             let (before, next) = (blocked, calls.get(place + 1));
-            blocked = blocked.max(call.blocks);
-            let Some(ended) = call.ended.filter(|_| call.is_failed) else {
+            blocked = blocked.max(self.blocks(call));
+            if !has_failed(call) {
                 continue;
-            };
+            }
+            let ended = call.decided;
             let is_judged = call.called >= self.settled && ended < self.until;
             let is_alone = before <= call.called && next.is_none_or(|next| next.called > ended);
             if is_judged && is_alone && self.is_healthy(call.called, ended) {
@@ -349,62 +265,31 @@ impl<'h> Judge<'h> {
 
     /// When each key was held, and until when nodes kept to that; and to what they had granted to somebody who died.
     fn taken(&self) -> BTreeMap<KeyNo, Vec<Taken>> {
-        let mut votes: BTreeMap<(AttemptNo, u8), SimTime> = BTreeMap::new();
-        // By client: what was granted to it since it started, and when it died with what.
-        let mut granted: BTreeMap<u8, Vec<(KeyNo, AttemptNo)>> = BTreeMap::new();
-        let mut orphans = Vec::new();
-        for entry in &self.facts.history.entries {
-            match entry.event {
-                Event::Granted {
-                    node,
-                    key,
-                    attempt,
-                    client,
-                    ends,
-                    ..
-                } => {
-                    votes.insert((attempt, node), ends);
-                    granted.entry(client).or_default().push((key, attempt));
-                }
-                Event::Restored {
-                    node,
-                    attempt,
-                    ends,
-                    ..
-                }
-                | Event::Extended {
-                    node,
-                    attempt,
-                    ends,
-                    ..
-                } => {
-                    votes.insert((attempt, node), ends);
-                }
-                Event::Freed { node, attempt, .. } => {
-                    votes.insert((attempt, node), entry.at);
-                }
-                Event::ClientDown { client } => {
-                    let left = granted.remove(&client).unwrap_or_default();
-                    orphans.extend(left.into_iter().map(|it| (entry.at, it)));
-                }
-                _ => {}
-            }
-        }
-        let last = |attempt| {
-            let votes = votes.range((attempt, u8::MIN)..=(attempt, u8::MAX));
-            votes.map(|(_, ends)| *ends).max().unwrap_or_default()
-        };
+        let index = &self.facts.index;
         let mut keys: BTreeMap<KeyNo, Vec<Taken>> = BTreeMap::new();
-        for window in &self.facts.windows {
+        let last = |attempt| {
+            let ends = index.holdings(attempt).iter().map(|held| held.until);
+            ends.max().unwrap_or_default()
+        };
+        for window in &index.windows {
             keys.entry(window.key).or_default().push(Taken {
                 from: window.from,
                 until: window.until.max(last(window.attempt)),
             });
         }
-        for (from, (key, attempt)) in orphans {
-            let until = last(attempt);
-            if until > from {
-                keys.entry(key).or_default().push(Taken { from, until });
+        for of_attempt in index.holdings.chunk_by(|a, b| a.attempt == b.attempt) {
+            let first = of_attempt.iter().min_by_key(|held| held.from);
+            let until = of_attempt.iter().map(|held| held.until).max();
+            let (Some(first), Some(until)) = (first, until) else {
+                continue;
+            };
+            let died = first
+                .client
+                .and_then(|client| self.death(client, first.from));
+            if let Some(from) = died.filter(|from| *from < until) {
+                keys.entry(first.key)
+                    .or_default()
+                    .push(Taken { from, until });
             }
         }
         for taken in keys.values_mut() {
@@ -413,12 +298,21 @@ impl<'h> Judge<'h> {
         keys
     }
 
+    /// When a client died next.
+    fn death(&self, client: u8, since: SimTime) -> Option<SimTime> {
+        let absences = &self.facts.index.absences;
+        let who = Who::Client(client);
+        let next = absences.partition_point(|it| (it.who, it.from) < (who, since));
+        let next = absences.get(next).filter(|it| it.who == who);
+        next.map(|absence| absence.from)
+    }
+
     /// L5: tries that failed in a row although nothing was in their way but each other.
     fn starved(&self, calls: &[&Call], taken: &[Taken]) -> Option<Violation> {
         let mut failed: Vec<(SimTime, &Call)> = calls
             .iter()
-            .filter(|call| call.is_failed)
-            .filter_map(|call| Some((call.ended?, *call)))
+            .filter(|call| has_failed(call))
+            .map(|call| (call.decided, *call))
             .filter(|(ended, _)| *ended < self.until)
             .collect();
         failed.sort_by_key(|(ended, _)| *ended);
@@ -456,17 +350,13 @@ impl<'h> Judge<'h> {
 
     /// Whether a majority of the nodes took part in locks and refused nothing.
     fn is_healthy(&self, from: SimTime, until: SimTime) -> bool {
-        let is_well = |node: &usize| {
-            let refusals = self
-                .refusals
-                .get(*node)
-                .map(Vec::as_slice)
-                .unwrap_or_default();
+        let is_well = |(node, refusals): &(u8, &Vec<SimTime>)| {
             let refused = refusals.partition_point(|at| *at < from);
-            self.absences.within(*node, from, until).is_empty()
+            self.facts.index.absences(*node, from, until).is_empty()
                 && refusals.get(refused).is_none_or(|at| *at > until)
         };
-        (0..self.refusals.len()).filter(is_well).count() >= self.facts.quorum()
+        let nodes = (0_u8..).zip(&self.refusals);
+        nodes.filter(is_well).count() >= self.facts.quorum()
     }
 
     fn violation(&self, call: &Call, from: SimTime, until: SimTime, text: String) -> Violation {
@@ -480,6 +370,10 @@ impl<'h> Judge<'h> {
             text,
         }
     }
+}
+
+const fn has_failed(call: &Call) -> bool {
+    matches!(call.outcome, Outcome::Failed(_))
 }
 
 /// Whether a fault can only put right what others have done, and does nothing where all is right.

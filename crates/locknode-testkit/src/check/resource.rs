@@ -24,7 +24,8 @@ pub(crate) fn resource(facts: &Facts<'_>) -> Vec<Violation> {
             ..
         } = entry.event
         {
-            let Some((place, window)) = facts.place(lock).zip(facts.window(lock)) else {
+            let place = facts.index.call(lock).and_then(|call| call.window);
+            let Some((place, window)) = place.zip(facts.index.window(lock)) else {
                 continue;
             };
             let write = Write {

@@ -1,20 +1,10 @@
 //! What happened, in a few sentences: who held what, and who held it at the same time as another.
 
-use std::collections::BTreeMap;
-
-use crate::history::{Event, History, KeyNo, Window};
+use crate::history::index::{by_key, overlaps};
+use crate::history::{Event, History, Window};
 use crate::span::{SimTime, nanos};
 use crate::timeline::markup::key_name;
 use crate::timeline::scale::Scale;
-
-/// Two beliefs in one lock at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Overlap {
-    key: KeyNo,
-    clients: (u8, u8),
-    from: SimTime,
-    until: SimTime,
-}
 
 /// Sentences on what the picture shows.
 pub(crate) fn sentences(history: &History, windows: &[Window], scale: Scale) -> Vec<String> {
@@ -49,26 +39,30 @@ fn shown(windows: &[Window], scale: Scale) -> Vec<Window> {
 }
 
 fn who_held(history: &History, shown: &[Window]) -> String {
-    let overlaps = overlaps(shown);
-    let Some(first) = overlaps.first() else {
+    let mut overlaps: Vec<_> = by_key(shown)
+        .into_values()
+        .flat_map(|windows| overlaps(windows, |window| window.until))
+        .collect();
+    overlaps.sort_by_key(|(_, later)| (later.from, later.lock));
+    let Some((earlier, later)) = overlaps.first() else {
         return match shown.is_empty() {
             true => "Nobody held a lock.".to_owned(),
             false => "No two clients ever held the same lock at the same time.".to_owned(),
         };
     };
-    let (one, other) = first.clients;
+    let (one, other) = (earlier.client, later.client);
     let who = match one == other {
         true => format!("Client {one} believed twice at once that it held"),
         false => format!("Client {one} and client {other} both believed they held"),
     };
-    let key = key_name(history, first.key);
-    let until = first.until.min(history.end);
+    let key = key_name(history, later.key);
+    let until = earlier.until.min(later.until).min(history.end);
     let more = match overlaps.len() - 1 {
         0 => String::new(),
         1 => ", and there is one more such time".to_owned(),
         more => format!(", and there are {more} more such times"),
     };
-    let (from, until) = rounded(first.from, until);
+    let (from, until) = rounded(later.from, until);
     format!("{who} \"{key}\" from {from} to {until}{more}.")
 }
 
@@ -81,31 +75,6 @@ fn rounded(from: SimTime, until: SimTime) -> (SimTime, SimTime) {
     }
     let round = |at: SimTime| SimTime::from_nanos(at.as_nanos() / step * step);
     (round(from), round(until))
-}
-
-/// Each belief that began within an earlier one in the same lock, with the earlier one that lasts longest.
-fn overlaps(windows: &[Window]) -> Vec<Overlap> {
-    let mut sorted: Vec<&Window> = windows.iter().filter(|w| w.from < w.until).collect();
-    sorted.sort_by_key(|window| (window.from, window.lock));
-    let mut last: BTreeMap<KeyNo, &Window> = BTreeMap::new();
-    let mut overlaps = Vec::new();
-    for window in sorted {
-        if let Some(earlier) = last.get(&window.key)
-            && earlier.until > window.from
-        {
-            overlaps.push(Overlap {
-                key: window.key,
-                clients: (earlier.client, window.client),
-                from: window.from,
-                until: earlier.until.min(window.until),
-            });
-        }
-        let lasts = |earlier: &&&Window| earlier.until >= window.until;
-        if last.get(&window.key).filter(lasts).is_none() {
-            last.insert(window.key, window);
-        }
-    }
-    overlaps
 }
 
 fn rejections(history: &History, scale: Scale) -> Option<String> {
@@ -152,6 +121,7 @@ fn counted(number: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::KeyNo;
 
     #[test]
     fn the_sentence_says_who_held_what_at_the_same_time() {

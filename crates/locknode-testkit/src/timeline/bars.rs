@@ -1,41 +1,13 @@
 //! What takes time, as bars: conditions of nodes, what they hold, what clients believe, and who stands still.
 
 use crate::fault::Who;
-use crate::history::{Event, History};
+use crate::history::index::{Absence, Call, Holding, Index, Outcome, Standstill};
+use crate::history::{Event, Window};
 use crate::span::SimTime;
-use crate::timeline::belief::{Absence, Claim};
 use crate::timeline::lanes::Lane;
 use crate::timeline::markup::{Pixels, Tag, clipped, key_name};
-use crate::timeline::ownership::{Condition, Holding, Spell};
 use crate::timeline::picture::Picture;
 use crate::timeline::scale::WIDTH;
-
-/// A process or machine that stands still.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standstill {
-    who: Who,
-    how: &'static str,
-    pub(crate) from: SimTime,
-    pub(crate) until: SimTime,
-}
-
-impl Standstill {
-    pub(crate) fn all(history: &History) -> Vec<Self> {
-        let stopped = history.entries.iter().filter_map(|entry| {
-            let Event::Stopped { who, how, until } = entry.event else {
-                return None;
-            };
-            let from = entry.at;
-            Some(Self {
-                who,
-                how,
-                from,
-                until,
-            })
-        });
-        stopped.collect()
-    }
-}
 
 impl Picture<'_> {
     /// The ground of each lane; what is down stands out of it.
@@ -51,48 +23,49 @@ impl Picture<'_> {
         }
     }
 
-    pub(crate) fn spells(&mut self, spells: &[Spell]) {
-        for spell in spells {
-            let Some(lane) = self.lanes.node(spell.node) else {
-                continue;
-            };
-            let node = spell.node;
-            let (from, until) = (spell.from, spell.until);
-            match spell.condition {
-                Condition::Serving => {}
-                Condition::Quarantined => {
-                    let title = format!(
-                        "node {node} is up but quarantined from {from} to {until}: it stays out of every lock, for it may \
-                         have forgotten some that still run ({})",
-                        spell.why
-                    );
-                    self.bar("ln-quarantine", (from, until), lane.y, lane.height)
-                        .titled(&title);
-                    self.condition_name(lane, (from, until), &["quarantine"]);
+    pub(crate) fn absences(&mut self, absences: &[Absence]) {
+        for absence in absences {
+            let who = absence.who;
+            let Some(lane) = self.lane(who) else { continue };
+            let span = (absence.from, absence.until);
+            let title = |what: &str| format!("{who} is {what} from {} to {}", span.0, span.1);
+            match self.why_absent(absence) {
+                why if absence.is_quarantined => {
+                    let title = title("up but quarantined");
+                    self.bar("ln-quarantine", span, lane.y, lane.height)
+                        .titled(&format!(
+                            "{title}: it stays out of every lock, for it may have forgotten some that still run ({why})"
+                        ));
+                    self.condition_name(lane, span, &["quarantine"]);
                 }
-                Condition::Down => {
-                    let title =
-                        format!("node {node} is down from {from} to {until}: {}", spell.why);
-                    self.gap(lane, (from, until), &title);
-                    let name = format!("down: {}", spell.why);
-                    self.condition_name(lane, (from, until), &[&name, "down"]);
+                why if why.is_empty() => {
+                    self.gap(lane, span, &title("down"));
+                    self.condition_name(lane, span, &["down"]);
+                }
+                why => {
+                    self.gap(lane, span, &format!("{}: {why}", title("down")));
+                    self.condition_name(lane, span, &[&format!("down: {why}"), "down"]);
                 }
             }
         }
     }
 
-    pub(crate) fn absences(&mut self, absences: &[Absence]) {
-        for absence in absences {
-            let Some(lane) = self.lanes.client(absence.client) else {
-                continue;
-            };
-            let span = (absence.from, absence.until);
-            let title = format!(
-                "client {} is down from {} to {}",
-                absence.client, absence.from, absence.until
-            );
-            self.gap(lane, span, &title);
-            self.condition_name(lane, span, &["down"]);
+    fn why_absent(&self, absence: &Absence) -> String {
+        let Some(place) = absence.place else {
+            return "it has not started yet".to_owned();
+        };
+        match self.history.entries.get(place).map(|entry| &entry.event) {
+            Some(Event::Started { reason, .. }) => (*reason).to_owned(),
+            Some(Event::Down { how, .. }) => how.name().to_owned(),
+            Some(Event::StaysDown { why, .. }) => format!("it could not start: {why}"),
+            _ => String::new(),
+        }
+    }
+
+    fn lane(&self, who: Who) -> Option<Lane> {
+        match who {
+            Who::Node(node) => self.lanes.node(node),
+            Who::Client(client) => self.lanes.client(client),
         }
     }
 
@@ -183,44 +156,41 @@ impl Picture<'_> {
         )
     }
 
-    pub(crate) fn claims(&mut self, claims: &[Claim], rows: &[u32]) {
-        for (claim, row) in claims.iter().zip(rows) {
-            let Some(lane) = self.lanes.client(claim.client) else {
+    pub(crate) fn calls(&mut self, index: &Index, rows: &[u32]) {
+        for (call, row) in index.calls.iter().zip(rows) {
+            let Some(lane) = self.lanes.client(call.client) else {
                 continue;
             };
             let height = self.lanes.row_height;
             let y = lane.row(*row, height);
-            let key = key_name(self.history, claim.key);
-            let color = match claim.window {
-                Some(window) => self.class(Some(claim.client), window.attempt),
-                None => self.class(Some(claim.client), u32::MAX),
+            let key = key_name(self.history, call.key);
+            let window = call.window.and_then(|place| index.windows.get(place));
+            let attempt = window.map_or(u32::MAX, |window| window.attempt);
+            let color = self.class(Some(call.client), attempt);
+            let result = match call.outcome {
+                Outcome::Acquired => "got it".to_owned(),
+                Outcome::Failed(why) => format!("did not get it: {why}"),
+                Outcome::Died => "did not get it: its process ended".to_owned(),
+                Outcome::Open => "had no answer when the run ended".to_owned(),
             };
-            let result = match (claim.failure, claim.window) {
-                (Some(why), _) => format!("did not get it: {why}"),
-                (None, Some(_)) => "got it".to_owned(),
-                (None, None) => "had no answer when the run ended".to_owned(),
-            };
-            let calling = (claim.called, claim.decided);
+            let calling = (call.called, call.decided.min(self.history.end));
             let title = format!(
                 "client {} asked for {key} from {} to {} and {result}",
-                claim.client, claim.called, claim.decided
+                call.client, calling.0, calling.1
             );
             let class = format!("{color} ln-call");
             self.bar(&class, calling, y + height / 2 - 2, 5)
                 .titled(&title);
-            let Some(window) = claim.window else { continue };
+            let Some(window) = window else { continue };
             let span = (window.from, window.until);
             let (token, short) = match window.fencing {
                 Some(token) => (format!("fencing token {token}"), short_token(token)),
                 None => ("no fencing token".to_owned(), String::new()),
             };
-            let ending = match claim.ending.as_str() {
-                "" => String::new(),
-                ending => format!(": {ending}"),
-            };
+            let ending = self.belief_ending(call, window);
             let title = format!(
-                "client {} believed that it held {key} from {} to {} ({token}, attempt {}, {}){ending}",
-                claim.client,
+                "client {} believed that it held {key} from {} to {} ({token}, attempt {}, {}): {ending}",
+                call.client,
                 window.from,
                 window.until,
                 window.attempt,
@@ -238,6 +208,26 @@ impl Picture<'_> {
         }
     }
 
+    /// What ended the belief in a lock.
+    fn belief_ending(&self, call: &Call, window: &Window) -> String {
+        if window.until > self.history.end {
+            return "the run ended before that".to_owned();
+        }
+        let let_go = call.let_go.filter(|(at, _)| *at < call.valid_until);
+        let entry = let_go.and_then(|(_, place)| self.history.entries.get(place));
+        match entry.map(|entry| &entry.event) {
+            Some(Event::Releases { is_left: true, .. }) => {
+                "it then left the lock to its TTL".to_owned()
+            }
+            Some(Event::Releases { .. }) => "it then began to release".to_owned(),
+            Some(Event::Lost { why, .. }) => {
+                format!("it was then told that the lock is lost ({why})")
+            }
+            Some(_) => "its process then ended".to_owned(),
+            None => "its clock then said that the validity was over".to_owned(),
+        }
+    }
+
     /// Who stands still, over all that is in the lane.
     pub(crate) fn stops(&mut self, stops: &[Standstill]) {
         for stop in stops {
@@ -247,13 +237,7 @@ impl Picture<'_> {
                 from,
                 until,
             } = *stop;
-            let lane = match who {
-                Who::Node(node) => self.lanes.node(node),
-                Who::Client(client) => self.lanes.client(client),
-            };
-            let Some(lane) = lane else {
-                continue;
-            };
+            let Some(lane) = self.lane(who) else { continue };
             let title = format!(
                 "{who} stands still from {from} to {until}: {how} ({})",
                 what_stops(how)

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::history::index::Call;
 use crate::history::{LockNo, Message};
 use crate::span::SimTime;
 use crate::timeline::Mark;
-use crate::timeline::belief::{Beliefs, Sign};
 use crate::timeline::lanes::LANE_PAD;
 use crate::timeline::markup::{Pixels, Tag, clipped};
+use crate::timeline::moment::{Moment, Sign};
 use crate::timeline::picture::{
     COLORS, FLAG_HEAD, FLAG_ROW, MARK_ROW, MARK_ROWS_MAX, POLES_MAX, Picture, flag_places,
     text_width,
@@ -124,10 +125,10 @@ impl Picture<'_> {
         self.out.push_str("</g>\n");
     }
 
-    pub(crate) fn moments(&mut self, beliefs: &Beliefs, rows: &[u32]) {
-        let locks = beliefs.claims.iter().map(|claim| claim.lock);
+    pub(crate) fn moments(&mut self, moments: &[Moment], calls: &[Call], rows: &[u32]) {
+        let locks = calls.iter().map(|call| call.lock);
         let rows: BTreeMap<LockNo, u32> = locks.zip(rows.iter().copied()).collect();
-        for moment in &beliefs.moments {
+        for moment in moments {
             let lane = match moment.node {
                 Some(node) => self.lanes.node(node),
                 None => self.lanes.client(moment.client),

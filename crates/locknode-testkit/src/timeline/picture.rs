@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::fault::Fault;
+use crate::history::index::{Call, Holding, Index};
 use crate::history::{AttemptNo, Event, History, KeyNo, Message, Window};
 use crate::span::SimTime;
 use crate::timeline::Mark;
-use crate::timeline::bars::Standstill;
-use crate::timeline::belief::{Beliefs, Claim};
 use crate::timeline::lanes::{Lanes, Place, Rows};
 use crate::timeline::legend;
 use crate::timeline::markup::{Pixels, Tag, clipped};
-use crate::timeline::ownership::{Holding, Ownership};
+use crate::timeline::moment::{self, Moment};
 use crate::timeline::scale::{Scale, WIDTH};
 use crate::timeline::selection::Selection;
 
@@ -43,9 +42,8 @@ pub(crate) struct Picture<'h> {
 /// What is known before anything is painted.
 #[derive(Debug)]
 struct Subject {
-    beliefs: Beliefs,
-    ownership: Ownership,
-    stops: Vec<Standstill>,
+    index: Index,
+    moments: Vec<Moment>,
     messages: Vec<Message>,
     message_count: usize,
     faults: Vec<(SimTime, String)>,
@@ -57,7 +55,7 @@ struct Subject {
 /// The whole SVG element, with the lines of `head` above the picture.
 pub(crate) fn svg(
     history: &History,
-    windows: &[Window],
+    index: Index,
     marks: &[Mark],
     scale: Scale,
     head: &[(&str, String)],
@@ -65,7 +63,7 @@ pub(crate) fn svg(
     let shown = |mark: &&Mark| scale.shows(mark.from, mark.until);
     let marks: Vec<&Mark> = marks.iter().filter(shown).take(MARKS_MAX).collect();
     let focus = marks.first().map_or(scale.from(), |mark| mark.from);
-    let subject = Subject::of(history, windows, scale, focus);
+    let subject = Subject::of(history, index, scale, focus);
     let head_height = u32::try_from(head.len()).unwrap_or(0) * HEAD_LINE;
     let (flag_rows, has_nameless) = flag_rows(&subject.faults, scale);
     let flags_height = (flag_rows + u32::from(has_nameless)) * FLAG_ROW;
@@ -85,7 +83,7 @@ pub(crate) fn svg(
         lanes: Lanes::new(top, &subject.client_rows, &subject.node_rows, strip),
         out: String::new(),
         labels: String::new(),
-        shades: shades(windows),
+        shades: shades(&subject.index.windows),
         has_key_rows: !subject.node_rows.keys.is_empty(),
         notes: Vec::new(),
         flag_rows,
@@ -96,40 +94,31 @@ pub(crate) fn svg(
 }
 
 impl Subject {
-    fn of(history: &History, windows: &[Window], scale: Scale, focus: SimTime) -> Self {
+    fn of(history: &History, mut index: Index, scale: Scale, focus: SimTime) -> Self {
         let mut notes = Vec::new();
         let mut keep = Selection {
             scale,
             focus,
             notes: &mut notes,
         };
-        let mut beliefs = Beliefs::of(history, windows);
-        let mut ownership = Ownership::of(history);
-        keep.only(&mut beliefs.claims, CLAIMS_MAX, "lock acts", |claim| {
-            (claim.called, claim.until())
-        });
-        keep.only(&mut beliefs.moments, MOMENTS_MAX, "signs", |moment| {
+        let mut moments = moment::moments(history, &index);
+        keep.only(&mut moments, MOMENTS_MAX, "signs", |moment| {
             (moment.since.unwrap_or(moment.at), moment.at)
         });
-        keep.only(&mut beliefs.absences, SPELLS_MAX, "crashes", |absence| {
-            (absence.from, absence.until)
+        let windows = &index.windows;
+        keep.only(&mut index.calls, CALLS_MAX, "lock acts", |call| {
+            (call.called, call_end(history, windows, call))
         });
-        keep.only(
-            &mut ownership.holdings,
-            HOLDINGS_MAX,
-            "locks on nodes",
-            |held| (held.from, held.until),
-        );
-        keep.only(
-            &mut ownership.spells,
-            SPELLS_MAX,
-            "conditions of nodes",
-            |spell| (spell.from, spell.until),
-        );
-        let mut stops = Standstill::all(history);
-        keep.only(&mut stops, SPELLS_MAX, "standstills", |stop| {
-            (stop.from, stop.until)
+        index.absences.retain(|it| it.from < it.until);
+        keep.only(&mut index.absences, ABSENCES_MAX, "absences", |it| {
+            (it.from, it.until)
         });
+        keep.only(&mut index.holdings, HOLDINGS_MAX, "locks on nodes", |it| {
+            (it.from, it.until)
+        });
+        index.holdings.sort_by_key(|it| (it.from, it.node));
+        let stops = &mut index.standstills;
+        keep.only(stops, STOPS_MAX, "standstills", |it| (it.from, it.until));
         let mut messages = history.messages.clone();
         let message_end = |message: &Message| message.arrived.unwrap_or(message.sent);
         messages.retain(|message| scale.shows(message.sent, message_end(message)));
@@ -144,11 +133,10 @@ impl Subject {
             }
         }
         keep.only(&mut faults, FAULTS_MAX, "faults", |(at, _)| (*at, *at));
-        let (client_rows, node_rows) = rows(history, &beliefs.claims, &ownership.holdings);
+        let (client_rows, node_rows) = rows(history, &index);
         Self {
-            beliefs,
-            ownership,
-            stops,
+            index,
+            moments,
             messages,
             message_count,
             faults,
@@ -174,6 +162,7 @@ impl Picture<'_> {
                 "{missing} messages were not kept, for they were too many: where no arrow is, there may have been some."
             ));
         }
+        let index = &subject.index;
         let is_crowded = subject.message_count > MESSAGES_READABLE;
         if is_crowded {
             self.notes.push(format!(
@@ -201,8 +190,7 @@ impl Picture<'_> {
             .set("height", notes_y)
             .open();
         self.grounds();
-        self.spells(&subject.ownership.spells);
-        self.absences(&subject.beliefs.absences);
+        self.absences(&index.absences);
         self.bands(marks, self.marks_y);
         self.axis();
         self.density(if is_crowded {
@@ -212,11 +200,11 @@ impl Picture<'_> {
         });
         self.messages(&subject.messages, is_crowded);
         let rows = &subject.node_rows.rows;
-        self.holdings(&subject.ownership.holdings, rows);
-        self.claims(&subject.beliefs.claims, &subject.client_rows.rows);
-        self.stops(&subject.stops);
+        self.holdings(&index.holdings, rows);
+        self.calls(index, &subject.client_rows.rows);
+        self.stops(&index.standstills);
         self.clocks();
-        self.moments(&subject.beliefs, &subject.client_rows.rows);
+        self.moments(&subject.moments, &index.calls, &subject.client_rows.rows);
         self.out.push_str(&std::mem::take(&mut self.labels));
         self.flags(&subject.faults, head_height + 8);
         self.marks(marks, self.marks_y);
@@ -393,37 +381,38 @@ impl Picture<'_> {
 }
 
 /// Rows for each key where there are few, and otherwise wherever there is room.
-fn rows(history: &History, claims: &[Claim], holdings: &[Holding]) -> (Rows, Rows) {
-    let used: BTreeSet<KeyNo> = claims
-        .iter()
-        .map(|claim| claim.key)
-        .chain(holdings.iter().map(|held| held.key))
+fn rows(history: &History, index: &Index) -> (Rows, Rows) {
+    let used: BTreeSet<KeyNo> = (index.calls.iter().map(|call| call.key))
+        .chain(index.holdings.iter().map(|held| held.key))
         .collect();
     let used: Vec<KeyNo> = used.into_iter().collect();
     let keys = (1..=KEYS_WITH_ROWS_MAX).contains(&used.len());
     let keys = keys.then_some(used.as_slice());
-    let places: Vec<Place> = claims
-        .iter()
-        .map(|claim| Place {
-            lane: claim.client,
-            key: claim.key,
-            from: claim.called,
-            until: claim.until(),
-            is_ghost: false,
-        })
-        .collect();
+    let of_call = |call: &Call| Place {
+        lane: call.client,
+        key: call.key,
+        from: call.called,
+        until: call_end(history, &index.windows, call),
+        is_ghost: false,
+    };
+    let places: Vec<Place> = index.calls.iter().map(of_call).collect();
     let client_rows = Rows::of(history.clients, &places, keys);
-    let places: Vec<Place> = holdings
-        .iter()
-        .map(|held| Place {
-            lane: held.node,
-            key: held.key,
-            from: held.from,
-            until: held.until,
-            is_ghost: held.is_forgotten,
-        })
-        .collect();
+    let of_holding = |held: &Holding| Place {
+        lane: held.node,
+        key: held.key,
+        from: held.from,
+        until: held.until,
+        is_ghost: held.is_forgotten,
+    };
+    let places: Vec<Place> = index.holdings.iter().map(of_holding).collect();
     (client_rows, Rows::of(history.nodes, &places, keys))
+}
+
+/// The end of a call and of what the client believed of it.
+fn call_end(history: &History, windows: &[Window], call: &Call) -> SimTime {
+    let window = call.window.and_then(|place| windows.get(place));
+    let believed = window.map_or(SimTime::ZERO, |window| window.until);
+    believed.max(call.decided.min(history.end))
 }
 
 /// Neighbours of one client differ.
@@ -544,10 +533,11 @@ const MESSAGES_READABLE: usize = 400;
 
 // Together these bound a file to a few megabytes, which browsers still move without delay, and are far above what a minute
 // of a usual world has.
-const CLAIMS_MAX: usize = 1_500;
+const CALLS_MAX: usize = 1_500;
 const MOMENTS_MAX: usize = 2_000;
 const HOLDINGS_MAX: usize = 3_000;
-const SPELLS_MAX: usize = 500;
+const ABSENCES_MAX: usize = 500;
+const STOPS_MAX: usize = 500;
 const MESSAGES_MAX: usize = 5_000;
 const FAULTS_MAX: usize = 300;
 const MARKS_MAX: usize = 30;
