@@ -1,11 +1,21 @@
 //! Faults as data: what can be done to nodes, clients, links, clocks and disks.
 //!
 //! A fault says nothing of when it comes; see [`Trigger`](crate::Trigger). Each has one line of text, which a replay file
-//! keeps; see [`Fault::parse`].
+//! keeps; see [`Fault::parse`]. And each has one row in the table below, from which all that is said of it comes; what it
+//! does to nodes, clients and clocks is in `sim` and in `cluster`, what it does to links is in its row.
 
+pub(crate) mod link_state;
+mod sentence;
 pub(crate) mod text;
 
+use std::fmt::{Formatter, Result as FmtResult};
 use std::time::Duration;
+
+use self::link_state::LinkState;
+use self::sentence::{Ends, percent};
+use self::text::{Words, Written};
+use crate::parse_error::ParseError;
+use crate::span::Span;
 
 /// A set of nodes or of clients, by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -105,58 +115,283 @@ pub enum DiskFault {
     Go,
 }
 
-/// One thing that goes wrong, or is put right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// A node's process ends.
-    Crash(u8, Crash),
-    /// A node's process ends when it has done so many more operations on its disk in this phase, and is about to do another.
-    CrashIn(u8, Phase, u16, Crash),
-    /// A node that is down starts; one that ends in order starts when it is down.
-    Restart(u8),
-    /// A node is lost, and its asynchronous replica takes its place with what had reached it. Where nodes have no replica, the
-    /// node is lost and stays down.
-    Promote(u8),
-    /// A client's process ends; it holds nothing any more and says nothing.
-    CrashClient(u8),
-    /// The process stands still: its clocks go on.
-    Pause(Who, Duration),
-    /// The machine sleeps: of its clocks only boottime and the wall clock go on.
-    Suspend(Who, Duration),
-    /// The hypervisor stops the machine: all its clocks stand still, and nothing in it can notice.
-    Freeze(Who, Duration),
-    /// Nothing passes any more: it is sent again and again, and arrives when the links are healed.
-    Cut(Links, Way),
-    /// What was cut is whole again.
-    Heal(Links),
-    /// All passes so much later from now on.
-    Delay(Links, Duration),
-    /// What is sent is held back.
-    Hold(Links, Way),
-    /// What was held back is let go.
-    Release(Links, Way),
-    /// The next so many messages are lost, and with each its connection, which nobody notices at once.
-    Drop(Links, Way, u8),
-    /// The next so many messages come so much later, and so does what follows them on the connection.
-    Late(Links, Way, u8, Duration),
-    /// The next so many requests arrive twice, the second time through a connection whose replies nobody reads.
-    Duplicate(Links, u8),
-    /// The connections break; both ends notice.
-    Reset(Links),
-    /// The monotonic clocks run so many millionths too fast from now on, or too slow.
-    Rate(Who, i32),
-    /// Boottime alone does, as when NTP slews it.
-    Slew(Who, i32),
-    /// Each reading is off by up to this much, later than the true one; time never runs back.
-    Noise(Who, Duration),
-    /// The wall clock is set ahead by so many milliseconds, or back.
-    WallJump(Who, i64),
-    /// The disk of a node.
-    Disk(u8, DiskFault),
-    /// The longest TTL that rides on the restart guard is another from the node's next start on.
-    MaxTtl(u8, Duration),
-    /// All links are healed and let go, disks work, clocks run right, and nodes that are down start.
-    Calm,
+/// How a fault is written, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Form {
+    /// How its line begins: one word, or two.
+    pub name: &'static str,
+    /// What follows, in order, by name: `node`, `client`, `who`, `links`, `way`, `count`, `time` and so on.
+    pub parts: &'static [&'static str],
+    /// What it does.
+    pub what: &'static str,
+    /// Why real nodes cannot have it, if they cannot.
+    pub why_simulated: Option<&'static str>,
+}
+
+/// Makes [`Fault`] of one row for each:
+///
+/// ```text
+/// "how its line begins" Name(what follows, by the method of `Words` that reads it) "what it does",
+///     kind: the name under which it is counted, if not how its line begins,
+///     told: what people read when it happens, if not its line,
+///     link: what it does to each of its links,
+///     undo: the fault that takes it back, if there is one,
+///     simulated: why real nodes cannot have it, if they cannot,
+/// ```
+macro_rules! faults {
+    ($(
+        $name:literal $fault:ident $(($($part:ident: $type:ty),+))? $what:literal,
+        $(kind: $kind:expr,)?
+        $(told: |$ends:ident| $told:expr,)?
+        $(link: |$link:ident| $effect:expr,)?
+        $(undo: $undo:expr,)?
+        $(simulated: $why:literal,)?
+    )+) => {
+        /// One thing that goes wrong, or is put right.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Fault {
+            $(#[doc = $what] $fault $(($($type),+))?,)+
+        }
+
+        #[allow(unused_variables, reason = "no column needs all parts of a row")]
+        impl Fault {
+            /// How each is written, and what it does.
+            pub const FORMS: &[Form] = &[$(Form {
+                name: $name,
+                parts: &[$($(stringify!($part)),+)?],
+                what: $what,
+                why_simulated: last!(None $(, Some($why))?),
+            }),+];
+
+            /// How it is written.
+            pub fn form(&self) -> &'static Form {
+                enum Row { $($fault),+ }
+                let row = match self {
+                    $(Self::$fault { .. } => Row::$fault,)+
+                };
+                &Self::FORMS[row as usize]
+            }
+
+            /// The node or client that it strikes; `None` for links and for all at once.
+            pub fn who(&self) -> Option<Who> {
+                match self {
+                    $(Self::$fault $(($($part),+))? => None $($(.or(who!($part $part)))+)?,)+
+                }
+            }
+
+            /// The links that it strikes.
+            pub fn links(&self) -> Option<Links> {
+                match self {
+                    $(Self::$fault $(($($part),+))? => None $($(.or(links!($part $part)))+)?,)+
+                }
+            }
+
+            /// What kind of fault it is, in one word: the name under which it is counted.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$fault $(($($part),+))? => last!($name $(, $kind)?),)+
+                }
+            }
+
+            /// What happens, in words, where there are so many nodes and clients.
+            pub fn sentence(&self, nodes: u8, clients: u8) -> String {
+                let all = Ends { nodes, clients };
+                match self {
+                    $(Self::$fault $(($($part),+))? => {
+                        last!(self.to_string() $(, { let $ends = all; $told })?)
+                    })+
+                }
+            }
+
+            /// What takes it back, if it lasts and something does.
+            pub fn undo(&self) -> Option<Self> {
+                match self {
+                    $(Self::$fault $(($($part),+))? => last!(None $(, $undo)?),)+
+                }
+            }
+
+            /// Does to one of its links what it does to each.
+            pub(crate) fn strike(&self, link: &mut LinkState) {
+                match self {
+                    $(Self::$fault $(($($part),+))? => {
+                        $(let $link = link; $effect;)?
+                    })+
+                }
+            }
+
+            pub(crate) fn parse_words(words: &mut Words<'_>) -> Result<Self, ParseError> {
+                $(if words.take($name) {
+                    return Ok(Self::$fault $(($(words.$part()?),+))?);
+                })+
+                Err(words.no_fault())
+            }
+
+            fn write(&self, f: &mut Formatter<'_>) -> FmtResult {
+                match self {
+                    $(Self::$fault $(($($part),+))? => {
+                        f.write_str($name)?;
+                        $($(write!(f, " {}", $part.written())?;)+)?
+                    })+
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+/// What a row says, or what holds where it says nothing.
+macro_rules! last {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $said:expr) => {
+        $said
+    };
+}
+
+pub(crate) use last;
+
+/// Who is struck, by the name of the part that says so.
+macro_rules! who {
+    (node $node:ident) => {
+        Some(Who::Node(*$node))
+    };
+    (client $client:ident) => {
+        Some(Who::Client(*$client))
+    };
+    (who $who:ident) => {
+        Some(*$who)
+    };
+    ($part:ident $other:ident) => {
+        None
+    };
+}
+
+macro_rules! links {
+    (links $links:ident) => {
+        Some(*$links)
+    };
+    ($part:ident $other:ident) => {
+        None
+    };
+}
+
+faults! {
+    "crash node" Crash(node: u8, how: Crash) "The node's process ends, and what it kept in memory is gone.",
+        kind: how.name(),
+        told: |_ends| match how {
+            Crash::Kill => format!("node {node} is killed"),
+            Crash::CleanStop => format!("node {node} is stopped in order"),
+            Crash::DiskLost => format!("node {node} is killed and its disk is lost"),
+            how => format!("node {node} is killed ({})", how.name()),
+        },
+        undo: Some(Self::Restart(*node)),
+    "crash client" CrashClient(client: u8) "The client's process ends: it holds nothing any more and says nothing.",
+        kind: "client-crash",
+        told: |_ends| format!("client {client} dies and releases nothing"),
+    "crash-in node" CrashIn(node: u8, phase: Phase, after: u16, how: Crash)
+        "The process ends when it has done so many more operations on its disk in this phase, and is about to do another.",
+        kind: match phase {
+            Phase::Open => "crash-in-open",
+            Phase::Compact => "crash-in-compact",
+            Phase::Close => "crash-in-close",
+        },
+        simulated: "a process of this machine ends wherever it happens to be",
+    "restart node" Restart(node: u8) "The node starts if it is down; if it ends in order, when it is down.",
+        kind: "restart",
+        told: |_ends| format!("node {node} starts again"),
+    "promote node" Promote(node: u8)
+        "The node is lost, and its asynchronous replica takes its place with what had reached it, if there is one.",
+        kind: "promote",
+    "pause" Pause(who: Who, time: Duration) "The process stands still, and its clocks go on.",
+        kind: who.pick("node-pause", "client-pause"),
+        told: |_ends| format!("{who} stands still for {}", Span(*time)),
+    "suspend" Suspend(who: Who, time: Duration) "The machine sleeps: only its boottime and its wall clock go on.",
+        kind: who.pick("node-suspend", "client-suspend"),
+    "freeze" Freeze(who: Who, time: Duration) "The machine stops with all its clocks, and nothing in it can notice.",
+        kind: who.pick("node-freeze", "client-freeze"),
+    "cut" Cut(links: Links, way: Way) "Nothing passes any more; it arrives when the link is healed.",
+        kind: if *way == Way::Both { "partition" } else { "one-way-partition" },
+        told: |ends| match way {
+            Way::Both => format!("cut: {}", ends.between(*links)),
+            way => format!("cut: {}", ends.along(*links, *way, "requests", "replies")),
+        },
+        link: |link| link.each(*way, |lane| lane.is_cut = true),
+        undo: Some(Self::Heal(*links)),
+    "heal" Heal(links: Links) "What was cut is whole again.",
+        told: |ends| match *links == Links::ALL {
+            true => "healed: every link".to_owned(),
+            false => format!("healed: {}", ends.between(*links)),
+        },
+        link: |link| link.each(Way::Both, |lane| lane.is_cut = false),
+    "delay" Delay(links: Links, time: Duration) "Messages take so much longer, each way.",
+        told: |ends| match time.is_zero() {
+            true => format!("on time again: messages {}", ends.between(*links)),
+            false => format!("{} later: messages {}", Span(*time), ends.between(*links)),
+        },
+        link: |link| link.delay = *time,
+        undo: Some(Self::Delay(*links, Duration::ZERO)),
+    "hold" Hold(links: Links, way: Way) "Messages are held back.",
+        link: |link| link.each(*way, |lane| lane.is_held = true),
+        undo: Some(Self::Release(*links, *way)),
+    "release" Release(links: Links, way: Way) "Messages that were held back are let go.",
+        kind: "release-held",
+        link: |link| link.each(*way, |lane| lane.is_held = false),
+    "drop" Drop(links: Links, way: Way, count: u8)
+        "The next messages are lost, and with each its connection, which nobody notices at once.",
+        kind: if *way == Way::Requests { "drop-requests" } else { "drop-replies" },
+        told: |ends| {
+            let (request, reply) = match count {
+                1 => ("request", "reply"),
+                _ => ("requests", "replies"),
+            };
+            format!("lost: the next {count} {}", ends.along(*links, *way, request, reply))
+        },
+        link: |link| link.each(*way, |lane| lane.losses = *count),
+    "late" Late(links: Links, way: Way, count: u8, time: Duration)
+        "The next messages come so much later, and what follows them on the connection behind them.",
+        link: |link| link.each(*way, |lane| (lane.lates, lane.late_by) = (*count, *time)),
+    "duplicate" Duplicate(links: Links, count: u8)
+        "The next requests arrive twice, the second time through a connection whose replies nobody reads.",
+        link: |link| link.doubles = *count,
+    "reset" Reset(links: Links) "The connections break, and both ends notice.",
+        told: |ends| format!("broken: connections {}", ends.between(*links)),
+    "rate" Rate(who: Who, ppm: i32) "The monotonic clocks run so many millionths too fast, or too slow.",
+        kind: "clock-rate",
+        told: |_ends| match ppm {
+            0 => format!("the clock of {who} runs right again"),
+            1.. => format!("the clock of {who} runs {} too fast", percent(*ppm)),
+            _ => format!("the clock of {who} runs {} too slow", percent(*ppm)),
+        },
+        undo: Some(Self::Rate(*who, 0)),
+    "slew" Slew(who: Who, ppm: i32) "Boottime alone does, as when NTP slews it.",
+        kind: "clock-slew",
+        undo: Some(Self::Slew(*who, 0)),
+    "noise" Noise(who: Who, time: Duration)
+        "Each reading of the clocks is up to so much late; time never runs back.",
+        kind: "clock-noise",
+        undo: Some(Self::Noise(*who, Duration::ZERO)),
+    "wall" WallJump(who: Who, jump: i64) "The wall clock is set ahead by so many milliseconds, or back.",
+        kind: "wall-jump",
+        told: |_ends| {
+            let way = if *jump < 0 { "back" } else { "ahead" };
+            let span = Span(Duration::from_millis(jump.unsigned_abs()));
+            format!("the calendar of {who} is set {way} by {span}")
+        },
+    "disk node" Disk(node: u8, disk: DiskFault) "What the node's disk does from now on.",
+        kind: disk.kind(),
+        undo: match disk {
+            DiskFault::Full => Some(Self::Disk(*node, DiskFault::Room)),
+            DiskFault::Slow(_) | DiskFault::Stall => Some(Self::Disk(*node, DiskFault::Go)),
+            _ => None,
+        },
+        simulated: "the nodes' disks, where they have one, are directories of this machine",
+    "max-ttl node" MaxTtl(node: u8, time: Duration)
+        "From its next start on: the longest TTL that rides on the restart guard, and the wait after a lost disk.",
+        kind: "max-ttl",
+    "calm" Calm "All is well again: links are healed and let go, disks work, clocks run right, and nodes that are down start.",
+        told: |_ends| "everything is put right, and nodes that are down start".to_owned(),
 }
 
 impl Members {
@@ -231,6 +466,15 @@ impl Links {
 }
 
 impl Way {
+    /// As it is written.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Replies => "replies",
+            Self::Both => "both",
+        }
+    }
+
     /// Whether requests are meant.
     pub const fn has_requests(self) -> bool {
         matches!(self, Self::Requests | Self::Both)
@@ -242,81 +486,58 @@ impl Way {
     }
 }
 
-impl Fault {
-    /// The node or client that it strikes; `None` for links and for all at once.
-    pub const fn who(&self) -> Option<Who> {
-        match *self {
-            Self::Crash(node, _)
-            | Self::CrashIn(node, ..)
-            | Self::Restart(node)
-            | Self::Promote(node)
-            | Self::Disk(node, _)
-            | Self::MaxTtl(node, _) => Some(Who::Node(node)),
-            Self::CrashClient(client) => Some(Who::Client(client)),
-            Self::Pause(who, _)
-            | Self::Suspend(who, _)
-            | Self::Freeze(who, _)
-            | Self::Rate(who, _)
-            | Self::Slew(who, _)
-            | Self::Noise(who, _)
-            | Self::WallJump(who, _) => Some(who),
-            Self::Cut(..)
-            | Self::Heal(_)
-            | Self::Delay(..)
-            | Self::Hold(..)
-            | Self::Release(..)
-            | Self::Drop(..)
-            | Self::Late(..)
-            | Self::Duplicate(..)
-            | Self::Reset(_)
-            | Self::Calm => None,
+impl Who {
+    const fn pick<T: Copy>(self, of_node: T, of_client: T) -> T {
+        match self {
+            Self::Node(_) => of_node,
+            Self::Client(_) => of_client,
+        }
+    }
+}
+
+impl DiskFault {
+    /// Every kind.
+    pub(crate) const ALL: [Self; 11] = [
+        Self::SyncError,
+        Self::SyncFull,
+        Self::WriteError,
+        Self::WriteFull,
+        Self::Rot,
+        Self::Cut,
+        Self::Full,
+        Self::Room,
+        Self::Stall,
+        Self::Go,
+        Self::Slow(Duration::ZERO),
+    ];
+
+    /// As it is written, without the time of a slow one.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::SyncError => "sync-error",
+            Self::SyncFull => "sync-full",
+            Self::WriteError => "write-error",
+            Self::WriteFull => "write-full",
+            Self::Rot => "rot",
+            Self::Cut => "cut",
+            Self::Full => "full",
+            Self::Room => "room",
+            Self::Slow(_) => "slow",
+            Self::Stall => "stall",
+            Self::Go => "go",
         }
     }
 
-    /// What kind of fault it is, in one word: the name under which it is counted.
-    pub const fn kind(&self) -> &'static str {
+    const fn kind(self) -> &'static str {
         match self {
-            Self::Crash(_, how) => how.name(),
-            Self::CrashIn(_, Phase::Open, ..) => "crash-in-open",
-            Self::CrashIn(_, Phase::Compact, ..) => "crash-in-compact",
-            Self::CrashIn(_, Phase::Close, ..) => "crash-in-close",
-            Self::Restart(_) => "restart",
-            Self::Promote(_) => "promote",
-            Self::CrashClient(_) => "client-crash",
-            Self::Pause(Who::Node(_), _) => "node-pause",
-            Self::Pause(Who::Client(_), _) => "client-pause",
-            Self::Suspend(Who::Node(_), _) => "node-suspend",
-            Self::Suspend(Who::Client(_), _) => "client-suspend",
-            Self::Freeze(Who::Node(_), _) => "node-freeze",
-            Self::Freeze(Who::Client(_), _) => "client-freeze",
-            Self::Cut(_, Way::Both) => "partition",
-            Self::Cut(..) => "one-way-partition",
-            Self::Heal(_) => "heal",
-            Self::Delay(..) => "delay",
-            Self::Hold(..) => "hold",
-            Self::Release(..) => "release-held",
-            Self::Drop(_, Way::Requests, _) => "drop-requests",
-            Self::Drop(..) => "drop-replies",
-            Self::Late(..) => "late",
-            Self::Duplicate(..) => "duplicate",
-            Self::Reset(_) => "reset",
-            Self::Rate(..) => "clock-rate",
-            Self::Slew(..) => "clock-slew",
-            Self::Noise(..) => "clock-noise",
-            Self::WallJump(..) => "wall-jump",
-            Self::Disk(_, DiskFault::SyncError) => "sync-error",
-            Self::Disk(_, DiskFault::SyncFull) => "sync-full",
-            Self::Disk(_, DiskFault::WriteError) => "write-error",
-            Self::Disk(_, DiskFault::WriteFull) => "write-full",
-            Self::Disk(_, DiskFault::Rot) => "disk-rot",
-            Self::Disk(_, DiskFault::Cut) => "disk-cut",
-            Self::Disk(_, DiskFault::Full) => "disk-full",
-            Self::Disk(_, DiskFault::Room) => "disk-room",
-            Self::Disk(_, DiskFault::Slow(_)) => "disk-slow",
-            Self::Disk(_, DiskFault::Stall) => "disk-stall",
-            Self::Disk(_, DiskFault::Go) => "disk-go",
-            Self::MaxTtl(..) => "max-ttl",
-            Self::Calm => "calm",
+            Self::Rot => "disk-rot",
+            Self::Cut => "disk-cut",
+            Self::Full => "disk-full",
+            Self::Room => "disk-room",
+            Self::Slow(_) => "disk-slow",
+            Self::Stall => "disk-stall",
+            Self::Go => "disk-go",
+            other => other.name(),
         }
     }
 }

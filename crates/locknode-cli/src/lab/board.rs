@@ -9,7 +9,6 @@ use locknode_testkit::{Fault, Links, Members, SimTime, Who};
 
 use super::line::{BOLD, Canvas, GREEN, Line, RED, RED_BOLD, YELLOW};
 use super::tally::Tally;
-use super::telling::tell;
 
 /// What is shown.
 #[derive(Debug)]
@@ -70,7 +69,7 @@ impl Board {
                 let fault = Fault::parse(text).ok()?;
                 self.links(&fault);
                 let (nodes, clients) = (len(&self.nodes), len(&self.clients));
-                let line = format!("{}  {}", clock(at), tell(&fault, nodes, clients));
+                let line = format!("{}  {}", clock(at), fault.sentence(nodes, clients));
                 if self.news.len() >= NEWS_MAX {
                     self.news.pop_front();
                 }

@@ -10,10 +10,9 @@ use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest, Recorder};
 use locknode_testkit::{Fault, Span, Who};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::fault_command::{Asked, HELP, Order};
+use super::fault_command::{Asked, Order, help};
 use super::stage::{self, Stage};
 use super::table;
-use super::telling::tell;
 use super::view::{News, Watched};
 
 /// Does what clients ask for with the word `FAULT`.
@@ -97,7 +96,7 @@ impl Hands {
         };
         match Order::read(&words, asked) {
             Err(expected) => request.answer(error(&expected)),
-            Ok(Order::Help) => request.answer(lines(HELP.iter().copied())),
+            Ok(Order::Help) => request.answer(lines(help().iter().map(String::as_str))),
             Ok(Order::Status) => {
                 let status = self.status(&addresses);
                 request.answer(lines(status.iter().map(String::as_str)));
@@ -189,7 +188,7 @@ impl Hands {
             }
         }
         let at = self.start.elapsed().as_secs_f64();
-        let told = tell(&fault, self.cluster.nodes(), self.cluster.clients());
+        let told = fault.sentence(self.cluster.nodes(), self.cluster.clients());
         let port = self.port_of(&fault);
         self.news.tell(format!("{at:>8.1}s  {told}{port}"));
         Ok(())

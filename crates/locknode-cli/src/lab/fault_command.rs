@@ -3,9 +3,10 @@
 //! The words are those of scenario files, with less to type: without a node it is the one that was asked, without a client it
 //! is all of them, and `FOR 5s` at the end takes the fault back after that.
 
+use std::mem;
 use std::time::Duration;
 
-use locknode_testkit::{Fault, Links, Members, parse_span};
+use locknode_testkit::{Fault, Form, Links, Members, parse_span};
 
 /// What a command asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Order {
                 let later = match lasts {
                     None => None,
                     Some(lasts) => {
-                        let undone: Option<Vec<Fault>> = faults.iter().map(undo).collect();
+                        let undone: Option<Vec<Fault>> = faults.iter().map(Fault::undo).collect();
                         Some((lasts, undone.ok_or_else(|| no_undo(&words.verb))?))
                     }
                 };
@@ -85,12 +86,11 @@ impl Words {
         sorted.verb = words.next().unwrap_or_else(|| "help".to_owned());
         if sorted.verb == "clock" {
             const WHAT: &str = "RATE, SLEW, NOISE or JUMP after CLOCK";
-            sorted.verb = match words.next().as_deref() {
-                Some("jump") => "wall".to_owned(),
-                Some(word @ ("rate" | "slew" | "noise")) => word.to_owned(),
-                Some(word) => return Err(format!("expected {WHAT}, found `{word}`")),
-                None => return Err(format!("expected {WHAT}")),
-            };
+            let word = words.next().ok_or_else(|| format!("expected {WHAT}"))?;
+            sorted.verb = format!("clock {word}");
+            if ALIASES.iter().all(|(alias, _)| *alias != sorted.verb) {
+                return Err(format!("expected {WHAT}, found `{word}`"));
+            }
         }
         while let Some(word) = words.next() {
             let mut after = |what: &str| {
@@ -122,53 +122,71 @@ impl Words {
     }
 
     fn faults(&mut self, asked: Asked<'_>) -> Result<Vec<Fault>, String> {
-        let verb = match &*self.verb {
-            "partition" => "cut",
-            verb => verb,
-        }
-        .to_owned();
-        let line = match &*verb {
-            "crash" | "restart" | "disk" | "max-ttl" | "pause" | "suspend" | "freeze" | "rate"
-            | "slew" | "noise" | "wall" => return self.each_of(&verb, asked),
-            "calm" => "calm".to_owned(),
-            "heal" | "release" if self.nodes.is_none() && self.clients.is_none() => {
-                self.of_links(&verb, "all")
-            }
-            "cut" | "heal" | "delay" | "hold" | "release" | "drop" | "late" | "duplicate"
-            | "reset" => self.of_links(&verb, &asked.node.to_string()),
-            _ => return Err(format!("expected {VERBS}, found `{verb}`")),
+        let verb = match ALIASES.iter().find(|(alias, _)| *alias == self.verb) {
+            Some((_, verb)) => (*verb).to_owned(),
+            None => self.verb.clone(),
         };
-        Ok(vec![parse(&line)?])
+        let forms = || Fault::FORMS.iter().filter(|form| first(form) == verb);
+        let Some(form) = forms().next() else {
+            return Err(format!("expected {}, found `{verb}`", verbs()));
+        };
+        match form.parts.first() {
+            None => Ok(vec![parse(&verb)?]),
+            Some(&"links") => {
+                let line = self.of_links(&verb, asked);
+                Ok(vec![parse(&format!("{line}{}", self.tail(form)))?])
+            }
+            Some(_) => {
+                let (kind, members) = self.members(&verb, asked)?;
+                let form = forms()
+                    .find(|form| form.name.ends_with(kind))
+                    .unwrap_or(form);
+                let tail = self.tail(form);
+                let of = |member| parse(&format!("{verb} {kind} {member}{tail}"));
+                members.iter().map(of).collect()
+            }
+        }
     }
 
-    /// A fault of links as a line of a scenario.
-    fn of_links(&mut self, verb: &str, node: &str) -> String {
+    /// The links of a fault, as a scenario has them.
+    fn of_links(&mut self, verb: &str, asked: Asked<'_>) -> String {
+        let is_repair = matches!(verb, "heal" | "release");
+        let is_everywhere = is_repair && self.nodes.is_none() && self.clients.is_none();
         let clients = self.clients.take().unwrap_or_else(|| "all".to_owned());
-        let nodes = self.nodes.take().unwrap_or_else(|| node.to_owned());
-        let mut line = format!("{verb} client {clients} node {nodes}");
-        let mut add = |word: Option<String>| {
-            if let Some(word) = word {
-                line.push(' ');
-                line.push_str(&word);
-            }
-        };
-        match verb {
-            "cut" | "hold" | "release" => add(Some(self.way.take().unwrap_or("both".to_owned()))),
-            "drop" | "late" => {
-                add(self.way.take());
-                add(Some(self.count.take().unwrap_or("1".to_owned())));
-            }
-            "duplicate" => add(Some(self.count.take().unwrap_or("1".to_owned()))),
-            _ => {}
-        }
-        if matches!(verb, "delay" | "late") && !self.rest.is_empty() {
-            add(Some(self.rest.remove(0)));
-        }
-        line
+        let nodes = self.nodes.take().unwrap_or_else(|| match is_everywhere {
+            true => "all".to_owned(),
+            false => asked.node.to_string(),
+        });
+        format!("{verb} client {clients} node {nodes}")
     }
 
-    /// A fault of nodes or clients, once for each of them.
-    fn each_of(&mut self, verb: &str, asked: Asked<'_>) -> Result<Vec<Fault>, String> {
+    /// What follows whom a fault strikes, as a scenario has it: with what is understood when it is not said.
+    fn tail(&mut self, form: &Form) -> String {
+        let mut tail = String::new();
+        for part in form.parts.iter().skip(1) {
+            let word = match *part {
+                "way" => Some(self.way.take().unwrap_or("both".to_owned())),
+                "count" => Some(self.count.take().unwrap_or("1".to_owned())),
+                "after" => self.count.take(),
+                "how" if self.rest.is_empty() => Some("kill".to_owned()),
+                "disk" => Some(mem::take(&mut self.rest).join(" ")),
+                "jump" => self.next().map(|word| jump(&word)),
+                _ => self.next(),
+            };
+            if let Some(word) = word {
+                tail.push(' ');
+                tail.push_str(&word);
+            }
+        }
+        tail
+    }
+
+    fn next(&mut self) -> Option<String> {
+        (!self.rest.is_empty()).then(|| self.rest.remove(0))
+    }
+
+    /// Whom a fault strikes, of nodes or of clients.
+    fn members(&mut self, verb: &str, asked: Asked<'_>) -> Result<(&'static str, Members), String> {
         let (kind, members) = match (self.clients.take(), self.nodes.take()) {
             (Some(clients), None) => ("client", clients),
             (None, Some(nodes)) => ("node", nodes),
@@ -180,36 +198,20 @@ impl Words {
                 ));
             }
         };
-        let mut rest = std::mem::take(&mut self.rest);
-        match verb {
-            "crash" if kind == "node" && rest.is_empty() => rest.push("kill".to_owned()),
-            "wall" => {
-                if let Some(word) = rest.first_mut() {
-                    *word = jump(word);
-                }
-            }
-            _ => {}
-        }
-        let rest = rest.join(" ");
         // The list is read as scenarios are read, by way of a fault that takes one.
         let probe = match kind {
             "client" => format!("heal client {members} node all"),
             _ => format!("heal client all node {members}"),
         };
-        let Fault::Heal(Links { clients, nodes }) = parse(&probe)? else {
-            return Ok(Vec::new());
-        };
-        let chosen: Members = match (kind, &*members) {
+        let Links { clients, nodes } = parse(&probe)?.links().unwrap_or(Links::ALL);
+        let chosen = match (kind, &*members) {
             // All that there are, and not all that there could be.
             ("client", "all") => (0..asked.clients).collect(),
             ("client", _) => clients,
             (_, "all") => (0..asked.nodes).collect(),
             _ => nodes,
         };
-        chosen
-            .iter()
-            .map(|member| parse(&format!("{verb} {kind} {member} {rest}")))
-            .collect()
+        Ok((kind, chosen))
     }
 
     fn nothing_is_left(self) -> Result<(), String> {
@@ -227,38 +229,71 @@ impl Words {
 }
 
 /// What people see when they ask for help.
-pub(super) const HELP: [&str; 30] = [
+pub(super) fn help() -> Vec<String> {
+    let mut lines = Vec::from(HELP.map(str::to_owned));
+    for form in here() {
+        let verb = first(form);
+        let alias = ALIASES.iter().find(|(_, name)| *name == verb);
+        let alias = alias.map_or_else(String::new, |(alias, _)| format!(", or {alias}"));
+        let parts = form.parts.iter().filter_map(|part| {
+            Some(match *part {
+                "node" | "who" | "links" => return None,
+                "client" => "CLIENT n".to_owned(),
+                "way" => "[requests|replies|both]".to_owned(),
+                "count" => "[count]".to_owned(),
+                "how" => "[kill|clean-stop|disk-lost|rollback|moved]".to_owned(),
+                "jump" => "time".to_owned(),
+                part => part.to_owned(),
+            })
+        });
+        let words: Vec<String> = [format!("{verb}{alias}").to_uppercase()]
+            .into_iter()
+            .chain(parts)
+            .collect();
+        lines.push(words.join(" "));
+        lines.push(format!("    {}", form.what));
+    }
+    lines
+}
+
+const HELP: [&str; 8] = [
     "FAULT <what> [NODE n,n|ALL] [CLIENT n,n|ALL] [FOR time]. What goes wrong with this cluster:",
     "Without NODE it is the node that you ask; a port names a node as well. Without CLIENT it is all of them.",
     "Any node that is up takes faults for any other: FAULT RESTART NODE 7103. Nodes are numbered from 0.",
-    "Times are written 30ms, 2s, 1m. FOR takes it back after that time.",
-    "CRASH [kill|clean-stop|disk-lost|rollback|moved]",
-    "    The process ends. What it kept in memory is gone. FAULT CRASH FOR 5s",
-    "RESTART",
-    "    The node starts; without NODE all that are down.",
-    "CUT [requests|replies|both]",
-    "    Nothing passes any more; it arrives when the link is healed. Also: PARTITION.",
-    "HEAL",
-    "    What was cut is whole again; without NODE and CLIENT everywhere.",
-    "DROP requests|replies [count]",
-    "    The next ones are lost: FAULT DROP REPLIES 2",
-    "DELAY time",
-    "    Messages take so much longer, each way: FAULT DELAY 30ms FOR 10s",
-    "LATE requests|replies [count] time",
-    "    Only the next ones do.",
-    "HOLD [requests|replies|both], RELEASE [requests|replies|both]",
-    "    Messages are held back, and let go.",
-    "DUPLICATE [count], RESET",
-    "    The next requests arrive twice; connections break.",
-    "PAUSE time, SUSPEND time, FREEZE time",
-    "    The process stands still; its machine sleeps; its machine stops with all its clocks.",
-    "CLOCK RATE ppm, CLOCK SLEW ppm, CLOCK NOISE time, CLOCK JUMP time",
-    "    Its clock is fast or slow, unsteady, or set: FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h",
-    "MAX-TTL time",
-    "    From its next start on: the longest TTL that needs no disk, and the wait after its disk was lost.",
-    "CALM, STATUS, HELP",
-    "    All is well again and every node up; how the nodes are; this.",
+    "Times are written 30ms, 2s, 1m. FOR takes it back after that time: FAULT CRASH FOR 5s",
+    "FAULT DROP REPLIES 2, FAULT DELAY 30ms FOR 10s, FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h",
+    "RESTART without NODE starts all that are down; HEAL and RELEASE without NODE and CLIENT are for all links.",
+    "STATUS, HELP",
+    "    How the nodes are; this.",
 ];
+
+/// Other words for faults.
+const ALIASES: [(&str, &str); 5] = [
+    ("partition", "cut"),
+    ("clock rate", "rate"),
+    ("clock slew", "slew"),
+    ("clock noise", "noise"),
+    ("clock jump", "wall"),
+];
+
+/// The faults that real nodes can have.
+fn here() -> impl Iterator<Item = &'static Form> {
+    Fault::FORMS
+        .iter()
+        .filter(|form| form.why_simulated.is_none())
+}
+
+/// The verb of a fault.
+fn first(form: &Form) -> &'static str {
+    form.name.split(' ').next().unwrap_or(form.name)
+}
+
+/// What may follow `FAULT`.
+fn verbs() -> String {
+    let mut verbs: Vec<String> = here().map(|form| first(form).to_uppercase()).collect();
+    verbs.dedup();
+    format!("{}, CLOCK, PARTITION, STATUS or HELP", verbs.join(", "))
+}
 
 /// `0,2,7103` with ports as numbers of nodes.
 fn numbers(list: &str, asked: Asked<'_>) -> String {
@@ -287,20 +322,6 @@ fn parse(line: &str) -> Result<Fault, String> {
     Fault::parse(line.trim_end()).map_err(|error| error.to_string())
 }
 
-/// What takes a fault back, for those that last.
-fn undo(fault: &Fault) -> Option<Fault> {
-    Some(match *fault {
-        Fault::Crash(node, _) => Fault::Restart(node),
-        Fault::Cut(links, _) => Fault::Heal(links),
-        Fault::Delay(links, _) => Fault::Delay(links, Duration::ZERO),
-        Fault::Hold(links, way) => Fault::Release(links, way),
-        Fault::Rate(who, _) => Fault::Rate(who, 0),
-        Fault::Slew(who, _) => Fault::Slew(who, 0),
-        Fault::Noise(who, _) => Fault::Noise(who, Duration::ZERO),
-        _ => return None,
-    })
-}
-
 fn no_undo(verb: &str) -> String {
     format!(
         "expected FOR with CRASH, CUT, DELAY, HOLD, CLOCK RATE, CLOCK SLEW or CLOCK NOISE: {} ends by itself, or not \
@@ -308,9 +329,6 @@ fn no_undo(verb: &str) -> String {
         verb.to_uppercase()
     )
 }
-
-const VERBS: &str = "CRASH, RESTART, CUT, PARTITION, HEAL, DROP, DELAY, LATE, HOLD, RELEASE, DUPLICATE, RESET, PAUSE, \
-     SUSPEND, FREEZE, CLOCK, MAX-TTL, CALM, STATUS or HELP";
 
 /// Twice as many as the longest command has.
 const WORDS_MAX: usize = 16;
@@ -453,13 +471,13 @@ mod tests {
             ("crash softly", "expected kill, power-loss"),
             (
                 "crash kill kill",
-                "expected the end of the line, found `kill`",
+                "expected nothing more after CRASH, found `kill`",
             ),
             (
                 "crash node 1 client 1",
                 "expected NODE or CLIENT, and not both",
             ),
-            ("drop", "expected requests, replies or both"),
+            ("drop sometimes", "expected nothing more after DROP"),
             ("drop replies 999", "expected how many"),
             (
                 "drop replies 2 3",
@@ -488,6 +506,8 @@ mod tests {
 
     #[test]
     fn help_fits_on_a_screen() {
-        assert!(HELP.iter().all(|line| line.len() <= 110 && line.is_ascii()));
+        let help = help();
+        assert!(help.iter().all(|line| line.len() <= 120 && line.is_ascii()));
+        assert!(help.len() <= 64, "{help:?}");
     }
 }

@@ -14,7 +14,7 @@ use super::desk::{Desk, Faults};
 use super::flags::LabFlags;
 use super::show::{Piece, Show};
 use super::stage::failed;
-use super::telling::counted;
+use super::tally::counted;
 use super::view::{News, View, Watched};
 use super::{introduction, locks};
 use crate::descriptors;

@@ -23,7 +23,6 @@ mod show;
 mod stage;
 mod table;
 mod tally;
-mod telling;
 mod verdict;
 mod view;
 mod worker;

@@ -15,7 +15,7 @@ use super::chaos::Plan;
 use super::closing::Closing;
 use super::screen::Screen;
 use super::stage::Stage;
-use super::telling::counted;
+use super::tally::counted;
 use crate::failure::Failure;
 use crate::output;
 

@@ -3,8 +3,6 @@
 use locknode_testkit::history::{Entry, Event, KeyNo, LockNo};
 use locknode_testkit::{Fault, SimTime};
 
-use super::telling::counted;
-
 /// Numbers of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
@@ -189,6 +187,16 @@ const KINDS: [(&[&str], &str); 9] = [
         "wrong clock",
     ),
 ];
+
+/// `1 reply`, `2 replies`.
+pub(super) fn counted(count: impl Into<u64>, what: &str) -> String {
+    let count = count.into();
+    match (count, what.strip_suffix("ly")) {
+        (1, _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{count} {stem}lies"),
+        (_, None) => format!("{count} {what}s"),
+    }
+}
 
 #[cfg(test)]
 mod tests {

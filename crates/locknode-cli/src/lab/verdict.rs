@@ -10,8 +10,7 @@ use locknode_testkit::{
 };
 
 use super::board::clock;
-use super::tally::Tally;
-use super::telling::counted;
+use super::tally::{Tally, counted};
 
 /// A judged run.
 #[derive(Debug)]

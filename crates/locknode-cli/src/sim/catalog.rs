@@ -27,7 +27,7 @@ pub(super) fn bugs() -> String {
 pub(super) fn faults() -> String {
     let mut text = String::from("Faults for --faults, with commas between:\n\n");
     for kind in FaultKind::ALL {
-        let _ = writeln!(text, "  {:<14} {}", kind.name(), of_fault(kind));
+        let _ = writeln!(text, "  {:<14} {}", kind.name(), kind.what());
     }
     text.push_str("\nand sets of them:\n\n  none           no fault\n");
     for (name, set, what) in [
@@ -90,51 +90,6 @@ fn of_bug(bug: Bug) -> &'static str {
         Bug::SilentNotSynced => "nobody wakes the disk for what is granted without a reply",
         Bug::CeilingBurnt => "each start uses up a large step of the fence counters",
         _ => "",
-    }
-}
-
-const fn of_fault(kind: FaultKind) -> &'static str {
-    match kind {
-        FaultKind::Crash => "a node's process dies and starts again",
-        FaultKind::PowerLoss => {
-            "a node's machine loses power, and with it what was not yet durable"
-        }
-        FaultKind::CleanStop => {
-            "a node is stopped in order, which takes time and may be cut short, and started again"
-        }
-        FaultKind::DiskLost => "a node starts on an empty disk",
-        FaultKind::Moved => "a node's disk is put into another machine",
-        FaultKind::Disk => "a node's disk is slow, stalls, is full or fails",
-        FaultKind::Partition => "links are cut, both ways",
-        FaultKind::OneWay => "links are cut one way",
-        FaultKind::Delay => "links get slower",
-        FaultKind::Hold => "what is sent on a link is held back and let go later",
-        FaultKind::Drop => "single requests or replies are lost",
-        FaultKind::Late => "single requests or replies come late",
-        FaultKind::Duplicate => "single requests arrive twice",
-        FaultKind::Reset => "connections break",
-        FaultKind::Pause => "processes stand still",
-        FaultKind::Suspend => "machines sleep",
-        FaultKind::Drift => "clocks run fast or slow, within what clients allow for",
-        FaultKind::Slew => "boottime is slewed by up to a twelfth",
-        FaultKind::Noise => "readings of clocks are a little late",
-        FaultKind::Wall => "wall clocks are set",
-        FaultKind::ClientCrash => "clients die",
-        FaultKind::MaxTtl => "a node's longest TTL is another after its next start",
-        FaultKind::Freeze => "machines stop with all their clocks, as when a hypervisor stops them",
-        FaultKind::BadClock => "clocks run fast or slow, beyond what clients allow for",
-        FaultKind::Rollback => "a node's disk is taken back to an earlier state",
-        FaultKind::Rot => "files at rest lose a bit or their end",
-        FaultKind::Machine => {
-            "a node comes into a container with clocks of its own, or its machine's clocks go back"
-        }
-        FaultKind::Inside => {
-            "nodes end in the middle of a start, of a compaction, of an orderly stop"
-        }
-        FaultKind::Rivalry => "clients want the same locks; otherwise each has its own",
-        FaultKind::Overrun => "holders work longer than their locks are valid",
-        FaultKind::Asides => "clients read locks on single nodes, and have keys of their own",
-        FaultKind::Meddling => "clients overwrite, move or delete the locks of others",
     }
 }
 

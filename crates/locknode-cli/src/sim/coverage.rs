@@ -62,12 +62,24 @@ pub(super) fn missing(counters: &Counters, reach: Reach) -> Vec<&'static str> {
             counted.of.is_empty() || counted.of.iter().any(|kind| reach.faults.has(*kind));
         has_fault && (has_directory || !counted.needs_directory)
     };
-    COUNTED
+    let is_reached =
+        |kind: &&FaultKind| reach.faults.has(**kind) && (has_directory || !kind.is_of_disks());
+    let mut of_faults: Vec<&str> = FaultKind::ALL
+        .iter()
+        .filter(is_reached)
+        .flat_map(|kind| kind.counts())
+        .copied()
+        .filter(|name| !happened.contains(name))
+        .collect();
+    // Some come of several kinds.
+    of_faults.sort_unstable();
+    of_faults.dedup();
+    let others = COUNTED
         .iter()
         .filter(may_happen)
         .map(|counted| counted.name)
-        .filter(|name| !happened.contains(name))
-        .collect()
+        .filter(|name| !happened.contains(name));
+    of_faults.into_iter().chain(others).collect()
 }
 
 const fn always(name: &'static str) -> Counted {
@@ -104,46 +116,8 @@ const DOWNS: &[FaultKind] = &[
     Kind::MaxTtl,
 ];
 
-/// What is worth reaching, faults first.
+/// What is worth reaching beside the faults themselves.
 const COUNTED: &[Counted] = &[
-    with("kill", &[Kind::Crash]),
-    with("power-loss", &[Kind::PowerLoss]),
-    with("power-loss-all", &[Kind::PowerLoss]),
-    with("torn-write", &[Kind::PowerLoss]),
-    with("clean-stop", &[Kind::CleanStop]),
-    with("disk-lost", &[Kind::DiskLost]),
-    with("moved", &[Kind::Moved]),
-    with("rollback", &[Kind::Rollback]),
-    with("restart", DOWNS),
-    with("max-ttl", &[Kind::MaxTtl]),
-    on_disk("sync-error", &[Kind::Disk]),
-    on_disk("disk-full", &[Kind::Disk]),
-    on_disk("disk-room", &[Kind::Disk]),
-    on_disk("disk-slow", &[Kind::Disk]),
-    on_disk("disk-stall", &[Kind::Disk]),
-    on_disk("disk-go", &[Kind::Disk]),
-    with("partition", &[Kind::Partition]),
-    with("one-way-partition", &[Kind::OneWay]),
-    with("heal", &[Kind::Partition, Kind::OneWay]),
-    with("delay", &[Kind::Delay]),
-    with("hold", &[Kind::Hold]),
-    with("release-held", &[Kind::Hold]),
-    with("drop-requests", &[Kind::Drop]),
-    with("drop-replies", &[Kind::Drop]),
-    with("late", &[Kind::Late]),
-    with("duplicate", &[Kind::Duplicate]),
-    with("reset", &[Kind::Reset]),
-    with("node-pause", &[Kind::Pause]),
-    with("client-pause", &[Kind::Pause]),
-    with("node-suspend", &[Kind::Suspend]),
-    with("client-suspend", &[Kind::Suspend]),
-    with("node-freeze", &[Kind::Freeze]),
-    with("client-freeze", &[Kind::Freeze]),
-    with("clock-rate", &[Kind::Drift, Kind::BadClock]),
-    with("clock-slew", &[Kind::Slew]),
-    with("clock-noise", &[Kind::Noise]),
-    with("wall-jump", &[Kind::Wall]),
-    with("client-crash", &[Kind::ClientCrash]),
     always("calm"),
     always("acquired"),
     always("extended"),

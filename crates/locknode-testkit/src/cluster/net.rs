@@ -15,7 +15,8 @@ use tokio::time::Instant;
 
 use super::desk::Desk;
 use super::recorder::Recorder;
-use crate::fault::{Links, Way};
+use crate::fault::link_state::{LinkState, take_one};
+use crate::fault::{Fault, Links};
 use crate::random::Random;
 use crate::span::nanos;
 
@@ -86,22 +87,12 @@ struct State {
 
 #[derive(Clone, Debug, Default)]
 struct Link {
-    requests: Lane,
-    replies: Lane,
-    delay: Duration,
-    doubles: u8,
+    state: LinkState,
+    /// So many replies are missing.
+    skips: u8,
     resets: u64,
     /// Connections whose clients have left, and whose data may still be on its way.
     orphans: usize,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Lane {
-    is_cut: bool,
-    is_held: bool,
-    losses: u8,
-    skips: u8,
-    late: (u8, Duration),
 }
 
 impl Net {
@@ -145,20 +136,18 @@ impl Net {
         let Some(link) = self.link(&mut state, link) else {
             return Verdict::Lost;
         };
-        let lane = link.lane(direction);
-        if take_one(&mut lane.losses) {
+        let is_request = direction == Direction::Requests;
+        if take_one(&mut link.state.lane(is_request).losses) {
             return Verdict::Lost;
         }
-        if take_one(&mut lane.skips) {
+        if !is_request && take_one(&mut link.skips) {
             return Verdict::Skipped;
         }
-        let late = match take_one(&mut lane.late.0) {
-            true => lane.late.1,
-            false => Duration::ZERO,
-        };
+        let late = link.state.lane(is_request).take_late();
+        let delay = drawn.saturating_add(link.state.delay).saturating_add(late);
         Verdict::Due {
-            at: after(now, drawn.saturating_add(link.delay).saturating_add(late)),
-            is_doubled: direction == Direction::Requests && take_one(&mut link.doubles),
+            at: after(now, delay),
+            is_doubled: is_request && take_one(&mut link.state.doubles),
         }
     }
 
@@ -166,13 +155,10 @@ impl Net {
         let mut state = self.state();
         let is_closed = state.is_closed;
         let still_until = state.still_until.get(usize::from(link.node)).copied();
-        let link = self.link(&mut state, link).cloned().unwrap_or_default();
-        let lane = match direction {
-            Direction::Requests => &link.requests,
-            Direction::Replies => &link.replies,
-        };
+        let mut link = self.link(&mut state, link).cloned().unwrap_or_default();
+        let lane = link.state.lane(direction == Direction::Requests);
         Condition {
-            is_stalled: lane.is_cut || lane.is_held,
+            is_stalled: lane.is_closed(),
             still_until: still_until.flatten(),
             resets: link.resets,
             is_closed,
@@ -184,8 +170,8 @@ impl Net {
         let mut state = self.state();
         let low = state.delay.0;
         let link = self.link(&mut state, link)?;
-        let is_cut = link.requests.is_cut || link.replies.is_cut;
-        (!is_cut).then_some(low.saturating_add(link.delay).saturating_mul(2))
+        let takes = low.saturating_add(link.state.delay).saturating_mul(2);
+        (!link.state.is_cut()).then_some(takes)
     }
 
     /// Counts a connection in; false when the node has too many.
@@ -229,46 +215,17 @@ impl Net {
         count.unwrap_or_default()
     }
 
-    pub(crate) fn cut(&self, links: Links, way: Way) {
-        self.each_lane(links, way, |lane| lane.is_cut = true);
-    }
-
-    pub(crate) fn heal(&self, links: Links) {
-        self.each_lane(links, Way::Both, |lane| lane.is_cut = false);
-    }
-
-    pub(crate) fn hold(&self, links: Links, way: Way, is_held: bool) {
-        self.each_lane(links, way, |lane| lane.is_held = is_held);
-    }
-
-    pub(crate) fn lose(&self, links: Links, way: Way, count: u8) {
-        self.each_lane(links, way, |lane| {
-            lane.losses = count;
+    /// What a fault does to each of these links.
+    pub(crate) fn strike(&self, links: Links, fault: Fault) {
+        self.each(links, |link| match fault {
+            Fault::Reset(_) => link.resets += 1,
+            fault => fault.strike(&mut link.state),
         });
     }
 
-    pub(crate) fn skip(&self, links: Links, way: Way, count: u8) {
-        self.each_lane(links, way, |lane| {
-            lane.skips = count;
-        });
-    }
-
-    pub(crate) fn late(&self, links: Links, way: Way, count: u8, span: Duration) {
-        self.each_lane(links, way, |lane| lane.late = (count, span));
-    }
-
-    pub(crate) fn delay(&self, links: Links, span: Duration) {
-        self.each(links, |link| link.delay = span);
-    }
-
-    pub(crate) fn double(&self, links: Links, count: u8) {
-        self.each(links, |link| {
-            link.doubles = count;
-        });
-    }
-
-    pub(crate) fn reset(&self, links: Links) {
-        self.each(links, |link| link.resets += 1);
+    /// The next so many replies are missing.
+    pub(crate) fn skip_replies(&self, links: Links, count: u8) {
+        self.each(links, |link| link.skips = count);
     }
 
     /// The node's process stands still.
@@ -299,17 +256,6 @@ impl Net {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.state().is_closed
-    }
-
-    fn each_lane(&self, links: Links, way: Way, change: impl Fn(&mut Lane)) {
-        self.each(links, |link| {
-            if way.has_requests() {
-                change(&mut link.requests);
-            }
-            if way.has_replies() {
-                change(&mut link.replies);
-            }
-        });
     }
 
     fn each(&self, links: Links, change: impl Fn(&mut Link)) {
@@ -344,24 +290,9 @@ impl State {
     }
 }
 
-impl Link {
-    fn lane(&mut self, direction: Direction) -> &mut Lane {
-        match direction {
-            Direction::Requests => &mut self.requests,
-            Direction::Replies => &mut self.replies,
-        }
-    }
-}
-
 /// A moment so much later; for spans that nobody waits for, one that does not come.
 fn after(now: Instant, span: Duration) -> Instant {
     now.checked_add(span.min(NEVER)).unwrap_or(now)
-}
-
-fn take_one(count: &mut u8) -> bool {
-    let is_left = *count > 0;
-    *count = count.saturating_sub(1);
-    is_left
 }
 
 /// A century. Times of a few of them can be added.

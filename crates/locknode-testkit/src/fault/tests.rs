@@ -59,6 +59,8 @@ fn a_line_that_is_no_fault_is_told_what_was_expected() {
         ("", "a fault"),
         ("explode node 1", "crash, crash-in, restart"),
         ("crash node", "a number from 0 to 15"),
+        ("crash", "node or client"),
+        ("crash disk 1", "node or client"),
         ("crash node 16 kill", "a number from 0 to 15"),
         ("crash node 1 softly", "kill, power-loss"),
         ("pause client 1 soon", "a time such as"),
@@ -75,4 +77,71 @@ fn a_line_that_is_no_fault_is_told_what_was_expected() {
         let error = Fault::parse(line).expect_err(line).to_string();
         assert!(error.contains(expected), "{line}: {error}");
     }
+}
+
+#[test]
+fn faults_are_sentences() {
+    for (fault, want) in [
+        ("crash node 2 kill", "node 2 is killed"),
+        ("crash node 2 moved", "node 2 is killed (moved)"),
+        ("restart node 2", "node 2 starts again"),
+        ("pause client 1 300ms", "client 1 stands still for 300ms"),
+        (
+            "cut client 0,2 node 1 both",
+            "cut: between clients 0,2 and node 1",
+        ),
+        (
+            "cut client all node 1,3 replies",
+            "cut: replies from nodes 1,3 to every client",
+        ),
+        ("heal client all node all", "healed: every link"),
+        (
+            "delay client all node 0 80ms",
+            "80ms later: messages between every client and node 0",
+        ),
+        (
+            "drop client 1 node 0 replies 2",
+            "lost: the next 2 replies from node 0 to client 1",
+        ),
+        (
+            "drop client all node 0 requests 1",
+            "lost: the next 1 request from every client to node 0",
+        ),
+        (
+            "rate node 1 -4000ppm",
+            "the clock of node 1 runs 0.40 % too slow",
+        ),
+        (
+            "wall node 1 -3600000ms",
+            "the calendar of node 1 is set back by 3600s",
+        ),
+        ("hold client 0 node 1 both", "hold client 0 node 1 both"),
+    ] {
+        let fault = Fault::parse(fault).unwrap();
+        assert_eq!(fault.sentence(5, 3), want);
+    }
+}
+
+#[test]
+fn a_link_is_struck_as_the_fault_says_and_what_is_undone_is_as_before() {
+    let links = Links::ALL;
+    for fault in every_fault()
+        .into_iter()
+        .filter(|fault| fault.links().is_some())
+    {
+        let mut link = LinkState::default();
+        fault.strike(&mut link);
+        let is_struck = format!("{link:?}") != format!("{:?}", LinkState::default());
+        let is_repair = matches!(fault, Fault::Heal(_) | Fault::Release(..) | Fault::Reset(_));
+        assert_eq!(is_struck, !is_repair, "{fault}");
+        if let Some(undo) = fault.undo() {
+            undo.strike(&mut link);
+            assert_eq!(
+                format!("{link:?}"),
+                format!("{:?}", LinkState::default()),
+                "{fault}"
+            );
+        }
+    }
+    assert_eq!(Fault::Heal(links).links(), Some(links));
 }

@@ -41,7 +41,7 @@ impl<'t> Words<'t> {
     }
 
     /// The next word, which has to be there.
-    pub(crate) fn need(&mut self, what: &'static str) -> Result<&'t str, ParseError> {
+    pub(crate) fn need(&mut self, what: &str) -> Result<&'t str, ParseError> {
         self.rest
             .next()
             .ok_or_else(|| ParseError::missing(what, self.line))
@@ -61,10 +61,7 @@ impl<'t> Words<'t> {
             .ok_or_else(|| ParseError::unexpected("a time such as 1.5s or 20ms", word, self.line))
     }
 
-    pub(crate) fn number<N: std::str::FromStr>(
-        &mut self,
-        what: &'static str,
-    ) -> Result<N, ParseError> {
+    pub(crate) fn number<N: std::str::FromStr>(&mut self, what: &str) -> Result<N, ParseError> {
         let word = self.need(what)?;
         word.parse()
             .map_err(|_| ParseError::unexpected(what, word, self.line))
@@ -74,19 +71,29 @@ impl<'t> Words<'t> {
     pub(crate) fn who(&mut self) -> Result<Who, ParseError> {
         let word = self.need("node or client")?;
         match word {
-            "node" => Ok(Who::Node(self.member()?)),
-            "client" => Ok(Who::Client(self.member()?)),
-            _ => Err(ParseError::unexpected("node or client", word, self.line)),
+            "node" => Ok(Who::Node(self.node()?)),
+            "client" => Ok(Who::Client(self.client()?)),
+            _ => Err(self.error("node or client", word)),
         }
     }
 
-    pub(crate) fn node(&mut self) -> Result<u8, ParseError> {
+    /// `node` and a number below 16.
+    pub(crate) fn named_node(&mut self) -> Result<u8, ParseError> {
         self.expect("node")?;
+        self.node()
+    }
+
+    /// `client` and a number below 16.
+    pub(crate) fn named_client(&mut self) -> Result<u8, ParseError> {
+        self.expect("client")?;
+        self.client()
+    }
+
+    pub(super) fn node(&mut self) -> Result<u8, ParseError> {
         self.member()
     }
 
-    pub(crate) fn client(&mut self) -> Result<u8, ParseError> {
-        self.expect("client")?;
+    pub(super) fn client(&mut self) -> Result<u8, ParseError> {
         self.member()
     }
 
@@ -110,10 +117,10 @@ impl<'t> Words<'t> {
         }
         let parse = |part: &str| part.parse::<u8>().ok().filter(|number| *number < 16);
         let members = word.split(',').map(parse).collect::<Option<Members>>();
-        members.ok_or_else(|| ParseError::unexpected(WHAT, word, self.line))
+        members.ok_or_else(|| self.error(WHAT, word))
     }
 
-    fn links(&mut self) -> Result<Links, ParseError> {
+    pub(super) fn links(&mut self) -> Result<Links, ParseError> {
         self.expect("client")?;
         let clients = self.members()?;
         self.expect("node")?;
@@ -121,28 +128,103 @@ impl<'t> Words<'t> {
         Ok(Links { clients, nodes })
     }
 
-    fn way(&mut self) -> Result<Way, ParseError> {
-        match self.need("requests, replies or both")? {
-            "requests" => Ok(Way::Requests),
-            "replies" => Ok(Way::Replies),
-            "both" => Ok(Way::Both),
-            word => Err(ParseError::unexpected(
-                "requests, replies or both",
-                word,
-                self.line,
-            )),
+    pub(super) fn way(&mut self) -> Result<Way, ParseError> {
+        self.one_of(&[Way::Requests, Way::Replies, Way::Both], Way::name)
+    }
+
+    pub(super) fn count(&mut self) -> Result<u8, ParseError> {
+        self.number("how many")
+    }
+
+    pub(super) fn time(&mut self) -> Result<Duration, ParseError> {
+        self.span()
+    }
+
+    pub(super) fn how(&mut self) -> Result<Crash, ParseError> {
+        self.one_of(&Crash::ALL, Crash::name)
+    }
+
+    pub(super) fn phase(&mut self) -> Result<Phase, ParseError> {
+        self.one_of(&Phase::ALL, Phase::name)
+    }
+
+    pub(super) fn after(&mut self) -> Result<u16, ParseError> {
+        self.number("how many operations before it")
+    }
+
+    pub(super) fn ppm(&mut self) -> Result<i32, ParseError> {
+        const WHAT: &str = "a rate such as +9000ppm or -500ppm, from -900000ppm to +900000ppm";
+        let word = self.need(WHAT)?;
+        let digits = word.strip_suffix("ppm");
+        let ppm = digits.and_then(|digits| digits.parse().ok());
+        ppm.filter(|ppm| (-900_000..=900_000).contains(ppm))
+            .ok_or_else(|| self.error(WHAT, word))
+    }
+
+    pub(super) fn jump(&mut self) -> Result<i64, ParseError> {
+        const WHAT: &str = "milliseconds such as +3600000ms or -500ms, a year at most";
+        let word = self.need(WHAT)?;
+        let digits = word.strip_suffix("ms");
+        let ms = digits.and_then(|digits| digits.parse::<i64>().ok());
+        ms.filter(|ms| ms.unsigned_abs() <= JUMP_MS_MAX)
+            .ok_or_else(|| self.error(WHAT, word))
+    }
+
+    pub(super) fn disk(&mut self) -> Result<DiskFault, ParseError> {
+        match self.one_of(&DiskFault::ALL, DiskFault::name)? {
+            DiskFault::Slow(_) => Ok(DiskFault::Slow(self.span()?)),
+            disk => Ok(disk),
         }
     }
 
-    fn ppm(&mut self) -> Result<i32, ParseError> {
-        const WHAT: &str = "a rate such as +9000ppm or -500ppm, from -900000ppm to +900000ppm";
-        let word = self.need(WHAT)?;
-        let parsed = word
-            .strip_suffix("ppm")
-            .and_then(|digits| digits.parse().ok());
-        parsed
-            .filter(|ppm| (-900_000..=900_000).contains(ppm))
-            .ok_or_else(|| ParseError::unexpected(WHAT, word, self.line))
+    /// One of a list, by its name.
+    fn one_of<T: Copy>(
+        &mut self,
+        list: &[T],
+        name: fn(T) -> &'static str,
+    ) -> Result<T, ParseError> {
+        let what = any_of(list.iter().map(|one| name(*one)));
+        let word = self.need(&what)?;
+        let found = list.iter().find(|one| name(**one) == word);
+        found.copied().ok_or_else(|| self.error(&what, word))
+    }
+
+    /// Takes these words if they are the next.
+    pub(super) fn take(&mut self, words: &str) -> bool {
+        let mut rest = self.rest.clone();
+        let is_next = words.split(' ').all(|word| rest.next() == Some(word));
+        if is_next {
+            self.rest = rest;
+        }
+        is_next
+    }
+
+    /// The next words are how no fault begins.
+    pub(super) fn no_fault(&mut self) -> ParseError {
+        let names = || Fault::FORMS.iter().map(|form| form.name);
+        let mut missing = || {
+            let word = self.need("a fault")?;
+            let seconds: Vec<&str> = names()
+                .filter_map(|name| name.strip_prefix(word)?.strip_prefix(' '))
+                .collect();
+            match seconds.is_empty() {
+                true => {
+                    let mut firsts: Vec<&str> =
+                        names().filter_map(|name| name.split(' ').next()).collect();
+                    firsts.dedup();
+                    Ok((any_of(firsts.into_iter()), word))
+                }
+                false => {
+                    let what = any_of(seconds.into_iter());
+                    let word = self.need(&what)?;
+                    Ok((what, word))
+                }
+            }
+        };
+        match missing() {
+            Ok((what, word)) => self.error(&what, word),
+            Err(error) => error,
+        }
     }
 
     /// Nothing may follow.
@@ -157,8 +239,17 @@ impl<'t> Words<'t> {
         }
     }
 
-    fn error(&self, what: &'static str, found: &str) -> ParseError {
+    fn error(&self, what: &str, found: &str) -> ParseError {
         ParseError::unexpected(what, found, self.line)
+    }
+}
+
+/// `open, compact or close`.
+fn any_of<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -183,92 +274,45 @@ impl Fault {
         words.end()?;
         Ok(fault)
     }
-
-    pub(crate) fn parse_words(words: &mut Words<'_>) -> Result<Self, ParseError> {
-        let word = words.need("a fault")?;
-        Ok(match word {
-            "crash" => match words.who()? {
-                Who::Client(client) => Self::CrashClient(client),
-                Who::Node(node) => Self::Crash(node, parse_crash(words)?),
-            },
-            "crash-in" => Self::CrashIn(
-                words.node()?,
-                parse_phase(words)?,
-                words.number("how many operations before it")?,
-                parse_crash(words)?,
-            ),
-            "restart" => Self::Restart(words.node()?),
-            "promote" => Self::Promote(words.node()?),
-            "pause" => Self::Pause(words.who()?, words.span()?),
-            "suspend" => Self::Suspend(words.who()?, words.span()?),
-            "freeze" => Self::Freeze(words.who()?, words.span()?),
-            "cut" => Self::Cut(words.links()?, words.way()?),
-            "heal" => Self::Heal(words.links()?),
-            "delay" => Self::Delay(words.links()?, words.span()?),
-            "hold" => Self::Hold(words.links()?, words.way()?),
-            "release" => Self::Release(words.links()?, words.way()?),
-            "drop" => Self::Drop(words.links()?, words.way()?, words.number("how many")?),
-            "late" => Self::Late(
-                words.links()?,
-                words.way()?,
-                words.number("how many")?,
-                words.span()?,
-            ),
-            "duplicate" => Self::Duplicate(words.links()?, words.number("how many")?),
-            "reset" => Self::Reset(words.links()?),
-            "rate" => Self::Rate(words.who()?, words.ppm()?),
-            "slew" => Self::Slew(words.who()?, words.ppm()?),
-            "noise" => Self::Noise(words.who()?, words.span()?),
-            "wall" => Self::WallJump(words.who()?, parse_jump(words)?),
-            "disk" => Self::Disk(words.node()?, parse_disk(words)?),
-            "max-ttl" => Self::MaxTtl(words.node()?, words.span()?),
-            "calm" => Self::Calm,
-            _ => return Err(words.error(FAULTS, word)),
-        })
-    }
 }
 
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        match self {
-            Self::Crash(node, how) => write!(f, "crash node {node} {}", how.name()),
-            Self::CrashIn(node, phase, after, how) => {
-                write!(
-                    f,
-                    "crash-in node {node} {} {after} {}",
-                    phase.name(),
-                    how.name()
-                )
-            }
-            Self::Restart(node) => write!(f, "restart node {node}"),
-            Self::Promote(node) => write!(f, "promote node {node}"),
-            Self::CrashClient(client) => write!(f, "crash client {client}"),
-            Self::Pause(who, span) => write!(f, "pause {who} {}", Span(*span)),
-            Self::Suspend(who, span) => write!(f, "suspend {who} {}", Span(*span)),
-            Self::Freeze(who, span) => write!(f, "freeze {who} {}", Span(*span)),
-            Self::Cut(links, way) => write!(f, "cut {links} {way}"),
-            Self::Heal(links) => write!(f, "heal {links}"),
-            Self::Delay(links, span) => write!(f, "delay {links} {}", Span(*span)),
-            Self::Hold(links, way) => write!(f, "hold {links} {way}"),
-            Self::Release(links, way) => write!(f, "release {links} {way}"),
-            Self::Drop(links, way, count) => write!(f, "drop {links} {way} {count}"),
-            Self::Late(links, way, count, span) => {
-                write!(f, "late {links} {way} {count} {}", Span(*span))
-            }
-            Self::Duplicate(links, count) => write!(f, "duplicate {links} {count}"),
-            Self::Reset(links) => write!(f, "reset {links}"),
-            Self::Rate(who, ppm) => write!(f, "rate {who} {ppm:+}ppm"),
-            Self::Slew(who, ppm) => write!(f, "slew {who} {ppm:+}ppm"),
-            Self::Noise(who, span) => write!(f, "noise {who} {}", Span(*span)),
-            Self::WallJump(who, ms) => write!(f, "wall {who} {ms:+}ms"),
-            Self::Disk(node, DiskFault::Slow(span)) => {
-                write!(f, "disk node {node} slow {}", Span(*span))
-            }
-            Self::Disk(node, fault) => write!(f, "disk node {node} {}", disk_name(*fault)),
-            Self::MaxTtl(node, span) => write!(f, "max-ttl node {node} {}", Span(*span)),
-            Self::Calm => f.write_str("calm"),
-        }
+        self.write(f)
     }
+}
+
+/// How a part of a fault is written.
+pub(super) trait Written {
+    fn written(&self) -> impl Display;
+}
+
+macro_rules! written {
+    ($($type:ty: |$part:ident| $written:expr;)+) => {$(
+        impl Written for $type {
+            fn written(&self) -> impl Display {
+                let $part = *self;
+                $written
+            }
+        }
+    )+};
+}
+
+written! {
+    u8: |number| number;
+    u16: |number| number;
+    i32: |ppm| format!("{ppm:+}ppm");
+    i64: |ms| format!("{ms:+}ms");
+    Duration: |time| Span(time);
+    Who: |who| who;
+    Links: |links| links;
+    Way: |way| way;
+    Crash: |how| how.name();
+    Phase: |phase| phase.name();
+    DiskFault: |disk| match disk {
+        DiskFault::Slow(time) => format!("slow {}", Span(time)),
+        disk => disk.name().to_owned(),
+    };
 }
 
 impl Display for Who {
@@ -301,76 +345,8 @@ impl Display for Members {
 
 impl Display for Way {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        f.write_str(match self {
-            Self::Requests => "requests",
-            Self::Replies => "replies",
-            Self::Both => "both",
-        })
-    }
-}
-
-fn parse_crash(words: &mut Words<'_>) -> Result<Crash, ParseError> {
-    const WHAT: &str = "kill, power-loss, power-loss-all, torn-write, disk-lost, rollback, moved, clean-stop, \
-         contained or clocks-back";
-    let word = words.need(WHAT)?;
-    let found = Crash::ALL.into_iter().find(|crash| crash.name() == word);
-    found.ok_or_else(|| words.error(WHAT, word))
-}
-
-fn parse_phase(words: &mut Words<'_>) -> Result<Phase, ParseError> {
-    const WHAT: &str = "open, compact or close";
-    let word = words.need(WHAT)?;
-    let found = Phase::ALL.into_iter().find(|phase| phase.name() == word);
-    found.ok_or_else(|| words.error(WHAT, word))
-}
-
-fn parse_jump(words: &mut Words<'_>) -> Result<i64, ParseError> {
-    const WHAT: &str = "milliseconds such as +3600000ms or -500ms, a year at most";
-    let word = words.need(WHAT)?;
-    let parsed = word
-        .strip_suffix("ms")
-        .and_then(|digits| digits.parse::<i64>().ok());
-    parsed
-        .filter(|ms| ms.unsigned_abs() <= JUMP_MS_MAX)
-        .ok_or_else(|| words.error(WHAT, word))
-}
-
-fn parse_disk(words: &mut Words<'_>) -> Result<DiskFault, ParseError> {
-    const WHAT: &str =
-        "sync-error, sync-full, write-error, write-full, rot, cut, full, room, stall, go or slow";
-    Ok(match words.need(WHAT)? {
-        "sync-error" => DiskFault::SyncError,
-        "sync-full" => DiskFault::SyncFull,
-        "write-error" => DiskFault::WriteError,
-        "write-full" => DiskFault::WriteFull,
-        "rot" => DiskFault::Rot,
-        "cut" => DiskFault::Cut,
-        "full" => DiskFault::Full,
-        "room" => DiskFault::Room,
-        "stall" => DiskFault::Stall,
-        "go" => DiskFault::Go,
-        "slow" => DiskFault::Slow(words.span()?),
-        word => return Err(words.error(WHAT, word)),
-    })
-}
-
-const fn disk_name(fault: DiskFault) -> &'static str {
-    match fault {
-        DiskFault::SyncError => "sync-error",
-        DiskFault::SyncFull => "sync-full",
-        DiskFault::WriteError => "write-error",
-        DiskFault::WriteFull => "write-full",
-        DiskFault::Rot => "rot",
-        DiskFault::Cut => "cut",
-        DiskFault::Full => "full",
-        DiskFault::Room => "room",
-        DiskFault::Slow(_) => "slow",
-        DiskFault::Stall => "stall",
-        DiskFault::Go => "go",
+        f.write_str(self.name())
     }
 }
 
 const JUMP_MS_MAX: u64 = 365 * 24 * 3_600_000;
-
-const FAULTS: &str = "crash, crash-in, restart, promote, pause, suspend, freeze, cut, heal, delay, hold, release, drop, late, duplicate, \
-     reset, rate, slew, noise, wall, disk, max-ttl or calm";

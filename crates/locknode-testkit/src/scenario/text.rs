@@ -471,23 +471,23 @@ fn parse_step(words: &mut Words<'_>) -> Result<Step, ParseError> {
 fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
     let word = words.need("what to wait for")?;
     Ok(match word {
-        "started" => Cue::Started(words.node()?),
-        "serving" => Cue::Serving(words.node()?),
-        "down" => Cue::Down(words.node()?),
-        "stops" => Cue::Stops(words.node()?),
-        "asked" => Cue::Asked(words.node()?),
-        "granted" => Cue::Granted(words.node()?),
-        "extended" => Cue::Extended(words.node()?),
-        "freed" => Cue::Freed(words.node()?),
-        "lowers" => Cue::Lowers(words.node()?),
-        "calls" => Cue::Calls(words.client()?),
-        "acquired" => Cue::Acquired(words.client()?),
-        "renewed" => Cue::Renewed(words.client()?),
-        "shortens" => Cue::Shortens(words.client()?),
-        "failed" => Cue::Failed(words.client()?),
-        "lost" => Cue::Lost(words.client()?),
-        "releases" => Cue::Releases(words.client()?),
-        "checked" => Cue::Checked(words.client()?),
+        "started" => Cue::Started(words.named_node()?),
+        "serving" => Cue::Serving(words.named_node()?),
+        "down" => Cue::Down(words.named_node()?),
+        "stops" => Cue::Stops(words.named_node()?),
+        "asked" => Cue::Asked(words.named_node()?),
+        "granted" => Cue::Granted(words.named_node()?),
+        "extended" => Cue::Extended(words.named_node()?),
+        "freed" => Cue::Freed(words.named_node()?),
+        "lowers" => Cue::Lowers(words.named_node()?),
+        "calls" => Cue::Calls(words.named_client()?),
+        "acquired" => Cue::Acquired(words.named_client()?),
+        "renewed" => Cue::Renewed(words.named_client()?),
+        "shortens" => Cue::Shortens(words.named_client()?),
+        "failed" => Cue::Failed(words.named_client()?),
+        "lost" => Cue::Lost(words.named_client()?),
+        "releases" => Cue::Releases(words.named_client()?),
+        "checked" => Cue::Checked(words.named_client()?),
         _ => {
             const WHAT: &str = "started, serving, down, stops, asked, granted, extended, freed or lowers of a node, or calls, acquired, \
                  renewed, shortens, failed, lost, releases or checked of a client";
@@ -526,7 +526,7 @@ fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
 }
 
 fn parse_ask(words: &mut Words<'_>) -> Result<Act, ParseError> {
-    let node = words.node()?;
+    let node = words.named_node()?;
     words.expect("line")?;
     let line = words.number("the number of a connection")?;
     let mut request = words.need("the words of a request")?.to_owned();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::fault::link_state::LinkState;
 use crate::fault::{DiskFault, Fault, Links, Way, Who};
 use crate::history::Event as Told;
 use crate::sim::clocks::{Clocks, Face};
@@ -28,24 +29,6 @@ impl World {
             Fault::Pause(who, span) => self.stop(who, Stop::Pause, span),
             Fault::Suspend(who, span) => self.stop(who, Stop::Suspend, span),
             Fault::Freeze(who, span) => self.stop(who, Stop::Freeze, span),
-            Fault::Cut(links, way) => self.each_lane(links, way, |lane| lane.is_cut = true),
-            Fault::Heal(links) => {
-                self.each_lane(links, Way::Both, |lane| lane.is_cut = false);
-                self.unpark_all(links, Way::Both);
-            }
-            Fault::Delay(links, span) => self.each_link(links, |link| link.delay = span),
-            Fault::Hold(links, way) => self.each_lane(links, way, |lane| lane.is_held = true),
-            Fault::Release(links, way) => {
-                self.each_lane(links, way, |lane| lane.is_held = false);
-                self.unpark_all(links, way);
-            }
-            Fault::Drop(links, way, count) => self.each_lane(links, way, |lane| lane.drops = count),
-            Fault::Late(links, way, count, span) => self.each_lane(links, way, |lane| {
-                (lane.lates, lane.late_by) = (count, span);
-            }),
-            Fault::Duplicate(links, count) => {
-                self.each_link(links, |link| link.duplicates = count);
-            }
             Fault::Reset(links) => {
                 for (client, node) in self.pairs(links) {
                     self.reset(client, node);
@@ -62,6 +45,18 @@ impl World {
                 }
             }
             Fault::Calm => self.calm(),
+            fault => self.strike(fault),
+        }
+    }
+
+    /// Something befalls links.
+    fn strike(&mut self, fault: Fault) {
+        let links = fault.links().unwrap_or(Links::ALL);
+        self.each_link(links, |link| fault.strike(&mut link.state));
+        match fault {
+            Fault::Heal(_) => self.unpark_all(links, Way::Both),
+            Fault::Release(_, way) => self.unpark_all(links, way),
+            _ => {}
         }
     }
 
@@ -164,12 +159,7 @@ impl World {
                 clocks.set_noise(0);
             });
         }
-        self.each_link(Links::ALL, |link| {
-            (link.delay, link.duplicates) = (Duration::ZERO, 0);
-            for lane in [&mut link.requests, &mut link.replies] {
-                (lane.is_cut, lane.is_held, lane.drops, lane.lates) = (false, false, 0, 0);
-            }
-        });
+        self.each_link(Links::ALL, |link| link.state = LinkState::default());
         self.unpark_all(Links::ALL, Way::Both);
         for node in 0..nodes {
             if self
@@ -206,22 +196,6 @@ impl World {
                 change(link);
             }
         }
-    }
-
-    fn each_lane(
-        &mut self,
-        links: Links,
-        way: Way,
-        mut change: impl FnMut(&mut crate::sim::link::Lane),
-    ) {
-        self.each_link(links, |link| {
-            if way.has_requests() {
-                change(&mut link.requests);
-            }
-            if way.has_replies() {
-                change(&mut link.replies);
-            }
-        });
     }
 
     fn unpark_all(&mut self, links: Links, way: Way) {

@@ -10,6 +10,7 @@ use locknode_engine::{Need, Session};
 use locknode_resp::Decoder;
 use smallvec::SmallVec;
 
+use crate::fault::link_state::{LaneState, LinkState, take_one};
 use crate::history::{AttemptNo, KeyNo, Message};
 use crate::random::Random;
 use crate::sim::parking::Parking;
@@ -22,25 +23,14 @@ use crate::span::{SimTime, nanos};
 #[derive(Debug)]
 pub(crate) struct Link {
     random: Random,
-    pub(crate) requests: Lane,
-    pub(crate) replies: Lane,
-    pub(crate) delay: Duration,
-    pub(crate) duplicates: u8,
+    /// What is wrong with it.
+    pub(crate) state: LinkState,
+    requests: Parking,
+    replies: Parking,
     /// The connection of the client, one through which requests arrive a second time, and those of the client's other
     /// threads.
     pub(crate) conn: Option<u32>,
     shadows: [Option<u32>; 1 + LINES],
-}
-
-/// One direction.
-#[derive(Debug, Default)]
-pub(crate) struct Lane {
-    pub(crate) is_cut: bool,
-    pub(crate) is_held: bool,
-    pub(crate) drops: u8,
-    pub(crate) lates: u8,
-    pub(crate) late_by: Duration,
-    pub(crate) parking: Parking,
 }
 
 /// One connection.
@@ -112,25 +102,26 @@ impl Link {
     pub(crate) fn new(random: Random) -> Self {
         Self {
             random,
-            requests: Lane::default(),
-            replies: Lane::default(),
-            delay: Duration::ZERO,
-            duplicates: 0,
+            state: LinkState::default(),
+            requests: Parking::default(),
+            replies: Parking::default(),
             conn: None,
             shadows: [None; 1 + LINES],
         }
     }
 
-    pub(crate) fn lane(&mut self, is_requests: bool) -> &mut Lane {
-        match is_requests {
+    /// What is wrong with one direction, and what waits before it.
+    pub(crate) const fn lane(&mut self, is_requests: bool) -> (&mut LaneState, &mut Parking) {
+        let parking = match is_requests {
             true => &mut self.requests,
             false => &mut self.replies,
-        }
+        };
+        (self.state.lane(is_requests), parking)
     }
 
     pub(crate) fn travel(&mut self, range: (Duration, Duration)) -> Duration {
         let nanos = self.random.between(nanos(range.0), nanos(range.1));
-        Duration::from_nanos(nanos) + self.delay
+        Duration::from_nanos(nanos) + self.state.delay
     }
 }
 
@@ -161,7 +152,7 @@ impl World {
             return;
         };
         link.conn = Some(conn);
-        if link.requests.is_cut || link.replies.is_cut {
+        if link.state.is_cut() {
             // Nobody answers; the client's patience ends some time.
             return;
         }
@@ -305,11 +296,8 @@ impl World {
             return;
         };
         let Some(conn) = link.conn else { return };
-        let is_doubled = link.duplicates > 0;
-        if is_doubled {
-            link.duplicates -= 1;
-        }
-        let is_dropped = take_one(&mut link.requests.drops);
+        let is_doubled = take_one(&mut link.state.doubles);
+        let is_dropped = take_one(&mut link.state.requests.losses);
         let message = self.record(client, node, true, &bytes);
         if is_doubled {
             self.recorder.counters.bump("duplicated-request");
@@ -344,7 +332,7 @@ impl World {
         let Some(link) = self.link_mut(client, node) else {
             return;
         };
-        let is_dropped = take_one(&mut link.replies.drops);
+        let is_dropped = take_one(&mut link.state.replies.losses);
         let Some(it) = self.conn_mut(conn) else {
             return;
         };
@@ -459,11 +447,7 @@ impl World {
         let Some(link) = self.link_mut(client, node) else {
             return;
         };
-        let mut travel = link.travel(delay);
-        let lane = link.lane(is_request);
-        if take_one(&mut lane.lates) {
-            travel += lane.late_by;
-        }
+        let travel = link.travel(delay) + link.state.lane(is_request).take_late();
         let mut at = (now + travel).max(if is_request { node_at } else { client_at });
         let mut second = None;
         if bytes.len() > 1 && link.random.chance(CUT_PERCENT) {
@@ -528,12 +512,6 @@ const fn arrival(conn: u32, is_request: bool, message: u32, bytes: Vec<u8>) -> E
             bytes,
         },
     }
-}
-
-fn take_one(count: &mut u8) -> bool {
-    let is_left = *count > 0;
-    *count = count.saturating_sub(1);
-    is_left
 }
 
 /// The words of a message for people: without lengths, with long ones cut.

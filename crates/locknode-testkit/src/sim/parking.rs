@@ -2,7 +2,7 @@
 
 use crate::fault::Way;
 use crate::sim::due::Due;
-use crate::sim::link::{Conn, Lane};
+use crate::sim::link::{Conn, Link};
 use crate::sim::world::{Event, World};
 
 /// What has come to one direction of a link while nothing passed.
@@ -13,14 +13,11 @@ pub(crate) struct Parking {
     is_draining: bool,
 }
 
-impl Lane {
-    const fn is_closed(&self) -> bool {
-        self.is_cut || self.is_held
-    }
-
-    /// Nothing that comes now may pass.
-    const fn is_blocked(&self) -> bool {
-        self.is_closed() || self.parking.is_draining
+impl Link {
+    /// Nothing that comes now may pass in one direction.
+    const fn is_blocked(&mut self, is_requests: bool) -> bool {
+        let (state, parking) = self.lane(is_requests);
+        state.is_closed() || parking.is_draining
     }
 }
 
@@ -37,11 +34,11 @@ impl World {
         };
         let is_blocked = self
             .link_mut(client, node)
-            .is_some_and(|link| link.lane(is_requests).is_blocked());
+            .is_some_and(|link| link.is_blocked(is_requests));
         if is_blocked {
             let due = self.postponed(event());
             if let Some(link) = self.link_mut(client, node) {
-                link.lane(is_requests).parking.waiting.push(due);
+                link.lane(is_requests).1.waiting.push(due);
             }
         }
         is_blocked
@@ -54,11 +51,12 @@ impl World {
             let Some(link) = self.link_mut(client, node).filter(|_| is_meant) else {
                 continue;
             };
-            let lane = link.lane(is_requests);
-            if lane.is_blocked() || lane.parking.waiting.is_empty() {
+            let is_blocked = link.is_blocked(is_requests);
+            let (_, parking) = link.lane(is_requests);
+            if is_blocked || parking.waiting.is_empty() {
                 continue;
             }
-            lane.parking.is_draining = true;
+            parking.is_draining = true;
             let travel = link.travel(delay);
             let drain = Event::Drain {
                 client,
@@ -74,12 +72,12 @@ impl World {
         let Some(link) = self.link_mut(client, node) else {
             return;
         };
-        let lane = link.lane(is_requests);
-        lane.parking.is_draining = false;
-        if lane.is_closed() {
+        let (state, parking) = link.lane(is_requests);
+        parking.is_draining = false;
+        if state.is_closed() {
             return;
         }
-        for due in std::mem::take(&mut lane.parking.waiting) {
+        for due in std::mem::take(&mut parking.waiting) {
             self.come(due);
         }
     }

@@ -66,130 +66,72 @@ impl FaultMaker {
     pub(crate) fn make(&mut self, scenario: &mut Scenario) {
         for kind in self.chosen.iter() {
             let count = match self.focus.has(kind) {
-                true => self.random.between(2, 2 * most(kind)),
-                false => self.random.between(1, most(kind)),
+                true => self.random.between(2, 2 * kind.most()),
+                false => self.random.between(1, kind.most()),
             };
             for _ in 0..count {
-                self.one(kind, scenario);
+                kind.make(self, scenario);
             }
         }
     }
 
-    fn one(&mut self, kind: FaultKind, scenario: &mut Scenario) {
-        match kind {
-            FaultKind::Crash => self.crash(scenario, &[Crash::Kill]),
-            FaultKind::PowerLoss => self.crash(
-                scenario,
-                &[Crash::PowerLoss, Crash::PowerLossAll, Crash::TornWrite],
-            ),
-            FaultKind::CleanStop => self.crash(scenario, &[Crash::CleanStop]),
-            FaultKind::DiskLost => self.crash(scenario, &[Crash::DiskLost]),
-            FaultKind::Moved => self.crash(scenario, &[Crash::Moved]),
-            FaultKind::Rollback => self.crash(scenario, &[Crash::Rollback]),
-            FaultKind::Inside => self.inside(scenario),
-            FaultKind::Rot => self.rot(scenario),
-            FaultKind::Machine => self.crash(scenario, &[Crash::Contained, Crash::ClocksBack]),
-            FaultKind::Disk => self.disk(scenario),
-            FaultKind::Partition => self.cut(scenario, Way::Both),
-            FaultKind::OneWay => {
-                let way = self.way();
-                self.cut(scenario, way);
-            }
-            FaultKind::Delay => {
-                let (links, span) = (self.links(), self.span(5, 200));
-                let back = Fault::Delay(links, Duration::ZERO);
-                self.with_repair(scenario, Fault::Delay(links, span), back, 5_000);
-            }
-            FaultKind::Hold => {
-                let (links, way) = (self.links(), self.way());
-                self.with_repair(
-                    scenario,
-                    Fault::Hold(links, way),
-                    Fault::Release(links, way),
-                    3_000,
-                );
-            }
-            FaultKind::Drop => {
-                let (links, way, count) = (self.links(), self.way(), self.count());
-                self.any_time(scenario, Fault::Drop(links, way, count));
-            }
-            FaultKind::Late => {
-                let (links, way, count) = (self.links(), self.way(), self.count());
-                let span = self.span(10, 3_000);
-                match self.random.chance(40) {
-                    // A shorter extension that arrives behind a longer one of another connection.
-                    true => {
-                        let client = self.client();
-                        let clients = Members::one(client);
-                        let links = Links { clients, ..links };
-                        let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
-                        let (cue, after) = (Cue::Shortens(client), Duration::ZERO);
-                        let when = Trigger::On { cue, nth, after };
-                        let what = Deed::Fault(Fault::Late(links, Way::Requests, 1, span));
-                        scenario.steps.push(crate::scenario::Step { when, what });
-                    }
-                    false => self.any_time(scenario, Fault::Late(links, way, count, span)),
-                }
-            }
-            FaultKind::Duplicate => {
-                let (links, count) = (self.links(), self.count());
-                self.any_time(scenario, Fault::Duplicate(links, count));
-            }
-            FaultKind::Reset => {
-                let links = self.links();
-                self.any_time(scenario, Fault::Reset(links));
-            }
-            FaultKind::Pause | FaultKind::Suspend | FaultKind::Freeze => self.stop(kind, scenario),
-            FaultKind::Drift => self.rate(scenario, DRIFT_PPM),
-            FaultKind::BadClock => self.rate(scenario, BAD_PPM),
-            FaultKind::Slew => {
-                // As often as not it is as fast as it gets.
-                let ppm = match self.random.chance(50) {
-                    true => i32::try_from(SLEW_PPM).unwrap_or(i32::MAX),
-                    false => self.ppm(SLEW_PPM),
-                };
-                // A client that sleeps has only its slewed clock to go by.
-                let who = match self.chosen.has(FaultKind::Suspend) {
-                    true => Who::Node(self.node()),
-                    false => self.who(),
-                };
-                self.with_repair(scenario, Fault::Slew(who, ppm), Fault::Slew(who, 0), 30_000);
-            }
-            FaultKind::Noise => {
-                let span = Duration::from_micros(self.random.between(1, NOISE_US));
-                let who = self.who();
-                self.any_time(scenario, Fault::Noise(who, span));
-            }
-            FaultKind::Wall => {
-                let ms = i64::try_from(self.random.between(1, WALL_MS)).unwrap_or(1);
-                let back = self.random.chance(50);
-                let node = Who::Node(self.node());
-                self.any_time(scenario, Fault::WallJump(node, if back { -ms } else { ms }));
-            }
-            FaultKind::ClientCrash => {
+    pub(super) fn late(&mut self, scenario: &mut Scenario) {
+        let (links, way, count) = (self.links(), self.way(), self.count());
+        let span = self.span(10, 3_000);
+        match self.random.chance(40) {
+            // A shorter extension that arrives behind a longer one of another connection.
+            true => {
                 let client = self.client();
-                let cues = [
-                    Cue::Acquired(client),
-                    Cue::Calls(client),
-                    Cue::Releases(client),
-                ];
-                self.any_time_or_on(scenario, &cues, Fault::CrashClient(client));
+                let clients = Members::one(client);
+                let links = Links { clients, ..links };
+                let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
+                let (cue, after) = (Cue::Shortens(client), Duration::ZERO);
+                let when = Trigger::On { cue, nth, after };
+                let what = Deed::Fault(Fault::Late(links, Way::Requests, 1, span));
+                scenario.steps.push(crate::scenario::Step { when, what });
             }
-            // What clients do is no step of its own.
-            FaultKind::Rivalry | FaultKind::Overrun | FaultKind::Asides | FaultKind::Meddling => {}
-            FaultKind::MaxTtl => {
-                // Lower or higher by half: what was granted under the old one has to be waited for all the same.
-                let quarters = self.random.pick(&[2, 6]);
-                let (node, max_ttl) = (self.node(), self.max_ttl * quarters / 4);
-                self.any_time(scenario, Fault::MaxTtl(node, max_ttl));
-                self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]);
-                self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]);
-            }
+            false => self.any_time(scenario, Fault::Late(links, way, count, span)),
         }
+    }
+
+    pub(super) fn slew(&mut self, scenario: &mut Scenario) {
+        // As often as not it is as fast as it gets.
+        let ppm = match self.random.chance(50) {
+            true => i32::try_from(SLEW_PPM).unwrap_or(i32::MAX),
+            false => self.ppm(SLEW_PPM),
+        };
+        // A client that sleeps has only its slewed clock to go by.
+        let who = match self.chosen.has(FaultKind::Suspend) {
+            true => Who::Node(self.node()),
+            false => self.who(),
+        };
+        self.with_repair(scenario, Fault::Slew(who, ppm), 30_000);
+    }
+
+    pub(super) fn noise(&mut self, scenario: &mut Scenario) {
+        let span = Duration::from_micros(self.random.between(1, NOISE_US));
+        let who = self.who();
+        self.any_time(scenario, Fault::Noise(who, span));
+    }
+
+    pub(super) fn wall(&mut self, scenario: &mut Scenario) {
+        let ms = i64::try_from(self.random.between(1, WALL_MS)).unwrap_or(1);
+        let back = self.random.chance(50);
+        let node = Who::Node(self.node());
+        self.any_time(scenario, Fault::WallJump(node, if back { -ms } else { ms }));
+    }
+
+    /// Lower or higher by half: what was granted under the old one has to be waited for all the same.
+    pub(super) fn max_ttl(&mut self, scenario: &mut Scenario) {
+        let quarters = self.random.pick(&[2, 6]);
+        let (node, max_ttl) = (self.node(), self.max_ttl * quarters / 4);
+        self.any_time(scenario, Fault::MaxTtl(node, max_ttl));
+        self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]);
+        self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]);
     }
 
     /// A node ends, and a file of it is not as it was left.
-    fn rot(&mut self, scenario: &mut Scenario) {
+    pub(super) fn rot(&mut self, scenario: &mut Scenario) {
         if !matches!(self.guard, Guarding::Long | Guarding::Always) {
             return;
         }
@@ -205,7 +147,7 @@ impl FaultMaker {
     }
 
     /// A node ends in the middle of something.
-    fn inside(&mut self, scenario: &mut Scenario) {
+    pub(super) fn inside(&mut self, scenario: &mut Scenario) {
         if !matches!(self.guard, Guarding::Long | Guarding::Always) {
             return;
         }
@@ -224,7 +166,7 @@ impl FaultMaker {
     }
 
     /// A node ends, at any time or just when something happens, and starts again.
-    fn crash(&mut self, scenario: &mut Scenario, hows: &[Crash]) {
+    pub(super) fn crash(&mut self, scenario: &mut Scenario, hows: &[Crash]) {
         let node = self.node();
         self.crash_of(node, scenario, hows);
     }
@@ -263,7 +205,7 @@ impl FaultMaker {
             .step(when, Deed::Fault(Fault::Restart(node)));
     }
 
-    fn disk(&mut self, scenario: &mut Scenario) {
+    pub(super) fn disk(&mut self, scenario: &mut Scenario) {
         if !matches!(self.guard, Guarding::Long | Guarding::Always) {
             return;
         }
@@ -286,42 +228,24 @@ impl FaultMaker {
                 let up = (down + nanos(self.span(1, 500))).min(self.end);
                 push(scenario, up, Fault::Restart(node));
             }
-            1 => {
-                let back = Fault::Disk(node, DiskFault::Room);
-                self.with_repair(scenario, Fault::Disk(node, DiskFault::Full), back, 4_000);
-            }
-            2 => {
-                let back = Fault::Disk(node, DiskFault::Go);
-                self.with_repair(
-                    scenario,
-                    Fault::Disk(node, DiskFault::Slow(span)),
-                    back,
-                    6_000,
-                );
-            }
-            _ => {
-                let back = Fault::Disk(node, DiskFault::Go);
-                self.with_repair(scenario, Fault::Disk(node, DiskFault::Stall), back, 2_000);
-            }
+            1 => self.with_repair(scenario, Fault::Disk(node, DiskFault::Full), 4_000),
+            2 => self.with_repair(scenario, Fault::Disk(node, DiskFault::Slow(span)), 6_000),
+            _ => self.with_repair(scenario, Fault::Disk(node, DiskFault::Stall), 2_000),
         }
     }
 
-    fn cut(&mut self, scenario: &mut Scenario, way: Way) {
+    pub(super) fn cut(&mut self, scenario: &mut Scenario, way: Way) {
         let links = self.links();
-        self.with_repair(scenario, Fault::Cut(links, way), Fault::Heal(links), 8_000);
+        self.with_repair(scenario, Fault::Cut(links, way), 8_000);
     }
 
-    fn stop(&mut self, kind: FaultKind, scenario: &mut Scenario) {
+    pub(super) fn stop(&mut self, scenario: &mut Scenario, how: fn(Who, Duration) -> Fault) {
         let who = self.who();
         let span = match self.random.chance(50) {
             true => self.span(10, 1_000),
             false => self.span(1_000, 10_000),
         };
-        let fault = match kind {
-            FaultKind::Suspend => Fault::Suspend(who, span),
-            FaultKind::Freeze => Fault::Freeze(who, span),
-            _ => Fault::Pause(who, span),
-        };
+        let fault = how(who, span);
         match who {
             Who::Client(client) => {
                 let node = self.node();
@@ -338,17 +262,17 @@ impl FaultMaker {
         }
     }
 
-    fn rate(&mut self, scenario: &mut Scenario, most: u64) {
+    pub(super) fn rate(&mut self, scenario: &mut Scenario, most: u64) {
         let (who, ppm) = (self.who(), self.ppm(most));
         self.any_time(scenario, Fault::Rate(who, ppm));
     }
 
-    fn any_time(&mut self, scenario: &mut Scenario, fault: Fault) {
+    pub(super) fn any_time(&mut self, scenario: &mut Scenario, fault: Fault) {
         let at = self.moment();
         push(scenario, at, fault);
     }
 
-    fn any_time_or_on(&mut self, scenario: &mut Scenario, cues: &[Cue], fault: Fault) {
+    pub(super) fn any_time_or_on(&mut self, scenario: &mut Scenario, cues: &[Cue], fault: Fault) {
         if self.random.chance(50) {
             return self.any_time(scenario, fault);
         }
@@ -367,11 +291,14 @@ impl FaultMaker {
         });
     }
 
-    fn with_repair(&mut self, scenario: &mut Scenario, fault: Fault, repair: Fault, ms_max: u64) {
+    /// A fault that is taken back within so many milliseconds.
+    pub(super) fn with_repair(&mut self, scenario: &mut Scenario, fault: Fault, ms_max: u64) {
         let at = self.moment();
         push(scenario, at, fault);
         let after = at + nanos(self.span(10, ms_max));
-        push(scenario, after.min(self.end), repair);
+        if let Some(repair) = fault.undo() {
+            push(scenario, after.min(self.end), repair);
+        }
     }
 
     fn one_of<T: Copy>(&mut self, list: &[T]) -> Option<T> {
@@ -383,7 +310,7 @@ impl FaultMaker {
     }
 
     /// From so many milliseconds to so many, the shorter the likelier.
-    fn span(&mut self, low: u64, high: u64) -> Duration {
+    pub(super) fn span(&mut self, low: u64, high: u64) -> Duration {
         let most = self.random.between(low, high);
         Duration::from_millis(self.random.between(low, most))
     }
@@ -392,7 +319,7 @@ impl FaultMaker {
         u8::try_from(self.random.below(self.nodes.into())).unwrap_or(0)
     }
 
-    fn client(&mut self) -> u8 {
+    pub(super) fn client(&mut self) -> u8 {
         u8::try_from(self.random.below(self.clients.into())).unwrap_or(0)
     }
 
@@ -403,19 +330,19 @@ impl FaultMaker {
         }
     }
 
-    fn way(&mut self) -> Way {
+    pub(super) fn way(&mut self) -> Way {
         match self.random.chance(50) {
             true => Way::Requests,
             false => Way::Replies,
         }
     }
 
-    fn count(&mut self) -> u8 {
+    pub(super) fn count(&mut self) -> u8 {
         u8::try_from(self.random.between(1, 3)).unwrap_or(1)
     }
 
     /// One client or all, and some nodes.
-    fn links(&mut self) -> Links {
+    pub(super) fn links(&mut self) -> Links {
         let clients = match self.random.chance(30) {
             true => Members::ALL,
             false => Members::one(self.client()),
@@ -438,29 +365,8 @@ fn push(scenario: &mut Scenario, at: u64, fault: Fault) {
     });
 }
 
-/// How often a kind comes at most.
-const fn most(kind: FaultKind) -> u64 {
-    match kind {
-        FaultKind::DiskLost
-        | FaultKind::Rot
-        | FaultKind::Moved
-        | FaultKind::Rollback
-        | FaultKind::MaxTtl => 2,
-        FaultKind::Crash | FaultKind::PowerLoss | FaultKind::CleanStop => 5,
-        FaultKind::Slew => 8,
-        FaultKind::Disk | FaultKind::Partition | FaultKind::OneWay | FaultKind::Hold => 4,
-        _ => 6,
-    }
-}
-
 /// More operations on its disk than a start, a step of a compaction or a stop has.
 const OPERATIONS: u64 = 14;
-
-/// A node and a client may differ by twice as much, which is within the 1 % that clients allow for.
-const DRIFT_PPM: u64 = 4_500;
-
-/// Far more than clients allow for.
-const BAD_PPM: u64 = 400_000;
 
 /// What time synchronisation changes a clock by at most.
 const SLEW_PPM: u64 = 83_333;

@@ -1,163 +1,238 @@
-//! Kinds of faults, by name: what a swarm may do.
+//! Kinds of faults: what a swarm may do, and how it does it.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
+use crate::fault::{Crash, Fault, Way, last};
 use crate::parse_error::ParseError;
+use crate::scenario::{Cue, Scenario};
+use crate::swarm::faults::FaultMaker;
 
-/// A kind of fault of a swarm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FaultKind {
-    /// A node's process dies and starts again.
-    Crash,
-    /// A node's machine loses power, unsynced writes with it, and boots.
-    PowerLoss,
-    /// A node is stopped in order, which takes time and may be cut short, and started again.
-    CleanStop,
-    /// A node's disk is lost; it starts on an empty one.
-    DiskLost,
-    /// A node's disk is put into another machine.
-    Moved,
-    /// Disks are slow, stall, are full or fail.
-    Disk,
-    /// Links between clients and nodes are cut, both ways.
-    Partition,
-    /// Links are cut one way.
-    OneWay,
-    /// Links get slower.
-    Delay,
-    /// What is sent on a link is held back and let go later.
-    Hold,
-    /// Single requests or replies are lost.
-    Drop,
-    /// Single requests or replies come late.
-    Late,
-    /// Single requests arrive twice.
-    Duplicate,
-    /// Connections break.
-    Reset,
-    /// Processes stand still.
-    Pause,
-    /// Machines sleep.
-    Suspend,
-    /// Clocks run fast or slow, by less than the drift allows.
-    Drift,
-    /// Boottime is slewed by up to a twelfth.
-    Slew,
-    /// Readings of clocks are a little late.
-    Noise,
-    /// Wall clocks are set.
-    Wall,
-    /// Clients die.
-    ClientCrash,
-    /// A node's longest TTL is another after its next start.
-    MaxTtl,
-    /// Clients want the same locks; otherwise each has its own.
-    Rivalry,
-    /// Holders work longer than their locks are valid.
-    Overrun,
-    /// Machines are stopped with all their clocks: breaks exclusion, not fencing.
-    Freeze,
-    /// Clocks run faster or slower than the drift allows: breaks exclusion, not fencing.
-    BadClock,
-    /// A node's disk is taken back to an earlier state: breaks both.
-    Rollback,
-    /// Other threads of the clients read locks, and have keys of their own.
-    Asides,
-    /// They lay hands on the locks as well: breaks exclusion, not fencing.
-    Meddling,
-    /// Nodes end in the middle of a start, of a compaction, of an orderly stop.
-    Inside,
-    /// Files at rest lose a bit or their end.
-    Rot,
-    /// A node comes into a container with clocks of its own; its machine's clocks go back.
-    Machine,
+/// What there is to say of a kind.
+struct Row {
+    name: &'static str,
+    what: &'static str,
+    breaks: Breaks,
+    /// What is counted when it comes.
+    counts: &'static [&'static str],
+    /// Without a data directory it does not come.
+    is_of_disks: bool,
+    /// How often it comes at most, out of focus.
+    most: u64,
+    /// Draws one of it.
+    make: fn(&mut FaultMaker, &mut Scenario),
 }
+
+/// What is not promised where it may come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    Nothing,
+    Exclusion,
+    Fencing,
+}
+
+/// Makes [`FaultKind`] of one row for each: what it is, what it breaks if anything, what of it is counted (`on disk` if it needs
+/// one), how often it comes at most, and how one is drawn. One without the last two is in what clients do, and no step of its
+/// own. A seed plays the same world for as long as the rows keep their order.
+macro_rules! kinds {
+    ($(
+        $name:literal $kind:ident $what:literal,
+        $(breaks $breaks:ident,)?
+        $(counts $counts:expr,)?
+        $(on disk $disk_counts:expr,)?
+        $(most $most:literal: |$maker:ident, $scenario:ident| $make:expr,)?
+    )+) => {
+        /// A kind of fault of a swarm.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FaultKind {
+            $(#[doc = concat!("`", $name, "`: ", $what, ".")] $kind,)+
+        }
+
+        impl FaultKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),+];
+
+            const ROWS: &[Row] = &[$(Row {
+                name: $name,
+                what: $what,
+                breaks: last!(Breaks::Nothing $(, Breaks::$breaks)?),
+                counts: last!(&[] $(, &$counts)? $(, &$disk_counts)?),
+                is_of_disks: last!(false $(, { let _: &[&str] = &$disk_counts; true })?),
+                most: last!(0 $(, $most)?),
+                make: last!(|_, _| {} $(, |$maker, $scenario| $make)?),
+            }),+];
+        }
+    };
+}
+
+kinds! {
+    "crash" Crash "a node's process dies and starts again",
+        counts ["kill", "restart"],
+        most 5: |it, scenario| it.crash(scenario, &[Crash::Kill]),
+    "power-loss" PowerLoss "a node's machine loses power, and with it what was not yet durable",
+        counts ["power-loss", "power-loss-all", "torn-write", "restart"],
+        most 5: |it, scenario| {
+            it.crash(scenario, &[Crash::PowerLoss, Crash::PowerLossAll, Crash::TornWrite]);
+        },
+    "clean-stop" CleanStop "a node is stopped in order, which takes time and may be cut short, and started again",
+        counts ["clean-stop", "restart"],
+        most 5: |it, scenario| it.crash(scenario, &[Crash::CleanStop]),
+    "disk-lost" DiskLost "a node starts on an empty disk",
+        counts ["disk-lost", "restart"],
+        most 2: |it, scenario| it.crash(scenario, &[Crash::DiskLost]),
+    "moved" Moved "a node's disk is put into another machine",
+        counts ["moved", "restart"],
+        most 2: |it, scenario| it.crash(scenario, &[Crash::Moved]),
+    "disk" Disk "a node's disk is slow, stalls, is full or fails",
+        on disk [
+            "sync-error", "sync-full", "write-error", "write-full", "disk-full", "disk-room", "disk-slow", "disk-stall", "disk-go",
+        ],
+        most 4: |it, scenario| it.disk(scenario),
+    "partition" Partition "links are cut, both ways",
+        counts ["partition", "heal"],
+        most 4: |it, scenario| it.cut(scenario, Way::Both),
+    "one-way" OneWay "links are cut one way",
+        counts ["one-way-partition", "heal"],
+        most 4: |it, scenario| {
+            let way = it.way();
+            it.cut(scenario, way);
+        },
+    "delay" Delay "links get slower",
+        counts ["delay"],
+        most 6: |it, scenario| {
+            let fault = Fault::Delay(it.links(), it.span(5, 200));
+            it.with_repair(scenario, fault, 5_000);
+        },
+    "hold" Hold "what is sent on a link is held back and let go later",
+        counts ["hold", "release-held"],
+        most 4: |it, scenario| {
+            let fault = Fault::Hold(it.links(), it.way());
+            it.with_repair(scenario, fault, 3_000);
+        },
+    "drop" Drop "single requests or replies are lost",
+        counts ["drop-requests", "drop-replies"],
+        most 6: |it, scenario| {
+            let fault = Fault::Drop(it.links(), it.way(), it.count());
+            it.any_time(scenario, fault);
+        },
+    "late" Late "single requests or replies come late",
+        counts ["late"],
+        most 6: |it, scenario| it.late(scenario),
+    "duplicate" Duplicate "single requests arrive twice",
+        counts ["duplicate"],
+        most 6: |it, scenario| {
+            let fault = Fault::Duplicate(it.links(), it.count());
+            it.any_time(scenario, fault);
+        },
+    "reset" Reset "connections break",
+        counts ["reset"],
+        most 6: |it, scenario| {
+            let fault = Fault::Reset(it.links());
+            it.any_time(scenario, fault);
+        },
+    "pause" Pause "processes stand still",
+        counts ["node-pause", "client-pause"],
+        most 6: |it, scenario| it.stop(scenario, Fault::Pause),
+    "suspend" Suspend "machines sleep",
+        counts ["node-suspend", "client-suspend"],
+        most 6: |it, scenario| it.stop(scenario, Fault::Suspend),
+    "drift" Drift "clocks run fast or slow, within what clients allow for",
+        counts ["clock-rate"],
+        most 6: |it, scenario| it.rate(scenario, DRIFT_PPM),
+    "slew" Slew "boottime is slewed by up to a twelfth",
+        counts ["clock-slew"],
+        most 8: |it, scenario| it.slew(scenario),
+    "noise" Noise "readings of clocks are a little late",
+        counts ["clock-noise"],
+        most 6: |it, scenario| it.noise(scenario),
+    "wall" Wall "wall clocks are set",
+        counts ["wall-jump"],
+        most 6: |it, scenario| it.wall(scenario),
+    "client-crash" ClientCrash "clients die",
+        counts ["client-crash"],
+        most 6: |it, scenario| {
+            let client = it.client();
+            let cues = [Cue::Acquired(client), Cue::Calls(client), Cue::Releases(client)];
+            it.any_time_or_on(scenario, &cues, Fault::CrashClient(client));
+        },
+    "max-ttl" MaxTtl "a node's longest TTL is another after its next start",
+        counts ["max-ttl", "restart"],
+        most 2: |it, scenario| it.max_ttl(scenario),
+    "rivalry" Rivalry "clients want the same locks; otherwise each has its own",
+    "overrun" Overrun "holders work longer than their locks are valid",
+    "freeze" Freeze "machines stop with all their clocks, as when a hypervisor stops them",
+        breaks Exclusion,
+        counts ["node-freeze", "client-freeze"],
+        most 6: |it, scenario| it.stop(scenario, Fault::Freeze),
+    "bad-clock" BadClock "clocks run fast or slow, beyond what clients allow for",
+        breaks Exclusion,
+        counts ["clock-rate"],
+        most 6: |it, scenario| it.rate(scenario, BAD_PPM),
+    "rollback" Rollback "a node's disk is taken back to an earlier state",
+        breaks Fencing,
+        counts ["rollback", "restart"],
+        most 2: |it, scenario| it.crash(scenario, &[Crash::Rollback]),
+    "asides" Asides "clients read locks on single nodes, and have keys of their own",
+    "meddling" Meddling "clients overwrite, move or delete the locks of others",
+        breaks Exclusion,
+    "inside" Inside "nodes end in the middle of a start, of a compaction, of an orderly stop",
+        on disk ["crash-in-open", "crash-in-compact", "crash-in-close"],
+        most 6: |it, scenario| it.inside(scenario),
+    "rot" Rot "files at rest lose a bit or their end",
+        on disk ["disk-rot", "disk-cut"],
+        most 2: |it, scenario| it.rot(scenario),
+    "machine" Machine "a node comes into a container with clocks of its own, or its machine's clocks go back",
+        counts ["contained", "clocks-back", "restart"],
+        most 6: |it, scenario| it.crash(scenario, &[Crash::Contained, Crash::ClocksBack]),
+}
+
+/// A node and a client may differ by twice as much, which is within the 1 % that clients allow for.
+const DRIFT_PPM: u64 = 4_500;
+
+/// Far more than clients allow for.
+const BAD_PPM: u64 = 400_000;
 
 /// A set of kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FaultKinds(u64);
 
 impl FaultKind {
-    /// Every kind.
-    pub const ALL: [Self; 32] = [
-        Self::Crash,
-        Self::PowerLoss,
-        Self::CleanStop,
-        Self::DiskLost,
-        Self::Moved,
-        Self::Disk,
-        Self::Partition,
-        Self::OneWay,
-        Self::Delay,
-        Self::Hold,
-        Self::Drop,
-        Self::Late,
-        Self::Duplicate,
-        Self::Reset,
-        Self::Pause,
-        Self::Suspend,
-        Self::Drift,
-        Self::Slew,
-        Self::Noise,
-        Self::Wall,
-        Self::ClientCrash,
-        Self::MaxTtl,
-        Self::Rivalry,
-        Self::Overrun,
-        Self::Freeze,
-        Self::BadClock,
-        Self::Rollback,
-        Self::Asides,
-        Self::Meddling,
-        Self::Inside,
-        Self::Rot,
-        Self::Machine,
-    ];
-
     /// As it is written.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::PowerLoss => "power-loss",
-            Self::CleanStop => "clean-stop",
-            Self::DiskLost => "disk-lost",
-            Self::Moved => "moved",
-            Self::Disk => "disk",
-            Self::Partition => "partition",
-            Self::OneWay => "one-way",
-            Self::Delay => "delay",
-            Self::Hold => "hold",
-            Self::Drop => "drop",
-            Self::Late => "late",
-            Self::Duplicate => "duplicate",
-            Self::Reset => "reset",
-            Self::Pause => "pause",
-            Self::Suspend => "suspend",
-            Self::Drift => "drift",
-            Self::Slew => "slew",
-            Self::Noise => "noise",
-            Self::Wall => "wall",
-            Self::ClientCrash => "client-crash",
-            Self::MaxTtl => "max-ttl",
-            Self::Rivalry => "rivalry",
-            Self::Overrun => "overrun",
-            Self::Freeze => "freeze",
-            Self::BadClock => "bad-clock",
-            Self::Rollback => "rollback",
-            Self::Asides => "asides",
-            Self::Meddling => "meddling",
-            Self::Inside => "inside",
-            Self::Rot => "rot",
-            Self::Machine => "machine",
-        }
+        self.row().name
+    }
+
+    /// What it is.
+    pub const fn what(self) -> &'static str {
+        self.row().what
+    }
+
+    /// What is counted in worlds that have it.
+    pub const fn counts(self) -> &'static [&'static str] {
+        self.row().counts
+    }
+
+    /// Whether it does not come where nodes have no data directory.
+    pub const fn is_of_disks(self) -> bool {
+        self.row().is_of_disks
     }
 
     /// Whether it is in what clients do, and no step of its own.
     pub(crate) const fn is_of_work(self) -> bool {
-        matches!(
-            self,
-            Self::Rivalry | Self::Overrun | Self::Asides | Self::Meddling
-        )
+        self.most() == 0
+    }
+
+    /// How often it comes at most.
+    pub(crate) const fn most(self) -> u64 {
+        self.row().most
+    }
+
+    /// Draws one.
+    pub(crate) fn make(self, maker: &mut FaultMaker, scenario: &mut Scenario) {
+        (self.row().make)(maker, scenario);
+    }
+
+    const fn row(self) -> &'static Row {
+        &Self::ROWS[self as usize]
     }
 
     const fn bit(self) -> u64 {
@@ -173,16 +248,26 @@ impl FaultKinds {
     pub const ALL: Self = Self((1 << FaultKind::ALL.len()) - 1);
 
     /// Those under which locks are promised to be exclusive.
-    pub const PROMISED: Self = Self(
-        Self::ALL.0
-            & !(FaultKind::Freeze.bit()
-                | FaultKind::BadClock.bit()
-                | FaultKind::Rollback.bit()
-                | FaultKind::Meddling.bit()),
-    );
+    pub const PROMISED: Self = Self::without_breakers_of(Breaks::Exclusion).and(Self::FENCED);
 
     /// Those under which fencing tokens are promised to be in order.
-    pub const FENCED: Self = Self(Self::ALL.0 & !FaultKind::Rollback.bit());
+    pub const FENCED: Self = Self::without_breakers_of(Breaks::Fencing);
+
+    const fn without_breakers_of(promise: Breaks) -> Self {
+        let (mut kinds, mut place) = (Self::ALL, 0);
+        while place < FaultKind::ALL.len() {
+            let kind = FaultKind::ALL[place];
+            if kind.row().breaks as u8 == promise as u8 {
+                kinds = kinds.without(kind);
+            }
+            place += 1;
+        }
+        kinds
+    }
+
+    const fn and(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
 
     /// The same and one more.
     #[must_use]
@@ -204,7 +289,8 @@ impl FaultKinds {
     /// The kinds, in their order.
     pub fn iter(self) -> impl Iterator<Item = FaultKind> {
         FaultKind::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(move |kind| self.has(*kind))
     }
 
@@ -239,10 +325,10 @@ impl FaultKinds {
                 "fenced" => Self::FENCED,
                 "all" => Self::ALL,
                 _ => {
-                    let found = FaultKind::ALL.into_iter().find(|kind| kind.name() == name);
+                    let found = FaultKind::ALL.iter().find(|kind| kind.name() == name);
                     let kind =
                         found.ok_or_else(|| ParseError::unexpected(&Self::names(), name, text))?;
-                    Self::NONE.with(kind)
+                    Self::NONE.with(*kind)
                 }
             };
             kinds = match is_without {

@@ -43,12 +43,8 @@ pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
         let disk = disk.unwrap_or(DiskFault::Stall);
         if keeps && random.chance(50) {
             on(Duration::ZERO, Fault::Disk(node, disk));
-            match disk {
-                DiskFault::Stall | DiskFault::Slow(_) => {
-                    on(lasts, Fault::Disk(node, DiskFault::Go))
-                }
-                DiskFault::Full => on(lasts, Fault::Disk(node, DiskFault::Room)),
-                _ => {}
+            if let Some(repair) = Fault::Disk(node, disk).undo() {
+                on(lasts, repair);
             }
         }
         let hows = [

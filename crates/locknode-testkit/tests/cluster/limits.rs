@@ -81,9 +81,9 @@ async fn what_makes_no_sense_is_refused_with_the_reason(wire: Wire) {
 async fn without_a_disk_every_crash_can_be_had() {
     let cluster = Wire::Memory.build(Cluster::builder()).await;
     for how in Crash::ALL {
-        cluster.crash_with(1, how).await.unwrap();
+        cluster.inject(Fault::Crash(1, how)).await.unwrap();
         assert!(!cluster.is_up(1), "{how:?}");
-        cluster.crash_with(1, how).await.unwrap();
+        cluster.inject(Fault::Crash(1, how)).await.unwrap();
         cluster.restart(1).await.unwrap();
         cluster.restart(1).await.unwrap();
         assert!(cluster.is_up(1), "{how:?}");
@@ -136,7 +136,10 @@ const FULL_AFTER: Duration = Duration::from_secs(1);
 async fn more_than_fits_waits(wire: Wire) {
     let cluster = wire.build(Cluster::builder().nodes(1)).await;
     let link = Links::between(0, 0);
-    cluster.hold(link, Way::Requests).unwrap();
+    cluster
+        .inject(Fault::Hold(link, Way::Requests))
+        .await
+        .unwrap();
     let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
     let text = "x".repeat(100_000);
     let mut said = 0;
@@ -149,7 +152,10 @@ async fn more_than_fits_waits(wire: Wire) {
         assert!(said < 1000, "100 MB were taken");
     }
     assert!(said >= 20, "{said}");
-    cluster.release(link, Way::Requests).unwrap();
+    cluster
+        .inject(Fault::Release(link, Way::Requests))
+        .await
+        .unwrap();
     for _ in 0..said {
         assert_eq!(
             client.hear().await.unwrap(),

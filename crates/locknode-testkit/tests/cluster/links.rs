@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_resp::Reply;
 use locknode_testkit::cluster::Cluster;
-use locknode_testkit::{Fault, Guarding, Links, Way};
+use locknode_testkit::{Fault, Guarding, Links, Members, Way};
 use tokio::time::Instant;
 
 use crate::wire::{Conversation, Wire, eventually, ok};
@@ -43,10 +43,13 @@ fn link() -> Links {
 
 async fn cut_requests_arrive_when_the_link_is_healed(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster.cut(link(), Way::Requests).unwrap();
+    cluster
+        .inject(Fault::Cut(link(), Way::Requests))
+        .await
+        .unwrap();
     assert!(wire.is_silent(client.take("k")).await);
     assert_eq!(witness.get("k").await, None);
-    cluster.heal_links(link()).unwrap();
+    cluster.inject(Fault::Heal(link())).await.unwrap();
     assert_eq!(client.hear().await.unwrap(), ok());
     assert_eq!(witness.get("k").await.as_deref(), Some("t"));
 }
@@ -63,7 +66,7 @@ async fn cut_replies_arrive_when_the_link_is_healed(wire: Wire) {
     assert!(wire.is_silent(client.hear()).await);
     // The second was executed, so the first was.
     while witness.ttl("j").await == -2 {}
-    cluster.heal();
+    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
     assert!(
         matches!(client.hear().await.unwrap(), Reply::Error(_)),
         "no TTL, no disk"
@@ -89,7 +92,7 @@ async fn a_partition_parts_these_clients_from_these_nodes(wire: Wire) {
             false => drop(conversation.hear().await.unwrap()),
         }
     }
-    cluster.heal();
+    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
     for (client, node, conversation) in &mut conversations {
         if *client < 2 && *node > 0 {
             conversation.hear().await.unwrap();
@@ -103,7 +106,7 @@ async fn what_is_held_back_arrives_when_it_is_let_go(wire: Wire) {
         cluster.inject(Fault::Hold(link(), way)).await.unwrap();
         assert!(wire.is_silent(client.take("k")).await);
         // Healing is for what was cut.
-        cluster.heal();
+        cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
         assert!(wire.is_silent(client.hear()).await);
         let is_executed = witness.get("k").await.is_some();
         assert_eq!(is_executed, way == Way::Replies);
@@ -114,7 +117,14 @@ async fn what_is_held_back_arrives_when_it_is_let_go(wire: Wire) {
 
 async fn a_lost_request_takes_its_connection_with_it(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster.drop_requests(0, 1).unwrap();
+    cluster
+        .inject(Fault::Drop(
+            Links::between(Members::ALL, 0),
+            Way::Requests,
+            1,
+        ))
+        .await
+        .unwrap();
     assert!(wire.is_silent(client.take("k")).await);
     assert!(wire.is_silent(client.take("k")).await, "what follows");
     // The witness' link loses one too.
@@ -263,13 +273,13 @@ async fn a_node_that_stands_still_answers_afterwards(wire: Wire) {
 async fn a_crash_behind_a_cut_is_noticed_when_it_is_healed(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
     client.take("k").await.unwrap();
-    cluster.cut(link(), Way::Both).unwrap();
+    cluster.inject(Fault::Cut(link(), Way::Both)).await.unwrap();
     cluster.crash(0).await.unwrap();
     assert!(witness.hear().await.is_err());
     assert!(wire.is_silent(client.hear()).await);
     cluster.restart(0).await.unwrap();
     assert!(wire.is_silent(client.hear()).await);
-    cluster.heal();
+    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
     assert_eq!(
         client.hear().await.unwrap_err().kind(),
         ErrorKind::ConnectionReset
@@ -294,14 +304,14 @@ async fn a_client_that_says_no_more_still_hears_the_replies(wire: Wire) {
 
 async fn what_a_client_sent_before_it_left_arrives(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster.cut(link(), Way::Both).unwrap();
+    cluster.inject(Fault::Cut(link(), Way::Both)).await.unwrap();
     client
         .say(&["SET", "k", "t", "NX", "PX", "30000"])
         .await
         .unwrap();
     drop(client);
     assert_eq!(witness.get("k").await, None);
-    cluster.heal();
+    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
     while witness.get("k").await.is_none() {
         tokio::task::yield_now().await;
     }
@@ -315,7 +325,10 @@ async fn losses_count_whole_messages_in_whatever_pieces(wire: Wire) {
     let mut witness = wire.dial(&cluster, 1, 0).await.unwrap();
     client.say_in_pieces(&["SET", "a", "t"]).await.unwrap();
     assert_eq!(client.hear().await.unwrap(), ok());
-    cluster.drop_messages(link(), Way::Requests, 1).unwrap();
+    cluster
+        .inject(Fault::Drop(link(), Way::Requests, 1))
+        .await
+        .unwrap();
     client.say_in_pieces(&["SET", "b", "t"]).await.unwrap();
     client.say_in_pieces(&["SET", "c", "t"]).await.unwrap();
     assert!(wire.is_silent(client.hear()).await);
@@ -337,7 +350,7 @@ async fn connections_whose_clients_have_left_take_nobodys_place() {
             client.ask(&["ECHO", "x"]).await.unwrap();
             clients.push(client);
         }
-        cluster.cut(link(), way).unwrap();
+        cluster.inject(Fault::Cut(link(), way)).await.unwrap();
         for (number, client) in clients.iter_mut().enumerate() {
             let key = format!("k{number}");
             client
@@ -352,7 +365,7 @@ async fn connections_whose_clients_have_left_take_nobodys_place() {
         assert_eq!(other.take("other").await.unwrap(), ok());
         // Long before what they have sent is of no concern any more.
         assert!(start.elapsed() < Duration::from_secs(1));
-        cluster.heal();
+        cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
         let want = match way {
             Way::Both => Cluster::ORPHANS_MAX,
             _ => Cluster::CONNECTIONS_MAX - 1,
@@ -368,14 +381,14 @@ async fn connections_whose_clients_have_left_take_nobodys_place() {
         assert_eq!(arrived, want);
         // And there is room for as many again.
         let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
-        cluster.cut(link(), Way::Both).unwrap();
+        cluster.inject(Fault::Cut(link(), Way::Both)).await.unwrap();
         client
             .say(&["SET", "last", "t", "NX", "PX", "30000"])
             .await
             .unwrap();
         drop(client);
         eventually("it is an orphan", || cluster.connections(0) == 2).await;
-        cluster.heal();
+        cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
         while witness.get("last").await.is_none() {
             tokio::task::yield_now().await;
         }

@@ -75,7 +75,10 @@ async fn a_stop_in_order_ends_connections_and_keeps_locks(wire: Wire) {
     let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("k").await.unwrap(), ok());
-    cluster.clean_stop(NODE).await.unwrap();
+    cluster
+        .inject(Fault::Crash(NODE, Crash::CleanStop))
+        .await
+        .unwrap();
     assert_eq!(
         client.hear().await.unwrap_err().kind(),
         ErrorKind::UnexpectedEof
@@ -109,7 +112,10 @@ async fn a_lost_disk_is_empty(wire: Wire) {
     let cluster = wire.build(builder).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("k").await.unwrap(), ok());
-    cluster.crash_with(NODE, Crash::DiskLost).await.unwrap();
+    cluster
+        .inject(Fault::Crash(NODE, Crash::DiskLost))
+        .await
+        .unwrap();
     cluster.restart(NODE).await.unwrap();
     let report = cluster.node(NODE).unwrap().guard();
     assert_eq!(report.reason, StartReason::Empty, "{report:?}");
@@ -120,7 +126,10 @@ async fn a_lost_disk_is_empty(wire: Wire) {
     // A disk can be lost while its node is down.
     assert_eq!(client.take("k").await.unwrap(), ok());
     cluster.crash(NODE).await.unwrap();
-    cluster.crash_with(NODE, Crash::DiskLost).await.unwrap();
+    cluster
+        .inject(Fault::Crash(NODE, Crash::DiskLost))
+        .await
+        .unwrap();
     cluster.restart(NODE).await.unwrap();
     cluster.wait_until_serving(NODE).await.unwrap();
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
@@ -132,15 +141,24 @@ async fn a_rollback_brings_old_locks_back(wire: Wire) {
         .guard(Guarding::Always)
         .max_ttl(wire.span(2));
     let cluster = wire.build(builder).await;
-    let early = cluster.crash_with(NODE, Crash::Rollback).await.unwrap_err();
+    let early = cluster
+        .inject(Fault::Crash(NODE, Crash::Rollback))
+        .await
+        .unwrap_err();
     assert!(early.is_not_here() && cluster.is_up(NODE), "{early}");
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("old").await.unwrap(), ok());
-    cluster.clean_stop(NODE).await.unwrap();
+    cluster
+        .inject(Fault::Crash(NODE, Crash::CleanStop))
+        .await
+        .unwrap();
     cluster.restart(NODE).await.unwrap();
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("new").await.unwrap(), ok());
-    cluster.crash_with(NODE, Crash::Rollback).await.unwrap();
+    cluster
+        .inject(Fault::Crash(NODE, Crash::Rollback))
+        .await
+        .unwrap();
     cluster.restart(NODE).await.unwrap();
     cluster.wait_until_serving(NODE).await.unwrap();
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
@@ -155,7 +173,7 @@ async fn a_disk_in_another_machine_proves_nothing(wire: Wire) {
         (Crash::Kill, StartReason::Crash),
         (Crash::Moved, StartReason::Reboot),
     ] {
-        cluster.crash_with(NODE, how).await.unwrap();
+        cluster.inject(Fault::Crash(NODE, how)).await.unwrap();
         cluster.restart(NODE).await.unwrap();
         let report = cluster.node(NODE).unwrap().guard();
         assert_eq!(report.reason, reason, "{how:?} {report:?}");
@@ -187,7 +205,10 @@ async fn a_node_that_a_client_shuts_down_is_down(wire: Wire) {
 async fn calm_starts_what_is_down(wire: Wire) {
     let cluster = wire.build(Cluster::builder()).await;
     cluster.crash(0).await.unwrap();
-    cluster.clean_stop(1).await.unwrap();
+    cluster
+        .inject(Fault::Crash(1, Crash::CleanStop))
+        .await
+        .unwrap();
     cluster.partition(0, 2).unwrap();
     cluster.inject(Fault::Calm).await.unwrap();
     for node in 0..5 {
@@ -269,7 +290,10 @@ async fn paused_time_waits_for_the_disk_and_for_nothing_else() {
         for key in ["a", "b", "c"] {
             assert_eq!(client.take(key).await.unwrap(), ok());
         }
-        cluster.clean_stop(node).await.unwrap();
+        cluster
+            .inject(Fault::Crash(node, Crash::CleanStop))
+            .await
+            .unwrap();
         cluster.restart(node).await.unwrap();
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -293,7 +317,10 @@ async fn a_directory_of_the_users_stays() {
         let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
         assert_eq!(client.get("k").await.is_none(), is_first);
         client.take("k").await.unwrap();
-        cluster.clean_stop(0).await.unwrap();
+        cluster
+            .inject(Fault::Crash(0, Crash::CleanStop))
+            .await
+            .unwrap();
     }
     std::fs::remove_dir_all(&path).unwrap();
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locknode_resp::Reply;
 use locknode_testkit::cluster::{Cluster, DeskRequest, Recorder};
 use locknode_testkit::history::Event;
-use locknode_testkit::{Links, Way};
+use locknode_testkit::{Fault, Links, Way};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::wire::{Wire, ok};
@@ -26,7 +26,7 @@ async fn commands_of_the_owners_pass_whatever_is_wrong_with_the_link(wire: Wire)
         while let Some(request) = requests.recv().await {
             let words: Vec<_> = request.args.iter().map(Vec::as_slice).collect();
             match words.as_slice() {
-                [_, b"heal"] => owner.heal(),
+                [_, b"heal"] => owner.inject(Fault::Heal(Links::ALL)).await.unwrap(),
                 [_, b"where"] => {
                     let place = format!("+{} {}\r\n", request.client, request.node);
                     request.answer(place);
@@ -47,7 +47,10 @@ async fn commands_of_the_owners_pass_whatever_is_wrong_with_the_link(wire: Wire)
     let place = Reply::Simple(b"1 1".to_vec());
     assert_eq!(rest, [place, Reply::Bulk(b"b".to_vec())]);
 
-    cluster.cut(Links::ALL, Way::Both).unwrap();
+    cluster
+        .inject(Fault::Cut(Links::ALL, Way::Both))
+        .await
+        .unwrap();
     client
         .say(&["SET", "k", "t", "NX", "PX", "1000"])
         .await
@@ -118,7 +121,10 @@ async fn spans_without_end_are_taken() {
     let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
     let link = Links::between(0, 0);
     cluster.delay(link, Duration::MAX).unwrap();
-    cluster.late(link, Way::Both, 1, Duration::MAX).unwrap();
+    cluster
+        .inject(Fault::Late(link, Way::Both, 1, Duration::MAX))
+        .await
+        .unwrap();
     cluster.pause(1, Duration::MAX).unwrap();
     assert!(Wire::Memory.is_silent(client.take("k")).await);
     assert!(Wire::Memory.is_silent(cluster.connect(0, 0)).await);

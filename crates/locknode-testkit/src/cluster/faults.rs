@@ -1,4 +1,4 @@
-//! What can be done to the nodes of a cluster, and faults as data.
+//! What can go wrong in a cluster: faults as data, and the most common ones as methods.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::clock::MachineClock;
 use super::error::{ClusterError, NotHere};
 use super::{Cluster, Ordering};
-use crate::fault::{Crash, Fault, Links, Who};
+use crate::fault::{Crash, Fault, Links, Members, Way, Who};
 use crate::history::Event;
 use crate::scenario::{Deed, Scenario, Trigger};
 use crate::span::SimTime;
@@ -24,38 +24,7 @@ impl Cluster {
     ///
     /// The node dies all the same.
     pub async fn crash(&self, node: u8) -> Result<(), ClusterError> {
-        self.crash_with(node, Crash::Kill).await
-    }
-
-    /// Ends a node in one of the ways in which nodes end. Without a data directory there is nothing that one way would keep
-    /// and another lose, and only [`Crash::CleanStop`] differs. What befalls a disk befalls that of a node that is down
-    /// too.
-    ///
-    /// # Errors
-    ///
-    /// [`ClusterError::NotHere`] with a data directory: power failures need a disk that forgets what was not synced, and a
-    /// rollback needs an earlier stop in order. [`ClusterError::Io`] when the directory cannot be changed; the node has
-    /// ended then.
-    ///
-    /// # Cancel safety
-    ///
-    /// The node ends all the same; its disk may have been spared.
-    pub async fn crash_with(&self, node: u8, how: Crash) -> Result<(), ClusterError> {
-        self.check(&Fault::Crash(node, how))?;
-        self.member(node)?.crash(how).await
-    }
-
-    /// Asks a node to end, which answers what it has received and, with a data directory, keeps its locks.
-    ///
-    /// # Errors
-    ///
-    /// [`ClusterError::NoSuchNode`].
-    ///
-    /// # Cancel safety
-    ///
-    /// The node ends all the same.
-    pub async fn clean_stop(&self, node: u8) -> Result<(), ClusterError> {
-        self.crash_with(node, Crash::CleanStop).await
+        self.inject(Fault::Crash(node, Crash::Kill)).await
     }
 
     /// Starts a node that is down, at its old addresses. When this returns it can be connected to; whether it takes part
@@ -83,88 +52,112 @@ impl Cluster {
         Ok(())
     }
 
+    /// Cuts the links between these clients and these nodes, both ways: what is sent arrives when they are healed.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NoSuchLink`].
+    pub fn partition(
+        &self,
+        clients: impl Into<Members>,
+        nodes: impl Into<Members>,
+    ) -> Result<(), ClusterError> {
+        self.strike(Fault::Cut(Links::between(clients, nodes), Way::Both))
+    }
+
+    /// The next `count` replies of a node to each client are lost, and with each its connection.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NoSuchLink`].
+    pub fn drop_replies(&self, node: u8, count: u8) -> Result<(), ClusterError> {
+        let links = Links::between(Members::ALL, node);
+        self.strike(Fault::Drop(links, Way::Replies, count))
+    }
+
+    /// Messages take so much longer from now on, each way.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NoSuchLink`].
+    pub fn delay(&self, links: Links, span: Duration) -> Result<(), ClusterError> {
+        self.strike(Fault::Delay(links, span))
+    }
+
+    /// The next `count` replies on each of these links are missing, and the connection goes on: the client takes the next
+    /// reply for the one it waits for. No network does so, but a proxy with a bug might.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NoSuchLink`].
+    pub fn skip_replies(&self, links: Links, count: u8) -> Result<(), ClusterError> {
+        self.check_links(links)?;
+        self.inner.net.skip_replies(links, count);
+        Ok(())
+    }
+
     /// Whether the cluster can have the fault right now.
     ///
     /// # Errors
     ///
     /// [`ClusterError::NotHere`] with the reason, or which node, client or link there is not.
     pub fn check(&self, fault: &Fault) -> Result<(), ClusterError> {
-        let not_here = |why| Err(NotHere::fault(fault, why).into());
+        match fault.who() {
+            Some(Who::Node(node)) => drop(self.member(node)?),
+            Some(Who::Client(client)) => drop(self.machine(client)?),
+            None => fault
+                .links()
+                .map_or(Ok(()), |links| self.check_links(links))?,
+        }
+        match fault.form().why_simulated.or(self.why_not(fault)) {
+            Some(why) => Err(NotHere::fault(fault, why).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Why a fault of somebody that there is cannot be here.
+    fn why_not(&self, fault: &Fault) -> Option<&'static str> {
         match *fault {
-            Fault::Crash(node, how) => match self.member(node)?.why_not(how) {
-                Some(why) => not_here(why),
-                None => Ok(()),
-            },
-            Fault::Restart(node) | Fault::Promote(node) | Fault::MaxTtl(node, _) => {
-                self.member(node).map(drop)
-            }
-            Fault::CrashIn(node, ..) => {
-                self.member(node)?;
-                not_here("a process of this machine ends wherever it happens to be")
-            }
-            Fault::Disk(node, _) => {
-                self.member(node)?;
-                not_here("the nodes' disks, where they have one, are directories of this machine")
-            }
-            Fault::CrashClient(client)
-            | Fault::Pause(Who::Client(client), _)
-            | Fault::Suspend(Who::Client(client), _)
-            | Fault::Freeze(Who::Client(client), _) => {
-                self.machine(client)?;
-                not_here(
-                    "the cluster does not run its clients; cut, hold or reset their links instead",
-                )
-            }
-            Fault::WallJump(Who::Client(client), _) => {
-                self.machine(client)?;
-                not_here("clients do not read a wall clock of the cluster's")
+            Fault::Crash(node, how) => self.member(node).ok()?.why_not(how),
+            Fault::WallJump(Who::Client(_), _) => {
+                Some("clients do not read a wall clock of the cluster's")
             }
             Fault::Rate(Who::Client(client), _)
             | Fault::Slew(Who::Client(client), _)
             | Fault::Noise(Who::Client(client), _) => {
-                match self.machine(client)?.is_used.load(Ordering::Acquire) {
-                    true => Ok(()),
-                    false => {
-                        not_here("this client does not read the clock that the cluster has for it")
-                    }
-                }
+                let is_used = &self.machine(client).ok()?.is_used;
+                (!is_used.load(Ordering::Acquire))
+                    .then_some("this client does not read the clock that the cluster has for it")
             }
-            Fault::Pause(Who::Node(node), _)
-            | Fault::Suspend(Who::Node(node), _)
-            | Fault::Freeze(Who::Node(node), _)
-            | Fault::Rate(Who::Node(node), _)
-            | Fault::Slew(Who::Node(node), _)
-            | Fault::Noise(Who::Node(node), _)
-            | Fault::WallJump(Who::Node(node), _) => self.member(node).map(drop),
-            Fault::Cut(links, _)
-            | Fault::Heal(links)
-            | Fault::Delay(links, _)
-            | Fault::Hold(links, _)
-            | Fault::Release(links, _)
-            | Fault::Drop(links, ..)
-            | Fault::Late(links, ..)
-            | Fault::Duplicate(links, _)
-            | Fault::Reset(links) => self.check_links(links),
-            Fault::Calm => Ok(()),
+            _ => matches!(fault.who(), Some(Who::Client(_))).then_some(
+                "the cluster does not run its clients; cut, hold or reset their links instead",
+            ),
         }
     }
 
     /// Does one fault of the kit's vocabulary, now.
     ///
+    /// Without a data directory there is nothing that one way to [crash](Fault::Crash) would keep and another lose, and only
+    /// [`Crash::CleanStop`] differs: the node answers what it has received. What befalls a disk befalls that of a node that
+    /// is down too.
+    ///
     /// # Errors
     ///
-    /// As [`check`](Self::check), before anything is done; and what crashes and restarts bring.
+    /// As [`check`](Self::check), before anything is done: with a data directory there is no power failure, which needs a disk
+    /// that forgets what was not synced, and no rollback before the first stop in order. [`ClusterError::Io`] when the
+    /// directory of a node that crashes cannot be changed; the node has ended then. And what [`restart`](Self::restart) brings.
     ///
     /// # Cancel safety
     ///
-    /// Crashes and restarts as there; [`Fault::Calm`] may have started only some of the nodes. The others do not wait.
+    /// A node ends all the same, and its disk may have been spared; one that starts is down, or up; [`Fault::Calm`] may have
+    /// started only some of the nodes. The others do not wait.
     pub async fn inject(&self, fault: Fault) -> Result<(), ClusterError> {
         self.check(&fault)?;
         match fault {
-            Fault::Crash(node, how) => self.crash_with(node, how).await?,
+            Fault::Crash(node, how) => self.member(node)?.crash(how).await?,
             Fault::Restart(node) => self.restart(node).await?,
             // No node has a replica: it is lost.
-            Fault::Promote(node) => self.crash(node).await?,
+            Fault::Promote(node) => self.member(node)?.crash(Crash::Kill).await?,
             Fault::MaxTtl(node, max_ttl) => self.member(node)?.set_max_ttl(max_ttl),
             Fault::Calm => self.calm().await?,
             Fault::Pause(Who::Node(node), span) => self.pause(node, span)?,
@@ -182,37 +175,21 @@ impl Cluster {
             Fault::Slew(who, ppm) => self.bend(who, |clock| clock.set_slew(ppm))?,
             Fault::Noise(who, noise) => self.clock(who)?.set_noise(noise),
             Fault::WallJump(who, by_ms) => self.clock(who)?.jump_wall(by_ms),
-            Fault::Cut(links, way) => self.cut(links, way)?,
-            Fault::Heal(links) => self.heal_links(links)?,
-            Fault::Delay(links, span) => self.delay(links, span)?,
-            Fault::Hold(links, way) => self.hold(links, way)?,
-            Fault::Release(links, way) => self.release(links, way)?,
-            Fault::Drop(links, way, count) => self.drop_messages(links, way, count)?,
-            Fault::Late(links, way, count, span) => self.late(links, way, count, span)?,
-            Fault::Duplicate(links, count) => self.duplicate(links, count)?,
-            Fault::Reset(links) => self.reset(links)?,
-            // Refused above.
-            Fault::CrashClient(_)
-            | Fault::CrashIn(..)
-            | Fault::Disk(..)
-            | Fault::Pause(Who::Client(_), _)
-            | Fault::Suspend(Who::Client(_), _)
-            | Fault::Freeze(Who::Client(_), _) => {}
+            fault => self.strike(fault)?,
         }
         Ok(())
     }
 
-    /// Nothing goes wrong any more: links are healed and let go, clocks run right from here on, and nodes that are down start.
-    /// A pause goes on until its end.
-    ///
-    /// # Errors
-    ///
-    /// As [`restart`](Self::restart).
-    ///
-    /// # Cancel safety
-    ///
-    /// Some of the nodes may not have been started.
-    pub async fn calm(&self) -> Result<(), ClusterError> {
+    /// Something befalls links. Nothing here waits.
+    fn strike(&self, fault: Fault) -> Result<(), ClusterError> {
+        self.check(&fault)?;
+        if let Some(links) = fault.links() {
+            self.inner.net.strike(links, fault);
+        }
+        Ok(())
+    }
+
+    async fn calm(&self) -> Result<(), ClusterError> {
         self.inner.net.calm();
         for client in (0..).take(self.inner.machines.len()) {
             self.bend(Who::Client(client), MachineClock::calm)?;
@@ -313,7 +290,7 @@ impl Cluster {
         })
     }
 
-    pub(super) fn check_links(&self, links: Links) -> Result<(), ClusterError> {
+    fn check_links(&self, links: Links) -> Result<(), ClusterError> {
         match self.inner.net.has_any(links) {
             true => Ok(()),
             false => Err(ClusterError::NoSuchLink),

@@ -1,0 +1,74 @@
+//! What is wrong with a link right now, simulated or real.
+
+use std::time::Duration;
+
+use crate::fault::Way;
+
+/// What happens to what one client and one node send each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkState {
+    pub(crate) requests: LaneState,
+    pub(crate) replies: LaneState,
+    /// Each message takes so much longer.
+    pub(crate) delay: Duration,
+    /// So many requests arrive twice.
+    pub(crate) doubles: u8,
+}
+
+/// One direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LaneState {
+    pub(crate) is_cut: bool,
+    pub(crate) is_held: bool,
+    /// So many messages are lost ...
+    pub(crate) losses: u8,
+    /// ... or come later by this much.
+    pub(crate) lates: u8,
+    pub(crate) late_by: Duration,
+}
+
+impl LinkState {
+    pub(crate) const fn lane(&mut self, is_requests: bool) -> &mut LaneState {
+        match is_requests {
+            true => &mut self.requests,
+            false => &mut self.replies,
+        }
+    }
+
+    /// Changes the direction that is meant, or both.
+    pub(crate) fn each(&mut self, way: Way, change: impl Fn(&mut LaneState)) {
+        if way.has_requests() {
+            change(&mut self.requests);
+        }
+        if way.has_replies() {
+            change(&mut self.replies);
+        }
+    }
+
+    /// No connection can be made.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.requests.is_cut || self.replies.is_cut
+    }
+}
+
+impl LaneState {
+    /// Nothing passes.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.is_cut || self.is_held
+    }
+
+    /// By how much the next message comes later.
+    pub(crate) fn take_late(&mut self) -> Duration {
+        match take_one(&mut self.lates) {
+            true => self.late_by,
+            false => Duration::ZERO,
+        }
+    }
+}
+
+/// Whether there is one of so many left, which is gone then.
+pub(crate) const fn take_one(count: &mut u8) -> bool {
+    let is_left = *count > 0;
+    *count = count.saturating_sub(1);
+    is_left
+}
