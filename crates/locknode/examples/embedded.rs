@@ -1,8 +1,8 @@
-//! A lock node inside a program of yours: `cargo run -p locknode --example embedded -- 7101`.
+//! A lock node inside your program: `cargo run -p locknode --example embedded -- 7101`.
 
 #![expect(
     clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
+    reason = "an example prints for the person who runs it"
 )]
 
 use locknode::Node;
@@ -20,7 +20,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "redis-cli -p {} set k t nx px 30000",
         listener.local_addr()?.port()
     );
-    // Nobody was ever granted a lock by this node, so it need not wait for the locks of an earlier run to end.
+    // This node has never granted a lock, so it need not wait for the locks of an earlier run to
+    // expire.
     Node::builder()
         .first_start(true)
         .build()

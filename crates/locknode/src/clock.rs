@@ -1,9 +1,12 @@
 //! Where a node's time comes from.
 //!
-//! The machine has two clocks that nobody sets: one counts the time that the machine sleeps but is slowed and hastened
-//! by time synchronisation, by up to a tenth; the other runs evenly but stands still while the machine sleeps. A node
-//! must not let a lock end early, so its time is the sum of steps, each the lesser of what the two show `[G16]`. Comparing
-//! totals would not do: a clock that was slow for an hour may be fast for the next one, unnoticed.
+//! A machine has two clocks that nobody can set. One counts the time that the machine sleeps, but
+//! time synchronisation speeds it up or slows it down by up to a tenth. The other runs at an even
+//! rate, but stops while the machine sleeps. A lock must not expire early, so a node's time is a
+//! sum of short steps, and each step counts what the slower clock showed `[G16]`.
+//!
+//! Comparing totals instead would not do: a clock that was slow for an hour may be fast for the
+//! next, and the difference would go unnoticed.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +16,17 @@ use locknode_engine::durable::{MachineTime, Reading};
 use locknode_engine::{Moment, Time, WallTime};
 use rustix::time::{ClockId, clock_gettime};
 
-/// A source of time. A node reads it once per batch of commands; tokio's timers only wake things up and never
-/// decide whether a lock is alive.
+/// A source of time.
+///
+/// A node reads it once per batch of commands. Tokio's timers only wake tasks; they never decide
+/// whether a lock is alive.
 pub trait Clock: Debug + Send + Sync {
-    /// The present. The monotonic part never goes back.
+    /// Returns the current time. The monotonic part never goes back.
     fn now(&self) -> Moment;
 
-    /// The clocks that go on while no node runs, for what a node writes down. By default both are the node's own time.
+    /// Reads the clocks that keep running while no node runs; a node stores their readings on disk.
+    ///
+    /// By default both are the node's own time.
     fn machine(&self) -> MachineTime {
         let time_ns = self.now().time.as_nanos();
         MachineTime {
@@ -28,17 +35,27 @@ pub trait Clock: Debug + Send + Sync {
         }
     }
 
-    /// How far the node's time has fallen behind the machine's two clocks: the mean of both, from any origin. Only its growth
-    /// counts: what is written down in terms of the machine's clocks is passed sooner by so much at most, because the
-    /// clock that the node's time has kept up with better is no further ahead than the mean `[G6]`.
+    /// Returns how far the node's time has fallen behind the machine's two clocks, on average:
+    ///
+    /// ```text
+    /// slip = (boottime - time) / 2 + (raw - time) / 2
+    /// ```
+    ///
+    /// The origins of the clocks do not matter, because only the growth of this value is used. If
+    /// the node's time passes 10 s while one clock passes 10 s and the other 10.4 s, the slip grows
+    /// by 0.2 s. A deadline stored as a reading of the machine's clocks may then be reached 0.2 s
+    /// too early, so the guard adds the growth to what it stores `[G6]`: the clock that the node's
+    /// time has followed more closely is never further ahead than the mean.
     fn slip_ns(&self) -> u64 {
         let Reading { moment, machine } = self.reading();
         let behind = |clock_ns: u64| clock_ns.saturating_sub(moment.time.as_nanos());
         behind(machine.boottime_ns) / 2 + behind(machine.raw_ns) / 2
     }
 
-    /// The node's time and then the machine's, in this order: a deadline that is translated from one to the other
-    /// becomes later by what passed in between, never earlier.
+    /// Reads the node's time, then the machine's clocks.
+    ///
+    /// The order matters: a deadline translated from one to the other becomes later by the time
+    /// between the two readings, never earlier.
     fn reading(&self) -> Reading {
         let moment = self.now();
         Reading {
@@ -48,37 +65,38 @@ pub trait Clock: Debug + Send + Sync {
     }
 }
 
-/// The operating system's clocks: of the two that nobody sets the slower one decides, the wall clock translates
-/// absolute timestamps.
+/// The operating system's clocks: the slower of the two that nobody can set decides, and the wall
+/// clock translates absolute timestamps.
 ///
-/// A reading is one look at one clock, without a lock; the second clock is looked at when 250 us have passed since that
-/// was done last. In between the time may be ahead by what the two clocks differ in one such step, 250 us at most, which
-/// is well inside the 2 ms that clients allow for.
+/// Most readings look at one clock and take no lock; the second clock is read once 250 us have
+/// passed since its last reading. In between, the time may be ahead by the difference between the
+/// two clocks over one such step: 250 us at most, well inside the 2 ms that clients allow for.
 ///
-/// The wall clock is read at most once per millisecond and carried on by the node's time in between: a jump of the
-/// wall clock is noticed a millisecond late.
+/// The wall clock is read at most once per millisecond and extrapolated with the node's time in
+/// between, so a jump of the wall clock is noticed up to a millisecond late.
 ///
-/// On systems other than Linux the monotonic clock alone is used.
+/// On systems other than Linux, only the monotonic clock is used.
 #[derive(Debug)]
 pub struct SystemClock {
-    /// What the even clock showed at the start; from there it is counted.
+    /// The even clock's reading at the start; readings are counted from here.
     origin_ns: u64,
-    /// The last step, for whoever takes the next one.
+    /// The last step, for the thread that takes the next one.
     steps: Mutex<Steps>,
-    /// The last step, for readers. A step stores `floor`, then `lag`, then `due`, and readers load them the other way
-    /// round: who sees the old `due` shows at most the new floor, who sees the new one sees the new lag and floor
-    /// too. So no reading is less than an earlier one, on whatever threads.
+    /// The last step, for readers. A step stores `floor`, then `lag`, then `due`; readers load them
+    /// in reverse order. A reader that sees the old `due` shows at most the new floor, and one that
+    /// sees the new `due` also sees the new lag and floor. So no reading is less than an earlier
+    /// one, on any thread.
     due: AtomicU64,
     lag: AtomicU64,
     floor: AtomicU64,
     /// How far the time has fallen behind the two clocks, on average.
     slip: AtomicU64,
-    /// When the wall clock was last read, and what to add to the time to get the wall time; both in nanoseconds.
+    /// When the wall clock was last read, and how far it is ahead of the time; both in nanoseconds.
     wall_read_at: AtomicU64,
     wall_ahead: AtomicU64,
 }
 
-/// The two-clock rule `[G16]` as arithmetic over readings of the two clocks. All in nanoseconds.
+/// The two-clock rule `[G16]` as arithmetic on readings of the two clocks, all in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     /// What the clocks showed at the last step.
@@ -86,14 +104,15 @@ struct Steps {
     counting: u64,
     /// How far the time is behind the even clock; only grows.
     lag: u64,
-    /// No time below this is shown any more.
+    /// The least time that may still be shown.
     floor: u64,
-    /// What the clocks differed by in each step, added up: by so much the time has fallen behind the two together.
+    /// The sum of the differences between the clocks in each step: how far the time has fallen
+    /// behind the two clocks together.
     apart: u64,
 }
 
 impl SystemClock {
-    /// A clock whose monotonic time begins now.
+    /// Creates a clock whose monotonic time begins now.
     pub fn start() -> Self {
         let origin_ns = read(EVEN);
         let steps = Steps::new(0, counting(0));
@@ -119,11 +138,13 @@ impl SystemClock {
         shown(even, lag, self.floor.load(Ordering::Relaxed))
     }
 
-    /// Takes a step, or waits while another thread takes it, which is a look at a clock. Going on with the old lag
-    /// instead would show a time that is ahead by more than a step when the node was idle before.
+    /// Takes a step, or waits for the thread that is taking it, which only has to read a clock.
+    ///
+    /// Continuing with the old lag instead could show a time that is ahead by more than a step
+    /// after an idle period.
     #[cold]
     fn step(&self, even: u64) -> u64 {
-        // Nothing in here panics, and every state in between is a right one.
+        // Nothing in here panics, and every intermediate state is valid.
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         if even >= steps.due() {
             steps.advance(even, counting(even));
@@ -185,17 +206,17 @@ impl Steps {
         }
     }
 
-    /// The even clock's reading from which on the other clock has to be looked at too.
+    /// The even clock's reading at which the other clock must be read again.
     const fn due(&self) -> u64 {
         self.even.saturating_add(STEP_NS)
     }
 
-    /// Takes the step to these readings of the clocks.
+    /// Takes the step to these readings.
     fn advance(&mut self, even: u64, counting: u64) {
         let by_even = even.saturating_sub(self.even);
         let by_counting = counting.saturating_sub(self.counting);
-        // Readers saw at most this since the last step. It is less than a step ahead of what is right, and added to
-        // nothing.
+        // Readers saw at most this since the last step. It is less than a step ahead of the correct
+        // time, and does not accumulate.
         let seen = self.due().min(even).saturating_sub(self.lag);
         self.floor = self.floor.max(seen);
         self.lag = self.lag.saturating_add(by_even.saturating_sub(by_counting));
@@ -204,7 +225,7 @@ impl Steps {
         self.counting = self.counting.max(counting);
     }
 
-    /// The time when the even clock shows this.
+    /// The time at this reading of the even clock.
     fn show(&self, even: u64) -> u64 {
         shown(even, self.lag, self.floor)
     }
@@ -215,7 +236,7 @@ fn shown(even: u64, lag: u64, floor: u64) -> u64 {
     even.saturating_sub(lag).max(floor)
 }
 
-/// The clock that counts sleep; `even` is what the other one has just shown.
+/// Reads the clock that counts sleep; `even` is what the other clock has just shown.
 fn counting(even: u64) -> u64 {
     if COUNTING == EVEN {
         even
@@ -224,7 +245,7 @@ fn counting(even: u64) -> u64 {
     }
 }
 
-/// A clock in nanoseconds since its own origin.
+/// Reads a clock, in nanoseconds since its own origin.
 #[inline]
 fn read(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
@@ -244,14 +265,14 @@ const COUNTING: ClockId = ClockId::Monotonic;
 #[cfg(not(target_os = "linux"))]
 const EVEN: ClockId = ClockId::Monotonic;
 
-/// An eighth of the 2 ms that clients allow for. The clocks are read one after the other, so each step may lose a few
-/// nanoseconds: not too many steps.
+/// An eighth of the 2 ms that clients allow for. Each step may lose a few nanoseconds, because the
+/// clocks are read one after the other, so steps must not be too frequent.
 const STEP_NS: u64 = 250_000;
 
-/// Before the first reading of the wall clock: longer ago than the period at every time.
+/// Before the first reading of the wall clock: always longer ago than the period.
 const NEVER_READ: u64 = u64::MAX - WALL_PERIOD_NS;
 
-/// Timestamps that clients give and get are milliseconds.
+/// Clients send and receive timestamps in milliseconds.
 const WALL_PERIOD_NS: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -260,7 +281,7 @@ mod tests {
 
     /// `[F4]` The first reading decides where fence counters begin.
     #[test]
-    fn the_wall_clock_is_right_from_the_first_reading_on() {
+    fn the_first_reading_of_the_wall_clock_is_correct() {
         let before = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
         let shown = SystemClock::start().now().wall.as_unix_nanos();
         let after = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
@@ -271,24 +292,24 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Readings of the even clock and of the one that counts sleep, in milliseconds since the last row, and the
-    /// time since the start in milliseconds.
+    /// What the even clock and the one that counts sleep have advanced since the last row, and the
+    /// time since the start; all in milliseconds.
     type Row = (u64, u64, u64);
 
     /// `[G16]`
     #[test]
-    fn every_step_counts_as_the_slower_clock_says() {
+    fn every_step_counts_what_the_slower_clock_shows() {
         let rows: &[(&str, &[Row])] = &[
             ("both run on", &[(1000, 1000, 1000), (1, 1, 1001)]),
-            ("one is hastened", &[(1000, 1100, 1000), (1000, 1000, 2000)]),
+            ("one is sped up", &[(1000, 1100, 1000), (1000, 1000, 2000)]),
             ("one is slowed", &[(1000, 900, 900), (1000, 1000, 1900)]),
-            // The lesser of the totals would be 2000: the fast second would undo the slow one.
+            // The minimum of the totals would be 2000: the fast second would undo the slow one.
             (
-                "one is slowed, then hastened",
+                "one is slowed, then sped up",
                 &[(1000, 900, 900), (1000, 1100, 1900)],
             ),
             (
-                "one is hastened, then slowed",
+                "one is sped up, then slowed",
                 &[(1000, 1100, 1000), (1000, 900, 1900)],
             ),
             ("the machine sleeps", &[(10, 3_600_010, 10), (10, 10, 20)]),
@@ -309,7 +330,7 @@ mod tests {
                 even += by_even * MS;
                 counting += by_counting * MS;
                 steps.advance(even, counting);
-                // What was shown before the step stays.
+                // What was shown before the step is never taken back.
                 let want = (time * MS).max(steps.floor);
                 assert_eq!(steps.show(even), want, "{name}");
                 assert!(want - time * MS <= STEP_NS, "{name}");
@@ -317,7 +338,8 @@ mod tests {
         }
     }
 
-    /// `[G16]` A tenth is the most that time synchronisation changes a clock by, and steps are short while a node works.
+    /// `[G16]` Time synchronisation changes a clock's rate by a tenth at most, and steps are short
+    /// while a node works.
     #[test]
     fn within_a_step_time_is_ahead_by_less_than_a_step() {
         let mut steps = Steps::new(0, 0);
@@ -348,7 +370,7 @@ mod tests {
 
     /// `[G16]`
     #[test]
-    fn clocks_that_go_back_do_not_turn_time_back() {
+    fn time_never_goes_back_when_the_clocks_do() {
         let mut steps = Steps::new(5 * MS, 5 * MS);
         steps.advance(9 * MS, 8 * MS);
         let time = steps.show(9 * MS);
@@ -379,7 +401,7 @@ mod tests {
 
     /// `[G16]`
     #[test]
-    fn the_system_clock_runs_as_the_machines_do() {
+    fn the_system_clock_keeps_pace_with_the_machine() {
         let clock = SystemClock::start();
         let start = clock.reading();
         let passed = |now: Reading| {
@@ -390,10 +412,11 @@ mod tests {
         loop {
             let (time, machine) = passed(clock.reading());
             let time = u64::try_from(time.as_nanos()).unwrap();
-            // The machine's clocks are read last: the time may be ahead by a step only.
+            // The machine's clocks are read last, so the time may be ahead by one step only.
             assert!(time <= machine + STEP_NS, "{time} and {machine}");
             if machine > 20 * MS {
-                // A thread that has to wait between two looks loses that time for good, which is the safe side.
+                // A thread that is held up between two readings loses that time for good, which is
+                // safe.
                 assert!(time > MS, "{time} and {machine}");
                 break;
             }

@@ -8,11 +8,13 @@
 //!                 unread (own)                                  unsent (own)
 //! ```
 //!
-//! The write follows at once, or, after a short batch, when the task's next turn comes: all connections that are ready are
-//! read first, then all are answered. Replies that rest on something not durable yet wait in `unsent` for the disk.
+//! Replies are written at once; after a short batch they are written at the task's next poll, so
+//! that every connection that is ready is read before any is answered. Replies that depend on
+//! something not yet durable wait in `unsent` for the disk.
 //!
-//! Back-pressure: while `unsent` holds anything, nothing is read and nothing executed, so a client that never reads
-//! costs one batch of replies and no more. A batch ends when its replies reach [`OUTPUT_HIGH_WATER`].
+//! Back-pressure: while `unsent` holds anything, nothing is read or executed, so a client that
+//! never reads costs one batch of replies and no more. A batch ends when its replies reach
+//! [`OUTPUT_HIGH_WATER`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,7 +31,7 @@ use crate::scope::{Phase, ScopeMember};
 use crate::scratch::Scratch;
 use crate::shared::Shared;
 
-/// The task of one connection; completes when the connection is over.
+/// The task of one connection; completes when the connection closes.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     stream: S,
@@ -39,21 +41,21 @@ pub(crate) struct Connection<S> {
     decoder: Decoder,
     /// Input not yet executed.
     unread: Vec<u8>,
-    /// Replies not yet accepted by the stream, from `sent` on.
+    /// Replies that the stream has not accepted yet, from `sent` on.
     unsent: Vec<u8>,
     sent: usize,
-    /// What has to be durable before `unsent` may leave.
+    /// What must be durable before `unsent` may be sent.
     need: Need,
     state: State,
-    /// Whether the batch just executed was short, so that its replies wait for their turn.
+    /// Whether the last batch was short, so that its replies wait for the next poll.
     is_short_batch: bool,
-    /// Whether other connections go first before this one goes on.
+    /// Whether other connections go first before this one continues.
     yields: bool,
-    /// Bytes read since the connection began to end.
+    /// Bytes read since the connection began to close.
     late_input: usize,
-    /// Whether the peer was at work when its connection ended.
+    /// Whether the peer was active when its connection began to close.
     is_busy: bool,
-    /// Wakes the task when CLIENT PAUSE, or the wait for a peer that was at work, may be over.
+    /// Wakes the task when CLIENT PAUSE, or the wait for an active peer, may have ended.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -61,14 +63,14 @@ pub(crate) struct Connection<S> {
 enum State {
     /// Reads.
     Open,
-    /// `unread` holds commands that can be executed before more is read.
+    /// `unread` holds commands to execute before more is read.
     Backlogged,
     /// CLIENT PAUSE holds the next command back.
     Paused,
-    /// Sends what it owes, then closes its direction.
+    /// Sends the remaining replies, then shuts down its side of the stream.
     Closing,
-    /// Has closed its direction and throws away what still comes. Closing the socket over unread input would make
-    /// the kernel reset the connection, and the peer could lose replies that it was sent.
+    /// Has shut down its side and discards further input. Closing a socket with unread input would
+    /// make the kernel reset the connection, and the peer could lose replies already sent.
     Lingering,
 }
 
@@ -93,19 +95,21 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Executes the complete requests of `input` and appends their replies; returns how many bytes are done with.
+    /// Executes the complete requests in `input`, appends their replies, and returns the number of
+    /// bytes consumed.
     fn execute(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let engine = &self.node.engine;
         let limits = engine.limits();
         let moment = self.node.clock.now();
-        // After the time: what it has fallen behind by then is in it.
+        // Read after the time, so that it includes any lag at that moment.
         engine.guard().note_slip(self.node.clock.slip_ns());
         let mut batch = engine.batch(moment);
         let (mut done, mut commands) = (0, 0);
         self.state = State::Open;
         let mut short: [&[u8]; 9] = [&[]; 9];
         let mut was_large = false;
-        // Asking once more at the end of the input lets the decoder give back what a large request needed.
+        // Calling the decoder once more at the end of the input lets it free what a large request
+        // needed.
         while let Some(rest) = input
             .get(done..)
             .filter(|rest| was_large || !rest.is_empty())
@@ -165,7 +169,7 @@ impl<S> Connection<S> {
         if !need.is_none() && !out.is_empty() {
             self.need = need;
         } else {
-            // What nobody waits for has to become durable as well `[G17]`.
+            // A grant must become durable even when no reply waits for it `[G17]`.
             self.node.wake_disk();
         }
         done
@@ -186,8 +190,10 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Waits until what `unsent` rests on is durable; `None` when it never will be. Then the replies must not leave: the
-    /// peer, whose connection is closed, does not know what became of its commands `[G13]`.
+    /// Waits until everything that `unsent` depends on is durable; `None` when it never will be.
+    ///
+    /// The replies must then not be sent: the peer sees its connection close and does not know the
+    /// outcome of its commands `[G13]`.
     fn poll_durable(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
         if self.need.is_none() {
             return Poll::Ready(Some(()));
@@ -202,8 +208,9 @@ impl<S> Connection<S> {
                 return Poll::Ready(None);
             }
             if !is_waiting {
-                // What becomes durable from here on wakes this task; what did just before is seen by the second look.
-                if self.scope.lobby().wait(cx.waker()) {
+                // Anything made durable from here on wakes this task; the second check sees what
+                // became durable just before.
+                if self.scope.waiters().wait(cx.waker()) {
                     self.node.wake_disk();
                 }
             }
@@ -211,7 +218,7 @@ impl<S> Connection<S> {
         Poll::Pending
     }
 
-    /// Whether a paused command may be offered again.
+    /// Waits until a paused command may be tried again.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let now = self.node.clock.now().time;
@@ -219,7 +226,7 @@ impl<S> Connection<S> {
                 self.timer = None;
                 return Poll::Ready(());
             };
-            // The engine's clock decides; the timer only says when to ask it again.
+            // The engine's clock decides; the timer only says when to check it again.
             let timer = self
                 .timer
                 .insert(Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK)));
@@ -229,7 +236,7 @@ impl<S> Connection<S> {
 }
 
 impl<S> Drop for Connection<S> {
-    /// What was executed has to become durable though its reply will not be sent.
+    /// Executed commands must become durable even though their replies will not be sent.
     fn drop(&mut self) {
         if !self.need.is_none() {
             self.node.wake_disk();
@@ -238,7 +245,7 @@ impl<S> Drop for Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Drives the connection until it has to wait or is over.
+    /// Drives the connection until it has to wait or closes.
     fn drive(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         loop {
             if self.session.client().is_killed() || self.scope.phase() == Phase::Aborting {
@@ -274,7 +281,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Poll::Ready(Some(())) => {}
                     Poll::Ready(None) => return Poll::Ready(()),
                     Poll::Pending if self.scope.phase() == Phase::Draining => {
-                        // All that was received is answered.
+                        // Everything received has been answered.
                         self.state = State::Closing;
                         continue;
                     }
@@ -290,7 +297,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.yields = false;
                 self.unsent.extend_from_slice(&scratch.output);
                 scratch.output.clear();
-                // Unlike a wake-up of its own this lets the runtime look for input on other connections first.
+                // Unlike waking itself, this lets the runtime look for input on other connections
+                // first.
                 let mut turn = std::pin::pin!(tokio::task::yield_now());
                 ready!(turn.as_mut().poll(cx));
                 continue;
@@ -308,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// One read and the commands it completes; `None` when the peer is gone.
+    /// Reads once and executes the commands that the input completes; `None` when the peer is gone.
     fn poll_input(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<Option<()>> {
         let mut input = ReadBuf::new(&mut scratch.input);
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut input));
@@ -335,8 +343,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Some(()))
     }
 
-    /// Reads and forgets. When the node ends, a peer that was at work until now may have sent more before it saw the end:
-    /// it is waited for until it closes too, or sends nothing for a while. Otherwise what is there is taken, up to a limit.
+    /// Discards input. While the node shuts down, a peer that was active may have sent more before
+    /// it saw the end, so the task reads until the peer closes too or sends nothing for a while.
+    /// Otherwise it takes what is there, up to a limit.
     fn poll_linger(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         let waits = self.is_busy && self.scope.phase() == Phase::Draining;
         let mut taken = 0;
@@ -357,7 +366,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(())
     }
 
-    /// Sends a batch's replies; keeps what the stream does not take at once. `None` when the peer is gone.
+    /// Sends a batch's replies and keeps what the stream does not accept at once; `None` when the
+    /// peer is gone.
     fn send(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<()> {
         let mut sent = 0;
         while let Some(rest) = out.get(sent..).filter(|rest| !rest.is_empty()) {
@@ -398,7 +408,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         let connection = self.get_mut();
         let polled = Scratch::lend(|scratch| connection.drive(cx, scratch));
         if polled.is_pending() {
-            // Whoever kills this client or ends the pause after this line wakes us; whoever did before is seen here.
+            // A kill or the end of a pause wakes this task from here on; one that came just before
+            // is seen here.
             connection.session.client().sleep_with(cx.waker());
             if connection.session.client().is_killed() || connection.scope.has_moved() {
                 cx.waker().wake_by_ref();
@@ -408,28 +419,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
     }
 }
 
-/// Replies beyond this end a batch: the peer gets them before more is executed. One read of acquires stays below.
+/// A batch ends when its replies exceed this; the peer gets them before more is executed. The
+/// replies to one read of acquires stay below it.
 const OUTPUT_HIGH_WATER: usize = 256 << 10;
 
-/// Batches up to here are answered only after every other connection that is ready has been read. Waking a peer for each
-/// of many single replies costs more than the requests themselves; measured, this saves a twentieth of the CPU time per
-/// command at pipeline 1. A longer batch is worth a wake-up of its own.
+/// Batches of up to this many commands are answered only after every other ready connection has
+/// been read. Waking a peer for each of many single replies costs more than the requests
+/// themselves: measured, this saves a twentieth of the CPU time per command at pipeline 1. A longer
+/// batch is worth a wake-up of its own.
 const SHORT_BATCH_MAX: u64 = 2;
 
-/// An input buffer larger than this, grown by one large request, is given back when it is mostly empty.
+/// An input buffer that grew beyond this for a large request is freed when it is mostly empty.
 const KEPT_MAX: usize = 4 << 10;
 
-/// Arguments without allocation: a batch release of a dozen keys.
+/// Arguments kept without allocation: enough to release a dozen keys in one command.
 const ARGS_INLINE: usize = 16;
 
-/// Input taken from a connection that ends: more than what usually waits in a socket's buffer.
+/// Input taken from a closing connection: more than a socket's buffer usually holds.
 const LATE_INPUT_MAX: usize = 256 << 10;
 
-/// A peer that sent something so recently may be sending more right now.
+/// A peer that sent something this recently may be sending more right now.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What a peer sent before it saw the end arrives within a round trip; this is a long one.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Timers have a resolution of a millisecond; asking one later saves asking twice.
+/// Timers have a resolution of a millisecond; waiting one longer saves a second check.
 const TIMER_SLACK: std::time::Duration = std::time::Duration::from_millis(1);

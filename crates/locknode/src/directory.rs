@@ -1,7 +1,9 @@
-//! A node's data directory: [`Disk`] over a real one, used by one process at a time.
+//! A node's data directory: the [`Disk`] of the store on a real file system, used by one process at
+//! a time.
 //!
-//! Nothing is tried again here and no error is swallowed: what an error means for the node is decided by whoever
-//! called. Files that are written stay open, so that a sync is one system call and reports every error since.
+//! Nothing is retried here and no error is swallowed: the caller decides what an error means for
+//! the node. Files that were written stay open, so a sync is one system call and reports every
+//! error since the last one.
 
 mod directory_error;
 mod lock_file;
@@ -18,17 +20,17 @@ use self::directory_error::Problem;
 pub use self::directory_error::DirectoryError;
 use self::lock_file::LockFile;
 
-/// A directory that this process uses alone, for as long as the value lives.
+/// A directory that only this process uses, for as long as the value lives.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     /// The directory itself, to sync it.
     handle: File,
-    /// The exclusive lock; it ends with the process, however that ends.
+    /// The exclusive lock; the system drops it when the process ends, however it ends.
     lock: LockFile,
     /// Files that were written, the most recent last.
     open: Vec<OpenFile>,
-    /// Whether there is anything of this process in the directory but the lock.
+    /// Whether this process has put anything but the lock into the directory.
     has_written: bool,
 }
 
@@ -43,12 +45,12 @@ struct OpenFile {
 }
 
 impl Directory {
-    /// Opens the directory, which is created when only it is missing, and locks it `[S1]`.
+    /// Opens and locks the directory, creating it if only its last component is missing `[S1]`.
     ///
     /// # Errors
     ///
-    /// When another process uses the directory, or something else than a node does, or the system refuses. Nothing that
-    /// was there is changed.
+    /// Fails when another process uses the directory, when it holds files that are not a node's, or
+    /// when the system refuses. Existing files are never changed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, DirectoryError> {
         let path = path.into();
         let failed = |problem: Problem| DirectoryError::new(path.clone(), problem);
@@ -66,12 +68,13 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory has to be there after a crash. The sync also shows whether the file system can do it at all.
+    /// Makes the directory survive a crash. The sync also shows whether the file system supports it
+    /// at all.
     fn make_durable(&mut self, is_new: bool) -> Result<(), Problem> {
         if is_new {
             let parent = match self.path.parent() {
@@ -79,7 +82,7 @@ impl Directory {
                 _ => Path::new("."),
             };
             sync_directory(parent)
-                .map_err(|error| Problem::io("sync the directory above", error))?;
+                .map_err(|error| Problem::io("sync the parent directory of", error))?;
         }
         self.sync_dir()
             .map_err(|error| Problem::io("sync the directory", error))
@@ -99,8 +102,8 @@ impl Directory {
         Ok(self.keep(file))
     }
 
-    /// Keeps a file open, and closes the one that was used longest ago. A file with writes that are not synced stays: a
-    /// file that is opened anew need not report what failed before.
+    /// Keeps a file open, and closes the least recently used one. A file with unsynced writes stays
+    /// open, because a file that is opened again need not report earlier failures.
     fn keep(&mut self, file: OpenFile) -> &mut OpenFile {
         if self.open.len() >= OPEN_MAX
             && let Some(oldest) = self.open.iter().position(|open| !open.is_written)
@@ -112,12 +115,12 @@ impl Directory {
         &mut self.open[last]
     }
 
-    /// Names come from what is written in files, so they are looked at.
+    /// Checks a name, because names are read from files.
     fn file_path(&self, name: &str) -> io::Result<PathBuf> {
         if name.is_empty() || name.contains(['/', '\0']) || name == "." || name == ".." {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("{name:?} is no file name"),
+                format!("{name:?} is not a file name"),
             ));
         }
         Ok(self.path.join(name))
@@ -128,7 +131,8 @@ impl Disk for Directory {
     fn list(&mut self) -> io::Result<Vec<String>> {
         let names = fs::read_dir(&self.path)?.map(|entry| {
             let name = entry?.file_name();
-            // A name that is no text is nobody's we know, which the replacement shows as well.
+            // No file of a node has a name that is not UTF-8, so the replacement character is good
+            // enough.
             Ok(name.to_string_lossy().into_owned())
         });
         names.collect()
@@ -159,7 +163,7 @@ impl Disk for Directory {
         options.read(true).write(true).create(true).truncate(true);
         let file = options.mode(FILE_MODE).open(&path).map_err(full)?;
         if let Err(error) = fill(&file, len) {
-            // The room is of more use to others. If this fails too, the error is the same.
+            // Frees the space for others. If this fails too, the first error still says it all.
             let _ = file.set_len(0);
             return Err(full(error));
         }
@@ -172,7 +176,7 @@ impl Disk for Directory {
         self.lock.check()?;
         self.has_written = true;
         let open = self.file(name)?;
-        // Said before it is done: of a write that fails halfway something is there.
+        // Set before the write, because a write that fails halfway may leave something behind.
         open.is_written = true;
         let end = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         if end > open.len {
@@ -191,8 +195,8 @@ impl Disk for Directory {
             open.file.sync_data().map_err(full)?;
         }
         (open.is_written, open.is_grown) = (false, false);
-        // After the sync: a process that took the directory before has to be noticed, and one that takes it later reads what
-        // is durable now.
+        // Checked after the sync: a process that took over the directory before it must be noticed,
+        // and one that takes over later reads what is durable now.
         self.lock.check()
     }
 
@@ -212,10 +216,10 @@ impl Disk for Directory {
 }
 
 impl Drop for Directory {
-    /// A directory that turned out to be somebody else's is left as it was `[S4]`.
+    /// Leaves a directory that turned out not to be a node's as it was `[S4]`.
     fn drop(&mut self) {
         if !self.has_written {
-            self.lock.unmake();
+            self.lock.remove_if_new();
         }
     }
 }
@@ -232,7 +236,7 @@ impl OpenFile {
     }
 }
 
-/// The directory, and whether it was created.
+/// Returns the directory, and whether it was created.
 fn open_or_create(path: &Path) -> Result<(File, bool), Problem> {
     let created = DirBuilder::new().mode(DIRECTORY_MODE).create(path);
     let is_new = match created {
@@ -243,20 +247,20 @@ fn open_or_create(path: &Path) -> Result<(File, bool), Problem> {
     let handle = File::open(path).map_err(|error| Problem::io("open the directory", error))?;
     let metadata = handle
         .metadata()
-        .map_err(|error| Problem::io("look at the directory", error))?;
+        .map_err(|error| Problem::io("inspect the directory", error))?;
     if !metadata.is_dir() {
         return Err(Problem::NotADirectory);
     }
     Ok((handle, is_new))
 }
 
-/// Makes creations in a directory durable.
+/// Makes new entries in a directory durable.
 fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Whoever gives the wrong directory finds no file of ours in it afterwards. What a directory with a node's files has to
-/// hold is the store's to say.
+/// Refuses a directory with files that are not a node's, so that a mistyped path leaves no lock
+/// file behind. The store decides what a node's directory must contain.
 fn refuse_foreign(path: &Path) -> Result<(), Problem> {
     let failed = |error| Problem::io("list the directory", error);
     let mut foreign = None;
@@ -273,7 +277,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Problem> {
     foreign.map_or(Ok(()), |name| Err(Problem::Foreign(name)))
 }
 
-/// A pipe or a device would block, or never end.
+/// Refuses pipes and devices, which could block or never end.
 fn open_regular(path: &Path, options: &OpenOptions) -> io::Result<File> {
     fs::symlink_metadata(path).and_then(regular)?;
     options.open(path)
@@ -285,11 +289,11 @@ fn regular(metadata: fs::Metadata) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        "it is no regular file",
+        "not a regular file",
     ))
 }
 
-/// Zeros are written, because a file with holes may find the disk full when it is too late.
+/// Writes zeros, because a file with holes could find the disk full when it is too late.
 fn fill(file: &File, len: u64) -> io::Result<()> {
     let zeros = vec![0; CHUNK_LEN];
     let mut offset = 0;
@@ -301,7 +305,7 @@ fn fill(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A quota that is used up is a full disk to whoever wants to write.
+/// Reports an exhausted quota as a full disk, which it is to the node.
 fn full(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::QuotaExceeded {
         return io::Error::new(io::ErrorKind::StorageFull, error);
@@ -311,20 +315,20 @@ fn full(error: io::Error) -> io::Error {
 
 const LOCK: &str = "lock";
 
-/// How the names of a node's files begin.
+/// The prefixes of the names of a node's files.
 const OURS: [&str; 4] = [LOCK, "state", "log-", "snapshot-"];
 
 /// Many file systems have it at their root.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// What a node writes down tells who holds which lock: it is its user's only.
+/// The files show who holds which lock, so only the node's user may read them.
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// The state, the current segment and the next one, and a snapshot.
+/// The state, the current and the next segment, and a snapshot.
 const OPEN_MAX: usize = 4;
 
-/// Larger writes are not faster.
+/// Larger writes are no faster.
 const CHUNK_LEN: usize = 1 << 18;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Why serving ended before it was told to.
+//! Why serving failed.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Serving failed; the node itself and its other listeners go on.
+/// Serving failed; the node itself and its other listeners continue.
 #[derive(Clone, Debug)]
 pub struct ServeError {
     source: Arc<io::Error>,
@@ -20,11 +20,7 @@ impl ServeError {
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the listener accepts no connections any more: {}",
-            self.source
-        )
+        write!(f, "the listener cannot accept connections: {}", self.source)
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! # What it is
 //!
-//! A server for locks and nothing else: `SET key token NX PX ttl`, release and extend by the holder, with the
-//! commands, scripts, errors and connection habits that Redis clients and lock libraries rely on.
+//! A server that holds locks and does nothing else: `SET key token NX PX ttl`, release and
+//! extension by the holder, with the commands, scripts, errors and connection behaviour that Redis
+//! clients and lock libraries rely on.
 //!
 //! # What it is not
 //!
-//! Not a cache and not a database: string values only, nothing is evicted, nothing is replicated.
+//! Not a cache or a database: it stores strings only, evicts nothing and replicates nothing.
 //!
 //! # Example
 //!
@@ -27,34 +28,35 @@
 //!
 //! # Guarantees
 //!
-//! * A key given to one client with NX is given to no other until it is released or its TTL has passed on the node's
-//!   monotonic clock, whatever the wall clock does.
-//! * A command is executed entirely or not at all, and in the order in which its connection sent it.
+//! * A key granted to one client with NX is granted to no other until it is released or its TTL has
+//!   passed on the node's monotonic clock, whatever the wall clock does.
+//! * A command is executed entirely or not at all, and in the order in which its connection sent
+//!   it.
 //! * Bad input gets an error and changes nothing; a client that does not read costs bounded memory.
+//! * After a crash the node refuses locks until every lock that it may have granted has expired; a
+//!   clean stop ([`Node::close`]) keeps the locks. See [`NodeBuilder::open`] and `SPEC.md`.
 //!
-//! * After a crash the node stays out of every lock until all that it may have granted has ended; a clean stop
-//!   ([`Node::close`]) keeps the locks. See [`NodeBuilder::open`] and `SPEC.md`.
-//!
-//! What it does not guarantee: anything over the restart of a node that was told the untrue
-//! [`first_start`](NodeBuilder::first_start), or runs without its [restart guard](NodeBuilder::restart_guard). Locks with a TTL
-//! above [`max_ttl`](NodeBuilder::max_ttl) or none are lost with the disk, unless a
-//! [state is required](NodeBuilder::require_state).
+//! It guarantees nothing across a restart if [`first_start`](NodeBuilder::first_start) was set
+//! wrongly or the [restart guard](NodeBuilder::restart_guard) is off. Locks without a TTL, or with
+//! one above [`max_ttl`](NodeBuilder::max_ttl), are lost with the disk; to refuse such a start,
+//! [require a state](NodeBuilder::require_state).
 
 mod clock;
 mod connection;
 mod directory;
+mod disk_thread;
 mod error;
-mod keeper;
 mod listener;
-mod lobby;
 mod machine_identity;
 mod node;
+mod node_builder;
 mod open_error;
 mod process;
 mod scope;
 mod scratch;
 mod shared;
 mod sweeper;
+mod sync_waiters;
 
 pub use clock::{Clock, SystemClock};
 pub use directory::{Directory, DirectoryError};
@@ -66,10 +68,11 @@ pub use locknode_engine::durable::{
 pub use locknode_engine::{
     GuardMode, GuardReport, GuardState, Moment, Options, Peer, Stats, Time, WallTime,
 };
-pub use node::{Node, NodeBuilder};
+pub use node::Node;
+pub use node_builder::NodeBuilder;
 pub use open_error::OpenNodeError;
 
-/// The example of the README is compiled.
+/// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -18,8 +18,8 @@ pub trait Listener: Send {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says. Errors that concern one connection or pass by themselves (out of
-    /// descriptors) are retried by the caller.
+    /// Fails as the operating system reports. The caller retries errors that concern one connection
+    /// or pass by themselves, such as running out of descriptors.
     ///
     /// # Cancel safety
     ///
@@ -32,9 +32,9 @@ pub trait Listener: Send {
 pub struct Accepted<S> {
     /// The byte stream.
     pub stream: S,
-    /// Its two ends, for CLIENT LIST.
+    /// The addresses of both ends, for CLIENT LIST.
     pub peer: Peer,
-    /// Whether the other end is on this machine, which protected mode asks.
+    /// Whether the peer is on this machine, which protected mode requires.
     pub is_local: bool,
 }
 
@@ -43,7 +43,7 @@ impl Listener for TcpListener {
 
     async fn accept(&self) -> io::Result<Accepted<TcpStream>> {
         let (stream, addr) = Self::accept(self).await?;
-        // Replies are whole batches: waiting for more to send only adds latency.
+        // Replies are written as whole batches: waiting for more would only add latency.
         stream.set_nodelay(true)?;
         let laddr = stream
             .local_addr()
@@ -85,19 +85,19 @@ impl Listener for UnixListener {
     }
 }
 
-/// Keep-alive for the streams that have it.
+/// Turns on keep-alive for streams that support it.
 pub(crate) fn set_keepalive<S: 'static>(stream: &S, seconds: u64) {
     let stream: &dyn std::any::Any = stream;
     if seconds == 0 {
         return;
     }
     if let Some(stream) = stream.downcast_ref::<TcpStream>() {
-        // As Redis sets it: first probe after the time given, then three at a third of it.
+        // As Redis sets it: the first probe after the given time, then three more at a third of it.
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(seconds))
             .with_interval(Duration::from_secs((seconds / 3).max(1)))
             .with_retries(3);
-        // A socket without keep-alive still works; the peer's silence is then found out by `timeout`.
+        // A socket without keep-alive still works; `timeout` then catches a silent peer.
         let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
     }
 }

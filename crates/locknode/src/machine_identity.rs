@@ -1,12 +1,13 @@
-//! Which machine this is and which boot of it, so that a node knows whether clock readings of an earlier run mean
-//! anything to this one.
+//! The identity of the machine and of its boot, which shows whether clock readings of an earlier
+//! run are still meaningful.
 
 use std::fs;
 use std::path::Path;
 
 use locknode_engine::durable::Machine;
 
-/// Asks the system. What it does not tell is zero; without a boot id nothing is taken to be the same.
+/// Reads the identity. What the system does not provide is zero; without a boot id no two boots are
+/// taken to be the same.
 pub(crate) fn machine_identity() -> Machine {
     read_below(Path::new("/"))
 }
@@ -25,7 +26,7 @@ fn read_below(root: &Path) -> Machine {
     }
 }
 
-/// 32 hexadecimal digits, with or without the hyphens of a UUID.
+/// Parses 32 hexadecimal digits, with or without the hyphens of a UUID.
 fn parse_id(text: &str) -> Option<[u8; 16]> {
     let mut digits = text.trim_ascii().bytes().filter(|byte| *byte != b'-');
     let mut digit = || char::from(digits.next()?).to_digit(16);
@@ -36,7 +37,7 @@ fn parse_id(text: &str) -> Option<[u8; 16]> {
     digits.next().is_none().then_some(id)
 }
 
-/// The number in `time:[4026531834]`.
+/// Parses the number in `time:[4026531834]`.
 fn parse_namespace(target: &str) -> Option<u64> {
     target
         .strip_prefix("time:[")?
@@ -85,7 +86,7 @@ mod tests {
 
     /// `[G7]`
     #[test]
-    fn a_system_that_tells_nothing_is_never_the_same() {
+    fn a_system_without_ids_never_matches() {
         let dir = tempfile::tempdir().unwrap();
         let machine = read_below(dir.path());
         assert_eq!(machine, Machine::default());
@@ -95,9 +96,9 @@ mod tests {
     /// `[G7]`
     #[cfg(target_os = "linux")]
     #[test]
-    fn linux_tells_its_boot() {
+    fn linux_identifies_its_boot() {
         let machine = machine_identity();
-        // In a time namespace of the tests' own no two runs are the same.
+        // In a time namespace other than the initial one, no two runs match.
         let is_initial = machine.time_namespace == Machine::INITIAL_TIME_NAMESPACE;
         assert_eq!(machine.is_same_boot(&machine_identity()), is_initial);
     }
@@ -105,7 +106,7 @@ mod tests {
     /// `[G7]`
     #[cfg(unix)]
     #[test]
-    fn only_the_initial_time_namespace_is_the_same_again() {
+    fn only_the_initial_time_namespace_matches_itself() {
         for (target, is_same) in [("time:[4026531834]", true), ("time:[4026532177]", false)] {
             let root = tempfile::tempdir().unwrap();
             let put = |path: &str, text: &str| {

@@ -8,7 +8,8 @@ use locknode_engine::durable::{OpenError, OpenErrorKind};
 
 use crate::directory::DirectoryError;
 
-/// A node could not be opened on its data directory. Nothing in the directory was changed.
+/// The error of a node that could not be opened on its data directory. Nothing in the directory was
+/// changed.
 #[derive(Clone, Debug)]
 pub struct OpenNodeError {
     cause: Cause,
@@ -28,12 +29,12 @@ impl OpenNodeError {
         }
     }
 
-    /// Another process, or another node of this one, uses the directory.
+    /// Returns whether another process, or another node of this one, uses the directory.
     pub fn is_in_use(&self) -> bool {
         matches!(&self.cause, Cause::Directory(error) if error.is_locked())
     }
 
-    /// What is wrong with the files, when it is that.
+    /// Returns what is wrong with the files, if they are the reason.
     pub fn kind(&self) -> Option<OpenErrorKind> {
         match &self.cause {
             Cause::Files(error) => Some(error.kind()),

@@ -1,4 +1,4 @@
-//! What INFO tells about the process, read from the operating system when a client asks.
+//! What INFO reports about the process, read from the operating system on request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use locknode_engine::{Host, HostFacts};
 
-use crate::keeper::Desk;
+use crate::disk_thread::DiskStatus;
 
-/// This process, as seen by one node.
+/// This process, as one node sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     traffic: Arc<Traffic>,
-    desk: Arc<Desk>,
+    disk_status: Arc<DiskStatus>,
     config_file: String,
     directory: PathBuf,
 }
 
-/// Bytes that passed, and the port they passed through.
+/// The bytes received and sent, and the addresses the node listens on.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     input_bytes: AtomicU64,
@@ -30,13 +30,13 @@ pub(crate) struct Traffic {
 impl Process {
     pub(crate) const fn new(
         traffic: Arc<Traffic>,
-        desk: Arc<Desk>,
+        disk_status: Arc<DiskStatus>,
         config_file: String,
         directory: PathBuf,
     ) -> Self {
         Self {
             traffic,
-            desk,
+            disk_status,
             config_file,
             directory,
         }
@@ -56,7 +56,7 @@ impl Host for Process {
         facts.net_input_bytes = self.traffic.input_bytes.load(Ordering::Relaxed);
         facts.net_output_bytes = self.traffic.output_bytes.load(Ordering::Relaxed);
         facts.dir = self.directory.display().to_string();
-        (facts.disk_syncs, facts.disk_bytes) = self.desk.figures();
+        (facts.disk_syncs, facts.disk_bytes) = self.disk_status.figures();
         facts.os = operating_system();
         facts.resident_bytes = resident_bytes().unwrap_or(0);
         if let Some((user, system)) = cpu_seconds() {
@@ -68,7 +68,7 @@ impl Host for Process {
 }
 
 impl Traffic {
-    /// Counts a batch. Statistics only: with several threads an addition may be lost.
+    /// Counts a batch. These are statistics only: with several threads an addition may be lost.
     #[inline]
     pub(crate) fn note(&self, input: usize, output: usize) {
         for (counter, bytes) in [(&self.input_bytes, input), (&self.output_bytes, output)] {
@@ -79,7 +79,7 @@ impl Traffic {
         }
     }
 
-    /// Notes an address that the node listens on; INFO names the port of the last one.
+    /// Adds an address that the node listens on; INFO reports the port of the last one.
     pub(crate) fn listens_on(&self, address: SocketAddr) {
         self.tcp_port.store(address.port(), Ordering::Relaxed);
         let mut bind = self.bind.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,8 @@ fn resident_bytes() -> Option<u64> {
     Some(pages * PAGE_BYTES)
 }
 
-/// User and system time from `/proc/self/stat`; the fields after the program's name, which may contain spaces.
+/// Reads user and system time from `/proc/self/stat`, whose fields follow the program's name, which
+/// may contain spaces.
 fn cpu_seconds() -> Option<(f64, f64)> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
@@ -128,7 +129,7 @@ fn cpu_seconds() -> Option<(f64, f64)> {
     Some((ticks()?, ticks()?))
 }
 
-/// Linux reports `statm` in pages; 4 KiB on every platform that we run on.
+/// Linux reports `statm` in pages: 4 KiB on every supported platform.
 const PAGE_BYTES: u64 = 4096;
 
 /// Linux reports CPU times in hundredths of a second on every platform.

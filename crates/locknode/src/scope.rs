@@ -1,18 +1,18 @@
-//! The connections of one `serve` call, and how they are told to end.
+//! The connections of one `serve` call, and how they are shut down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-use crate::lobby::Lobby;
+use crate::sync_waiters::SyncWaiters;
 
-/// How far the end of a `serve` call has come.
+/// How far the shutdown of a `serve` call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Connections are served.
     Serving,
-    /// Connections answer what was received, then close.
+    /// Connections answer what they have received, then close.
     Draining,
     /// Connections close at once.
     Aborting,
@@ -24,10 +24,10 @@ pub(crate) struct Scope {
     phase: AtomicU8,
     members: AtomicUsize,
     emptied: Notify,
-    lobby: Arc<Lobby>,
+    waiters: Arc<SyncWaiters>,
 }
 
-/// One connection's membership; leaving is dropping it.
+/// One connection's membership, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ScopeMember {
     scope: Arc<Scope>,
@@ -36,22 +36,22 @@ pub(crate) struct ScopeMember {
 }
 
 impl Scope {
-    /// A scope whose connections wait for the disk in `lobby`.
-    pub(crate) fn new(lobby: Arc<Lobby>) -> Self {
+    /// Creates a scope whose connections wait for the disk in `waiters`.
+    pub(crate) fn new(waiters: Arc<SyncWaiters>) -> Self {
         Self {
             phase: AtomicU8::new(Phase::Serving as u8),
             members: AtomicUsize::new(0),
             emptied: Notify::new(),
-            lobby,
+            waiters,
         }
     }
 
-    /// Where the connections wait for the disk.
-    pub(crate) fn lobby(&self) -> &Lobby {
-        &self.lobby
+    /// The connections that wait for the disk.
+    pub(crate) fn waiters(&self) -> &SyncWaiters {
+        &self.waiters
     }
 
-    /// Enters a connection.
+    /// Adds a connection.
     pub(crate) fn enter(self: &Arc<Self>) -> ScopeMember {
         self.members.fetch_add(1, Ordering::AcqRel);
         ScopeMember {
@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// Tells the connections; the caller wakes them.
+    /// Moves on to a phase; the caller wakes the connections.
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
     }
@@ -69,7 +69,7 @@ impl Scope {
     ///
     /// # Cancel safety
     ///
-    /// Waiting has no effect.
+    /// Dropping the future has no effect.
     pub(crate) async fn emptied(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -90,18 +90,18 @@ impl Scope {
 }
 
 impl ScopeMember {
-    /// Where the connection waits for the disk.
-    pub(crate) fn lobby(&self) -> &Lobby {
-        &self.scope.lobby
+    /// The connections that wait for the disk.
+    pub(crate) fn waiters(&self) -> &SyncWaiters {
+        &self.scope.waiters
     }
 
-    /// The phase at this moment.
+    /// Returns the current phase.
     pub(crate) fn phase(&mut self) -> Phase {
         self.seen = self.scope.phase();
         self.seen
     }
 
-    /// Whether the phase changed since [`ScopeMember::phase`] was last asked.
+    /// Returns whether the phase has changed since [`ScopeMember::phase`] was last called.
     pub(crate) fn has_moved(&self) -> bool {
         self.seen != self.scope.phase()
     }

@@ -1,12 +1,13 @@
 //! The buffers that all connections of a thread share.
 //!
-//! A connection needs large buffers only while its task is polled. Sharing them per thread keeps an idle connection
-//! at about a kilobyte; what a connection must remember between two polls (half a request, an unsent reply) it keeps
-//! in buffers of its own. The thread-local holds no state between polls, only capacity.
+//! A connection needs large buffers only while its task is polled. Sharing them per thread keeps an
+//! idle connection at about a kilobyte; what it must keep between two polls (half a request, an
+//! unsent reply) is in buffers of its own. The thread-local keeps capacity between polls, never
+//! state.
 
 use std::cell::Cell;
 
-/// One read's worth of input and one batch's worth of output.
+/// The input of one read and the output of one batch.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) input: Box<[u8]>,
@@ -14,7 +15,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Lends the thread's scratch to `work`. A nested call gets a scratch of its own.
+    /// Lends the thread's buffers to `work`. A nested call gets buffers of its own.
     pub(crate) fn lend<R>(work: impl FnOnce(&mut Self) -> R) -> R {
         let mut scratch = SCRATCH.take().unwrap_or_else(|| Box::new(Self::new()));
         let result = work(&mut scratch);
@@ -41,7 +42,7 @@ thread_local! {
 /// One read: a batch of about 600 acquires. Larger reads gain nothing measurable.
 const INPUT_LEN: usize = 64 << 10;
 
-/// Output starts with room for the replies of a full read of acquires.
+/// Room for the replies to a full read of acquires.
 const OUTPUT_LEN: usize = 16 << 10;
 
 /// A larger output buffer, grown by one huge reply, is not kept.

@@ -9,20 +9,21 @@ use tokio::sync::{Mutex, Notify, watch};
 
 use crate::clock::Clock;
 use crate::directory::Directory;
-use crate::keeper::{Desk, Keeper};
+use crate::disk_thread::{DiskStatus, DiskThread};
 use crate::process::Traffic;
 
-/// What all tasks of a node share.
+/// The engine, its clock, and how its tasks reach one another.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) traffic: Arc<Traffic>,
-    /// Of a node with a data directory.
-    pub(crate) keeper: std::sync::Mutex<Option<Keeper<Directory>>>,
+    /// Present if the node has a data directory.
+    pub(crate) disk_thread: std::sync::Mutex<Option<DiskThread<Directory>>>,
+    /// To wake the disk thread without the mutex.
     pub(crate) disk: Option<std::thread::Thread>,
-    pub(crate) desk: Arc<Desk>,
-    /// Whether SHUTDOWN NOSAVE ended the node.
+    pub(crate) disk_status: Arc<DiskStatus>,
+    /// Whether SHUTDOWN NOSAVE stopped the node.
     pub(crate) leaves_no_snapshot: AtomicBool,
     /// Held by the one sweeper that works.
     pub(crate) sweep_turn: Mutex<()>,
@@ -38,16 +39,16 @@ impl Shared {
         engine: Engine,
         clock: Arc<dyn Clock>,
         traffic: Arc<Traffic>,
-        desk: Arc<Desk>,
+        disk_status: Arc<DiskStatus>,
         drain: Duration,
     ) -> Self {
         Self {
             engine: Arc::new(engine),
             clock,
             traffic,
-            keeper: std::sync::Mutex::new(None),
+            disk_thread: std::sync::Mutex::new(None),
             disk: None,
-            desk,
+            disk_status,
             leaves_no_snapshot: AtomicBool::new(false),
             sweep_turn: Mutex::new(()),
             is_sweeper_parked: AtomicBool::new(false),
@@ -63,7 +64,7 @@ impl Shared {
         self.stopped.send_replace(true);
     }
 
-    /// Tells the disk's thread that there is work, if there is.
+    /// Wakes the disk thread if it has work.
     pub(crate) fn wake_disk(&self) {
         if let Some(disk) = &self.disk
             && self.engine.guard().has_work()
@@ -72,11 +73,13 @@ impl Shared {
         }
     }
 
-    pub(crate) fn keeper(&self) -> std::sync::MutexGuard<'_, Option<Keeper<Directory>>> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn disk_thread(&self) -> std::sync::MutexGuard<'_, Option<DiskThread<Directory>>> {
+        self.disk_thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the sweeper if it waits for work; once per batch.
+    /// Wakes the sweeper if it waits for work; called once per batch.
     #[inline]
     pub(crate) fn wake_sweeper(&self) {
         if self.is_sweeper_parked.load(Ordering::Relaxed) {
@@ -85,10 +88,10 @@ impl Shared {
         }
     }
 
-    /// Waits until a command was executed.
+    /// Waits until a command has been executed.
     pub(crate) async fn wait_for_commands(&self) {
         self.is_sweeper_parked.store(true, Ordering::SeqCst);
-        // A lock set before the line above has not woken anyone.
+        // A lock set before the line above has woken nobody.
         if self.engine.next_deadline().is_none() {
             self.commands_came.notified().await;
         }
@@ -96,10 +99,10 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Without `Node::close` this is a crash: what was written stays, nothing is added.
+    /// Without `Node::close` this is a crash: what was written stays, and nothing is added.
     fn drop(&mut self) {
-        if let Some(keeper) = self.keeper().take() {
-            keeper.stop();
+        if let Some(disk_thread) = self.disk_thread().take() {
+            disk_thread.stop();
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The background work of a node: giving back the memory of ended locks, and closing idle clients.
+//! The background work of a node: freeing the memory of expired locks, and closing idle clients.
 //!
-//! Nothing here decides whether a lock is alive: an ended lock is invisible the moment its deadline passes. A node
-//! that holds no lock with a deadline does no background work.
+//! Nothing here decides whether a lock is alive: an expired lock is invisible the moment its
+//! deadline passes. A node without deadlines does no background work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::time::sleep;
 
 use crate::shared::Shared;
 
-/// Reclaims ended locks for as long as it is polled. Of several on one node, one works and the others wait to
-/// take over.
+/// Reclaims expired locks for as long as it is polled. One sweeper per node works, and the others
+/// wait to take over.
 pub(crate) async fn sweep(node: Arc<Shared>) {
     let _turn = node.sweep_turn.lock().await;
     loop {
@@ -19,20 +19,20 @@ pub(crate) async fn sweep(node: Arc<Shared>) {
         match node.engine.next_deadline() {
             None => {
                 node.wait_for_commands().await;
-                sleep(REST).await;
+                sleep(LOOK_PERIOD_MIN).await;
             }
             Some(deadline) if deadline >= now => {
-                sleep(deadline.since(now).clamp(REST, REST_MAX)).await;
+                sleep(deadline.since(now).clamp(LOOK_PERIOD_MIN, LOOK_PERIOD_MAX)).await;
             }
             Some(_) => {
                 node.engine.sweep(now, SLICE_SLOTS);
-                sleep(BREATH).await;
+                sleep(SLICE_PAUSE).await;
             }
         }
     }
 }
 
-/// Closes connections that are idle for longer than `timeout`, for as long as it is polled.
+/// Closes connections that have been idle longer than `timeout`, for as long as it is polled.
 pub(crate) async fn close_idle(node: Arc<Shared>) {
     loop {
         let is_needed = node.engine.options().timeout > 0;
@@ -46,20 +46,22 @@ pub(crate) async fn close_idle(node: Arc<Shared>) {
     }
 }
 
-/// Slots per slice: at most about 0.2 ms of work when every one of them has ended, 5 us when none has.
+/// Slots per slice: about 0.2 ms of work when all of them have expired, 5 us when none has.
 const SLICE_SLOTS: usize = 1024;
 
-/// Between two slices, so that requests come first. A million ended locks are reclaimed in about two seconds.
-const BREATH: Duration = Duration::from_millis(1);
+/// The pause between two slices, so that requests come first. A million expired locks are reclaimed
+/// in about two seconds.
+const SLICE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Least time between two looks when nothing has ended: memory that waits so long for its return harms nobody.
-const REST: Duration = Duration::from_millis(100);
+/// The least time between two checks when nothing has expired: holding memory this long harms
+/// nobody.
+const LOOK_PERIOD_MIN: Duration = Duration::from_millis(100);
 
-/// Longest sleep: a lock set meanwhile may end before all those known now.
-const REST_MAX: Duration = Duration::from_secs(1);
+/// The longest sleep: a lock set in the meantime may expire before all those known now.
+const LOOK_PERIOD_MAX: Duration = Duration::from_secs(1);
 
 /// Idle connections are closed at most this late.
 const IDLE_PERIOD: Duration = Duration::from_secs(1);
 
-/// While `timeout` is off, how late a CONFIG SET that turns it on is noticed.
+/// While `timeout` is off, a CONFIG SET that turns it on takes effect at most this late.
 const IDLE_PERIOD_OFF: Duration = Duration::from_secs(5);

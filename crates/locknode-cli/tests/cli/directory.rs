@@ -131,7 +131,7 @@ fn a_node_whose_lock_file_is_gone_grants_nothing_more_and_says_why() {
     assert_eq!(answer, b"");
     let refusal = ask(&mut connect(address), "SET later token NX PX 60000");
     assert!(refusal.starts_with("-MISCONF"), "{refusal}");
-    let line = node.line_with("lock was removed or replaced");
+    let line = node.line_with("lock file was removed or replaced");
     assert!(
         line.contains("another process may use the directory"),
         "{line}"

@@ -249,7 +249,7 @@ fn directories_that_are_not_right_are_refused_and_left_as_they_were() {
         (
             "a state that is a directory",
             |path| fs::create_dir(path.join("state")).expect("made"),
-            &["state", "no regular file"],
+            &["state", "not a regular file"],
         ),
     ];
     for (name, prepare, parts) in rows {
@@ -402,7 +402,7 @@ fn paths_that_cannot_be_a_directory_are_refused() {
     let file = directory.file("file", "text");
     for (path, part) in [
         (file.as_str(), "is not a directory"),
-        ("/nonexistent/node", "create the directory above it first"),
+        ("/nonexistent/node", "create its parent directory first"),
         ("/proc/node", "/proc/node"),
         ("/sys/node", "/sys/node"),
     ] {

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// A data directory that cannot be used. The message names the directory or file and says what to do.
+/// A data directory that cannot be used. The message names the directory or file and says what to
+/// do.
 #[derive(Debug)]
 pub struct DirectoryError {
     path: PathBuf,
@@ -15,12 +16,12 @@ pub struct DirectoryError {
 /// What is wrong.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// Another process has it; its number, if it could be read.
+    /// Another process uses it, with this number if it could be read.
     Locked(Option<u32>),
     NotADirectory,
-    /// It holds this, which no node made.
+    /// It holds this file, which is not a node's.
     Foreign(String),
-    /// What failed, and how.
+    /// What was attempted, and how it failed.
     Io(&'static str, io::Error),
 }
 
@@ -29,7 +30,8 @@ impl DirectoryError {
         Self { path, problem }
     }
 
-    /// Whether another process uses the directory. It may be worth trying again when that has ended.
+    /// Returns whether another process uses the directory. Trying again may work once that process
+    /// has ended.
     pub const fn is_locked(&self) -> bool {
         matches!(self.problem, Problem::Locked(_))
     }
@@ -59,13 +61,13 @@ impl fmt::Display for DirectoryError {
             Problem::NotADirectory => {
                 write!(
                     f,
-                    "{path} is not a directory: name one, or a path where there is nothing yet"
+                    "{path} is not a directory: name a directory, or a path that does not exist yet"
                 )
             }
             Problem::Foreign(name) => write!(
                 f,
-                "the directory {path} is not a lock node's: {path}/{name} is none of its files. Nothing was changed; \
-                 name an empty directory, or a path where there is nothing yet"
+                "the directory {path} does not belong to a lock node: {path}/{name} is not one of its files. \
+                 Nothing was changed; name an empty directory, or a path that does not exist yet"
             ),
             Problem::Io(attempt, error) => {
                 write!(f, "cannot {attempt} {path}: {error}")?;
@@ -90,9 +92,9 @@ impl Error for DirectoryError {
 fn advice(kind: io::ErrorKind) -> Option<&'static str> {
     match kind {
         io::ErrorKind::PermissionDenied => Some(
-            "let the user that runs the node read, write and enter the directory (and create it, if it is not there)",
+            "let the user that runs the node read, write and enter the directory, and create it if it is missing",
         ),
-        io::ErrorKind::NotFound => Some("create the directory above it first"),
+        io::ErrorKind::NotFound => Some("create its parent directory first"),
         io::ErrorKind::ReadOnlyFilesystem => {
             Some("the file system is mounted read-only: choose another one")
         }

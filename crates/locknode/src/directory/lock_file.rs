@@ -1,4 +1,4 @@
-//! The file `lock`: one process at a time uses a directory `[S1]`.
+//! The file `lock`, which limits a directory to one process at a time `[S1]`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -12,29 +12,31 @@ use super::{FILE_MODE, LOCK, full, regular};
 #[derive(Debug)]
 pub(super) struct LockFile {
     path: PathBuf,
-    /// Keeps the lock, and the file's number from being given to another file.
+    /// Keeps the lock, and keeps the inode number from being reused.
     _file: File,
     identity: (u64, u64),
-    /// It was not there before.
+    /// Whether this process created the file.
     is_new: bool,
-    /// It was seen to be gone. That it is back proves nothing: another process may have been there meanwhile.
+    /// Whether the file was ever found missing. Its return proves nothing: another process may have
+    /// used the directory in between.
     is_lost: bool,
 }
 
 impl LockFile {
-    /// Takes the lock and writes down who has it, for the other one's error message.
+    /// Takes the lock and writes this process's number into the file, for the error message of the
+    /// next one.
     pub(super) fn take(path: PathBuf) -> Result<Self, Problem> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let found = fs::symlink_metadata(&path);
         let is_new = found.is_err();
         if let Ok(metadata) = found {
-            regular(metadata).map_err(|error| Problem::io("use the file lock in", error))?;
+            regular(metadata).map_err(|error| Problem::io("use the lock file in", error))?;
         }
         let mut file = options
             .mode(FILE_MODE)
             .open(&path)
-            .map_err(|error| Problem::io("write the file lock in", error))?;
+            .map_err(|error| Problem::io("write the lock file in", error))?;
         let mut holder = String::new();
         let locked = file.try_lock();
         let read = (&file).take(HOLDER_LEN_MAX).read_to_string(&mut holder);
@@ -42,11 +44,11 @@ impl LockFile {
         match locked {
             Err(TryLockError::WouldBlock) => return Err(Problem::Locked(process)),
             Err(TryLockError::Error(error)) => {
-                return Err(Problem::io("lock the file lock in", error));
+                return Err(Problem::io("lock the lock file in", error));
             }
             Ok(()) => {}
         }
-        // A process or a machine may have ended before the line was whole, and left a part of it, or zeros.
+        // A process or machine that crashed may have left a part of the line, or zeros.
         let is_ours = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'\n' | 0);
         if read.is_err() || !holder.as_bytes().iter().all(is_ours) {
             return Err(Problem::Foreign(LOCK.to_owned()));
@@ -57,7 +59,7 @@ impl LockFile {
             .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
             .and_then(|()| file.metadata());
         let metadata =
-            written.map_err(|error| Problem::io("write the file lock in", full(error)))?;
+            written.map_err(|error| Problem::io("write the lock file in", full(error)))?;
         let mut lock = Self {
             path,
             _file: file,
@@ -65,13 +67,13 @@ impl LockFile {
             is_new,
             is_lost: false,
         };
-        // One that was removed while it was taken is nobody's.
+        // A file that was removed while it was being locked locks nothing.
         lock.check()
-            .map_err(|error| Problem::io("use the file lock in", error))?;
+            .map_err(|error| Problem::io("use the lock file in", error))?;
         Ok(lock)
     }
 
-    /// Whether the file of that name is still the one that is locked. Where it was removed, or another put in its place, a
+    /// Checks that the file of that name is still the locked one. If it was removed or replaced, a
     /// second process can take the directory.
     pub(super) fn check(&mut self) -> io::Result<()> {
         let is_there = fs::symlink_metadata(&self.path)
@@ -83,22 +85,22 @@ impl LockFile {
         }
     }
 
-    /// Removes the file if it was not there before.
-    pub(super) fn unmake(&mut self) {
+    /// Removes the file if this process created it.
+    pub(super) fn remove_if_new(&mut self) {
         if self.is_new && self.check().is_ok() {
-            // One that stays does no harm.
+            // A file that stays does no harm.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// What no two files have at a time: the number of the device and that on it.
+/// The device and inode number, which no two files share at a time.
 fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-const LOST: &str = "the file lock was removed or replaced while the node ran, so another process may use the directory; \
-    see to it that none does, then start the node again";
+const LOST: &str = "the lock file was removed or replaced while the node ran, so another process may be using the directory; \
+    make sure that none does, then start the node again";
 
 /// A process number has at most ten digits.
 const HOLDER_LEN_MAX: u64 = 12;

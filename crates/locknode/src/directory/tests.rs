@@ -25,7 +25,7 @@ fn a_missing_directory_is_created_for_its_user_alone() {
 
 /// `[S1]`
 #[test]
-fn a_directory_has_one_user_at_a_time_and_says_who() {
+fn a_directory_in_use_is_refused_with_its_process_number() {
     let root = tempfile::tempdir().unwrap();
     let first = open(root.path());
     let error = Directory::open(root.path()).unwrap_err();
@@ -36,9 +36,9 @@ fn a_directory_has_one_user_at_a_time_and_says_who() {
     open(root.path());
 }
 
-/// `[S1]` The lock of a process that is gone is none, whatever its file says, and whether or not that was written to its end.
+/// `[S1]` Neither the text in the file nor how far it was written matters once the process is gone.
 #[test]
-fn a_lock_file_that_was_left_behind_locks_nothing() {
+fn a_leftover_lock_file_locks_nothing() {
     for left in ["", "1\n", "4294967295\n", "42", "\0\0\0\0\0\0"] {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("lock"), left).unwrap();
@@ -50,7 +50,7 @@ fn a_lock_file_that_was_left_behind_locks_nothing() {
 
 /// `[S4]`
 #[test]
-fn what_is_not_a_nodes_directory_is_refused_and_left_as_it_was() {
+fn a_directory_that_is_not_a_nodes_is_refused_and_left_as_it_was() {
     type Prepare = fn(&Path);
     let rows: &[(&str, Prepare, &str)] = &[
         (
@@ -59,20 +59,20 @@ fn what_is_not_a_nodes_directory_is_refused_and_left_as_it_was() {
             "not a directory",
         ),
         (
-            "somebody's files",
+            "foreign files",
             |path| {
                 fs::create_dir(path).unwrap();
                 fs::write(path.join("notes.txt"), "text").unwrap();
             },
-            "notes.txt is none of its files",
+            "notes.txt is not one of its files",
         ),
         (
-            "somebody's lock",
+            "foreign lock",
             |path| {
                 fs::create_dir(path).unwrap();
                 fs::write(path.join("lock"), "pid=17 host=a").unwrap();
             },
-            "/lock is none of its files",
+            "/lock is not one of its files",
         ),
         (
             "binary lock",
@@ -80,15 +80,15 @@ fn what_is_not_a_nodes_directory_is_refused_and_left_as_it_was() {
                 fs::create_dir(path).unwrap();
                 fs::write(path.join("lock"), [0xff; 100]).unwrap();
             },
-            "/lock is none of its files",
+            "/lock is not one of its files",
         ),
         (
-            "a lock that leads elsewhere",
+            "a lock that is a symbolic link",
             |path| {
                 fs::create_dir(path).unwrap();
                 symlink("/etc/passwd", path.join("lock")).unwrap();
             },
-            "no regular file",
+            "not a regular file",
         ),
     ];
     for (name, prepare, want) in rows {
@@ -107,12 +107,12 @@ fn what_is_not_a_nodes_directory_is_refused_and_left_as_it_was() {
     let root = tempfile::tempdir().unwrap();
     let error = refused(&root.path().join("missing/given"));
     assert!(
-        error.contains("create the directory above it first"),
+        error.contains("create its parent directory first"),
         "{error}"
     );
 }
 
-/// Everything below a path, to compare.
+/// Everything below a path, for comparison.
 fn content(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     if path.is_file() {
         return vec![(path.to_owned(), fs::read(path).unwrap())];
@@ -129,12 +129,12 @@ fn content(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// `[S1]`
 #[test]
-fn a_directory_that_may_not_be_written_is_refused_with_what_to_do() {
+fn a_read_only_directory_is_refused_with_advice() {
     let root = tempfile::tempdir().unwrap();
     let set_mode = |mode| fs::set_permissions(root.path(), fs::Permissions::from_mode(mode));
     set_mode(0o500).unwrap();
     if File::create(root.path().join("probe")).is_ok() {
-        // The superuser may write everywhere.
+        // The superuser can write anywhere.
         fs::remove_file(root.path().join("probe")).unwrap();
     } else {
         let error = refused(root.path());
@@ -144,9 +144,9 @@ fn a_directory_that_may_not_be_written_is_refused_with_what_to_do() {
     open(root.path());
 }
 
-/// `[S1]` Whoever removes or replaces `lock` lets another process in.
+/// `[S1]` Removing or replacing `lock` lets another process in.
 #[test]
-fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
+fn a_directory_whose_lock_was_removed_or_replaced_is_no_longer_written() {
     type Change = fn(&Path);
     let rows: [(&str, Change); 4] = [
         ("removed", |path| fs::remove_file(path).unwrap()),
@@ -154,7 +154,7 @@ fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
             fs::remove_file(path).unwrap();
             fs::write(path, "").unwrap();
         }),
-        ("put away and back", |path| {
+        ("moved away and back", |path| {
             let away = path.with_extension("away");
             fs::rename(path, &away).unwrap();
             fs::write(path, "").unwrap();
@@ -173,7 +173,7 @@ fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
         disk.sync("state").unwrap();
         disk.write("state", 0, b"before").unwrap();
         change(&root.join("lock"));
-        // What was written before is seen to by the check after the sync.
+        // The check after the sync covers what was written before.
         let lost = |result: io::Result<()>| {
             let error = result.unwrap_err();
             assert_eq!(
@@ -182,13 +182,13 @@ fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
                 "{name}"
             );
             let text = error.to_string();
-            assert!(text.contains("lock was removed or replaced"), "{text}");
+            assert!(text.contains("lock file was removed or replaced"), "{text}");
         };
         lost(disk.sync("state"));
         lost(disk.write("state", 0, b"after"));
         lost(disk.create("log-0000000000000001", 8));
         lost(disk.remove("state"));
-        if name == "put away and back" {
+        if name == "moved away and back" {
             fs::rename(root.join("lock.away"), root.join("lock")).unwrap();
             lost(disk.sync("state"));
         }
@@ -196,7 +196,8 @@ fn a_directory_whose_lock_was_removed_or_replaced_is_written_no_more() {
     }
 }
 
-/// A file and a directory of a file system that syncs nothing and says so: who leaves the system call out gets no error.
+/// A file and a directory on a file system that does not support sync and says so: skipping the
+/// system call would return no error.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_sync_of_a_file_and_of_the_directory_is_a_system_call() {
@@ -222,7 +223,7 @@ fn a_sync_of_a_file_and_of_the_directory_is_a_system_call() {
 
 /// `[S4]`
 #[test]
-fn a_directory_that_was_only_looked_at_is_left_as_it_was() {
+fn a_directory_that_was_only_read_is_left_as_it_was() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("state"), "mine").unwrap();
     let before = content(root.path());
@@ -269,9 +270,9 @@ fn files_hold_what_was_written() {
     assert_eq!(disk.read("state").unwrap(), None);
 }
 
-/// Blocks are there before they are needed.
+/// Blocks are allocated before they are needed.
 #[test]
-fn files_that_are_created_have_no_holes() {
+fn created_files_have_no_holes() {
     use std::os::unix::fs::MetadataExt as _;
     let root = tempfile::tempdir().unwrap();
     let mut disk = open(root.path());
@@ -282,7 +283,7 @@ fn files_that_are_created_have_no_holes() {
 }
 
 #[test]
-fn only_files_that_are_there_are_written_and_synced() {
+fn only_existing_files_are_written_and_synced() {
     let root = tempfile::tempdir().unwrap();
     let mut disk = open(root.path());
     for result in [disk.write("state", 0, b"x"), disk.sync("state")] {
@@ -292,7 +293,7 @@ fn only_files_that_are_there_are_written_and_synced() {
 }
 
 #[test]
-fn more_files_than_are_kept_open_can_be_written() {
+fn more_files_can_be_written_than_are_kept_open() {
     let root = tempfile::tempdir().unwrap();
     let mut disk = open(root.path());
     let names: Vec<String> = (0..3 * OPEN_MAX)
@@ -317,7 +318,7 @@ fn more_files_than_are_kept_open_can_be_written() {
 }
 
 #[test]
-fn names_and_files_that_are_none_are_refused() {
+fn bad_names_and_irregular_files_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let mut disk = open(root.path());
     for name in ["", ".", "..", "../state", "a/b", "/etc/passwd", "a\0b"] {

@@ -10,7 +10,7 @@ use crate::machine_identity::machine_identity;
 
 /// A directory whose writes and syncs fail on request.
 #[derive(Debug)]
-struct Broken {
+struct FailingDisk {
     directory: Directory,
     fault: Arc<AtomicU8>,
 }
@@ -19,7 +19,7 @@ const WELL: u8 = 0;
 const FULL: u8 = 1;
 const NO_SYNC: u8 = 2;
 
-impl Broken {
+impl FailingDisk {
     fn check(&self, fault: u8, kind: io::ErrorKind) -> io::Result<()> {
         match self.fault.load(Ordering::Acquire) == fault {
             true => Err(kind.into()),
@@ -28,7 +28,7 @@ impl Broken {
     }
 }
 
-impl Disk for Broken {
+impl Disk for FailingDisk {
     fn list(&mut self) -> io::Result<Vec<String>> {
         self.directory.list()
     }
@@ -61,12 +61,13 @@ impl Disk for Broken {
     }
 }
 
-/// `[G13]` `[G14]`: whoever watches is told when the disk gets into trouble and when it is out of it, not only when asking.
+/// `[G13]` `[G14]` Observers are notified when the disk gets into trouble and when it recovers,
+/// without asking.
 #[tokio::test]
-async fn trouble_with_the_disk_is_told_when_it_begins_and_when_it_ends() {
+async fn observers_are_notified_when_the_disk_fails_and_recovers() {
     let root = tempfile::tempdir().unwrap();
     let fault = Arc::<AtomicU8>::default();
-    let disk = Broken {
+    let disk = FailingDisk {
         directory: Directory::open(root.path()).unwrap(),
         fault: Arc::clone(&fault),
     };
@@ -89,12 +90,12 @@ async fn trouble_with_the_disk_is_told_when_it_begins_and_when_it_ends() {
     let mode = GuardMode::Store(Durability::Long);
     config.guard = GuardConfig::new(mode, settings.max_ttl, &start);
     let engine = Arc::new(Engine::new(config, clock.now()));
-    let desk = Arc::<Desk>::default();
-    let keeper = Keeper::start(
+    let disk_status = Arc::<DiskStatus>::default();
+    let disk_thread = DiskThread::start(
         store,
         Arc::clone(&engine),
         Arc::clone(&clock),
-        Arc::clone(&desk),
+        Arc::clone(&disk_status),
     )
     .unwrap();
     let mut session = engine.connect(Peer::default(), clock.now().time).unwrap();
@@ -104,7 +105,7 @@ async fn trouble_with_the_disk_is_told_when_it_begins_and_when_it_ends() {
         (WELL, GuardState::Serving),
         (NO_SYNC, GuardState::Failed),
     ] {
-        let changed = desk.changed();
+        let changed = disk_status.changed();
         fault.store(trouble, Ordering::Release);
         index += 1;
         let mut batch = engine.batch(clock.now());
@@ -115,10 +116,10 @@ async fn trouble_with_the_disk_is_told_when_it_begins_and_when_it_ends() {
             &mut Vec::new(),
         );
         let _ = batch.finish(&session, 1);
-        keeper.thread().unpark();
+        disk_thread.thread().unpark();
         let told = tokio::time::timeout(Duration::from_secs(20), changed).await;
-        assert!(told.is_ok(), "{want:?} is not told");
+        assert!(told.is_ok(), "no notification of {want:?}");
         assert_eq!(engine.guard().report(clock.now().time).state, want);
     }
-    keeper.stop();
+    disk_thread.stop();
 }

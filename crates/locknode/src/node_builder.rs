@@ -1,0 +1,257 @@
+//! How a node is configured, and opened on a data directory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locknode_engine::durable::{Durability, Machine, Start, Store, StoreSettings};
+use locknode_engine::{Engine, EngineConfig, GuardConfig, GuardMode, Options};
+
+use crate::clock::{Clock, SystemClock};
+use crate::directory::Directory;
+use crate::disk_thread::{DiskStatus, DiskThread};
+use crate::machine_identity::machine_identity;
+use crate::node::Node;
+use crate::open_error::OpenNodeError;
+use crate::process::{Process, Traffic};
+use crate::shared::Shared;
+
+/// Builds a [`Node`].
+#[derive(Debug)]
+pub struct NodeBuilder {
+    options: Options,
+    shards: usize,
+    clock: Arc<dyn Clock>,
+    drain: Duration,
+    config_file: String,
+    restart_guard: bool,
+    max_ttl: Duration,
+    is_first_start: bool,
+    needs_state: bool,
+    durability: Durability,
+    machine: Option<Machine>,
+}
+
+impl NodeBuilder {
+    /// The upper limit of [`max_ttl`](Self::max_ttl).
+    ///
+    /// Nobody wants a node to refuse locks for longer than a day, and longer locks are on the log
+    /// anyway.
+    pub const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+    pub(crate) fn new() -> Self {
+        Self {
+            options: Options::default(),
+            shards: 1,
+            clock: Arc::new(SystemClock::start()),
+            drain: DRAIN,
+            config_file: String::new(),
+            restart_guard: true,
+            max_ttl: MAX_TTL,
+            is_first_start: false,
+            needs_state: false,
+            durability: Durability::Long,
+            machine: None,
+        }
+    }
+
+    /// Sets the options, under their Redis names.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the number of shards of the lock table, 1 to 64, rounded up to a power of two.
+    ///
+    /// Use 1 (the default) when one thread serves the node, 64 when several do.
+    #[must_use]
+    pub const fn shards(mut self, shards: usize) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Sets the source of the node's time; the system's clocks by default.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets how long [`Node::serve`] waits at the end for clients to take their replies; 5 seconds
+    /// by default.
+    #[must_use]
+    pub const fn drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Sets the configuration file that INFO reports.
+    #[must_use]
+    pub fn config_file(mut self, path: impl Into<String>) -> Self {
+        self.config_file = path.into();
+        self
+    }
+
+    /// Turns the restart guard on or off; on by default.
+    ///
+    /// Without it the node behaves like plain Redis: no quarantine, no limit on TTLs, and a restart
+    /// forgets all locks `[G15]`.
+    #[must_use]
+    pub const fn restart_guard(mut self, is_on: bool) -> Self {
+        self.restart_guard = is_on;
+        self
+    }
+
+    /// Sets the longest TTL that the restart guard covers, 1 ms to 24 hours; 60 seconds by default.
+    ///
+    /// Locks with a longer TTL or none are written to disk, or refused without a data directory. A
+    /// node that knows nothing of its past refuses locks for this long after its start `[G3]`. So
+    /// lowering it shortens the wait for locks that an earlier run granted, unless there is a data
+    /// directory, which remembers the earlier value `[G5]`.
+    #[must_use]
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl.clamp(Duration::from_millis(1), Self::MAX_TTL_MAX);
+        self
+    }
+
+    /// States that no node in this place of the clients' list has ever granted a lock, so that the
+    /// first start need not wait `[G4]`.
+    ///
+    /// This is true of a test's node whose clients have known no earlier one. It is not true of a
+    /// node that replaces one that is gone.
+    #[must_use]
+    pub const fn first_start(mut self, is_first_start: bool) -> Self {
+        self.is_first_start = is_first_start;
+        self
+    }
+
+    /// Makes [`open`](Self::open) refuse a data directory without a state, unless this is the
+    /// [first start](Self::first_start); off by default.
+    ///
+    /// When off, a node whose disk was lost waits until every lock with a TTL up to
+    /// [`max_ttl`](Self::max_ttl) has expired; locks with a longer TTL or none are lost with the
+    /// disk `[G3]`. When on, no lock is lost, but the operator must know when every long lock has
+    /// expired before starting the node again.
+    #[must_use]
+    pub const fn require_state(mut self, needs_state: bool) -> Self {
+        self.needs_state = needs_state;
+        self
+    }
+
+    /// Sets which locks are written to disk before they are granted, if there is a data directory.
+    #[must_use]
+    pub const fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the machine that the node's clock belongs to; the real one by default.
+    #[must_use]
+    pub const fn machine(mut self, machine: Machine) -> Self {
+        self.machine = Some(machine);
+        self
+    }
+
+    /// Builds the node without a data directory: a restart forgets its locks.
+    ///
+    /// It starts with a quarantine unless its restart guard is off or this is its [first
+    /// start](NodeBuilder::first_start).
+    pub fn build(self) -> Node {
+        let reading = self.clock.reading();
+        let (mode, start) = if self.restart_guard {
+            let start = Start::without_directory(self.max_ttl, self.is_first_start, reading);
+            (GuardMode::Memory, start)
+        } else {
+            (GuardMode::Off, Start::without_guard(reading))
+        };
+        let guard = GuardConfig::new(mode, self.max_ttl, &start);
+        self.assemble(guard, Arc::default(), PathBuf::new()).0
+    }
+
+    /// Opens the node on a data directory, whose files decide how long it refuses locks.
+    ///
+    /// The directory is created if missing, and belongs to this node alone until the node is
+    /// [closed](Node::close) or dropped.
+    ///
+    /// A directory without a state is a disk that was lost: the node waits until every lock with a
+    /// TTL up to [`max_ttl`](Self::max_ttl) has expired; locks with a longer TTL or none are lost
+    /// with the disk, unless the node [requires](Self::require_state) a state.
+    ///
+    /// A thread of the node's own writes to the directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the directory cannot be used or is in use, when its files are damaged or newer
+    /// than this version, or when they contradict `first_start`. Nothing is overwritten then, and
+    /// the error names the file and says what to do.
+    pub fn open(self, directory: impl Into<PathBuf>) -> Result<Node, OpenNodeError> {
+        let directory = Directory::open(directory)?;
+        let path = directory.path().to_owned();
+        let settings = StoreSettings {
+            max_ttl: self.max_ttl,
+            durability: self.durability,
+            is_first_start: self.is_first_start,
+            needs_state: self.needs_state,
+        };
+        let machine = self.machine.unwrap_or_else(machine_identity);
+        let reading = self.clock.reading();
+        let (store, start) = Store::open(directory, &settings, machine, reading, rand::random())?;
+        let mode = GuardMode::Store(self.durability);
+        let guard = GuardConfig::new(mode, self.max_ttl, &start);
+        let disk_status = Arc::<DiskStatus>::default();
+        let (mut node, clock) = self.assemble(guard, Arc::clone(&disk_status), path);
+        for lock in start.locks() {
+            node.shared.engine.restore(&lock, reading.moment.time);
+        }
+        let engine = Arc::clone(&node.shared.engine);
+        let disk_thread =
+            DiskThread::start(store, engine, clock, disk_status).map_err(OpenNodeError::thread)?;
+        if let Some(shared) = Arc::get_mut(&mut node.shared) {
+            shared.disk = Some(disk_thread.thread());
+            shared.disk_thread = std::sync::Mutex::new(Some(disk_thread));
+        }
+        Ok(node)
+    }
+
+    fn assemble(
+        self,
+        guard: GuardConfig,
+        disk_status: Arc<DiskStatus>,
+        directory: PathBuf,
+    ) -> (Node, Arc<dyn Clock>) {
+        let traffic = Arc::<Traffic>::default();
+        let run_id: String = (0..5)
+            .map(|_| format!("{:08x}", rand::random::<u32>()))
+            .collect();
+        let mut config = EngineConfig::new(rand::random(), run_id);
+        config.options = self.options;
+        config.shards = self.shards;
+        config.guard = guard;
+        config.host = Box::new(Process::new(
+            Arc::clone(&traffic),
+            Arc::clone(&disk_status),
+            self.config_file,
+            directory,
+        ));
+        let clock = Arc::clone(&self.clock);
+        let engine = Engine::new(config, clock.now());
+        let node = Node {
+            shared: Arc::new(Shared::new(
+                engine,
+                self.clock,
+                traffic,
+                disk_status,
+                self.drain,
+            )),
+        };
+        (node, clock)
+    }
+}
+
+/// A node that knows nothing of its past refuses locks for this long. Most locks are held for
+/// seconds, and rolling restarts allow for a minute.
+const MAX_TTL: Duration = Duration::from_secs(60);
+
+/// How long clients have at the end to take their replies.
+const DRAIN: Duration = Duration::from_secs(5);
