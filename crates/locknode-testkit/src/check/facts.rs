@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::check::majority::lack;
 use crate::history::index::Index;
 use crate::history::{AttemptNo, Event, History, Window};
+use crate::span::SimTime;
 
 /// A history and what several checkers need of it, computed once.
 #[derive(Debug)]
@@ -16,10 +18,11 @@ pub(crate) struct Facts<'h> {
 
 impl<'h> Facts<'h> {
     pub(crate) fn of(history: &'h History) -> Self {
+        let index = Index::of(history);
         Self {
             history,
-            index: Index::of(history),
-            lost: lost(history),
+            lost: lost(history, &index),
+            index,
         }
     }
 
@@ -34,51 +37,24 @@ impl<'h> Facts<'h> {
     }
 }
 
-fn lost(history: &History) -> BTreeSet<AttemptNo> {
-    let forgotten = history
-        .entries
-        .iter()
-        .filter_map(|entry| match entry.event {
-            Event::Forgotten { attempt, .. } => Some(attempt),
-            _ => None,
-        });
-    // By attempt: the nodes that hold it, and whether one has forgotten it. One that went down counts again when it has the lock
-    // again: what it waits for is the lock as it was, and that may have been extended since.
-    let mut holders: BTreeMap<AttemptNo, (BTreeSet<u8>, bool)> = forgotten
-        .map(|attempt| (attempt, Default::default()))
-        .collect();
-    let mut lost = BTreeSet::new();
-    let quorum = usize::from(history.nodes) / 2 + 1;
+/// What nodes have forgotten that need not remember it, when fewer than a majority hold the lock at some moment from then on while
+/// its client believes in it. A node that went down counts again when it has the lock again: what it waits for is the lock as it
+/// was, and that may have been extended since.
+fn lost(history: &History, index: &Index) -> BTreeSet<AttemptNo> {
+    let mut forgotten: BTreeMap<AttemptNo, SimTime> = BTreeMap::new();
     for entry in &history.entries {
-        if holders.is_empty() {
-            break;
+        if let Event::Forgotten { attempt, .. } = entry.event {
+            forgotten.entry(attempt).or_insert(entry.at);
         }
-        match entry.event {
-            Event::Granted { node, attempt, .. }
-            | Event::Extended { node, attempt, .. }
-            | Event::Restored { node, attempt, .. } => {
-                if let Some((nodes, _)) = holders.get_mut(&attempt) {
-                    nodes.insert(node);
-                }
-                continue;
-            }
-            Event::Forgotten { node, attempt, .. } => {
-                if let Some((nodes, is_forgotten)) = holders.get_mut(&attempt) {
-                    nodes.remove(&node);
-                    *is_forgotten = true;
-                }
-            }
-            Event::Down { node, .. } => {
-                for (nodes, _) in holders.values_mut() {
-                    nodes.remove(&node);
-                }
-            }
-            _ => continue,
-        }
-        let few = holders
-            .iter()
-            .filter(|(_, (nodes, is_forgotten))| *is_forgotten && nodes.len() < quorum);
-        lost.extend(few.map(|(attempt, _)| *attempt));
     }
-    lost
+    let is_lost = |window: &&Window| {
+        let since = forgotten.get(&window.attempt);
+        since.is_some_and(|since| lack(history, index, window, *since, false).is_some())
+    };
+    index
+        .windows
+        .iter()
+        .filter(is_lost)
+        .map(|it| it.attempt)
+        .collect()
 }

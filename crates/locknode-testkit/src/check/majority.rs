@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use crate::check::evidence::Evidence;
 use crate::check::facts::Facts;
 use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
-use crate::history::index::Holding;
-use crate::history::{AttemptNo, Window};
+use crate::history::index::{Holding, Index};
+use crate::history::{AttemptNo, History, Window};
 use crate::span::SimTime;
 
 /// The first time without a majority of each window that has one.
@@ -25,7 +25,8 @@ pub(crate) fn majority(facts: &Facts<'_>) -> Vec<Violation> {
         if lacks.len() >= FINDINGS_MAX {
             break;
         }
-        lacks.extend(lack(facts, window).map(|lack| (window, lack)));
+        let lack = lack(facts.history, &facts.index, window, window.from, true);
+        lacks.extend(lack.map(|lack| (window, lack)));
     }
     if lacks.is_empty() {
         return Vec::new();
@@ -54,24 +55,34 @@ pub(crate) fn majority(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 /// A time without a majority, and which nodes were missing when it began.
-struct Lack {
+pub(crate) struct Lack {
     from: SimTime,
     until: SimTime,
     missing: Vec<u8>,
 }
 
-/// The first time in a window in which too many nodes neither held its lock nor were away.
-fn lack(facts: &Facts<'_>, window: &Window) -> Option<Lack> {
-    let until = window.until.min(facts.history.end);
-    if window.from >= until {
+/// The first time from `from` on in a window in which too many nodes did not hold its lock. With `counts_absent` a node that was
+/// away counts like one that held it.
+pub(crate) fn lack(
+    history: &History,
+    index: &Index,
+    window: &Window,
+    from: SimTime,
+    counts_absent: bool,
+) -> Option<Lack> {
+    let (from, until) = (from.max(window.from), window.until.min(history.end));
+    if from >= until {
         return None;
     }
-    let held = facts.index.holdings(window.attempt).iter();
+    let held = index.holdings(window.attempt).iter();
     let held: Vec<&Holding> = held.filter(|it| !it.is_forgotten).collect();
     // When nodes begin to be missing, and when they are there again: the latter first at one moment.
     let mut changes: Vec<(SimTime, bool, u8)> = Vec::new();
-    for node in 0..facts.history.nodes {
-        let absences = facts.index.absences(node, window.from, until).iter();
+    for node in 0..history.nodes {
+        let absences = index
+            .absences(node, from, until)
+            .iter()
+            .filter(|_| counts_absent);
         let votes = held.iter().filter(|it| it.node == node);
         let mut there: Vec<(SimTime, SimTime)> = absences
             .map(|it| (it.from, it.until))
@@ -79,7 +90,7 @@ fn lack(facts: &Facts<'_>, window: &Window) -> Option<Lack> {
             .filter(|(from, _)| *from < until)
             .collect();
         there.sort_unstable();
-        let mut covered = window.from;
+        let mut covered = from;
         for (from, until) in there {
             if from > covered {
                 changes.extend([(covered, true, node), (from, false, node)]);
@@ -92,7 +103,7 @@ fn lack(facts: &Facts<'_>, window: &Window) -> Option<Lack> {
     }
     changes.sort_unstable();
     let mut missing: BTreeSet<u8> = BTreeSet::new();
-    let too_many = usize::from(facts.history.nodes) - facts.quorum() + 1;
+    let too_many = usize::from(history.nodes).div_ceil(2);
     for (place, (at, is_missing, node)) in changes.iter().enumerate() {
         match is_missing {
             true => missing.insert(*node),
