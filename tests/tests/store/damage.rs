@@ -103,7 +103,7 @@ impl Left {
                 let is_named = error.file() == file || is_later_log(error.file(), file);
                 assert!(is_named, "{case}: {error}");
                 assert_eq!(error.kind(), OpenErrorKind::Damaged, "{case}");
-                assert!(error.to_string().contains("put the file back"), "{error}");
+                assert!(error.to_string().contains("restore the file"), "{error}");
                 assert_eq!(rig.disk.snapshot(), image, "{case}");
             }
             Ok(start) => match start.reason {

@@ -112,7 +112,7 @@ impl Left {
             let is_named = said.contains(&damage.file)
                 || damage.file.starts_with("log-") && said.contains("/log-");
             assert!(
-                is_named && said.contains("put the file back"),
+                is_named && said.contains("restore the file"),
                 "{damage:?}: {said}"
             );
             assert_eq!(fs::read(&file).expect("read"), content, "{damage:?}");

@@ -70,7 +70,7 @@ fn a_strangers_state_is_refused_and_left_as_it_was() {
         for flags in [&["--dir", &path][..], &["--dir", &path, "--first-start"]] {
             let (code, err) = refused(flags);
             assert_eq!(code, Some(69), "{name}: {err}");
-            for part in ["/state: no lock node made", "an empty directory"] {
+            for part in ["/state: this is not a lock node's file", "an empty directory"] {
                 assert!(err.contains(part), "{name}: {part:?} in {err}");
             }
             assert_eq!(everything(&directory.path), before, "{name}");
@@ -195,7 +195,7 @@ fn a_log_that_was_cut_is_refused_and_a_dropped_batch_is_waited_for() {
         fs::write(&log, &whole[..len]).expect("written");
         let (code, err) = refused(&flags);
         assert_eq!(code, Some(69), "{len}: {err}");
-        for part in ["/log-0000000000000001: ", "put the file back"] {
+        for part in ["/log-0000000000000001: ", "restore the file"] {
             assert!(err.contains(part), "{len}: {part:?} in {err}");
         }
     }

@@ -304,12 +304,12 @@ fn files_of_a_node_that_are_not_right_are_refused_and_left_as_they_were() {
                     bytes[4096 + 100] ^= 1;
                 });
             },
-            &["/state: ", "put the file back"],
+            &["/state: ", "restore the file"],
         ),
         (
             "snapshot-missing",
             |path| fs::remove_file(path.join("snapshot-0000000000000001")).expect("removed"),
-            &["/snapshot-0000000000000001: ", "put the file back"],
+            &["/snapshot-0000000000000001: ", "restore the file"],
         ),
         (
             "snapshot-damaged",
@@ -318,7 +318,7 @@ fn files_of_a_node_that_are_not_right_are_refused_and_left_as_they_were() {
                     bytes[140] ^= 1
                 })
             },
-            &["/snapshot-0000000000000001: ", "put the file back"],
+            &["/snapshot-0000000000000001: ", "restore the file"],
         ),
         (
             "state-missing",

@@ -1,8 +1,8 @@
 //! Compaction: a snapshot of the locks on the log, taken in slices while they change `[L7]`.
 //!
-//! The log goes on in a new segment first. A lock that changes while the snapshot is taken has a record in that segment
-//! or after it, and records are read over the snapshot; so it does not matter whether a slice has the lock before or after
-//! its change.
+//! The log first moves on to a new segment. Any lock that changes during the snapshot has a record
+//! in that segment or a later one, and records are read on top of the snapshot; so it does not
+//! matter whether a slice contains the lock before or after its change.
 
 use crate::durable::disk::Disk;
 use crate::durable::frame::Batch;
@@ -14,17 +14,18 @@ use crate::durable::store_error::StoreError;
 use crate::durable::work::{Table, Which};
 
 impl<D: Disk> Store<D> {
-    /// Whether [`Store::compact`] has something to do.
+    /// Returns whether [`Store::compact`] has work to do.
     pub fn is_due(&self) -> bool {
         self.compaction.is_some() || self.is_long() || self.wants_spare()
     }
 
-    /// Does a bounded piece of what is due; tells whether there is more to do soon.
+    /// Does a bounded amount of compaction, and returns whether more is due soon.
     ///
     /// # Errors
     ///
-    /// With [`StoreError::is_full`] nothing is lost, and the store goes on as before; it is tried again when the log has
-    /// grown by a segment. Other errors are those of [`Store::perform`].
+    /// With [`StoreError::is_full`] nothing is lost, and the store continues as before; compaction
+    /// is tried again once the log has grown by a segment. Other errors are those of
+    /// [`Store::perform`].
     pub fn compact(&mut self, table: &mut dyn Table, reading: Reading) -> Result<bool, StoreError> {
         self.volume.check()?;
         let result = if self.compaction.is_some() {
@@ -48,7 +49,7 @@ impl<D: Disk> Store<D> {
         result.map(|()| self.is_due())
     }
 
-    /// Gives up a compaction, if there is one.
+    /// Gives up the compaction in progress, if any.
     pub(super) fn abandon(&mut self) {
         if let Some(compaction) = self.compaction.take() {
             self.leftovers.push(compaction.writer.name().to_owned());

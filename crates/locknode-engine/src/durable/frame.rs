@@ -1,7 +1,9 @@
-//! The frame around records in log segments and snapshots: a file header, then batches, each with a checksum.
+//! The framing of records in log segments and snapshots: a file header, then batches, each with a
+//! checksum.
 //!
-//! Every batch begins with the salt of its file, eight random bytes that no client ever sees: bytes that a client
-//! chose never look like the beginning of a batch, and those of a file that was there before do not either.
+//! Every batch begins with the salt of its file: eight random bytes that no client ever sees. So
+//! neither bytes chosen by a client nor the remains of an earlier file look like the beginning of a
+//! batch.
 
 use crate::durable::machine::{Machine, MachineTime, Reading};
 use crate::time::Time;
@@ -14,13 +16,13 @@ pub(super) struct Header {
     pub(super) salt: u64,
     pub(super) node_id: [u8; 16],
     pub(super) incarnation: u64,
-    /// Whose clocks the batches tell.
+    /// The machine whose clock readings the batches contain.
     pub(super) machine: Machine,
-    /// The length that a segment was made with; zero in a snapshot, which ends with its last batch.
+    /// The initial length of a segment; zero in a snapshot, which ends with its last batch.
     pub(super) file_len: u64,
 }
 
-/// A batch as read.
+/// A batch read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Batch<'a> {
     pub(super) number: u64,
@@ -28,20 +30,21 @@ pub(super) struct Batch<'a> {
     pub(super) time: Time,
     pub(super) machine: MachineTime,
     pub(super) records: &'a [u8],
-    /// How many bytes of the file it takes.
+    /// The number of bytes it takes in the file.
     pub(super) len: usize,
 }
 
-/// Why bytes are not what they should be.
+/// Why bytes are not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum Defect {
     Damaged,
     Newer,
-    /// No lock node wrote it.
+    /// Not written by a lock node.
     Foreign,
 }
 
-/// Reads numbers off the front of a slice; zeros past its end, so the caller sees to the length.
+/// Reads numbers off the front of a slice. Past its end it reads zeros, so the caller checks the
+/// length.
 #[derive(Debug)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -64,8 +67,9 @@ impl Header {
         sealed(&bytes)
     }
 
-    /// `[S4]` A checksum that is right and a format that is unknown: a newer version wrote it.
-    pub(super) fn decode(magic: [u8; 8], bytes: &[u8]) -> Result<Self, Fault> {
+    /// Decodes a header. `[S4]` With a correct checksum, an unknown format means that a newer
+    /// version wrote it.
+    pub(super) fn decode(magic: [u8; 8], bytes: &[u8]) -> Result<Self, Defect> {
         let mut fields = Fields(unsealed::<{ Self::LEN }>(magic, bytes)?);
         Ok(Self {
             magic,
@@ -80,26 +84,26 @@ impl Header {
 }
 
 impl<'a> Batch<'a> {
-    /// The length of a batch's header; records follow it.
+    /// The length of a batch's header; the records follow it.
     pub(super) const HEADER_LEN: usize = 56;
 
     /// Batches begin at multiples of this.
     pub(super) const ALIGN: usize = 8;
 
-    /// The length in the file of a batch with so many bytes of records.
+    /// Returns the length in the file of a batch with `records_len` bytes of records.
     pub(super) fn framed_len(records_len: usize) -> usize {
         (Self::HEADER_LEN + records_len).next_multiple_of(Self::ALIGN)
     }
 
-    /// Empties a buffer and leaves room for the header that [`Batch::seal`] fills in.
+    /// Empties a buffer and reserves room for the header that [`Batch::seal`] fills in.
     pub(super) fn begin(buffer: &mut Vec<u8>) {
         buffer.clear();
-        // One large batch must not keep its memory for as long as the node runs.
+        // One large batch must not keep its memory as long as the node runs.
         buffer.shrink_to(BUFFER_KEPT);
         buffer.resize(Self::HEADER_LEN, 0);
     }
 
-    /// Makes a whole batch of a buffer to which records were appended since [`Batch::begin`].
+    /// Turns a buffer with the records appended since [`Batch::begin`] into a whole batch.
     pub(super) fn seal(buffer: &mut Vec<u8>, salt: u64, number: u64, reading: Reading) {
         let records_len = buffer.len().saturating_sub(Self::HEADER_LEN);
         let mut header = Vec::with_capacity(Self::HEADER_LEN);
@@ -121,7 +125,7 @@ impl<'a> Batch<'a> {
         buffer.resize(Self::framed_len(records_len), 0);
     }
 
-    /// The whole batch that `bytes` begin with, if they begin with one.
+    /// Decodes the batch at the beginning of `bytes`; `None` if there is none.
     pub(super) fn decode(bytes: &'a [u8], salt: u64) -> Option<Self> {
         let (header, rest) = bytes.split_at_checked(Self::HEADER_LEN)?;
         let mut fields = Fields(header);
@@ -172,7 +176,8 @@ impl Fields<'_> {
     }
 }
 
-/// Fills up to `N` bytes with zeros and puts the checksum of all before it into the last four.
+/// Pads content with zeros to `N` bytes, of which the last four are the checksum of all before
+/// them.
 pub(super) fn sealed<const N: usize>(content: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     for (to, from) in bytes.iter_mut().zip(content) {
@@ -185,17 +190,17 @@ pub(super) fn sealed<const N: usize>(content: &[u8]) -> [u8; N] {
     bytes
 }
 
-/// The inverse of [`sealed`]: what follows magic, format and four bytes that are zero. Magic, format and checksum are
-/// at these places in every format that there will be.
-pub(super) fn unsealed<const N: usize>(magic: [u8; 8], bytes: &[u8]) -> Result<&[u8], Fault> {
-    let bytes: &[u8; N] = bytes.first_chunk().ok_or(Fault::Damaged)?;
+/// The inverse of [`sealed`]: returns what follows the magic, the format and four zero bytes.
+/// Magic, format and checksum keep their places in every future format.
+pub(super) fn unsealed<const N: usize>(magic: [u8; 8], bytes: &[u8]) -> Result<&[u8], Defect> {
+    let bytes: &[u8; N] = bytes.first_chunk().ok_or(Defect::Damaged)?;
     let (content, checksum) = bytes.split_at(N - 4);
     let mut fields = Fields(content);
     if fields.array::<8>() != magic || checksum != crc32fast::hash(content).to_le_bytes() {
-        return Err(Fault::Damaged);
+        return Err(Defect::Damaged);
     }
     if fields.u32() != FORMAT {
-        return Err(Fault::Newer);
+        return Err(Defect::Newer);
     }
     fields.u32();
     Ok(fields.0)
@@ -211,10 +216,10 @@ fn batch_checksum(header: &[u8], records: &[u8]) -> u32 {
 /// The format of all files.
 pub(super) const FORMAT: u32 = 1;
 
-/// What of a batch's header comes before the checksum.
+/// The part of a batch's header that the checksum covers.
 const CHECKED_LEN: usize = 48;
 
-/// More than what thousands of waiting grants take.
+/// More than thousands of waiting grants need.
 const BUFFER_KEPT: usize = 1 << 20;
 
 #[cfg(test)]
@@ -252,15 +257,15 @@ mod tests {
     fn a_header_reads_back_and_every_flipped_byte_is_seen() {
         let bytes = header().encode();
         assert_eq!(Header::decode(MAGIC, &bytes), Ok(header()));
-        assert_eq!(Header::decode(*b"OTHERNUM", &bytes), Err(Fault::Damaged));
+        assert_eq!(Header::decode(*b"OTHERNUM", &bytes), Err(Defect::Damaged));
         for at in 0..bytes.len() {
             let mut bytes = bytes;
             bytes[at] ^= 0x10;
-            assert_eq!(Header::decode(MAGIC, &bytes), Err(Fault::Damaged), "{at}");
-            assert_eq!(Header::decode(MAGIC, &bytes[..at]), Err(Fault::Damaged));
+            assert_eq!(Header::decode(MAGIC, &bytes), Err(Defect::Damaged), "{at}");
+            assert_eq!(Header::decode(MAGIC, &bytes[..at]), Err(Defect::Damaged));
         }
         let newer: [u8; Header::LEN] = sealed(&[&MAGIC[..], &2_u32.to_le_bytes()].concat());
-        assert_eq!(Header::decode(MAGIC, &newer), Err(Fault::Newer));
+        assert_eq!(Header::decode(MAGIC, &newer), Err(Defect::Newer));
     }
 
     /// `[L5]`

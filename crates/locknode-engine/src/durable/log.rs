@@ -1,8 +1,9 @@
-//! The log: segments `log-<16 hex digits>`, each a header and batches, one batch for each sync `[L4]`.
+//! The log: segments `log-<16 hex digits>`, each with a header and batches, one batch per sync
+//! `[L4]`.
 //!
-//! Segments are filled with zeros ahead, so that a sync has no length and no blocks to write down. Batches are numbered
-//! through, over all segments and incarnations: a number that is missing is a batch that was lost. A segment is
-//! named in the state before the first record is written to it.
+//! Segments are filled with zeros in advance, so that a sync need not write a new length or new
+//! blocks. Batches are numbered across all segments and incarnations, so a missing number means a
+//! lost batch. The state names a segment before the first record is written to it.
 
 use crate::durable::disk::Disk;
 use crate::durable::frame::{Batch, Header};
@@ -22,19 +23,19 @@ pub(super) struct Segment {
 /// The segments, as far as this incarnation writes them.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// The one that is written.
+    /// The segment being written.
     pub(super) current: Option<Segment>,
-    /// The next one, made ahead of need.
+    /// The next segment, created before it is needed.
     pub(super) spare: Option<Segment>,
     /// The number of the next batch.
     pub(super) next_batch: u64,
-    /// Number and length of all segments that the state names.
+    /// The number and length of every segment that the state names.
     pub(super) segments: Vec<(u64, u64)>,
 }
 
 impl Segment {
-    /// Makes a segment that holds zeros and its header, durably. No state names it yet, so one that a state names has its
-    /// length after any crash.
+    /// Durably creates a segment of zeros and a header. No state names it yet, so a segment that a
+    /// state names has its full length after any crash.
     pub(super) fn create<D: Disk>(
         volume: &mut Volume<D>,
         header: Header,
@@ -49,7 +50,7 @@ impl Segment {
             .create(&name, len)
             .and_then(|()| volume.write(&name, 0, &header.encode()));
         if let Err(error) = filled {
-            // What a full disk took of it is given back.
+            // Frees what it took of a full disk.
             volume.discard(&name);
             return Err(error);
         }
@@ -63,7 +64,7 @@ impl Segment {
         })
     }
 
-    /// Whether so many bytes fit.
+    /// Returns whether `len` bytes fit.
     pub(super) fn has_room(&self, len: u64) -> bool {
         self.len.saturating_sub(self.end) >= len
     }
@@ -72,8 +73,8 @@ impl Segment {
         self.end == HEADER_LEN
     }
 
-    /// Writes a sealed batch. Its place is taken only once the sync has returned: a write that is tried again
-    /// overwrites what the first try left.
+    /// Writes a sealed batch. Its place is taken only once the sync has returned: a retry
+    /// overwrites what the first attempt left.
     pub(super) fn append<D: Disk>(
         &mut self,
         volume: &mut Volume<D>,
@@ -91,12 +92,13 @@ impl Log {
         self.segments.iter().map(|(_, len)| len).sum()
     }
 
-    /// The bytes of segments that hold, or held, batches.
+    /// Returns the bytes of segments that hold or held batches.
     pub(super) fn used_bytes(&self) -> u64 {
         self.bytes() - self.spare.as_ref().map_or(0, |spare| spare.len)
     }
 
-    /// Whether the next segment should be made now: the current one is more than half full.
+    /// Returns whether to create the next segment now, because the current one is more than half
+    /// full.
     pub(super) fn wants_spare(&self) -> bool {
         self.spare.is_none()
             && self
@@ -106,12 +108,13 @@ impl Log {
     }
 }
 
-/// The name of the segment with this number.
+/// Returns the name of the segment with this number.
 pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:016x}")
 }
 
-/// Whether a whole batch begins anywhere in `bytes`: then what is before it is not the torn end of the log `[L5]`.
+/// Returns whether a whole batch begins anywhere in `bytes`; what precedes it is then not the torn
+/// end of the log `[L5]`.
 pub(super) fn has_batch(bytes: &[u8], salt: u64) -> bool {
     let salt_bytes = salt.to_le_bytes();
     let (places, _) = bytes.as_chunks::<{ Batch::ALIGN }>();
@@ -123,10 +126,10 @@ pub(super) fn has_batch(bytes: &[u8], salt: u64) -> bool {
     places.any(|(place, begin)| *begin == salt_bytes && is_batch(place))
 }
 
-/// What the names of segments begin with.
+/// The prefix of segment names.
 pub(super) const PREFIX: &str = "log-";
 
-/// What a header begins with.
+/// The first bytes of a header.
 pub(super) const MAGIC: [u8; 8] = *b"LOCKNODL";
 
 /// Where the first batch begins.

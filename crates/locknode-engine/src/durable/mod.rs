@@ -1,14 +1,16 @@
-//! What a node keeps over a restart: the state file, the log of long locks, the snapshot of a clean stop.
+//! What a node keeps across a restart: the state file, the log of long locks, the snapshot of a
+//! clean stop.
 //!
 //! ```text
 //!  commands --> Guard --Work--> Store --write, sync--> Disk
 //!      ^                          |
-//!      +------ Durable <----------+      replies leave when what they rest on is durable
+//!      +------ Durable <----------+      replies are sent once what they depend on is durable
 //! ```
 //!
-//! Everything here is pure: the disk is a trait, time is an argument. The server runs a [`Store`] on a thread of its
-//! own over a real directory; tests and simulators run the same store over a disk that loses, tears and refuses. The
-//! bytes and the rules are in `SPEC.md`; marks such as `[F3]` name its requirements.
+//! Everything here is pure: the disk is a trait, and time is an argument. The server runs a
+//! [`Store`] over a real directory on a thread of its own; tests and simulators run the same store
+//! over a disk that loses, tears and refuses writes. `SPEC.md` defines the bytes and the rules;
+//! marks such as `[F3]` name its requirements.
 
 mod compaction;
 mod disk;

@@ -1,4 +1,5 @@
-//! Why a node does not start with the files that it found. None of these overwrites anything `[S3]` `[S4]`.
+//! Why a node does not start with the files it found. None of these overwrites anything `[S3]`
+//! `[S4]`.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use super::store_error::StoreError;
 
-/// A data directory that a node does not start with.
+/// The error of a node that refuses to start with its data directory.
 #[derive(Clone, Debug)]
 pub struct OpenError {
     kind: OpenErrorKind,
@@ -19,17 +20,17 @@ pub struct OpenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenErrorKind {
-    /// Files are in it that no lock node made.
+    /// It holds files that are not a lock node's.
     NotOurs,
     /// A newer version wrote it.
     Newer,
-    /// A file is not as it was written.
+    /// A file is damaged.
     Damaged,
-    /// A file that the state names is not there.
+    /// A file that the state names is missing.
     Missing,
-    /// It was said to be the first start, and there is state.
+    /// The operator stated that this is the first start, but there is state.
     StateExists,
-    /// There is no state, and the operator is to decide what that means `[G3]`.
+    /// There is no state, and the operator must decide what that means `[G3]`.
     NoState,
     /// The operating system reported an error.
     Io,
@@ -56,12 +57,12 @@ impl OpenError {
         }
     }
 
-    /// What is wrong with the directory.
+    /// Returns what is wrong with the directory.
     pub fn kind(&self) -> OpenErrorKind {
         self.kind
     }
 
-    /// The file that it is about, relative to the directory.
+    /// Returns the file in question, relative to the directory.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -89,16 +90,16 @@ impl Display for OpenError {
             OpenErrorKind::NotOurs => "; give the node an empty directory of its own",
             OpenErrorKind::Newer => "; start the version that wrote it, or a newer one",
             OpenErrorKind::Damaged | OpenErrorKind::Missing => {
-                "; put the file back from a copy made while the node was stopped. If there is none, make sure that nobody relies on \
+                "; restore the file from a copy made while the node was stopped. If there is none, make sure that nobody relies on \
                  a lock that this node granted, then start it with an empty directory"
             }
-            OpenErrorKind::StateExists => "; this is no first start: leave the flag out",
+            OpenErrorKind::StateExists => "; this is not the first start: remove the flag",
             OpenErrorKind::NoState => {
                 "; locks with a TTL above --max-ttl, or none, that a node in this place of the clients' list granted may still be \
-                 held. When every one of them has ended, start it once with --empty-dir wait; if no node in this place ever \
+                 held. When all of them have expired, start it once with --empty-dir wait; if no node in this place ever \
                  granted a lock, with --first-start"
             }
-            OpenErrorKind::Io => "; see to the disk and its permissions, then start the node again",
+            OpenErrorKind::Io => "; check the disk and its permissions, then start the node again",
         })
     }
 }

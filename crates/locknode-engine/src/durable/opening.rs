@@ -1,4 +1,5 @@
-//! Opening a store: look, judge, read; only then write, and the new incarnation is durable before a lock is granted.
+//! Opens a store: inspects, decides, reads, and only then writes. The new incarnation is durable
+//! before any lock is granted.
 
 use std::time::Duration;
 
@@ -22,31 +23,34 @@ use crate::durable::work::{Durability, Durable};
 use crate::fence::{FENCE_END, FENCE_STEP};
 use crate::time::Time;
 
-/// What is in the directory.
+/// The content of the directory.
 struct Survey {
     found: Found,
-    /// The length of the state's file.
+    /// The length of the state file.
     state_len: usize,
     /// The log segments and snapshots.
     files: Vec<String>,
 }
 
-/// The state with which the incarnation begins, and what the engine is told of it.
-struct Beginning {
+/// The state with which the incarnation begins, and what the engine gets from it.
+struct NewIncarnation {
     state: State,
     durable: Durable,
     fence_base: u64,
 }
 
 impl<D: Disk> Store<D> {
-    /// Reads what is there, decides how long to wait, and makes the new incarnation durable before it returns: the clean
-    /// marker is gone `[G11]`, the incarnation has its number `[S5]`, the ceiling is the base of the counters `[F2]`.
-    /// `entropy` is sixteen bytes for the node's id, used at its first start, and sixteen that are secret.
+    /// Reads the directory, decides how long to wait, and makes the new incarnation durable before
+    /// it returns: the clean marker is gone `[G11]`, the incarnation has its number `[S5]`, and the
+    /// ceiling is the base of the counters `[F2]`.
+    ///
+    /// `entropy` is sixteen bytes for the node's id, used at its first start, and sixteen secret
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] says what is wrong with the directory, and what to do. But for [`OpenErrorKind::Io`] nothing in it was
-    /// changed.
+    /// [`OpenError`] states what is wrong with the directory and what to do. Nothing in it was
+    /// changed, except possibly with [`OpenErrorKind::Io`].
     pub fn open(
         disk: D,
         settings: &StoreSettings,
@@ -64,7 +68,7 @@ impl<D: Disk> Store<D> {
         )
     }
 
-    /// [`Store::open`] with files of other sizes.
+    /// Does [`Store::open`] with files of other sizes.
     ///
     /// # Errors
     ///
@@ -101,16 +105,16 @@ impl<D: Disk> Store<D> {
         if recovery.has_dropped {
             verdict = verdict.dropped(settings.max_ttl.max(old.ttl_in_use), reading);
         }
-        let mut beginning = begin(&old, &verdict, &recovery, settings, machine, reading);
+        let mut new = begin(&old, &verdict, &recovery, settings, machine, reading);
 
         // From here on it writes.
-        let state = beginning.write(&mut volume, &survey, &mut recovery, sizes, salt, reading)?;
+        let state = new.write(&mut volume, &survey, &mut recovery, sizes, salt, reading)?;
         let start = Start {
             reason: verdict.reason,
             quarantine_end: verdict.quarantine_end,
-            incarnation: beginning.state.incarnation,
-            fence_base: beginning.fence_base,
-            durable: beginning.durable,
+            incarnation: new.state.incarnation,
+            fence_base: new.fence_base,
+            durable: new.durable,
             records: recovery.locks.records,
         };
         let mut store = Self {
@@ -119,7 +123,7 @@ impl<D: Disk> Store<D> {
             machine,
             salt,
             state,
-            durable: beginning.durable,
+            durable: new.durable,
             quarantine_end: Some(verdict.quarantine_end).filter(|&end| end > reading.moment.time),
             log: Log {
                 current: None,
@@ -139,7 +143,7 @@ impl<D: Disk> Store<D> {
             && let Err(error) = store.roll(0, reading)
         {
             if matches!(survey.found, Found::Nothing) {
-                StateFile::unmake(&mut store.volume);
+                StateFile::remove(&mut store.volume);
             }
             return Err(error.into());
         }
@@ -151,8 +155,8 @@ impl<D: Disk> Store<D> {
 }
 
 impl Recovery {
-    /// Drops a log without batches; writes a snapshot in place of one that is long. Otherwise a node that crashes again
-    /// and again would leave a segment each time `[L7]`.
+    /// Drops a log without batches, or replaces a long log with a snapshot. Otherwise a node that
+    /// crashes again and again would leave a segment each time `[L7]`.
     fn shorten<D: Disk>(
         &mut self,
         volume: &mut Volume<D>,
@@ -171,7 +175,7 @@ impl Recovery {
                     state.snapshot = writer.number();
                     self.snapshot_len = writer.len();
                 }
-                // There is no room now; the log is as good.
+                // There is no room now, and the log serves as well.
                 Err(error) if error.is_full() => {
                     volume.discard(&snapshot::name(header.number));
                     return Ok(());
@@ -186,7 +190,7 @@ impl Recovery {
     }
 }
 
-impl Beginning {
+impl NewIncarnation {
     /// Makes the new incarnation durable.
     fn write<D: Disk>(
         &mut self,
@@ -201,14 +205,14 @@ impl Beginning {
             return StateFile::create(volume, self.state);
         };
         let mut file = StateFile::adopt(volume, *old, survey.state_len)?;
-        recovery.settle(volume)?;
+        recovery.sync_tail(volume)?;
         let header = self.header(salt);
         recovery.shorten(volume, &mut self.state, header, sizes, reading)?;
         file.write(volume, self.state)?;
         Ok(file)
     }
 
-    /// The header of the snapshot that comes next.
+    /// Returns the header of the next snapshot.
     fn header(&self, salt: u64) -> Header {
         Header {
             magic: snapshot::MAGIC,
@@ -249,7 +253,7 @@ impl Found {
 }
 
 impl State {
-    /// The names of all other files that there should be.
+    /// Returns the names of all other files that should exist.
     fn file_names(&self) -> Vec<String> {
         let snapshot = (self.snapshot != 0).then(|| snapshot::name(self.snapshot));
         (self.log_first..=self.log_last)
@@ -259,7 +263,7 @@ impl State {
     }
 }
 
-/// Looks into the directory.
+/// Inspects the directory.
 fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<Survey, OpenError> {
     let io = |cause| OpenError::io(state_file::NAME, cause);
     let names = volume.list().map_err(io)?;
@@ -269,7 +273,7 @@ fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<S
         .filter(|name| name != state_file::NAME && !NEUTRAL.contains(&&name[..]))
         .partition(|name| is_ours(name));
     let not_ours = |name: &str| {
-        let detail = "no lock node made this file, and there is no state beside it";
+        let detail = "this is not a lock node's file, and there is no state file";
         OpenError::new(OpenErrorKind::NotOurs, name, detail)
     };
     if content.is_none()
@@ -278,7 +282,7 @@ fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<S
         return Err(not_ours(name));
     }
     if content.is_none() && !files.is_empty() {
-        let detail = "the file is missing, and there are others of the node";
+        let detail = "the file is missing, but other files of the node exist";
         return Err(OpenError::new(
             OpenErrorKind::Missing,
             state_file::NAME,
@@ -286,7 +290,7 @@ fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<S
         ));
     }
     let found = state_file::read(content.as_deref(), files.is_empty())
-        .map_err(|fault| bad(fault, state_file::NAME, "both slots are damaged"))?;
+        .map_err(|defect| bad(defect, state_file::NAME, "both slots are damaged"))?;
     match (&found, others.first()) {
         (Found::Nothing, Some(name)) => Err(not_ours(name)),
         (Found::Whole(_) | Found::Half(_), _) if settings.is_first_start => {
@@ -308,7 +312,7 @@ fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<S
     }
 }
 
-/// The state that the incarnation begins with, and what the engine is told.
+/// Returns the state that the incarnation begins with, and what the engine gets from it.
 fn begin(
     old: &State,
     verdict: &Verdict,
@@ -316,9 +320,9 @@ fn begin(
     settings: &StoreSettings,
     machine: Machine,
     reading: Reading,
-) -> Beginning {
+) -> NewIncarnation {
     let now = reading.moment.time;
-    // Locks restored from a clean stop that ride on the guard are an obligation from the start.
+    // Restored locks of a clean stop that rely on the guard must be covered from the start.
     let restored = recovery.locks.unlogged.map_or(now, |deadline| {
         deadline.as_time().unwrap_or(Time::from_nanos(u64::MAX))
     });
@@ -340,17 +344,17 @@ fn begin(
         machine,
         written: reading.machine,
         wall: reading.moment.wall,
-        // [G9] What was to be waited for is written down in terms of this boot.
+        // [G9] The remaining wait is stored by the clocks of this boot.
         horizon: on_machine(horizon, reading),
         ttl_in_use,
-        // The first grant raises it: a run that grants nothing uses nothing up.
+        // The first grant raises it, so a run that grants nothing uses nothing up.
         ceiling: fence_base,
         is_clean: false,
         durability: settings.durability,
         log_durable: recovery.next_batch - 1,
         ..*old
     };
-    Beginning {
+    NewIncarnation {
         state,
         durable: Durable {
             horizon,
@@ -384,7 +388,7 @@ fn write_snapshot<D: Disk>(
     Ok(writer)
 }
 
-/// Whether a file is a log segment or a snapshot by its name.
+/// Returns whether a file name is that of a log segment or a snapshot.
 fn is_ours(name: &str) -> bool {
     name.strip_prefix(log::PREFIX)
         .or_else(|| name.strip_prefix(snapshot::PREFIX))
@@ -396,11 +400,12 @@ fn is_ours(name: &str) -> bool {
         })
 }
 
-/// What may be in a directory that is empty otherwise: the lock file `[S1]`, and what file systems put there.
+/// What an otherwise empty directory may hold: the lock file `[S1]`, and what file systems put
+/// there.
 const NEUTRAL: [&str; 2] = ["lock", "lost+found"];
 
-/// `[F4]` What a damaged slot may have said of the ceiling, and more.
+/// `[F4]` More than a damaged slot may have recorded of the ceiling.
 const CEILING_JUMP: u64 = 8 * FENCE_STEP;
 
-/// Bytes of a batch, about.
+/// Approximate bytes of a batch.
 const SLICE: usize = 1 << 20;

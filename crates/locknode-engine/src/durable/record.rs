@@ -1,4 +1,4 @@
-//! Records: one change of the lock table each, as the log and the snapshot hold them.
+//! Records of the log and of snapshots: one change of the lock table each.
 //!
 //! ```text
 //!  0      1     2         5           9        17         25
@@ -8,16 +8,17 @@
 //!  +------+-----+---------+-----------+--------+----------+-----------+-------------+
 //! ```
 //!
-//! All numbers are little-endian. A record says what is so after the change, not how it came about: reading records
-//! twice, or over a snapshot that holds some of them already, ends in the same table. Deadlines are in the time of
-//! the node that wrote them; the batch or snapshot around them says what the machine's clocks showed `[L2]`.
+//! All numbers are little-endian. A record states the result of a change, so reading records twice,
+//! or on top of a snapshot that already contains some of them, yields the same table. Deadlines are
+//! in the time of the node that wrote them; the batch or snapshot around them gives the readings of
+//! the machine's clocks `[L2]`.
 
 use crate::time::Deadline;
 
 /// One change of the lock table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// The key is held so.
+    /// The key is held by this lock.
     Put(LockRecord<'a>),
     /// The key is not held.
     Remove {
@@ -26,14 +27,14 @@ pub enum Record<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// Nothing is held in this database, or in any.
+    /// No key of this database, or of any, is held.
     Clear {
         /// The database; `None` for all.
         db: Option<u8>,
     },
 }
 
-/// A lock as a record tells it.
+/// A lock in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockRecord<'a> {
     /// The database.
@@ -42,11 +43,12 @@ pub struct LockRecord<'a> {
     pub key: &'a [u8],
     /// The token.
     pub token: &'a [u8],
-    /// The fence counter's value at the grant.
+    /// The fence counter at the grant.
     pub grant: u64,
     /// In the time of the node that wrote the record.
     pub deadline: Deadline,
-    /// Whether the lock is on the log, and so survives a crash; a snapshot of a clean stop holds others too.
+    /// Whether the lock is on the log and so survives a crash; the snapshot of a clean stop also
+    /// holds others.
     pub is_logged: bool,
 }
 
@@ -74,7 +76,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The first record of `bytes` and the bytes after it; `None` when they do not begin with a whole record.
+    /// Decodes the first record of `bytes`, and returns it with the bytes after it; `None` if they
+    /// do not begin with a whole record.
     pub fn decode(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
         let [
@@ -115,7 +118,7 @@ impl<'a> Record<'a> {
 }
 
 fn header(out: &mut Vec<u8>, kind: u8, db: u8, key_len: usize, value_len: usize) {
-    // The table holds no key from 2^24 bytes on and no token from 2^32 on.
+    // The table holds only keys below 2^24 bytes and tokens below 2^32 bytes.
     let key_len = u32::try_from(key_len).unwrap_or(u32::MAX);
     let value_len = u32::try_from(value_len).unwrap_or(u32::MAX);
     let [k0, k1, k2, _] = key_len.to_le_bytes();
@@ -130,7 +133,7 @@ const PUT_UNLOGGED: u8 = 2;
 const REMOVE: u8 = 3;
 const CLEAR: u8 = 4;
 
-/// Written for all databases; there are sixteen.
+/// The database number that means all; there are sixteen.
 const EVERY_DB: u8 = u8::MAX;
 
 #[cfg(test)]
@@ -139,7 +142,7 @@ mod tests {
     use crate::time::Time;
 
     #[test]
-    fn records_read_back_one_after_the_other() {
+    fn records_read_back_in_order() {
         let lock = LockRecord {
             db: 3,
             key: b"invoice:7",
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_record_and_an_unknown_one_are_no_records() {
+    fn truncated_and_unknown_records_are_refused() {
         let mut bytes = Vec::new();
         Record::Remove { db: 0, key: b"key" }.encode(&mut bytes);
         for len in 0..bytes.len() {

@@ -1,7 +1,7 @@
-//! Reads what an earlier incarnation left, without writing: the locks, and where the log goes on.
+//! Reads what an earlier incarnation left, without writing: its locks, and where the log continues.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Fault, Header};
+use crate::durable::frame::{Batch, Defect, Header};
 use crate::durable::log::{self, HEADER_LEN, has_batch};
 use crate::durable::open_error::{OpenError, OpenErrorKind};
 use crate::durable::replay::{Recovered, Replay, Translation};
@@ -10,20 +10,20 @@ use crate::durable::state_file::State;
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 
-/// What was left.
+/// What an earlier incarnation left.
 #[derive(Debug)]
 pub(super) struct Recovery {
     pub(super) locks: Recovered,
-    /// Number and length of all segments that the state names.
+    /// The number and length of every segment that the state names.
     pub(super) segments: Vec<(u64, u64)>,
     pub(super) snapshot_len: u64,
-    /// The number of the batch that comes next.
+    /// The number of the next batch.
     pub(super) next_batch: u64,
-    /// No segment holds a batch.
+    /// Whether no segment holds a batch.
     pub(super) is_log_empty: bool,
-    /// Something comes after the last batch: another that is torn, or damaged `[L5]`.
+    /// Whether the last batch is followed by one that is torn or damaged `[L5]`.
     pub(super) has_dropped: bool,
-    /// The last batch of the log, and where it is.
+    /// The last batch of the log and its place.
     tail: Option<Tail>,
 }
 
@@ -34,27 +34,28 @@ struct Tail {
     bytes: Vec<u8>,
 }
 
-/// A segment as read.
+/// A segment read from disk.
 struct SegmentFile {
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// Goes through the segments in order and sees to it that no batch is missing.
+/// Follows the segments in order and checks that no batch is missing.
 struct Chain {
     expected: u64,
-    /// The segment in which the expected batch is, if it is anywhere.
+    /// The segment that holds the expected batch, if any does.
     suspect: u64,
-    /// Segment and place of the last batch.
+    /// The segment, offset and length of the last batch.
     last: Option<(usize, usize, usize)>,
-    /// The salt of its segment: another one is another incarnation's.
+    /// The salt of its segment: another incarnation has another salt.
     salt: u64,
-    /// Whether bytes that are no batch come after it.
+    /// Whether the last batch is followed by bytes that are not a batch.
     has_dropped: bool,
 }
 
 impl Recovery {
-    /// Reads the files that `state` names. Locks that are not on the log are kept after a clean stop only.
+    /// Reads the files that `state` names. Locks that are not on the log are kept only after a
+    /// clean stop.
     pub(super) fn read<D: Disk>(
         volume: &mut Volume<D>,
         state: &State,
@@ -89,7 +90,7 @@ impl Recovery {
         if let Some(bytes) = &snapshot {
             replay.reserve(bytes.len());
             let header = snapshot::read(bytes, |header, batch| replay.snapshot(header, batch))
-                .map_err(|fault| bad(fault, &snapshot_name, "the snapshot is damaged"))?;
+                .map_err(|defect| bad(defect, &snapshot_name, "the snapshot is damaged"))?;
             check_identity(&header, state, state.snapshot, &snapshot_name)?;
         }
         let tail = chain.last.and_then(|(index, offset, len)| {
@@ -114,7 +115,7 @@ impl Recovery {
         })
     }
 
-    /// The recovery of a node that left nothing.
+    /// Returns the recovery of a node without files.
     pub(super) fn nothing() -> Self {
         Self {
             locks: Recovered::default(),
@@ -127,9 +128,10 @@ impl Recovery {
         }
     }
 
-    /// Makes durable what was read. A process that died, or whose sync failed, may have left a last batch that can be read but
-    /// is not on the disk; batches that come after it would then make its loss look like damage.
-    pub(super) fn settle<D: Disk>(&mut self, volume: &mut Volume<D>) -> Result<(), StoreError> {
+    /// Makes durable what was read. A process that died, or whose sync failed, may have left a last
+    /// batch that can be read but is not on the disk; with later batches after it, its loss would
+    /// look like damage.
+    pub(super) fn sync_tail<D: Disk>(&mut self, volume: &mut Volume<D>) -> Result<(), StoreError> {
         if let Some(Tail {
             name,
             offset,
@@ -154,17 +156,18 @@ impl Chain {
         let name = log::name(segment.number);
         let bytes = &segment.bytes[..];
         let header = Header::decode(log::MAGIC, bytes)
-            .map_err(|fault| bad(fault, &name, "the header of the log segment is damaged"))?;
+            .map_err(|defect| bad(defect, &name, "the header of the log segment is damaged"))?;
         check_identity(&header, state, segment.number, &name)?;
         if header.file_len != len_of(bytes) {
-            let detail = "the log segment has not the length that it was made with";
+            let detail = "the log segment has changed its length";
             return Err(OpenError::damaged(&name, detail));
         }
         let mut offset = Header::LEN;
         let mut rest = bytes.get(offset..).unwrap_or_default();
         while let Some(batch) = Batch::decode(rest, header.salt) {
             if batch.number != self.expected && !self.is_again(offset, &header, &batch) {
-                // What should come before it is in an earlier segment, and torn only if nothing came after [L5].
+                // The expected batch is in an earlier segment, and it could be torn only if nothing
+                // followed it [L5].
                 return Err(self.damaged("a batch of the log is damaged"));
             }
             replay
@@ -174,7 +177,7 @@ impl Chain {
             self.suspect = segment.number;
             self.salt = header.salt;
             self.last = Some((index, offset, batch.len));
-            // What was torn before it was tried again, in this segment.
+            // A torn attempt was repeated in this segment.
             self.has_dropped = false;
             offset += batch.len;
             rest = rest.get(batch.len..).unwrap_or_default();
@@ -183,14 +186,16 @@ impl Chain {
         if !is_blank && has_batch(rest, header.salt) {
             return Err(OpenError::damaged(&name, "a batch of the log is damaged"));
         }
-        // What an incarnation before the last one left was dropped by the start after it, which noted its wait [G9].
+        // What an earlier incarnation left torn was dropped by the start after it, which recorded
+        // its wait [G9].
         let is_news = header.incarnation == state.incarnation;
         self.has_dropped |= is_news && !is_blank;
         Ok(())
     }
 
-    /// Whether a batch is the last one once more: a write that failed may have left all of it, and what was tried again had more
-    /// records and no room in that segment any more. It begins with the records of the first try, so that both can be read.
+    /// Returns whether a batch repeats the last one. A failed write may have left all of its batch,
+    /// and the retry had more records, which no longer fitted into that segment. It begins with the
+    /// records of the first attempt, so reading both is harmless.
     fn is_again(&self, offset: usize, header: &Header, batch: &Batch<'_>) -> bool {
         let is_first = offset == Header::LEN && self.last.is_some();
         is_first && header.salt == self.salt && batch.number + 1 == self.expected
@@ -201,7 +206,8 @@ impl Chain {
     }
 }
 
-/// Whether nothing was written here. Most of a segment is like that, so it is looked at in large pieces.
+/// Returns whether nothing was written here. Most of a segment is blank, so it is compared in large
+/// pieces.
 fn is_blank(bytes: &[u8]) -> bool {
     let (pieces, rest) = bytes.as_chunks::<64>();
     pieces.iter().all(|piece| *piece == [0; 64]) && rest.iter().all(|byte| *byte == 0)
@@ -222,23 +228,23 @@ fn check_identity(
     name: &str,
 ) -> Result<(), OpenError> {
     if header.node_id != state.node_id || header.number != number {
-        return Err(OpenError::damaged(name, "the file belongs elsewhere"));
+        return Err(OpenError::damaged(name, "the file belongs to another node"));
     }
     Ok(())
 }
 
-/// The error for a file that cannot be used.
-pub(super) fn bad(fault: Fault, name: &str, detail: &'static str) -> OpenError {
-    match fault {
-        Fault::Damaged => OpenError::damaged(name, detail),
-        Fault::Foreign => {
-            let detail = "no lock node made this file";
+/// Returns the error for an unusable file.
+pub(super) fn bad(defect: Defect, name: &str, detail: &'static str) -> OpenError {
+    match defect {
+        Defect::Damaged => OpenError::damaged(name, detail),
+        Defect::Foreign => {
+            let detail = "this is not a lock node's file";
             OpenError::new(OpenErrorKind::NotOurs, name, detail)
         }
-        Fault::Newer => OpenError::new(
+        Defect::Newer => OpenError::new(
             OpenErrorKind::Newer,
             name,
-            "the format is newer than this version knows",
+            "the format is newer than this version supports",
         ),
     }
 }

@@ -1,8 +1,8 @@
-//! The table that records amount to.
+//! Rebuilds the lock table from records.
 //!
-//! The log is read before the snapshot: what it says about a key, or about a database as a whole, is later than anything
-//! that the snapshot says. So only the keys on the log need an index, and a snapshot of a million locks is copied straight
-//! through.
+//! The log is read before the snapshot: whatever it says about a key, or about a whole database, is
+//! later than anything in the snapshot. So only the keys on the log need an index, and a snapshot
+//! of a million locks is copied straight through.
 
 use std::time::Duration;
 
@@ -15,38 +15,38 @@ use crate::durable::record::{LockRecord, Record};
 use crate::durable::verdict::is_behind;
 use crate::time::{Deadline, Time};
 
-/// Records read so far, and what has been decided about the snapshot's.
+/// The records read so far, and what they decide about the snapshot.
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
     clock: Translation,
     keeps_unlogged: bool,
     hasher: FixedState,
-    /// What the log says, by database, up to the highest that it names.
+    /// What the log says, by database, up to the highest one that it names.
     databases: Vec<Database<'a>>,
-    /// The snapshot says nothing about the others.
+    /// Whether the snapshot is obsolete for all other databases.
     is_cleared: bool,
     out: Recovered,
 }
 
-/// The locks that are alive, in the new node's time.
+/// The live locks, in the new node's time.
 #[derive(Debug, Default)]
 pub(super) struct Recovered {
     /// Encoded [`Record::Put`]s, each key once.
     pub(super) records: Vec<u8>,
-    /// The latest deadline of those that are not on the log, and so ride on the guard.
+    /// The latest deadline of the locks that are not on the log and so rely on the guard.
     pub(super) unlogged: Option<Deadline>,
 }
 
-/// How deadlines of earlier incarnations are told in the new node's time `[L2]`.
+/// How deadlines of earlier incarnations are translated to the new node's time `[L2]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Translation {
     pub(super) machine: Machine,
     pub(super) reading: Reading,
-    /// What the state says of the boot; a batch may still be older.
+    /// Whether the state is from this boot; a batch may still be older.
     pub(super) is_same_boot: bool,
 }
 
-/// How far a batch lies back.
+/// How long ago a batch was written.
 #[derive(Clone, Copy, Debug)]
 struct Age {
     written: Time,
@@ -55,14 +55,14 @@ struct Age {
 
 #[derive(Debug)]
 struct Database<'a> {
-    /// The snapshot says nothing about it.
+    /// Whether the snapshot is obsolete for this database.
     is_cleared: bool,
     /// `None`: not held, or not on the log.
     keys: HashMap<&'a [u8], Option<LockRecord<'a>>, FixedState>,
 }
 
 impl<'a> Replay<'a> {
-    /// `seed` keeps keys that a client chose from meeting in one bucket.
+    /// Creates a replay; `seed` keeps keys chosen by a client from colliding.
     pub(super) fn new(clock: Translation, keeps_unlogged: bool, seed: u64) -> Self {
         let hasher = FixedState::with_seed(seed);
         Self {
@@ -75,7 +75,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Reads a batch of the log, in the log's order. `None`: what is in it are no records.
+    /// Reads a batch of the log, in the log's order; `None` if it contains invalid records.
     pub(super) fn log(&mut self, header: &Header, batch: &Batch<'a>) -> Option<()> {
         let age = self.clock.age(header, batch);
         let mut rest = batch.records;
@@ -104,7 +104,8 @@ impl<'a> Replay<'a> {
         Some(())
     }
 
-    /// Reads a batch of the snapshot, after the whole log. `None`: what is in it are no locks.
+    /// Reads a batch of the snapshot, after the whole log; `None` if it contains anything but
+    /// locks.
     pub(super) fn snapshot(&mut self, header: &Header, batch: &Batch<'a>) -> Option<()> {
         let age = self.clock.age(header, batch);
         let mut rest = batch.records;
@@ -124,7 +125,7 @@ impl<'a> Replay<'a> {
         Some(())
     }
 
-    /// Room for the locks of a snapshot of so many bytes.
+    /// Reserves room for the locks of a snapshot of `bytes` bytes.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.out.records.reserve(bytes);
     }
@@ -139,7 +140,7 @@ impl<'a> Replay<'a> {
         out
     }
 
-    /// The lock in the new node's time, unless it has ended or does not survive a crash.
+    /// Returns the lock in the new node's time, unless it has expired or does not survive a crash.
     fn alive(&self, lock: LockRecord<'a>, age: Age) -> Option<LockRecord<'a>> {
         let now = self.clock.reading.moment.time;
         let deadline = lock.deadline.carried(age.written, now, age.passed)?;
@@ -170,7 +171,8 @@ impl Recovered {
 }
 
 impl Translation {
-    /// `[L2]` In the same boot the time that passed counts, by the slower clock; otherwise none is known to have passed.
+    /// `[L2]` Within one boot, the time by the slower clock has passed; otherwise no time is known
+    /// to have passed.
     fn age(&self, header: &Header, batch: &Batch<'_>) -> Age {
         let now = self.reading.machine;
         let is_comparable = self.is_same_boot
@@ -198,7 +200,7 @@ impl Database<'_> {
         }
     }
 
-    /// Whether the log says more about a key than the snapshot.
+    /// Returns whether the log overrides the snapshot for a key.
     fn has(&self, key: &[u8]) -> bool {
         self.is_cleared || (!self.keys.is_empty() && self.keys.contains_key(key))
     }

@@ -1,9 +1,11 @@
-//! Snapshots: files `snapshot-<16 hex digits>` with a header, batches of locks, and an empty batch as the end.
+//! Snapshots: files `snapshot-<16 hex digits>` with a header, batches of locks, and an empty batch
+//! at the end.
 //!
-//! The end is what tells a whole snapshot from one that was cut. A snapshot is never changed once the state names it.
+//! The empty batch distinguishes a complete snapshot from a truncated one. A snapshot never changes
+//! once the state names it.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Fault, Header};
+use crate::durable::frame::{Batch, Defect, Header};
 use crate::durable::machine::Reading;
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
@@ -57,7 +59,7 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Ends the file and makes it durable.
+    /// Writes the final batch and makes the file durable.
     pub(super) fn finish<D: Disk>(
         &mut self,
         volume: &mut Volume<D>,
@@ -83,30 +85,30 @@ impl SnapshotWriter {
     }
 }
 
-/// `[L6]` Gives all batches of a snapshot to `each`, and sees to it that none is missing.
+/// `[L6]` Passes all batches of a snapshot to `each`, and checks that none is missing.
 pub(super) fn read<'a>(
     bytes: &'a [u8],
     mut each: impl FnMut(&Header, &Batch<'a>) -> Option<()>,
-) -> Result<Header, Fault> {
+) -> Result<Header, Defect> {
     let header = Header::decode(MAGIC, bytes)?;
     let mut rest = bytes.get(Header::LEN..).unwrap_or_default();
     let mut number = 0;
     while let Some(batch) = Batch::decode(rest, header.salt).filter(|it| it.number == number) {
-        rest = rest.get(batch.len..).ok_or(Fault::Damaged)?;
+        rest = rest.get(batch.len..).ok_or(Defect::Damaged)?;
         if batch.records.is_empty() {
             return if rest.is_empty() {
                 Ok(header)
             } else {
-                Err(Fault::Damaged)
+                Err(Defect::Damaged)
             };
         }
-        each(&header, &batch).ok_or(Fault::Damaged)?;
+        each(&header, &batch).ok_or(Defect::Damaged)?;
         number += 1;
     }
-    Err(Fault::Damaged)
+    Err(Defect::Damaged)
 }
 
-/// The name of the snapshot with this number.
+/// Returns the name of the snapshot with this number.
 pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:016x}")
 }
@@ -115,11 +117,11 @@ fn len_of(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// What the names of snapshots begin with.
+/// The prefix of snapshot names.
 pub(super) const PREFIX: &str = "snapshot-";
 
-/// What a header begins with.
+/// The first bytes of a header.
 pub(super) const MAGIC: [u8; 8] = *b"LOCKNODP";
 
-/// So that the sync at the end, for which grants wait, has little to do.
+/// Keeps the final sync, for which grants wait, short.
 const SYNC_EVERY: u64 = 4 << 20;

@@ -1,4 +1,5 @@
-//! What a node begins with: the wait, the number of its incarnation, the base of its fence counters, its locks.
+//! What a node starts with: the wait, the number of its incarnation, the base of its fence
+//! counters, its locks.
 
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
@@ -11,20 +12,20 @@ use crate::durable::work::Durable;
 use crate::fence::{FENCE_END, FENCE_STEP};
 use crate::time::{Time, WallTime};
 
-/// What a node begins with.
+/// What a node starts with.
 #[derive(Clone)]
 pub struct Start {
     /// Why it waits, or does not.
     pub reason: StartReason,
-    /// When its quarantine ends, in its own time; no later than its start when there is none `[G1]`.
+    /// When its quarantine ends, in its own time; not after its start if there is none `[G1]`.
     pub quarantine_end: Time,
-    /// One above the last; zero when nothing is kept `[S5]`.
+    /// One above the last incarnation; zero when nothing is stored `[S5]`.
     pub incarnation: u64,
-    /// All fence counters begin here `[F2]`.
+    /// Where all fence counters begin `[F2]`.
     pub fence_base: u64,
-    /// What is durable already. The restored locks that ride on the guard are covered by it.
+    /// What is already durable. It covers the restored locks that rely on the guard.
     pub durable: Durable,
-    /// Records of locks, all of them alive, in the new node's time.
+    /// Records of live locks, in the new node's time.
     pub(super) records: Vec<u8>,
 }
 
@@ -35,8 +36,8 @@ pub struct Locks<'a> {
 }
 
 impl Start {
-    /// The start of a node without a data directory: the full wait, unless it is said to be the first start `[G3]` `[G4]`.
-    /// Nothing can be made durable, so nothing has to be.
+    /// Returns the start of a node without a data directory: the full wait, unless this is stated
+    /// to be the first start `[G3]` `[G4]`. Nothing can be made durable, so nothing has to be.
     pub fn without_directory(max_ttl: Duration, is_first_start: bool, reading: Reading) -> Self {
         let time = reading.moment.time;
         let (reason, quarantine_end) = if is_first_start {
@@ -50,12 +51,13 @@ impl Start {
         Self::unkept(reason, quarantine_end, reading)
     }
 
-    /// The start of a node whose restart guard is off: no wait, nothing kept `[G15]`.
+    /// Returns the start of a node whose restart guard is off: no wait, and nothing is stored
+    /// `[G15]`.
     pub fn without_guard(reading: Reading) -> Self {
         Self::unkept(StartReason::GuardOff, reading.moment.time, reading)
     }
 
-    /// The locks that the node begins with, each key once, with deadlines in its own time.
+    /// Returns the locks that the node starts with: each key once, with deadlines in its own time.
     pub fn locks(&self) -> Locks<'_> {
         Locks::of(&self.records)
     }
@@ -109,8 +111,9 @@ impl<'a> Iterator for Locks<'a> {
     }
 }
 
-/// `[F4]` Where counters begin at the least: a value that they grow towards more slowly than time does. A wall clock beyond
-/// the year 2106 is no clock to believe, and would leave no room below the largest fencing token.
+/// `[F4]` Returns the least value at which counters begin; counters grow more slowly than this
+/// value does with time. A wall clock beyond the year 2106 is not believed: it would leave no room
+/// below the largest fencing token.
 pub(super) fn wall_floor(wall: WallTime) -> u64 {
     let seconds = wall.as_unix_nanos() / 1_000_000_000;
     if seconds < 1 << 32 {
@@ -143,7 +146,7 @@ mod tests {
 
     /// `[G3]` `[G4]` `[G15]`
     #[test]
-    fn a_node_without_a_directory_waits_unless_told_otherwise() {
+    fn a_node_without_a_directory_waits_except_at_its_first_start() {
         let time = Time::from_millis(5);
         let reading = Reading {
             moment: Moment {

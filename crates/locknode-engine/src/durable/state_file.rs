@@ -1,60 +1,62 @@
-//! The file `state`: two slots, each a whole state with a sequence number and a checksum `[S2]`.
+//! The file `state`: two slots, each with a whole state, a sequence number and a checksum `[S2]`.
 //!
-//! What a slot holds is 512 bytes long and begins at a multiple of 4,096: a disk that writes whole sectors does not
-//! tear it, and the write of one slot never touches the other.
+//! The content of a slot is 512 bytes long and begins at a multiple of 4,096: a disk that writes
+//! whole sectors does not tear it, and writing one slot never touches the other.
 
 use std::time::Duration;
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{FORMAT, Fault, Fields, sealed, unsealed};
+use crate::durable::frame::{Defect, FORMAT, Fields, sealed, unsealed};
 use crate::durable::machine::{Machine, MachineTime};
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 use crate::durable::work::Durability;
 use crate::time::WallTime;
 
-/// All that a node knows of its earlier incarnations, apart from locks.
+/// Everything that a node knows of its earlier incarnations, except locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// Its lowest bit names the slot.
+    /// Its lowest bit selects the slot.
     pub(super) seq: u64,
     pub(super) node_id: [u8; 16],
-    /// One above the last `[S5]`.
+    /// One above the last incarnation `[S5]`.
     pub(super) incarnation: u64,
     pub(super) machine: Machine,
     /// The machine's clocks when it was written `[G7]`.
     pub(super) written: MachineTime,
     /// For people who read a dump; decides nothing `[G12]`.
     pub(super) wall: WallTime,
-    /// No lock that rides on the guard ends later `[G6]`.
+    /// No lock that relies on the guard expires later `[G6]`.
     pub(super) horizon: MachineTime,
-    /// No lock that rides on the guard has a longer TTL; zero when there is none `[G5]`.
+    /// No lock that relies on the guard has a longer TTL; zero when there is none `[G5]`.
     pub(super) ttl_in_use: Duration,
-    /// No counter was told or acknowledged above this `[F2]`.
+    /// No reply contained, and no client was acknowledged, a counter above this `[F2]`.
     pub(super) ceiling: u64,
-    /// The incarnation ended in a clean stop, and the snapshot holds all its locks `[G10]`.
+    /// Whether the incarnation ended in a clean stop, so that the snapshot holds all its locks
+    /// `[G10]`.
     pub(super) is_clean: bool,
     pub(super) durability: Durability,
     /// The snapshot's number; zero when there is none.
     pub(super) snapshot: u64,
     /// The first segment; above `log_last` when there is none.
     pub(super) log_first: u64,
-    /// The last segment that ever was.
+    /// The highest number that a segment ever had.
     pub(super) log_last: u64,
     /// The number of the first batch in `log_first`.
     pub(super) log_batch: u64,
-    /// The number of the last batch that was durable when this was written: the log ends no earlier `[L5]`.
+    /// The number of the last batch that was durable when this was written: the log ends no earlier
+    /// `[L5]`.
     pub(super) log_durable: u64,
 }
 
-/// What the file says.
+/// What was read from the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing was ever acted on: there is no file, or its making was never finished.
+    /// No state was ever used: there is no file, or its creation was never completed.
     Nothing,
-    /// Both slots are whole.
+    /// Both slots are valid.
     Whole(State),
-    /// The other slot is not whole `[S3]`.
+    /// The other slot is invalid `[S3]`.
     Half(State),
 }
 
@@ -62,7 +64,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct StateFile {
     state: State,
-    /// The slots differ in more than bounds: a write of both was cut short.
+    /// Whether the slots differ in more than bounds, because writing both was interrupted.
     is_uneven: bool,
 }
 
@@ -103,7 +105,7 @@ impl State {
         sealed(&bytes)
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Fault> {
+    fn decode(bytes: &[u8]) -> Result<Self, Defect> {
         let mut fields = Fields(unsealed::<CONTENT_LEN>(MAGIC, bytes)?);
         Ok(Self {
             seq: fields.u64(),
@@ -129,29 +131,29 @@ impl State {
             is_clean: match fields.array() {
                 [0] => false,
                 [1] => true,
-                _ => return Err(Fault::Damaged),
+                _ => return Err(Defect::Damaged),
             },
             durability: match fields.array() {
                 [LONG] => Durability::Long,
                 [ALWAYS] => Durability::Always,
-                _ => return Err(Fault::Damaged),
+                _ => return Err(Defect::Damaged),
             },
         })
     }
 }
 
-/// What the file's content says; `is_alone` when there is no other file of the node.
-pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Fault> {
+/// Reads the file's content; `is_alone` means that the node has no other file.
+pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Defect> {
     let content = content.unwrap_or_default();
     let mut bytes = content.to_vec();
     bytes.resize(FILE_LEN, 0);
     let (first, second) = bytes.split_at(SLOT_LEN);
     let slots = [slot(first, 0), slot(second, 1)];
-    if slots.contains(&Err(Fault::Newer)) {
-        return Err(Fault::Newer);
+    if slots.contains(&Err(Defect::Newer)) {
+        return Err(Defect::Newer);
     }
     match slots {
-        [Ok(a), Ok(b)] if a.node_id != b.node_id => Err(Fault::Damaged),
+        [Ok(a), Ok(b)] if a.node_id != b.node_id => Err(Defect::Damaged),
         [Ok(a), Ok(b)] => Ok(Found::Whole(if a.seq > b.seq { a } else { b })),
         [Err(_), Ok(state)] if is_alone && state.seq == FIRST_SEQ => Ok(Found::Nothing),
         [Ok(state), _] | [_, Ok(state)] => Ok(Found::Half(state)),
@@ -163,14 +165,14 @@ pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Faul
         [Err(_), Err(_)]
             if is_alone && ![first, second].iter().any(|it| it.starts_with(&MAGIC)) =>
         {
-            Err(Fault::Foreign)
+            Err(Defect::Foreign)
         }
-        [Err(_), Err(_)] => Err(Fault::Damaged),
+        [Err(_), Err(_)] => Err(Defect::Damaged),
     }
 }
 
 impl StateFile {
-    /// Makes the file, with the same state in both slots.
+    /// Creates the file, with the same state in both slots.
     pub(super) fn create<D: Disk>(
         volume: &mut Volume<D>,
         state: State,
@@ -186,19 +188,20 @@ impl StateFile {
             Ok(file)
         });
         if made.is_err() {
-            Self::unmake(volume);
+            Self::remove(volume);
         }
         made
     }
 
-    /// Takes back the file of a node that has not started yet: its first start can be repeated `[G4]`.
-    pub(super) fn unmake<D: Disk>(volume: &mut Volume<D>) {
+    /// Removes the file of a node that has not started yet, so that its first start can be repeated
+    /// `[G4]`.
+    pub(super) fn remove<D: Disk>(volume: &mut Volume<D>) {
         volume.discard(NAME);
     }
 
-    /// Takes over the file as it was read, and makes durable what was read: a process that died, or whose sync failed, may
-    /// have left what can be read but is not on the disk, its name in the directory included. One that was cut short gets its
-    /// length back.
+    /// Takes over the file as read, and makes what was read durable. A process that died, or whose
+    /// sync failed, may have left content, or the file's name, that can be read but is not on the
+    /// disk. A truncated file gets its length back.
     pub(super) fn adopt<D: Disk>(
         volume: &mut Volume<D>,
         state: State,
@@ -217,8 +220,8 @@ impl StateFile {
         })
     }
 
-    /// `[S2]` Writes to the older slot and syncs; then to the other as well, unless all that changed is the horizon, the clocks
-    /// and the batch that is known to be durable, of which an earlier one is no less true.
+    /// `[S2]` Writes and syncs the older slot. Writes the other as well, unless only the horizon,
+    /// the clocks and the last durable batch have changed: their earlier values remain true.
     pub(super) fn write<D: Disk>(
         &mut self,
         volume: &mut Volume<D>,
@@ -272,17 +275,17 @@ impl StateFile {
     }
 }
 
-fn slot(bytes: &[u8], parity: u64) -> Result<State, Fault> {
+fn slot(bytes: &[u8], parity: u64) -> Result<State, Defect> {
     let state = State::decode(bytes)?;
     if state.seq % 2 == parity {
         Ok(state)
     } else {
-        Err(Fault::Damaged)
+        Err(Defect::Damaged)
     }
 }
 
-/// Whether the making of the file ended early. Both slots are written before anything is acted on, the second one first, into
-/// zeros; a write that was cut short leaves the beginning of a slot.
+/// Returns whether creating the file was interrupted. Both slots are written before anything relies
+/// on them, the second one first, into zeros; an interrupted write leaves the beginning of a slot.
 fn is_unfinished(first: &[u8], second: &[u8]) -> bool {
     let (state, rest) = second.split_at(CONTENT_LEN);
     let begun = state
@@ -308,13 +311,13 @@ fn offset(seq: u64) -> u64 {
 /// The file's name.
 pub(super) const NAME: &str = "state";
 
-/// The number of the first state that is ever written.
+/// The sequence number of the first state ever written.
 const FIRST_SEQ: u64 = 1;
 
 /// Two slots.
 pub(super) const FILE_LEN: usize = 2 * SLOT_LEN;
 
-/// A page of every usual file system, so that no write of one slot reads or writes the other.
+/// A page of every common file system, so that writing one slot neither reads nor writes the other.
 const SLOT_LEN: usize = 4096;
 
 /// The smallest sector of a disk.
@@ -369,7 +372,7 @@ mod tests {
 
     /// `[S2]` `[S3]`
     #[test]
-    fn the_slot_with_the_higher_number_counts_and_a_bad_one_is_told() {
+    fn the_slot_with_the_higher_number_counts_and_a_bad_one_is_noticed() {
         let (a, b) = (state(4).encode(), state(5).encode());
         let read = |first: &[u8], second: &[u8]| read(Some(&file(first, second)), false);
         assert_eq!(read(&a, &b), Ok(Found::Whole(state(5))));
@@ -381,25 +384,25 @@ mod tests {
             assert_eq!(read(&a, &bad), Ok(Found::Half(state(4))), "{at}");
         }
         assert_eq!(read(&a, &[]), Ok(Found::Half(state(4))));
-        // A slot in the other's place is none.
-        assert_eq!(read(&b, &a), Err(Fault::Damaged));
+        // A slot in the other's place is invalid.
+        assert_eq!(read(&b, &a), Err(Defect::Damaged));
         let mut other_node = state(5);
         other_node.node_id = [9; 16];
-        assert_eq!(read(&a, &other_node.encode()), Err(Fault::Damaged));
+        assert_eq!(read(&a, &other_node.encode()), Err(Defect::Damaged));
     }
 
     /// `[S3]` `[S4]`
     #[test]
-    fn two_bad_slots_are_damage_unless_the_file_was_never_finished() {
+    fn two_bad_slots_are_damage_unless_the_file_was_never_completed() {
         let torn = &state(5).encode()[..100];
         let torn_file = file(&[], torn);
         assert_eq!(read(None, true), Ok(Found::Nothing));
         assert_eq!(read(Some(&[]), true), Ok(Found::Nothing));
         assert_eq!(read(Some(&torn_file), true), Ok(Found::Nothing));
-        assert_eq!(read(Some(&torn_file), false), Err(Fault::Damaged));
-        assert_eq!(read(Some(&file(torn, torn)), true), Err(Fault::Damaged));
+        assert_eq!(read(Some(&torn_file), false), Err(Defect::Damaged));
+        assert_eq!(read(Some(&file(torn, torn)), true), Err(Defect::Damaged));
         let newer: [u8; CONTENT_LEN] = sealed(&[&MAGIC[..], &2_u32.to_le_bytes()].concat());
         let mixed = file(&newer, &state(5).encode());
-        assert_eq!(read(Some(&mixed), true), Err(Fault::Newer));
+        assert_eq!(read(Some(&mixed), true), Err(Defect::Newer));
     }
 }

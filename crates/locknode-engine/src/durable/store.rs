@@ -1,7 +1,8 @@
-//! The store: makes durable what the engine asks for, one piece of work at a time.
+//! The store: makes durable what the engine requests, one piece of work at a time.
 //!
-//! One piece of work is at most one batch of the log with one sync `[L4]`, and at most one write of the state. In steady
-//! state it is one sync: the horizon, the ceiling and the next segment are all raised ahead of need.
+//! One piece of work is at most one batch of the log with one sync `[L4]`, and at most one write of
+//! the state. In steady state it is one sync, because the horizon, the ceiling and the next segment
+//! are all raised before they are needed.
 
 use std::time::Duration;
 
@@ -17,32 +18,32 @@ use crate::durable::volume::Volume;
 use crate::durable::work::{Durability, Durable, Table, Which, Work};
 use crate::time::Time;
 
-/// What a store has to know of the node.
+/// What a store must know about the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// The longest TTL that rides on the restart guard.
+    /// The longest TTL of a lock that relies on the restart guard.
     pub max_ttl: Duration,
     /// Which locks are on the log.
     pub durability: Durability,
-    /// No node in this place of the clients' list has ever granted a lock `[G4]`.
+    /// Whether no node in this place of the clients' list has ever granted a lock `[G4]`.
     pub is_first_start: bool,
-    /// A directory without a state is refused, unless it is the first start `[G3]`.
+    /// Whether a directory without a state is refused, except at the first start `[G3]`.
     pub needs_state: bool,
 }
 
-/// How large files get. The default is for nodes; small ones make tests of the edges short.
+/// How large files get. The default suits servers; small sizes speed up tests of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSizes {
-    /// Bytes of a log segment; a batch that is larger gets a segment of its size.
+    /// Bytes of a log segment; a larger batch gets a segment of its size.
     pub segment: u64,
-    /// The log is compacted when it is this long, and longer than the snapshot.
+    /// The log is compacted once it is this long and longer than the snapshot.
     pub log: u64,
 }
 
-/// Numbers about a store, for people.
+/// Figures about a store, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreFigures {
-    /// Syncs since the start, of files and of the directory.
+    /// Syncs of files and of the directory since the start.
     pub syncs: u64,
     /// Bytes of all files.
     pub bytes: u64,
@@ -54,7 +55,7 @@ pub struct StoreFigures {
     pub compactions: u64,
 }
 
-/// What a node keeps, open for writing.
+/// What a node stores, open for writing.
 #[derive(Debug)]
 pub struct Store<D> {
     pub(super) volume: Volume<D>,
@@ -63,14 +64,16 @@ pub struct Store<D> {
     pub(super) salt: u64,
     pub(super) state: StateFile,
     pub(super) durable: Durable,
-    /// A clean stop before it is none: locks of earlier incarnations that nobody here knows may be held `[G9]`.
+    /// A stop before this is not clean: locks of earlier incarnations that this one does not know
+    /// may be held `[G9]`.
     pub(super) quarantine_end: Option<Time>,
     pub(super) log: Log,
     pub(super) snapshot_len: u64,
     pub(super) compaction: Option<Compaction>,
-    /// The log's length from which on a compaction is worth a try.
+    /// The length of the log from which another compaction is tried.
     pub(super) compact_from: u64,
-    /// The next segment could not be made ahead of need; it will be made when it is needed.
+    /// Whether the next segment could not be created in advance; it will be created when it is
+    /// needed.
     pub(super) has_no_spare: bool,
     /// Files that could not be removed.
     pub(super) leftovers: Vec<String>,
@@ -78,11 +81,11 @@ pub struct Store<D> {
     pub(super) figures: StoreFigures,
 }
 
-/// A snapshot in the making.
+/// A snapshot in progress.
 #[derive(Debug)]
 pub(super) struct Compaction {
     pub(super) writer: SnapshotWriter,
-    /// The table's.
+    /// The table's cursor.
     pub(super) cursor: u64,
     /// The segment that was begun before it, and its first batch.
     pub(super) log_first: u64,
@@ -96,15 +99,15 @@ impl Compaction {
 }
 
 impl<D: Disk> Store<D> {
-    /// Does one piece of work. When it returns without an error, all of `work.goal` is durable.
+    /// Does one piece of work. When it succeeds, all of `work.goal` is durable.
     ///
     /// # Errors
     ///
-    /// With [`StoreError::is_full`] the same work may be given again later `[G14]`; otherwise a sync has failed, and every
-    /// later call fails in the same way `[G13]`.
+    /// With [`StoreError::is_full`] the same work may be given again later `[G14]`; otherwise a
+    /// sync has failed, and every later call fails in the same way `[G13]`.
     pub fn perform(&mut self, work: &Work, reading: Reading) -> Result<(), StoreError> {
         self.volume.check()?;
-        // The state first: work that is given again because the log could not be written then appends once only.
+        // The state comes first: if only the log fails, repeating the work appends to the log once.
         self.raise(&work.goal, reading)?;
         if !work.log.is_empty() {
             self.append(&work.log, reading)?;
@@ -113,19 +116,22 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Ends the incarnation in a clean stop: a snapshot of all locks, then the clean marker `[G10]`. The table must not change
-    /// any more. Within the quarantine there is no marker, and the next start goes on waiting `[G9]`.
+    /// Ends the incarnation in a clean stop: writes a snapshot of all locks, then the clean marker
+    /// `[G10]`. The table must not change any more.
+    ///
+    /// During quarantine it writes no marker, and the next start continues the wait `[G9]`.
     ///
     /// # Errors
     ///
-    /// Without the marker, the next start is one after a crash; nothing that was durable is lost.
+    /// Without the marker, the next start is treated as one after a crash; nothing that was durable
+    /// is lost.
     pub fn close(mut self, table: &mut dyn Table, reading: Reading) -> Result<(), StoreError> {
         self.volume.check()?;
         self.abandon();
         let number = self.state.state().snapshot + 1;
         let result = self.write_last_snapshot(number, table, reading);
         if result.is_err() && self.state.state().snapshot != number {
-            // No state names it, and the room that it takes may be what the disk is short of.
+            // No state names it, and its space may be what the disk lacks.
             self.volume.discard(&snapshot::name(number));
         }
         result
@@ -161,7 +167,7 @@ impl<D: Disk> Store<D> {
         self.name_snapshot(&writer, state, next_segment, self.log.next_batch, reading)
     }
 
-    /// Numbers about the store.
+    /// Returns figures about the store.
     pub fn figures(&self) -> StoreFigures {
         let compaction = self.compaction.as_ref().map_or(0, Compaction::len);
         StoreFigures {
@@ -172,12 +178,12 @@ impl<D: Disk> Store<D> {
         }
     }
 
-    /// What is durable.
+    /// Returns what is durable.
     pub fn durable(&self) -> Durable {
         self.durable
     }
 
-    /// Writes the state when the goal is beyond what is durable.
+    /// Writes the state if the goal exceeds what is durable.
     fn raise(&mut self, goal: &Durable, reading: Reading) -> Result<(), StoreError> {
         let durable = self.durable;
         if goal.horizon <= durable.horizon
@@ -189,7 +195,8 @@ impl<D: Disk> Store<D> {
         let horizon = goal.horizon.max(durable.horizon);
         let state = self.state.state();
         let state = State {
-            // Told anew on the machine's clocks: the node's time may have fallen behind them since.
+            // Translated again to the machine's clocks, since the node's time may have fallen
+            // behind them.
             horizon: later(state.horizon, on_machine(horizon, reading)),
             ttl_in_use: goal.ttl_in_use,
             ceiling: goal.ceiling.max(state.ceiling),
@@ -223,9 +230,10 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Goes on to a segment in which a batch of `len` bytes has room.
+    /// Moves on to a segment with room for a batch of `len` bytes.
     pub(super) fn roll(&mut self, len: u64, reading: Reading) -> Result<(), StoreError> {
-        // Segments are read in the order of their numbers, so a spare one that is too small stays empty.
+        // Segments are read in the order of their numbers, so a spare that is too small stays
+        // empty.
         let spare = self.log.spare.take().filter(|spare| spare.has_room(len));
         let next = match spare {
             Some(spare) => spare,
@@ -236,7 +244,7 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Makes a segment and names it in the state.
+    /// Creates a segment and names it in the state.
     pub(super) fn add_segment(
         &mut self,
         len: u64,
@@ -265,8 +273,8 @@ impl<D: Disk> Store<D> {
         written.map(|()| segment)
     }
 
-    /// Makes the state name a snapshot that is durable, and segments from `log_first` on; then removes what is no longer
-    /// named `[L7]`.
+    /// Makes the state name a durable snapshot and the segments from `log_first` on; then removes
+    /// the files that it no longer names `[L7]`.
     pub(super) fn name_snapshot(
         &mut self,
         writer: &SnapshotWriter,
@@ -303,7 +311,7 @@ impl<D: Disk> Store<D> {
         let state = State {
             written: reading.machine,
             wall: reading.moment.wall,
-            // A batch has its number once it is synced.
+            // A batch gets its number once it is synced.
             log_durable: self.log.next_batch - 1,
             ..state
         };
@@ -327,13 +335,13 @@ impl<D: Disk> Store<D> {
 impl Default for StoreSizes {
     fn default() -> Self {
         Self {
-            // About 30,000 grants; zeros for it are written in milliseconds.
+            // About 30,000 grants; writing its zeros takes milliseconds.
             segment: 4 << 20,
-            // Read back in well under a second.
+            // Read in well under a second.
             log: 16 << 20,
         }
     }
 }
 
-/// Bytes of a batch in the snapshot of a clean stop, about.
+/// Approximate bytes of a batch in the snapshot of a clean stop.
 const CLOSE_SLICE: usize = 1 << 20;

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::sync::Arc;
 
-/// Something did not become durable.
+/// The error of a change that did not become durable.
 #[derive(Clone, Debug)]
 pub struct StoreError {
     is_retryable: bool,
@@ -13,7 +13,7 @@ pub struct StoreError {
     cause: Arc<io::Error>,
 }
 
-/// What was done to the file.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Create,
@@ -24,8 +24,8 @@ pub(super) enum Action {
 impl StoreError {
     pub(super) fn new(action: Action, file: &str, cause: io::Error) -> Self {
         Self {
-            // Nothing is known of what was written before a sync that failed; trying it again would hide that. And nothing may
-            // be written where another process may write [S1].
+            // After a failed sync nothing is known of the writes before it, and a retry would hide
+            // that. And nothing may be written where another process may write [S1].
             is_retryable: action != Action::Sync
                 && cause.kind() != io::ErrorKind::StaleNetworkFileHandle,
             action,
@@ -34,18 +34,19 @@ impl StoreError {
         }
     }
 
-    /// Whether the disk refused to take the bytes, being full or for another reason, before anything was synced: the
-    /// same work may be given again later `[G14]`. Otherwise the store does nothing any more `[G13]`.
+    /// Returns whether the disk refused the bytes before any sync, usually because it is full. Then
+    /// the same work may be given again later `[G14]`; otherwise the store does nothing more
+    /// `[G13]`.
     pub fn is_full(&self) -> bool {
         self.is_retryable
     }
 
-    /// The file that it is about.
+    /// Returns the file in question.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// What the operating system said.
+    /// Returns the kind of the operating system's error.
     pub fn io_kind(&self) -> io::ErrorKind {
         self.cause.kind()
     }

@@ -1,4 +1,4 @@
-//! What the state says about the wait after a start. Only this decides it; nothing here reads or writes.
+//! How long a start waits, decided from the state alone, without reading or writing.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use crate::durable::state_file::{Found, State};
 use crate::durable::work::Durability;
 use crate::time::Time;
 
-/// The wait, and what is carried on of it.
+/// The wait, and what later starts must know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) reason: StartReason,
     /// In the node's time; its start when there is no wait.
     pub(super) quarantine_end: Time,
-    /// What the wait was computed from; zero when there is none `[G9]`.
+    /// The TTL from which the wait was computed; zero without a wait `[G9]`.
     pub(super) ttl_in_use: Duration,
-    /// The clocks of the last incarnation can be compared with those of now.
+    /// Whether the clocks of the last incarnation can be compared with those of now.
     pub(super) is_same_boot: bool,
-    /// A damaged slot of the state may have said more than what is left `[S3]`.
+    /// Whether a damaged slot of the state may have said more than the other `[S3]`.
     pub(super) is_state_damaged: bool,
 }
 
-/// Judges a start with state; `max_ttl` is what this incarnation is configured with.
+/// Decides about a start with state; `max_ttl` is configured for this incarnation.
 pub(super) fn judge(
     found: &Found,
     max_ttl: Duration,
@@ -31,11 +31,11 @@ pub(super) fn judge(
 ) -> Verdict {
     let state = match found {
         Found::Nothing => {
-            // [G3] An empty directory says nothing: the disk may have been lost.
+            // [G3] An empty directory proves nothing: the disk may have been lost.
             return waiting(StartReason::Empty, max_ttl, false, reading);
         }
         Found::Half(state) => {
-            // [S3] What the other slot said last is not known.
+            // [S3] The last content of the other slot is unknown.
             let ttl = max_ttl.max(state.ttl_in_use);
             let is_same_boot = same_boot(state, machine, reading) == SameBoot::Yes;
             return Verdict {
@@ -61,7 +61,8 @@ pub(super) fn judge(
     // [G5] S07: what the state says, not what is configured now.
     let ttl = state.ttl_in_use;
     match boot {
-        // Clocks that went back within one boot: this may be an old copy of a machine, and nothing of it is known for sure.
+        // Clocks that went back within one boot: this may be an old copy of a machine, so nothing
+        // about it is certain.
         SameBoot::Mismatch => waiting(
             StartReason::ClockMismatch,
             ttl.max(max_ttl),
@@ -89,7 +90,8 @@ pub(super) fn judge(
 }
 
 impl Verdict {
-    /// `[L5]` The verdict where a last batch of the log was dropped: what it granted is not known. `ttl` is the longest that may be in use.
+    /// `[L5]` Returns the verdict after the last batch of the log was dropped, with unknown grants.
+    /// `ttl` is the longest that may be in use.
     pub(super) fn dropped(self, ttl: Duration, reading: Reading) -> Self {
         Self {
             is_state_damaged: self.is_state_damaged,
@@ -98,14 +100,15 @@ impl Verdict {
     }
 }
 
-/// `[G3]` The wait without any knowledge but of a TTL: with the drift that clients allow for, rounded up.
+/// `[G3]` Returns the wait when only a TTL is known: the TTL plus the drift that clients allow for,
+/// rounded up.
 pub(super) fn full_wait(ttl: Duration) -> Duration {
     let rho =
         Duration::from_nanos(u64::try_from(ttl.as_nanos().div_ceil(RHO_PARTS)).unwrap_or(u64::MAX));
     ttl.saturating_add(rho).saturating_add(EPS)
 }
 
-/// A time of the node as the machine's clocks will show it `[G6]`.
+/// Translates a time of the node to readings of the machine's clocks `[G6]`.
 pub(super) fn on_machine(time: Time, reading: Reading) -> MachineTime {
     let left = time.since(reading.moment.time);
     let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
@@ -115,7 +118,7 @@ pub(super) fn on_machine(time: Time, reading: Reading) -> MachineTime {
     }
 }
 
-/// The later of each clock.
+/// Returns the later reading of each clock.
 pub(super) fn later(a: MachineTime, b: MachineTime) -> MachineTime {
     MachineTime {
         boottime_ns: a.boottime_ns.max(b.boottime_ns),
@@ -123,11 +126,11 @@ pub(super) fn later(a: MachineTime, b: MachineTime) -> MachineTime {
     }
 }
 
-/// How long it takes until both clocks have passed `target`. The node's time is no faster than either clock, so a wait
-/// of this length in the node's time is long enough.
+/// Returns how long it takes until both clocks have passed `target`. The node's time is no faster
+/// than either clock, so waiting this long in the node's time suffices.
 fn ahead(target: MachineTime, now: MachineTime) -> Duration {
     let left = |target: u64, now: u64| match target.checked_sub(now) {
-        // A lock is alive at exactly its deadline, and a wait of nothing would be none.
+        // A lock is alive at exactly its deadline, and a wait of zero would be no wait.
         Some(left) => left.max(1),
         None => 0,
     };
@@ -140,7 +143,7 @@ fn ahead(target: MachineTime, now: MachineTime) -> Duration {
 enum SameBoot {
     Yes,
     No,
-    /// The same by name, but a clock is behind.
+    /// The same by name, but a clock has gone back.
     Mismatch,
 }
 
@@ -155,7 +158,7 @@ fn same_boot(state: &State, machine: &Machine, reading: Reading) -> SameBoot {
     }
 }
 
-/// Whether one of the clocks shows less than it did.
+/// Returns whether either clock has gone back.
 pub(super) fn is_behind(now: MachineTime, then: MachineTime) -> bool {
     now.boottime_ns < then.boottime_ns || now.raw_ns < then.raw_ns
 }
@@ -170,10 +173,10 @@ fn waiting(reason: StartReason, ttl: Duration, is_same_boot: bool, reading: Read
     }
 }
 
-/// 1 %: the common allowance of Redlock clients for clocks of different speed.
+/// 1 %: what Redlock clients commonly allow for clocks of different speed.
 const RHO_PARTS: u128 = 100;
 
-/// The common allowance of Redlock clients for the coarseness of expiry.
+/// What Redlock clients commonly allow for the granularity of expiry.
 const EPS: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
@@ -198,7 +201,7 @@ mod tests {
 
     /// `[G6]`
     #[test]
-    fn a_time_on_the_machines_clocks_saturates() {
+    fn translation_to_the_machines_clocks_saturates() {
         let mut reading = Reading::default();
         reading.machine.boottime_ns = u64::MAX - 1;
         let time = on_machine(Time::from_nanos(10), reading);

@@ -1,11 +1,12 @@
-//! The disk with its failures sorted: refused before anything was synced, or lost for good.
+//! The disk, with its failures classified: refused before any sync, or failed for good.
 
 use std::io;
 
 use super::disk::Disk;
 use super::store_error::{Action, StoreError};
 
-/// A disk that does nothing any more once a sync has failed `[G13]`, or the directory is another process's `[S1]`.
+/// A disk that writes nothing more once a sync has failed `[G13]`, or once another process may use
+/// the directory `[S1]`.
 #[derive(Debug)]
 pub(super) struct Volume<D> {
     disk: D,
@@ -22,7 +23,7 @@ impl<D: Disk> Volume<D> {
         }
     }
 
-    /// The failure after which nothing is written any more.
+    /// Returns the failure after which nothing is written.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.failure.clone().map_or(Ok(()), Err)
     }
@@ -42,7 +43,7 @@ impl<D: Disk> Volume<D> {
     pub(super) fn create(&mut self, name: &str, len: u64) -> Result<(), StoreError> {
         self.check()?;
         let result = self.disk.create(name, len);
-        self.sorted(Action::Create, name, result)
+        self.classified(Action::Create, name, result)
     }
 
     pub(super) fn write(
@@ -53,29 +54,30 @@ impl<D: Disk> Volume<D> {
     ) -> Result<(), StoreError> {
         self.check()?;
         let result = self.disk.write(name, offset, bytes);
-        self.sorted(Action::Write, name, result)
+        self.classified(Action::Write, name, result)
     }
 
     pub(super) fn sync(&mut self, name: &str) -> Result<(), StoreError> {
         self.check()?;
         self.syncs += 1;
         let result = self.disk.sync(name);
-        self.sorted(Action::Sync, name, result)
+        self.classified(Action::Sync, name, result)
     }
 
     pub(super) fn sync_dir(&mut self) -> Result<(), StoreError> {
         self.check()?;
         self.syncs += 1;
         let result = self.disk.sync_dir();
-        self.sorted(Action::Sync, "the directory", result)
+        self.classified(Action::Sync, "the directory", result)
     }
 
-    /// Removes a file that nothing names any more. One that stays costs room and is removed at the next start.
+    /// Removes a file that is no longer named, and returns whether it is gone. A file that stays
+    /// takes space until the next start removes it.
     pub(super) fn discard(&mut self, name: &str) -> bool {
         self.check().is_ok() && self.disk.remove(name).is_ok()
     }
 
-    fn sorted(
+    fn classified(
         &mut self,
         action: Action,
         name: &str,
