@@ -1,7 +1,7 @@
-//! The registry of connected clients: what CLIENT LIST shows and CLIENT KILL reaches.
+//! The registry of connected clients, for CLIENT LIST and CLIENT KILL.
 //!
-//! The registry closes nothing itself. It marks a client as killed and wakes the task that drives the connection,
-//! through the [`Waker`] that the task left.
+//! The registry closes nothing itself. It marks a client as killed and wakes the task that drives
+//! the connection through the [`Waker`] that the task left.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::command_id::CommandId;
 use crate::time::Time;
 
-/// Where a connection comes from, in the words of CLIENT LIST.
+/// The addresses of a connection, in the form of CLIENT LIST.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
     /// The client's end: `ip:port`, or the socket's path followed by `:0`.
@@ -38,9 +38,9 @@ pub struct Client {
     pub(crate) protocol: AtomicU8,
     pub(crate) is_no_evict: AtomicBool,
     pub(crate) is_no_touch: AtomicBool,
-    /// The number of the command last run in the low half; in the high half one plus the number of its subcommand,
-    /// or zero, and the highest bit while the next command waits for the end of a pause. One word, so that running
-    /// a command clears them all by one store.
+    /// The low half holds the number of the last command. The high half holds one plus the number
+    /// of its subcommand, or zero, and its highest bit is set while the next command waits for the
+    /// end of a pause. One word, so that running a command resets it all in one store.
     last_command: AtomicU32,
     pub(crate) commands: AtomicU64,
     pub(crate) last_seen: AtomicU64,
@@ -49,15 +49,15 @@ pub struct Client {
     registry: Arc<Registry>,
 }
 
-/// The names that a client gave itself, in one allocation: most drivers give two, and ten thousand idle connections
-/// are to be cheap.
+/// The names that a client set, in one allocation: most drivers set two, and ten thousand idle
+/// connections must be cheap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClientNames {
     bytes: Box<[u8]>,
     ends: [u16; NameKind::ALL.len()],
 }
 
-/// Which of its names a client means.
+/// One of a client's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameKind {
     /// The connection's own: CLIENT SETNAME.
@@ -92,28 +92,28 @@ struct Registry {
 }
 
 impl Client {
-    /// The number that CLIENT ID tells.
+    /// Returns the number that CLIENT ID replies.
     pub const fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether the connection is to be closed without another word.
+    /// Returns whether the connection must be closed without another reply.
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }
 
-    /// How long ago the connection's last batch of commands was, at `now`.
+    /// Returns how long ago the connection's last batch of commands was, at `now`.
     pub fn idle(&self, now: Time) -> Duration {
         now.since(Time::from_nanos(self.last_seen.load(Ordering::Relaxed)))
     }
 
-    /// Marks the connection for closing and wakes whoever drives it.
+    /// Marks the connection for closing and wakes the task that drives it.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
         self.wake();
     }
 
-    /// Leaves the waker of the task that drives the connection; called before it goes to sleep.
+    /// Stores the waker of the task that drives the connection; called before the task sleeps.
     pub fn sleep_with(&self, waker: &Waker) {
         let mut slot = self.waker.lock();
         if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
@@ -121,7 +121,7 @@ impl Client {
         }
     }
 
-    /// Notes that the connection did `commands` more commands and when; once per batch.
+    /// Notes that the connection ran `commands` more commands at `now`; called once per batch.
     #[inline]
     pub(crate) fn note(&self, now: Time, commands: u64) {
         self.last_seen.store(now.as_nanos(), Ordering::Relaxed);
@@ -144,17 +144,18 @@ impl Client {
             .store(command | subcommand, Ordering::Relaxed);
     }
 
-    /// Notes that the client's next command waits for the end of a pause; running a command ends that.
+    /// Notes that the client's next command waits for the end of a pause; running a command resets
+    /// this.
     pub(crate) fn note_waiting(&self) {
         self.last_command.fetch_or(WAITING, Ordering::Relaxed);
     }
 
-    /// Whether the client's next command waits for the end of a pause.
+    /// Returns whether the client's next command waits for the end of a pause.
     pub(crate) fn is_waiting(&self) -> bool {
         self.last_command.load(Ordering::Relaxed) & WAITING != 0
     }
 
-    /// The command last run; `None` before the first.
+    /// Returns the last command; `None` before the first.
     pub(crate) fn last_command(&self) -> Option<LastCommand> {
         let word = self.last_command.load(Ordering::Relaxed) & !WAITING;
         let place = |number: u32| usize::try_from(number).ok();
@@ -165,12 +166,13 @@ impl Client {
         })
     }
 
-    /// One of the names that the client gave; empty without one.
+    /// Returns one of the client's names; empty without one.
     pub(crate) fn name(&self, kind: NameKind) -> Vec<u8> {
         self.names.lock().of(kind).to_vec()
     }
 
-    /// Replaces one of the client's names; `false`, and no change, beyond [`NAME_LEN_MAX`] bytes.
+    /// Replaces one of the client's names; returns `false` without a change beyond [`NAME_LEN_MAX`]
+    /// bytes.
     pub(crate) fn rename(&self, kind: NameKind, name: &[u8]) -> bool {
         let mut names = self.names.lock();
         let Some(changed) = names.with(kind, name) else {
@@ -187,7 +189,7 @@ impl Client {
         }
     }
 
-    /// Takes the client out of the registry.
+    /// Removes the client from the registry.
     pub(crate) fn leave(&self) {
         if self.registry.clients.lock().remove(&self.id).is_some() {
             self.registry.count.fetch_sub(1, Ordering::Relaxed);
@@ -205,7 +207,7 @@ impl fmt::Debug for Client {
 }
 
 impl Clients {
-    /// Enters a connection unless `clients_max` are there already.
+    /// Registers a connection unless `clients_max` are already there.
     pub(crate) fn enter(&self, peer: Peer, now: Time, clients_max: u64) -> Option<Arc<Client>> {
         let registry = &self.registry;
         let mut clients = registry.clients.lock();
@@ -236,17 +238,17 @@ impl Clients {
         Some(client)
     }
 
-    /// Connections at this moment.
+    /// Returns the number of connections.
     pub(crate) fn count(&self) -> u64 {
         self.registry.count.load(Ordering::Relaxed)
     }
 
-    /// Connections accepted since the start.
+    /// Returns the number of connections accepted since the start.
     pub(crate) fn accepted(&self) -> u64 {
         self.registry.accepted.load(Ordering::Relaxed)
     }
 
-    /// Connections whose next command waits for the end of a pause.
+    /// Returns the number of connections whose next command waits for the end of a pause.
     pub(crate) fn waiting(&self) -> usize {
         self.registry
             .clients
@@ -256,19 +258,19 @@ impl Clients {
             .count()
     }
 
-    /// The client of that id.
+    /// Returns the client with that id.
     pub(crate) fn find(&self, id: u64) -> Option<Arc<Client>> {
         self.registry.clients.lock().get(&id).cloned()
     }
 
-    /// All clients by ascending id.
+    /// Returns all clients by ascending id.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         let mut all: Vec<_> = self.registry.clients.lock().values().cloned().collect();
         all.sort_unstable_by_key(|client| client.id);
         all
     }
 
-    /// Wakes every connection's task, so that it looks at the pause again.
+    /// Wakes every connection's task, so that it checks the pause again.
     pub(crate) fn wake_all(&self) {
         self.all().iter().for_each(|client| client.wake());
     }
@@ -316,8 +318,8 @@ impl fmt::Debug for Registry {
 /// The only user.
 pub(crate) const DEFAULT_USER: &[u8] = b"default";
 
-/// Longest of a client's names in bytes. Redis has no limit; names are short, and this bounds what a connection
-/// can make the node keep.
+/// The longest client name in bytes. Redis has no limit; names are short, and this bounds what a
+/// connection can make the node keep.
 pub(crate) const NAME_LEN_MAX: usize = 1024;
 
 /// Commands are numbered in 16 bits.
@@ -327,7 +329,7 @@ const COMMAND_MASK: u32 = (1 << COMMAND_BITS) - 1;
 /// The next command waits for the end of a pause.
 const WAITING: u32 = 1 << 31;
 
-/// No command was run yet.
+/// No command has run yet.
 const NO_COMMAND: u32 = COMMAND_MASK;
 
 const _: () = assert!(NameKind::ALL.len() * NAME_LEN_MAX <= u16::MAX as usize);
@@ -337,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_kept_apart_and_bounded() {
+    fn names_are_separate_and_bounded() {
         let clients = Clients::default();
         let client = clients.enter(Peer::default(), Time::ZERO, 1).expect("room");
         let names =
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_of_a_connection_stays_small() {
+    fn the_record_of_a_connection_is_small() {
         assert!(size_of::<Client>() <= 208, "{} bytes", size_of::<Client>());
     }
 }

@@ -1,4 +1,4 @@
-//! The number of a command, as clients and counters note it.
+//! The number of a command, under which clients and counters record it.
 
 /// The number of a command: its place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! What INFO counts: calls, rejections and failures per command, errors per code.
+//! What INFO counts: calls, rejections and failures per command, and errors per code.
 //!
-//! A counter is written by plain loads and stores, not by atomic additions, wherever the writer holds the table:
-//! the hot path pays one memory write. With several threads on several shards two writers may meet and one of the
-//! two additions be lost; the counts are statistics and nothing decides by them.
+//! Where the writer holds the table, counters use plain loads and stores instead of atomic
+//! additions: the hot path pays for one memory write. With several threads on several shards an
+//! addition may be lost; the counts are statistics, and nothing depends on them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,8 @@ pub(crate) struct Counters {
     rate: Mutex<Rate>,
 }
 
-/// Totals that are counted elsewhere and never go back; CONFIG RESETSTAT moves the point they are counted from.
+/// Totals counted elsewhere that never go back; CONFIG RESETSTAT moves the point they are counted
+/// from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) connections: u64,
@@ -43,7 +44,7 @@ struct Rate {
     per_second: u64,
 }
 
-/// Counts of one command.
+/// The counts of one command.
 #[derive(Debug, Default)]
 pub(crate) struct CommandCounts {
     calls: AtomicU64,
@@ -63,7 +64,7 @@ impl Counters {
         }
     }
 
-    /// A command was executed.
+    /// Counts an executed command.
     #[inline]
     pub(crate) fn note_call(&self, id: CommandId, has_failed: bool) {
         if let Some(counts) = self.commands.get(id.index()) {
@@ -74,24 +75,24 @@ impl Counters {
         }
     }
 
-    /// A command was refused before it was executed.
+    /// Counts a command that was refused before it was executed.
     pub(crate) fn note_rejected(&self, id: CommandId) {
         if let Some(counts) = self.commands.get(id.index()) {
             bump(&counts.rejected);
         }
     }
 
-    /// A connection was turned away.
+    /// Counts a refused connection.
     pub(crate) fn note_rejected_connection(&self) {
         self.rejected_connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A client gave a wrong password or user.
+    /// Counts a wrong password or user.
     pub(crate) fn note_failed_auth(&self) {
         self.failed_auths.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An error was replied; `reply` begins with `-CODE`.
+    /// Counts an error reply; `reply` begins with `-CODE`.
     #[cold]
     pub(crate) fn note_error(&self, reply: &[u8]) {
         let code: String = reply
@@ -102,13 +103,13 @@ impl Counters {
             .map(|&byte| char::from(byte))
             .collect();
         let mut errors = self.errors.lock();
-        // Codes come from us and from scripts; the latter must not fill memory.
+        // Codes come from the node and from scripts, and scripts must not fill memory.
         if errors.len() < ERROR_CODES_MAX || errors.contains_key(&code) {
             *errors.entry(code).or_default() += 1;
         }
     }
 
-    /// Calls, failures and rejections of one command.
+    /// Returns the calls, failures and rejections of one command.
     pub(crate) fn of(&self, id: usize) -> (u64, u64, u64) {
         self.commands.get(id).map_or((0, 0, 0), |counts| {
             let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -120,7 +121,7 @@ impl Counters {
         })
     }
 
-    /// Commands executed since the start.
+    /// Returns the commands executed since the start.
     pub(crate) fn total_calls(&self) -> u64 {
         self.commands
             .iter()
@@ -128,22 +129,22 @@ impl Counters {
             .sum()
     }
 
-    /// Errors replied, by code.
+    /// Returns the errors replied, by code.
     pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
         self.errors.lock().clone()
     }
 
-    /// Connections turned away.
+    /// Returns the number of refused connections.
     pub(crate) fn rejected_connections(&self) -> u64 {
         self.rejected_connections.load(Ordering::Relaxed)
     }
 
-    /// Attempts to authenticate that failed.
+    /// Returns the number of failed authentications.
     pub(crate) fn failed_auths(&self) -> u64 {
         self.failed_auths.load(Ordering::Relaxed)
     }
 
-    /// Totals since the last CONFIG RESETSTAT.
+    /// Returns the totals since the last CONFIG RESETSTAT.
     pub(crate) fn since_reset(&self, totals: Totals) -> Totals {
         let zero = *self.zero.lock();
         Totals {
@@ -158,8 +159,9 @@ impl Counters {
         }
     }
 
-    /// Commands per second between now and the measurement before, which is at least [`RATE_SPAN_MIN`] old; asked
-    /// again sooner it gives the last result. The first measurement counts from the origin of time.
+    /// Returns the commands per second since the last measurement, which is at least
+    /// [`RATE_SPAN_MIN`] old. A call before that returns the last result. The first measurement
+    /// counts from the origin of time.
     pub(crate) fn calls_per_second(&self, now: Time) -> u64 {
         let calls = self.total_calls();
         let mut rate = self.rate.lock();
@@ -176,7 +178,7 @@ impl Counters {
         rate.per_second
     }
 
-    /// Forgets everything: CONFIG RESETSTAT. `totals` are the totals that are counted elsewhere, at `now`.
+    /// Resets everything: CONFIG RESETSTAT. `totals` are the totals counted elsewhere, at `now`.
     pub(crate) fn reset(&self, totals: Totals, now: Time) {
         *self.zero.lock() = totals;
         *self.rate.lock() = Rate {
@@ -202,13 +204,13 @@ fn bump(counter: &AtomicU64) {
     );
 }
 
-/// Redis keeps 128 error codes at most.
+/// Redis keeps at most 128 error codes.
 const ERROR_CODES_MAX: usize = 128;
 
-/// Longest code shown; ours are at most eleven letters.
+/// The longest code shown; the node's own have at most eleven letters.
 const ERROR_CODE_MAX: usize = 32;
 
-/// Shortest span that `instantaneous_ops_per_sec` is measured over: Redis' sampling period.
+/// The shortest span over which `instantaneous_ops_per_sec` is measured: Redis's sampling period.
 const RATE_SPAN_MIN: Duration = Duration::from_millis(100);
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -219,7 +221,7 @@ mod tests {
     use crate::command::Commands;
 
     #[test]
-    fn the_rate_is_measured_between_two_looks() {
+    fn the_rate_is_measured_between_two_calls() {
         let commands = Commands::new();
         let counters = Counters::new(commands.all().len());
         let (id, _) = commands.find(b"set").expect("SET");

@@ -5,11 +5,11 @@
 //!                    |                  |
 //!   Session ---> Batch::execute  <-- Engine::batch      Engine::sweep <-- Moment
 //!                    |                                       |
-//!              reply bytes + Flow                       ended locks reclaimed
+//!              reply bytes + Flow                       expired locks reclaimed
 //! ```
 //!
-//! The engine does no input or output, reads no clock and starts nothing: the same engine runs under the server
-//! and under a simulator.
+//! The engine does no I/O, reads no clock and starts no thread, so the same engine runs in the
+//! server and in a simulator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
 use crate::fence::{FENCE_END, Grant};
 use crate::flags::Flags;
-use crate::guard::{Guard, GuardConfig, Need, Rest};
+use crate::guard::{BatchNeeds, Guard, GuardConfig, Need};
 use crate::host::{Host, NoHost};
 use crate::key_hash::KeyHash;
 use crate::keyspace::{Keyspace, Space, TableSizes};
@@ -36,27 +36,28 @@ use crate::shard::Swept;
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
 
-/// What an engine is made from.
+/// The configuration of an engine.
 #[derive(Debug)]
 pub struct EngineConfig {
-    /// The options a client can see and change.
+    /// The options that clients can see and change.
     pub options: Options,
     /// Shards of the lock table: 1 for one thread, 64 for several.
     pub shards: usize,
-    /// How much room its tables have from the start.
+    /// The initial sizes of its tables.
     pub sizes: TableSizes,
-    /// Seeds the hash of keys. Secret and different for every start, except in a simulation.
+    /// The seed of the key hash: secret and different for every start, except in a simulation.
     pub hash_seed: u64,
-    /// Forty hexadecimal digits that name this run of the node in INFO; different for every start.
+    /// Forty hexadecimal digits that identify this run of the node in INFO; different for every
+    /// start.
     pub run_id: String,
-    /// What INFO tells about the process.
+    /// The source of what INFO reports about the process.
     pub host: Box<dyn Host>,
     /// How restarts are guarded, and what is known of earlier runs.
     pub guard: GuardConfig,
 }
 
 impl EngineConfig {
-    /// One shard, default options, a host that knows nothing, no restart guard.
+    /// Returns a configuration with one shard, default options, no host facts and no restart guard.
     pub fn new(hash_seed: u64, run_id: impl Into<String>) -> Self {
         Self {
             options: Options::default(),
@@ -79,13 +80,13 @@ pub struct Engine {
     sweep_shard: AtomicU64,
 }
 
-/// Exclusive use of the engine's table for one readiness batch; hold it for no longer than that.
+/// Exclusive use of the engine's table for one readiness batch; hold it no longer than that.
 #[derive(Debug)]
 pub struct Batch<'e> {
     engine: &'e Engine,
     space: Space<'e>,
     moment: Moment,
-    rest: Rest,
+    needs: BatchNeeds,
 }
 
 /// The lock table as a store reads it; see [`Engine::table`].
@@ -93,18 +94,18 @@ pub struct Batch<'e> {
 pub struct LockTable<'e> {
     engine: &'e Engine,
     now: Time,
-    given: u64,
+    record_count: u64,
 }
 
 impl LockTable<'_> {
-    /// How many records it has given, those included that were given twice because they changed meanwhile.
-    pub const fn given(&self) -> u64 {
-        self.given
+    /// Returns the number of records read so far; a lock that changed in between may count twice.
+    pub const fn record_count(&self) -> u64 {
+        self.record_count
     }
 }
 
 impl Engine {
-    /// A node that starts at `started`, without locks; see [`Engine::restore`].
+    /// Creates a node that starts at `started` without locks; see [`Engine::restore`].
     pub fn new(config: EngineConfig, started: Moment) -> Self {
         let commands = Commands::new();
         Self {
@@ -130,7 +131,9 @@ impl Engine {
         }
     }
 
-    /// Enters a connection; `None` when `maxclients` are connected (send [`Engine::REFUSED_MAXCLIENTS`], close).
+    /// Registers a connection; `None` when `maxclients` are connected.
+    ///
+    /// The driver then sends [`Engine::REFUSED_MAXCLIENTS`] and closes the connection.
     pub fn connect(&self, peer: Peer, now: Time) -> Option<Session> {
         let clients_max = self.services.settings.read(|options| options.maxclients);
         let Some(client) = self.services.clients.enter(peer, now, clients_max) else {
@@ -140,19 +143,19 @@ impl Engine {
         Some(Session::new(client, !self.services.settings.has_password()))
     }
 
-    /// Takes the table for one batch of commands at `moment`.
+    /// Locks the table for one batch of commands at `moment`.
     #[inline]
     pub fn batch(&self, moment: Moment) -> Batch<'_> {
         Batch {
             engine: self,
             space: self.keyspace.enter(),
             moment,
-            rest: Rest::default(),
+            needs: BatchNeeds::default(),
         }
     }
 
-    /// Puts a lock back that an earlier run of the node granted; to be called before the first batch. Of two records for
-    /// one key the first counts.
+    /// Restores a lock that an earlier run of the node granted; call this before the first batch.
+    /// Of two records for one key, the first counts.
     pub fn restore(&self, lock: &LockRecord<'_>, now: Time) {
         if lock.key.len() > KEY_LEN_MAX || lock.token.len() > VALUE_LEN_MAX {
             return;
@@ -168,29 +171,30 @@ impl Engine {
             });
     }
 
-    /// The restart guard.
+    /// Returns the restart guard.
     #[inline]
     pub const fn guard(&self) -> &Guard {
         &self.services.guard
     }
 
-    /// Ends all granting, so that the table is final when it is written to a snapshot.
+    /// Stops granting, so that the table no longer changes when it is written to a snapshot.
     pub fn close(&self) {
         self.services.guard.close();
     }
 
-    /// The locks that are alive at `now`, for a store.
+    /// Returns the locks that are alive at `now`, for a store.
     pub const fn table(&self, now: Time) -> LockTable<'_> {
         LockTable {
             engine: self,
             now,
-            given: 0,
+            record_count: 0,
         }
     }
 
-    /// Reclaims ended locks in one shard, looking at up to about `budget` slots (64 or more), and goes on to the
-    /// next shard when the pass over that one is done. Locks that have ended are invisible even if this is never
-    /// called; it only gives their memory back.
+    /// Reclaims expired locks in one shard, looking at up to about `budget` slots (64 or more), and
+    /// moves on to the next shard once the pass over this one is complete.
+    ///
+    /// This only frees memory: expired locks are invisible even if it is never called.
     pub fn sweep(&self, now: Time, budget: usize) -> Swept {
         if !self.services.settings.is_sweeping() {
             return Swept {
@@ -208,8 +212,8 @@ impl Engine {
         swept
     }
 
-    /// The instant before which [`Engine::sweep`] has nothing to do; `None` when no lock has a deadline or sweeping
-    /// is off.
+    /// Returns the instant before which [`Engine::sweep`] has nothing to do; `None` when no lock
+    /// has a deadline or sweeping is off.
     pub fn next_deadline(&self) -> Option<Time> {
         if !self.services.settings.is_sweeping() {
             return None;
@@ -217,22 +221,23 @@ impl Engine {
         self.keyspace.earliest_deadline().as_time()
     }
 
-    /// A copy of the options in force.
+    /// Returns a copy of the options in force.
     pub fn options(&self) -> Options {
         self.services.settings.options()
     }
 
-    /// What a connection's decoder allows.
+    /// Returns the limits for a connection's decoder.
     pub fn limits(&self) -> Limits {
         self.services.settings.limits()
     }
 
-    /// When the pause that CLIENT PAUSE set ends, if one is in force at `now`.
+    /// Returns when the pause set by CLIENT PAUSE ends, if one is in force at `now`.
     pub fn pause_end(&self, now: Time) -> Option<Time> {
         self.services.pause.end(now)
     }
 
-    /// Closes connections that have been idle for longer than `timeout`; to be called about once a second.
+    /// Closes connections that have been idle for longer than `timeout`; call this about once a
+    /// second.
     pub fn close_idle(&self, now: Time) {
         let timeout = self.services.settings.read(|options| options.timeout);
         if timeout == 0 {
@@ -245,12 +250,12 @@ impl Engine {
         }
     }
 
-    /// Wakes the task of every connection, so that it looks at what has changed.
+    /// Wakes the task of every connection, so that it checks what has changed.
     pub fn wake_clients(&self) {
         self.services.clients.wake_all();
     }
 
-    /// A look at the node for people and metrics.
+    /// Returns figures about the node for people and metrics.
     pub fn stats(&self) -> Stats {
         let mut space = self.keyspace.enter();
         space.lock_all();
@@ -268,29 +273,31 @@ impl Engine {
         stats
     }
 
-    /// What a driver sends to a connection beyond `maxclients` before it closes it.
+    /// What a driver sends before it closes a connection beyond `maxclients`.
     pub const REFUSED_MAXCLIENTS: &'static [u8] = b"-ERR max number of clients reached\r\n";
 }
 
-/// A look at a node.
+/// Figures about a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Keys held, those included that have ended and were not reclaimed yet.
+    /// Keys held, including expired ones not yet reclaimed.
     pub keys: u64,
-    /// Locks that ended by their deadline and were reclaimed.
+    /// Locks reclaimed after their deadline.
     pub expired: u64,
     /// Commands executed since the start.
     pub commands: u64,
-    /// Clients connected.
+    /// Connected clients.
     pub clients: u64,
 }
 
 impl Batch<'_> {
-    /// Executes one command: `args[0]` is its name. Appends the reply to `out`. An empty `args` does nothing.
+    /// Executes one command, whose name is `args[0]`, and appends the reply to `out`. Empty `args`
+    /// do nothing.
     ///
-    /// The order in which a bad command is refused is Redis': unknown, arity, protected, not authenticated, in a refused
-    /// transaction, in quarantine, paused, out of memory, then what the command itself finds.
+    /// A bad command is refused in Redis's order: unknown, wrong arity, protected, unauthenticated,
+    /// inside a refused transaction, in quarantine, paused, out of memory, then by the command
+    /// itself.
     pub fn execute(&mut self, session: &mut Session, args: &[&[u8]], out: &mut Vec<u8>) -> Flow {
         let Some(&name) = args.first() else {
             return Flow::Continue;
@@ -321,15 +328,14 @@ impl Batch<'_> {
         flow
     }
 
-    /// Notes the end of the batch in the client's record. The replies must not leave before what they rest on is
-    /// durable.
+    /// Ends the batch and returns what must be durable before its replies may be sent.
     #[inline]
     pub fn finish(self, session: &Session, commands: u64) -> Need {
         session.client.note(self.moment.time, commands);
-        self.rest.need
+        self.needs.need
     }
 
-    /// Runs a command that was admitted; also tells whether its reply is an error.
+    /// Runs an admitted command, and returns its flow and whether its reply is an error.
     fn run(
         &mut self,
         session: &mut Session,
@@ -355,11 +361,11 @@ impl Batch<'_> {
                 moment: self.moment,
                 key_hash,
                 flow,
-                rest: &mut self.rest,
+                needs: &mut self.needs,
             };
             (spec.call.run)(&mut context, args, &mut reply);
             flow = context.flow;
-            if self.engine.services.guard.has_awaited() {
+            if self.engine.services.guard.has_waiting_replies() {
                 context.end(spec.keys, spec.flags);
             }
             has_failed = out.get(start) == Some(&b'-');
@@ -383,7 +389,7 @@ enum Refusal {
 }
 
 impl Engine {
-    /// Everything that is decided before a command's keys are looked at, in Redis' order.
+    /// Makes every check that precedes the command's keys, in Redis's order.
     #[inline]
     fn admit(
         &self,
@@ -458,8 +464,8 @@ impl Table for LockTable<'_> {
         let more = self.engine.keyspace.with_shard(shard, |shard| {
             shard.records(self.now, which, &mut within, RECORD_SLOTS, out)
         });
-        let more = more.map(|(is_more, given)| {
-            self.given += given;
+        let more = more.map(|(is_more, record_count)| {
+            self.record_count += record_count;
             is_more
         });
         *cursor = match more {
@@ -471,7 +477,7 @@ impl Table for LockTable<'_> {
     }
 }
 
-/// The shard's part of a table's cursor; what the shard's slab needs is below.
+/// Where the shard number begins in a table's cursor; the slab's part is below it.
 const CURSOR_SHARD_SHIFT: u32 = 48;
 
 /// Slots per call of [`Table::records`]: a shard is held for about 0.1 ms.
@@ -488,11 +494,12 @@ fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Optio
     None
 }
 
-/// CLIENT REPLY OFF drops every reply, CLIENT REPLY SKIP the reply of the next command only.
+/// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
+/// SKIP.
 #[cold]
 fn drop_unwanted(before: ReplyMode, session: &mut Session, start: usize, out: &mut Vec<u8>) {
     match (before, session.reply_mode) {
-        // CLIENT REPLY ON and RESET answer.
+        // CLIENT REPLY ON and RESET do reply.
         (_, ReplyMode::On) => return,
         (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
         (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,

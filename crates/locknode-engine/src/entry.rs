@@ -1,14 +1,16 @@
-//! One key of the lock table as a command works on it: what it holds, what the restart guard says, what is put on the log.
+//! One key of the lock table as a command works on it: its lock, the restart guard's permit, the
+//! log.
 
 use locknode_resp::Encoder;
 
 use crate::durable::{LockRecord, Record};
 use crate::fence::Grant;
-use crate::guard::{Denial, Guard, Permit, Rest};
+use crate::guard::{BatchNeeds, Denial, Guard, Permit};
 use crate::shard::{Probe, Shard};
 use crate::time::{Deadline, Time};
 
-/// A key and its place in its shard, as [`Context::entry`](crate::command::Context::entry) finds it.
+/// A key and its place in its shard, as found by
+/// [`Context::entry`](crate::command::Context::entry).
 #[derive(Debug)]
 pub(crate) struct Entry<'e> {
     pub(crate) db: u8,
@@ -16,7 +18,7 @@ pub(crate) struct Entry<'e> {
     pub(crate) probe: Probe,
     pub(crate) shard: &'e mut Shard,
     pub(crate) guard: &'e Guard,
-    pub(crate) rest: &'e mut Rest,
+    pub(crate) needs: &'e mut BatchNeeds,
     pub(crate) now: Time,
 }
 
@@ -28,13 +30,13 @@ pub(crate) struct Lock<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether the key is held.
+    /// Returns whether the key is held.
     #[inline]
     pub(crate) const fn is_live(&self) -> bool {
         self.probe.is_live()
     }
 
-    /// The token that the key holds.
+    /// Returns the token that holds the key.
     #[inline]
     pub(crate) fn value(&self) -> Option<&[u8]> {
         self.shard.value(self.probe)
@@ -60,62 +62,68 @@ impl Entry<'_> {
         self.shard.count_read(self.probe.is_live());
     }
 
-    /// Asks the restart guard whether the key may be held until a deadline; replies the refusal otherwise. To be called
-    /// when nothing else stands against the grant, and before anything is changed or replied.
+    /// Requests the restart guard's permit to hold the key until a deadline; replies with the
+    /// refusal if there is none.
+    ///
+    /// Call this when nothing else prevents the grant, and before anything is changed or replied.
     #[inline]
     pub(crate) fn permit(&mut self, deadline: Deadline, reply: &mut Encoder<'_>) -> Option<Permit> {
         match self.guard.permit_within(self.now, deadline) {
             Some(permit) => Some(permit),
             None => {
                 let is_on_log = self.grant().is_some_and(Grant::is_logged);
-                permit_beyond(self.guard, self.now, deadline, is_on_log, self.rest, reply)
+                permit_beyond(self.guard, self.now, deadline, is_on_log, self.needs, reply)
             }
         }
     }
 
-    /// Whether the lock, if there is one, may be released; replies the refusal otherwise. The release of a lock without a
-    /// deadline has to be durable `[L3]`. To be called before anything is changed or replied.
+    /// Returns whether the lock, if any, may be released; replies with the refusal if not.
+    ///
+    /// The release of a lock without a deadline must be durable `[L3]`. Call this before anything
+    /// is changed or replied.
     #[inline]
     pub(crate) fn may_remove(&self, reply: &mut Encoder<'_>) -> bool {
         self.guard.is_healthy()
-            || may_remove_in_trouble(self.guard, self.shard, self.probe, self.rest, reply)
+            || may_remove_in_trouble(self.guard, self.shard, self.probe, self.needs, reply)
     }
 
-    /// Holds the token under the key; returns the key's fence counter at the lock's grant.
+    /// Makes `token` hold the key, and returns the key's fence counter at the grant of the lock.
     #[inline(always)]
     pub(crate) fn put(self, token: &[u8], permit: Permit) -> u64 {
         let grant = self.shard.put(self.probe, self.db, self.key, token, permit);
-        let need = &mut self.rest.need;
+        let need = &mut self.needs.need;
         self.guard.note_counter(grant.counter(), need);
-        if grant.is_logged() && !self.rest.is_provisional {
-            let record = held(self.db, self.key, token, permit.deadline, grant);
-            log(self.guard, &record, true, self.rest);
+        if grant.is_logged() && !self.needs.is_provisional {
+            let record = put_record(self.db, self.key, token, permit.deadline, grant);
+            log(self.guard, &record, true, self.needs);
         }
         grant.counter()
     }
 
-    /// Moves a live lock's deadline; nothing without a live lock.
+    /// Moves a live lock's deadline; does nothing without a live lock.
     pub(crate) fn set_deadline(self, permit: Permit) {
         self.shard.set_deadline(self.probe, permit);
         if let Some(grant) = self.grant()
             && grant.is_logged()
-            && !self.rest.is_provisional
+            && !self.needs.is_provisional
         {
             let token = self.shard.value(self.probe).unwrap_or_default();
-            let record = held(self.db, self.key, token, permit.deadline, grant);
-            log(self.guard, &record, true, self.rest);
+            let record = put_record(self.db, self.key, token, permit.deadline, grant);
+            log(self.guard, &record, true, self.needs);
         }
     }
 
-    /// Removes a live lock; `false` without one. Only the release of a lock without a deadline has to be durable: a
-    /// crash may bring another back, but for no longer than it had left `[L3]`. Ask [`Entry::may_remove`] first.
+    /// Removes a live lock; returns `false` without one. Check [`Entry::may_remove`] first.
+    ///
+    /// Only the release of a lock without a deadline must be durable: a crash may bring any other
+    /// lock back, but only for its remaining TTL `[L3]`.
     #[inline]
     pub(crate) fn remove(self) -> bool {
-        self.rest.released(self.probe.hash());
+        self.needs.released(self.probe.hash());
         match self.shard.remove(self.probe) {
             Some((grant, deadline)) => {
-                if grant.is_logged() && !self.rest.is_provisional {
-                    log_removal(self.guard, self.db, self.key, deadline, self.rest);
+                if grant.is_logged() && !self.needs.is_provisional {
+                    log_removal(self.guard, self.db, self.key, deadline, self.needs);
                 }
                 true
             }
@@ -123,52 +131,52 @@ impl Entry<'_> {
         }
     }
 
-    /// The key's fence counter, to be told.
+    /// Returns the key's fence counter, for a reply.
     pub(crate) fn counter(&mut self) -> u64 {
         let counter = self.shard.counter(self.db, self.key);
-        self.guard.note_counter(counter, &mut self.rest.need);
+        self.guard.note_counter(counter, &mut self.needs.need);
         counter
     }
 
     /// Raises the key's fence counter to `fence` if it is lower.
     pub(crate) fn import(&mut self, fence: u64) {
         let counter = self.shard.import(self.db, self.key, fence);
-        self.guard.note_counter(counter, &mut self.rest.need);
+        self.guard.note_counter(counter, &mut self.needs.need);
     }
 }
 
-/// Somebody waits for the disk: what is told of a key may have to wait, too.
+/// Records what a look at this key depends on, while some reply waits for the disk.
 #[cold]
-pub(crate) fn rest_on(
+pub(crate) fn depend_on(
     guard: &Guard,
     now: Time,
     (db, key): (u8, &[u8]),
     shard: &Shard,
     probe: Probe,
-    rest: &mut Rest,
+    needs: &mut BatchNeeds,
 ) {
-    let is_riding = shard.grant(probe).is_some_and(|it| !it.is_logged());
-    let rides_until = shard.deadline(probe).filter(|_| is_riding);
-    let need = guard.need_of(now, db, key, rides_until);
+    let is_covered = shard.grant(probe).is_some_and(|it| !it.is_logged());
+    let covered_until = shard.deadline(probe).filter(|_| is_covered);
+    let need = guard.need_of(now, db, key, covered_until);
     if !need.is_none() {
-        rest.saw(need, probe.hash());
+        needs.saw(need, probe.hash());
     }
 }
 
-/// [`Entry::permit`] beyond what the guard's bounds allow.
+/// The slow path of [`Entry::permit`]: a deadline beyond the guard's bounds.
 #[inline(never)]
 fn permit_beyond(
     guard: &Guard,
     now: Time,
     deadline: Deadline,
     is_on_log: bool,
-    rest: &mut Rest,
+    needs: &mut BatchNeeds,
     reply: &mut Encoder<'_>,
 ) -> Option<Permit> {
-    if rest.is_provisional {
+    if needs.is_provisional {
         return Some(Permit::plain(deadline));
     }
-    match guard.permit(now, deadline, || is_on_log, &mut rest.need) {
+    match guard.permit(now, deadline, || is_on_log, &mut needs.need) {
         Ok(permit) => Some(permit),
         Err(denial) => {
             denial.refuse(reply);
@@ -182,17 +190,17 @@ fn may_remove_in_trouble(
     guard: &Guard,
     shard: &Shard,
     probe: Probe,
-    rest: &Rest,
+    needs: &BatchNeeds,
     reply: &mut Encoder<'_>,
 ) -> bool {
     match guard.may_log() {
         Ok(()) => true,
-        Err(_) if rest.is_provisional => true,
+        Err(_) if needs.is_provisional => true,
         Err(denial) => may_remove_unlogged(shard, probe, &denial, reply),
     }
 }
 
-/// [`Entry::may_remove`] while nothing can be put on the log.
+/// The slow path of [`Entry::may_remove`], while nothing can be written to the log.
 #[cold]
 pub(crate) fn may_remove_unlogged(
     shard: &Shard,
@@ -208,19 +216,25 @@ pub(crate) fn may_remove_unlogged(
     !waits
 }
 
-/// Puts the release of a lock with that deadline on the log.
-pub(crate) fn log_removal(guard: &Guard, db: u8, key: &[u8], deadline: Deadline, rest: &mut Rest) {
+/// Logs the release of a lock with this deadline.
+pub(crate) fn log_removal(
+    guard: &Guard,
+    db: u8,
+    key: &[u8],
+    deadline: Deadline,
+    needs: &mut BatchNeeds,
+) {
     let record = Record::Remove { db, key };
-    log(guard, &record, deadline == Deadline::NEVER, rest);
+    log(guard, &record, deadline == Deadline::NEVER, needs);
 }
 
 #[cold]
-fn log(guard: &Guard, record: &Record<'_>, waits: bool, rest: &mut Rest) {
-    guard.log(record, waits, &mut rest.need);
+fn log(guard: &Guard, record: &Record<'_>, waits: bool, needs: &mut BatchNeeds) {
+    guard.log(record, waits, &mut needs.need);
 }
 
 /// The record of a lock that is on the log.
-const fn held<'a>(
+const fn put_record<'a>(
     db: u8,
     key: &'a [u8],
     token: &'a [u8],

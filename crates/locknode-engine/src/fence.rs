@@ -1,30 +1,32 @@
-//! Fence counters: what makes the tokens of one key an order.
+//! Fence counters, which order the tokens of one key.
 //!
-//! A key's counter rises with every grant and never goes back. Keys share 65,536 counters by a fixed hash, so that the
-//! table needs no eviction: keys that share one only rise faster, which order does not mind. The hash is the same on
-//! every node and at every start; nodes whose clients send them the same grants therefore agree on the counters, and a
-//! fenced acquisition takes one round trip.
+//! A key's counter rises with every grant and never goes back. Keys share 65,536 counters by a
+//! fixed hash, so the table needs no eviction; the counter of keys that share one only rises
+//! faster, which keeps the order. The hash is the same on every node and at every start, so nodes
+//! that receive the same grants agree on the counters, and a fenced acquisition takes one round
+//! trip.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The counters of one shard.
 #[derive(Debug)]
 pub(crate) struct Fences {
-    /// Where all counters began at the start of the node `[F2]`. The slots count from here, so that those never used
-    /// cost no memory that is resident.
+    /// Where all counters began at the start of the node `[F2]`. The slots count from here, so that
+    /// unused ones take no resident memory.
     base: u64,
-    /// None before the first grant: a node in its quarantine needs none.
+    /// Empty before the first grant: a node in quarantine needs none.
     slots: Vec<u64>,
-    /// How many there are, less one.
+    /// The number of slots, less one.
     mask: usize,
 }
 
-/// A lock's grant, as its slot keeps it: its key's counter when it was granted `[F5]`, and whether it is on the log.
+/// A lock's grant as its slot stores it: the key's counter at the grant `[F5]`, and whether the
+/// lock is on the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant(u64);
 
 impl Fences {
-    /// `slots` counters (a power of two).
+    /// Creates `slots` counters (a power of two).
     pub(crate) fn new(slots: usize, base: u64) -> Self {
         debug_assert!(slots.is_power_of_two());
         Self {
@@ -34,13 +36,14 @@ impl Fences {
         }
     }
 
-    /// A key's counter.
+    /// Returns a key's counter.
     #[inline]
     pub(crate) fn counter(&self, db: u8, key: &[u8]) -> u64 {
         self.base + self.slots.get(self.slot(db, key)).copied().unwrap_or(0)
     }
 
-    /// Raises a key's counter for a grant: by one, or to one above `floor` `[F1]`. Returns the new value.
+    /// Raises a key's counter for a grant by one, or to one above `floor` `[F1]`. Returns the new
+    /// value.
     #[inline]
     pub(crate) fn raise(&mut self, db: u8, key: &[u8], floor: u64) -> u64 {
         let slot = self.slot(db, key);
@@ -65,7 +68,7 @@ impl Fences {
 
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the low bits are what is wanted"
+        reason = "only the low bits are needed"
     )]
     #[inline]
     fn slot(&self, db: u8, key: &[u8]) -> usize {
@@ -80,23 +83,23 @@ impl Fences {
 }
 
 impl Grant {
-    /// `counter` is below [`FENCE_END`].
+    /// Creates a grant; `counter` must be below [`FENCE_END`].
     pub(crate) const fn new(counter: u64, is_logged: bool) -> Self {
         debug_assert!(counter < FENCE_END);
         Self(counter | if is_logged { LOGGED } else { 0 })
     }
 
-    /// The key's counter when the lock was granted.
+    /// Returns the key's counter at the grant.
     pub(crate) const fn counter(self) -> u64 {
         self.0 & !LOGGED
     }
 
-    /// Whether the lock is on the log.
+    /// Returns whether the lock is on the log.
     pub(crate) const fn is_logged(self) -> bool {
         self.0 & LOGGED != 0
     }
 
-    /// For storage.
+    /// Returns the bits that are stored.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }
@@ -107,18 +110,20 @@ impl Grant {
     }
 }
 
-/// Fencing tokens are below this: a double, which is what numbers are in JavaScript and Lua, holds them exactly `[F6]`.
+/// Fencing tokens are below this, so that a double, the number type of JavaScript and Lua, holds
+/// them exactly `[F6]`.
 pub(crate) const FENCE_END: u64 = 1 << 53;
 
-/// The ceiling is raised by this `[F3]`: one sync per million grants of the busiest counter. The calendar gains as much in a
-/// second `[F4]`.
+/// The usual step of the ceiling `[F3]`: one sync per million grants of the busiest counter. The
+/// calendar gains as much in a second `[F4]`.
 pub(crate) const FENCE_STEP: u64 = 1 << 20;
 
-/// It is raised by this at first: what the calendar gains in 4 ms, which no crash and start take less than.
+/// The first step of the ceiling: what the calendar gains in 4 ms, less than any crash and start
+/// take.
 pub(crate) const FENCE_FIRST_STEP: u64 = 1 << 12;
 
-/// What a client may raise a counter to at most `[F6]`. Above it the node has room for a trillion grants of its own, or a
-/// million restarts.
+/// The highest value to which a client may raise a counter `[F6]`. Above it the node has room for a
+/// trillion grants of its own, or a million restarts.
 pub(crate) const FENCE_IMPORT_MAX: u64 = FENCE_END - (1 << 40);
 
 const LOGGED: u64 = 1 << 63;
@@ -136,17 +141,17 @@ mod tests {
         assert_eq!(fences.counter(0, b"key"), 1000);
         assert_eq!(fences.raise(0, b"key", 0), 1001);
         assert_eq!(fences.raise(0, b"key", 0), 1002);
-        assert_eq!(fences.raise(0, b"key", 2000), 2001, "a floor counts");
-        assert_eq!(fences.raise(0, b"key", 5), 2002, "a low floor does not");
+        assert_eq!(fences.raise(0, b"key", 2000), 2001, "a higher floor counts");
+        assert_eq!(fences.raise(0, b"key", 5), 2002, "a lower floor does not");
         assert_eq!(fences.import(0, b"key", 7), 2002);
         assert_eq!(fences.import(0, b"key", 3000), 3000);
         assert_eq!(fences.counter(0, b"key"), 3000);
         assert_eq!(fences.counter(0, b"another"), 1000);
-        assert_eq!(fences.counter(1, b"key"), 1000, "databases are apart");
+        assert_eq!(fences.counter(1, b"key"), 1000, "databases are separate");
     }
 
     #[test]
-    fn a_grant_keeps_its_counter_beside_the_mark() {
+    fn a_grant_stores_its_counter_and_its_mark() {
         for counter in [0, 1, FENCE_END - 1] {
             for is_logged in [false, true] {
                 let grant = Grant::from_bits(Grant::new(counter, is_logged).to_bits());

@@ -1,6 +1,6 @@
-//! What a command may do and when it is served.
+//! What a command may do, and when it is served.
 
-/// A set of flags with Redis' meanings.
+/// A set of flags with Redis's meanings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flags(u16);
 
@@ -20,25 +20,26 @@ impl Flags {
     pub(crate) const NOSCRIPT: Self = Self(1 << 5);
     /// Served before authentication.
     pub(crate) const NO_AUTH: Self = Self(1 << 6);
-    /// Served in quarantine: it touches no key `[G2]`.
+    /// Served in quarantine, because it touches no key `[G2]`.
     pub(crate) const LOADING: Self = Self(1 << 7);
-    /// May write although it is not a write command itself (scripts): held back by CLIENT PAUSE WRITE.
+    /// May write although it is not a write command itself (scripts); held back by CLIENT PAUSE
+    /// WRITE.
     pub(crate) const MAY_WRITE: Self = Self(1 << 8);
     /// Never held back by CLIENT PAUSE.
     pub(crate) const NO_PAUSE: Self = Self(1 << 9);
     /// Needs `enable-debug-command`.
     pub(crate) const PROTECTED: Self = Self(1 << 10);
-    /// Begins, ends or leaves a transaction: never refused because MULTI was.
+    /// Begins, ends or leaves a transaction; never refused after a refused MULTI.
     pub(crate) const TRANSACTION: Self = Self(1 << 11);
-    /// May go through the whole value of its key without replying it: a script pays for that.
-    pub(crate) const LOOKS_THROUGH: Self = Self(1 << 12);
+    /// May read the whole value of its key without returning it; a script pays for that.
+    pub(crate) const SCANS_VALUE: Self = Self(1 << 12);
 
-    /// This set and another.
+    /// Returns the union of both sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` are in this set.
+    /// Returns whether all of `other` are in this set.
     #[inline]
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

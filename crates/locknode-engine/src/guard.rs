@@ -1,28 +1,31 @@
-//! The restart guard: no lock is granted that a crash could hand out twice.
+//! The restart guard: it refuses every lock that a crash could make the node grant twice.
 //!
 //! ```text
-//!             deadline                      what is wanted
+//!             deadline                      requests
 //!  command --> permit -- within the bounds? --no--> Ledger --take_work--> store, disk
 //!                |  yes                               ^                      |
 //!                v                                    +------- done ---------+
-//!             Permit, Need                    bounds rise, replies that waited leave
+//!             Permit, Need                    bounds rise, waiting replies are sent
 //! ```
 //!
-//! A grant within the *bounds* costs two comparisons. The bounds are soft: they lie below what is durable by the lead
-//! that a sync takes, so that in steady state the next horizon is durable before a deadline reaches the present one
-//! `[G8]`. A grant beyond them asks for more, and one beyond what is durable makes its reply wait.
+//! A grant within the *bounds* costs two comparisons. The bounds lie below what is durable by the
+//! time a sync takes, so that in steady state the next horizon is durable before any deadline
+//! reaches the current one `[G8]`. A grant beyond the bounds requests a higher horizon, and a grant
+//! beyond what is durable makes its reply wait.
 //!
-//! Who looks at what is not durable yet waits as well: a reply tells of a lock, or of a key that is free, only what a crash
-//! cannot take back `[G17]`. While nobody waits for the disk that costs one look at [`Guard::has_awaited`] per key.
+//! A reply about a lock, or about a free key, also waits if it depends on something not yet
+//! durable, because a crash must not make it untrue `[G17]`. While no reply waits for the disk,
+//! this costs one call of [`Guard::has_waiting_replies`] per key.
 //!
-//! The guard also tells whether the node is in quarantine `[G1]` and why it grants nothing `[G13]` `[G14]`.
+//! The guard also decides whether the node is in quarantine `[G1]`, and why it grants nothing
+//! `[G13]` `[G14]`.
 
+mod batch_needs;
 mod denial;
 mod ledger;
 mod need;
 mod report;
-mod rest;
-mod unsure;
+mod unwritten_keys;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,10 +38,10 @@ use crate::time::{Deadline, Time};
 
 use ledger::Ledger;
 
+pub(crate) use batch_needs::BatchNeeds;
 pub(crate) use denial::Denial;
 pub use need::Need;
 pub use report::{GuardReport, GuardState};
-pub(crate) use rest::Rest;
 
 /// How a node guards its restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,20 +49,20 @@ pub enum GuardMode {
     /// Not at all, like Redis `[G15]`.
     #[default]
     Off,
-    /// By waiting for `max-ttl` after every start; nothing is kept.
+    /// By refusing locks for `max-ttl` after every start; nothing is stored.
     Memory,
-    /// With a store that keeps what shortens the wait, and a log.
+    /// With a store, whose state shortens the wait, and a log.
     Store(Durability),
 }
 
-/// What a guard begins with.
+/// The configuration of a guard, and what it starts from.
 #[derive(Clone, Debug)]
 pub struct GuardConfig {
     /// How restarts are guarded.
     pub mode: GuardMode,
     /// Locks with a longer TTL are written to the log.
     pub max_ttl: Duration,
-    /// Nothing is granted up to this instant; one that is not ahead is no quarantine.
+    /// Locks are refused up to this instant; if it is not in the future, there is no quarantine.
     pub quarantine_end: Time,
     /// Why there is a quarantine, or none.
     pub reason: StartReason,
@@ -67,47 +70,47 @@ pub struct GuardConfig {
     pub incarnation: u64,
     /// Where all fence counters begin.
     pub fence_base: u64,
-    /// What is durable already.
+    /// What is already durable.
     pub durable: Durable,
 }
 
-/// The right to make a key held until a deadline, which [`Guard::permit`] gives.
+/// The right to hold a key until a deadline, given by [`Guard::permit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
     pub(crate) deadline: Deadline,
-    /// The lock is to be written to the log.
+    /// Whether the lock must be written to the log.
     pub(crate) is_logged: bool,
-    /// The key's fence counter becomes higher than this.
+    /// The key's fence counter rises above this.
     pub(crate) floor: u64,
 }
 
-/// The restart guard of one node; see the module text.
+/// The restart guard of one node; see the module docs.
 #[derive(Debug)]
 pub struct Guard {
     mode: GuardMode,
     max_ttl_ns: u64,
     /// Deadlines up to here, in nanoseconds of the node's time, ...
     horizon_soft: AtomicU64,
-    /// ... with TTLs up to this many nanoseconds are within the bounds.
+    /// ... with TTLs up to this many nanoseconds, are within the bounds.
     ttl_soft: AtomicU64,
     /// Fence counters up to here are within the bounds.
     ceiling_soft: AtomicU64,
     /// The first instant at which commands on keys are served.
     serves_from: AtomicU64,
-    /// How far the node's time had fallen behind when this was looked at last.
+    /// How far the node's time had fallen behind when this was last updated.
     slip: AtomicU64,
     trouble: AtomicU8,
     has_work: AtomicBool,
-    /// A reply waits for something that is not durable, or would if its client listened. Set before the shard is let go in
-    /// which there is something new to see.
-    has_awaited: AtomicBool,
+    /// Whether a reply waits for something not yet durable, or would if its client waited for it.
+    /// Set before the shard with the change is unlocked.
+    has_waiting_replies: AtomicBool,
     version_durable: AtomicU64,
     records_durable: AtomicU64,
     ledger: Mutex<Ledger>,
 }
 
 impl GuardConfig {
-    /// No guard: plain Redis behaviour.
+    /// Returns the configuration without a guard: plain Redis behaviour.
     pub fn off() -> Self {
         Self {
             mode: GuardMode::Off,
@@ -120,7 +123,7 @@ impl GuardConfig {
         }
     }
 
-    /// A guard that begins with this.
+    /// Returns the configuration of a guard that begins with `start`.
     pub fn new(mode: GuardMode, max_ttl: Duration, start: &Start) -> Self {
         Self {
             mode,
@@ -135,8 +138,8 @@ impl GuardConfig {
 }
 
 impl Permit {
-    /// A permit that needs nothing; also for a command of a script, whose journal asks for the true one when the script has
-    /// ended.
+    /// A permit without conditions. Commands of a script get one too, because the journal requests
+    /// the real one at the end of the script.
     pub(crate) const fn plain(deadline: Deadline) -> Self {
         Self {
             deadline,
@@ -145,7 +148,7 @@ impl Permit {
         }
     }
 
-    /// The same, with the key's fence counter raised above `floor`.
+    /// The same permit, with the key's fence counter raised above `floor`.
     pub(crate) const fn above(self, floor: u64) -> Self {
         Self { floor, ..self }
     }
@@ -166,14 +169,14 @@ impl Guard {
             ttl_soft: AtomicU64::new(0),
             ceiling_soft: AtomicU64::new(0),
             serves_from: AtomicU64::new(serves_from),
-            // Only a horizon that is written down can be passed sooner.
+            // Only a stored horizon can be reached too early.
             slip: AtomicU64::new(match config.mode {
                 GuardMode::Store(_) => 0,
                 GuardMode::Off | GuardMode::Memory => u64::MAX,
             }),
             trouble: AtomicU8::new(HEALTHY),
             has_work: AtomicBool::new(false),
-            has_awaited: AtomicBool::new(false),
+            has_waiting_replies: AtomicBool::new(false),
             version_durable: AtomicU64::new(0),
             records_durable: AtomicU64::new(0),
             ledger: Mutex::new(Ledger::new(config, now)),
@@ -182,12 +185,14 @@ impl Guard {
         guard
     }
 
-    /// The right to make a key held from `now` until `deadline`, and in `need` what has to be durable before the reply.
-    /// `is_on_log` tells whether a lock that is on the log holds it now.
+    /// Permits a key to be held from `now` until `deadline`, and adds to `need` what must be
+    /// durable before the reply.
+    ///
+    /// `is_on_log` returns whether the lock that now holds the key is on the log.
     ///
     /// # Errors
     ///
-    /// Why nothing, or not so much, is granted.
+    /// Returns why nothing, or nothing this long, is granted.
     #[inline]
     pub(crate) fn permit(
         &self,
@@ -202,7 +207,7 @@ impl Guard {
         }
     }
 
-    /// The right to make a key held from `now` until `deadline` when that is within the bounds.
+    /// Permits a key to be held from `now` until `deadline` if that is within the bounds.
     #[inline]
     pub(crate) fn permit_within(&self, now: Time, deadline: Deadline) -> Option<Permit> {
         let bits = deadline.to_bits();
@@ -211,7 +216,7 @@ impl Guard {
         is_within.then_some(Permit::plain(deadline))
     }
 
-    /// A grant beyond the bounds.
+    /// Permits or refuses a grant beyond the bounds.
     #[inline(never)]
     fn permit_beyond(
         &self,
@@ -268,7 +273,8 @@ impl Guard {
         })
     }
 
-    /// Notes that a fence counter was raised to `counter`; it must be at most the ceiling before it is told `[F2]`.
+    /// Notes that a fence counter was raised to `counter`; no reply may contain it before it is
+    /// covered by the ceiling `[F2]`.
     #[inline]
     pub(crate) fn note_counter(&self, counter: u64, need: &mut Need) {
         if counter > self.ceiling_soft.load(Ordering::Relaxed) {
@@ -289,19 +295,19 @@ impl Guard {
         self.note_work(&ledger);
     }
 
-    /// Writes a change to the log. `waits`: the reply rests on it.
+    /// Writes a change to the log. With `waits`, the reply depends on it.
     pub(crate) fn log(&self, record: &Record<'_>, waits: bool, need: &mut Need) {
         let mut ledger = self.ledger.lock();
         ledger.append(record, waits, need);
         self.note_work(&ledger);
     }
 
-    /// Whether a change that a reply would have to wait for can be written to the log `[G13]` `[G14]`: the release of a lock
-    /// without a TTL, or of everything.
+    /// Returns whether a change that its reply must wait for can be written to the log `[G13]`
+    /// `[G14]`: the release of a lock without a TTL, or of all locks.
     ///
     /// # Errors
     ///
-    /// Why it cannot.
+    /// Returns why it cannot.
     #[inline]
     pub(crate) fn may_log(&self) -> Result<(), Denial> {
         match self.trouble.load(Ordering::Acquire) {
@@ -313,53 +319,54 @@ impl Guard {
         }
     }
 
-    /// Whether the disk takes what it is given, as far as anybody knows, and the node was not closed.
+    /// Returns whether the disk has accepted every write so far and the node is not closed.
     #[inline]
     pub(crate) fn is_healthy(&self) -> bool {
         self.trouble.load(Ordering::Acquire) == HEALTHY
     }
 
-    /// Whether somebody's reply waits for something that is not durable yet. To be asked while the shard of what was
-    /// looked at is held.
+    /// Returns whether any reply waits for something not yet durable. Call this while the shard in
+    /// question is locked.
     #[inline]
-    pub(crate) fn has_awaited(&self) -> bool {
-        self.has_awaited.load(Ordering::Relaxed)
+    pub(crate) fn has_waiting_replies(&self) -> bool {
+        self.has_waiting_replies.load(Ordering::Relaxed)
     }
 
-    /// What has to be durable before anybody may be told of a key; see [`Ledger::need_of`].
+    /// Returns what must be durable before a reply may reveal this key; see [`Ledger::need_of`].
     pub(crate) fn need_of(
         &self,
         now: Time,
         db: u8,
         key: &[u8],
-        rides_until: Option<Deadline>,
+        covered_until: Option<Deadline>,
     ) -> Need {
-        self.ledger.lock().need_of(now, db, key, rides_until)
+        self.ledger.lock().need_of(now, db, key, covered_until)
     }
 
-    /// What has to be durable before anybody may be told of the whole table.
+    /// Returns what must be durable before a reply may reveal the whole table.
     pub(crate) fn need_of_all(&self) -> Need {
         self.ledger.lock().need_of_all()
     }
 
-    /// Whether there is a log.
+    /// Returns whether there is a log.
     pub(crate) const fn has_log(&self) -> bool {
         matches!(self.mode, GuardMode::Store(_))
     }
 
-    /// How restarts are guarded.
+    /// Returns how restarts are guarded.
     pub const fn mode(&self) -> GuardMode {
         self.mode
     }
 
-    /// Locks with a longer TTL are written to the log.
+    /// Returns the longest TTL of a lock that is not written to the log.
     pub const fn max_ttl(&self) -> Duration {
         Duration::from_nanos(self.max_ttl_ns)
     }
 
-    /// Takes note of how far the node's time has fallen behind the machine's clocks: a horizon is written
-    /// down in terms of the machine's clocks, which pass it sooner by so much `[G6]`. To be called before every batch; only
-    /// growth matters.
+    /// Notes how far the node's time has fallen behind the machine's clocks. A horizon is stored as
+    /// readings of those clocks, which reach it earlier by that much `[G6]`.
+    ///
+    /// Call this before every batch; only growth matters.
     #[inline]
     pub fn note_slip(&self, slip_ns: u64) {
         if slip_ns > self.slip.load(Ordering::Relaxed) {
@@ -375,7 +382,7 @@ impl Guard {
         self.set_bounds(&ledger);
     }
 
-    /// How long commands on keys are refused still; `None` when they are served.
+    /// Returns how long commands on keys are still refused; `None` when they are served.
     #[inline]
     pub fn quarantine_left(&self, now: Time) -> Option<Duration> {
         let serves_from = self.serves_from.load(Ordering::Relaxed);
@@ -385,20 +392,22 @@ impl Guard {
         Some(Duration::from_nanos(serves_from - now.as_nanos()))
     }
 
-    /// Grants nothing any more: a snapshot that is taken from here on holds all that was granted. A grant that runs at
-    /// this moment holds its shard, which the snapshot waits for; any later one finds bounds of zero and is refused.
+    /// Stops granting, so that a snapshot taken from here on contains every lock ever granted.
+    ///
+    /// A grant in progress holds its shard, and the snapshot waits for it; any later grant finds
+    /// bounds of zero and is refused.
     pub(crate) fn close(&self) {
         let ledger = self.ledger.lock();
         self.trouble.fetch_max(CLOSED, Ordering::AcqRel);
         self.set_bounds(&ledger);
     }
 
-    /// Whether the node was closed.
+    /// Returns whether the node was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.trouble.load(Ordering::Acquire) == CLOSED
     }
 
-    /// Whether replies that rest on `need` may leave.
+    /// Returns whether replies that depend on `need` may be sent.
     pub fn is_durable(&self, need: &Need) -> bool {
         if need.records > self.records_durable.load(Ordering::Acquire) {
             return false;
@@ -406,15 +415,15 @@ impl Guard {
         need.state <= self.version_durable.load(Ordering::Acquire)
     }
 
-    /// Whether a sync has failed, or the node was closed: what waits for durability waits in vain, and nothing is
-    /// granted `[G13]`.
+    /// Returns whether a sync has failed or the node was closed: replies that wait will wait in
+    /// vain, and nothing is granted `[G13]`.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.trouble.load(Ordering::Acquire) >= FAILED
     }
 
-    /// Whether replies that rest on `need` wait for what cannot be written: they are not sent, and their connection is
-    /// closed `[G13]` `[G14]`.
+    /// Returns whether `need` can no longer be met: the replies that depend on it are not sent, and
+    /// their connection is closed `[G13]` `[G14]`.
     pub fn is_hopeless(&self, need: &Need) -> bool {
         match self.trouble.load(Ordering::Acquire) {
             HEALTHY => false,
@@ -423,23 +432,24 @@ impl Guard {
         }
     }
 
-    /// Whether there is work for the store that nobody has taken yet.
+    /// Returns whether there is work for the store that nobody has taken yet.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.has_work.load(Ordering::Acquire)
     }
 
-    /// Takes all that is to become durable now; `None` when there is nothing, or when earlier work is not done yet.
+    /// Takes everything that is to become durable now; `None` when there is nothing, or while
+    /// earlier work is in progress.
     pub fn take_work(&self, now: Time) -> Option<Work> {
         let mut ledger = self.ledger.lock();
         let work = ledger.take_work(now);
         self.has_work.store(false, Ordering::Release);
-        // A lowered TTL in use holds from now on: what is granted while it is written is measured by it.
+        // A lowered TTL in use applies at once: grants made during the write are measured by it.
         self.set_bounds(&ledger);
         work
     }
 
-    /// The work is durable: what rests on it may leave.
+    /// Notes that the work is durable: replies that depend on it may be sent.
     pub fn done(&self, work: &Work) {
         let mut ledger = self.ledger.lock();
         ledger.done(&work.goal);
@@ -454,8 +464,10 @@ impl Guard {
         self.note_work(&ledger);
     }
 
-    /// The work could not be done, or only that part of it which is in `durable`. When the disk is full it is given out
-    /// again by a later [`Guard::take_work`]; after any other error nothing is granted any more.
+    /// Notes that the work failed, except for the part in `durable`.
+    ///
+    /// If the disk is full, a later [`Guard::take_work`] returns the work again; after any other
+    /// error nothing is granted.
     pub fn failed(&self, work: Work, error: &StoreError, durable: &Durable) {
         let mut ledger = self.ledger.lock();
         let is_state_durable = ledger.give_back(work, durable);
@@ -469,7 +481,7 @@ impl Guard {
         } else {
             FULL
         };
-        // A disk may become a little less full; nothing else gets better.
+        // A full disk may become less full; other trouble never improves.
         let now = self.trouble.load(Ordering::Acquire);
         if now < FAILED {
             self.trouble.store(trouble, Ordering::Release);
@@ -478,21 +490,22 @@ impl Guard {
         self.note_work(&ledger);
     }
 
-    /// Whether the disk has refused what was to be written and that is tried again.
+    /// Returns whether the disk refused a write that will be tried again.
     fn is_full(&self) -> bool {
         matches!(self.trouble.load(Ordering::Acquire), LOG_FULL | FULL)
     }
 
-    /// To be called when the ledger has changed.
+    /// Call this whenever the ledger has changed.
     fn note_work(&self, ledger: &Ledger) {
         let is_settled = ledger.need_of_all().is_none();
-        self.has_awaited.store(!is_settled, Ordering::Relaxed);
+        self.has_waiting_replies
+            .store(!is_settled, Ordering::Relaxed);
         if ledger.wants_work() && !self.has_failed() {
             self.has_work.store(true, Ordering::Release);
         }
     }
 
-    /// Sets the bounds to what the ledger says, or to nothing in trouble, so that every grant is looked at.
+    /// Sets the bounds from the ledger; in trouble to zero, so that every grant is checked.
     fn set_bounds(&self, ledger: &Ledger) {
         let is_healthy = self.trouble.load(Ordering::Acquire) == HEALTHY && !ledger.is_exhausted;
         let (horizon, ttl, ceiling) = match self.mode {
@@ -518,8 +531,8 @@ const FULL: u8 = 2;
 const FAILED: u8 = 3;
 const CLOSED: u8 = 4;
 
-/// Counters from here on end all granting `[F6]`: far enough below the end of the tokens that no counter reaches it by
-/// the grants of the batches that run meanwhile.
+/// Counters from here on stop all granting `[F6]`: far enough below the largest token that no
+/// counter reaches it by the grants of batches still running.
 const COUNTERS_END: u64 = FENCE_END - (1 << 24);
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! What only the surrounding process knows and INFO tells: its identity and what it costs.
+//! What INFO reports that only the surrounding process knows.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use crate::guard::GuardMode;
 
-/// Facts about the process around the engine. The engine asks when a client asks, never on the hot path.
+/// A source of facts about the process, read when a client requests them, never on the hot path.
 pub trait Host: Debug + Send + Sync {
-    /// A fresh look at the process.
+    /// Reads the facts.
     fn facts(&self) -> HostFacts;
 }
 
-/// One look at the process; every field is shown in INFO under the name Redis gives it.
+/// Facts about the process; INFO shows each under Redis's name.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HostFacts {
@@ -19,9 +19,9 @@ pub struct HostFacts {
     pub os: String,
     /// The process id.
     pub process_id: u32,
-    /// The TCP port that the node listens on; 0 without one.
+    /// The TCP port of the node; 0 without one.
     pub tcp_port: u16,
-    /// The addresses that the node listens on, separated by spaces, as CONFIG GET bind tells them.
+    /// The addresses that the node listens on, separated by spaces, as CONFIG GET bind shows them.
     pub bind: String,
     /// The program's path; empty when unknown.
     pub executable: String,
@@ -49,7 +49,7 @@ pub struct HostFacts {
     pub(crate) max_ttl: Duration,
 }
 
-/// A host that knows nothing, for simulations and tests.
+/// A host without facts, for simulations and tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 

@@ -1,4 +1,4 @@
-//! The hash of a key, and which of its bits say where the key is.
+//! The hash of a key, and which of its bits locate the key.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -13,29 +13,30 @@ pub(crate) struct KeyHash(u64);
 pub(crate) struct KeyHasher(FixedState);
 
 impl KeyHash {
-    /// The part that the index keeps: the seven bits at the top and the 25 at the bottom, which are all that a hash table of
-    /// fewer than 2^25 places looks at.
+    /// Returns the part that the index keeps: the top 7 and the bottom 25 bits, which are all that
+    /// a hash table with fewer than 2^25 places uses.
     #[expect(clippy::cast_possible_truncation, reason = "seven and 25 bits")]
     pub(crate) const fn short(self) -> u32 {
         (((self.0 >> 57) << 25) | (self.0 & 0x01ff_ffff)) as u32
     }
 
-    /// The hash that tables work with.
+    /// Returns the hash that tables use.
     pub(crate) const fn bits(self) -> u64 {
         Self::bits_of_short(self.short())
     }
 
-    /// The inverse of [`KeyHash::short`], as far as tables are concerned.
+    /// Restores a hash from [`KeyHash::short`], as far as tables use it.
     pub(crate) const fn bits_of_short(short: u32) -> u64 {
         ((short as u64 >> 25) << 57) | (short as u64 & 0x01ff_ffff)
     }
 
-    /// The sub-table, out of `tables` (a power of two). The index uses the low bits and the top seven itself.
+    /// Returns the sub-table, out of `tables` (a power of two). The index itself uses the low bits
+    /// and the top seven.
     pub(crate) const fn table(self, tables: usize) -> usize {
         (self.0 >> 44) as usize & (tables - 1)
     }
 
-    /// The shard, out of `shards` (a power of two).
+    /// Returns the shard, out of `shards` (a power of two).
     pub(crate) const fn shard(self, shards: usize) -> usize {
         (self.0 >> 32) as usize & (shards - 1)
     }
@@ -50,7 +51,7 @@ impl KeyHasher {
     pub(crate) fn hash(&self, db: u8, key: &[u8]) -> KeyHash {
         let mut hasher = self.0.build_hasher();
         hasher.write(key);
-        // Database 0 adds nothing; the others take another odd multiple each.
+        // Database 0 adds nothing; each other one adds a different odd multiple.
         KeyHash(hasher.finish() ^ u64::from(db).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }

@@ -1,8 +1,8 @@
-//! The lock table of a node: shards behind mutexes, and the rules for locking them.
+//! The lock table of a node: shards behind mutexes, and the order in which they are locked.
 //!
-//! A driver with one thread uses one shard and holds it for a whole batch of commands; a driver with several uses
-//! many and holds each for one command. Commands on several keys lock their shards in index order, so that no two
-//! commands wait for each other.
+//! A driver with one thread uses one shard and holds it for a whole batch of commands; a driver
+//! with several threads uses many shards and holds each for one command. Commands on several keys
+//! lock their shards in index order, so that they cannot deadlock.
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -18,11 +18,12 @@ pub(crate) struct Keyspace {
     shards: Box<[Padded]>,
     hasher: KeyHasher,
     tables_per_shard: usize,
-    /// What it uses when it is empty: the sub-tables' headers.
+    /// The bytes used when empty: the sub-tables' headers.
     base_bytes: u64,
 }
 
-/// How much room a node has from its start. The default is for nodes; little makes those cheap that live for a moment.
+/// The initial table sizes of a node. The default suits servers; small sizes make short-lived nodes
+/// cheap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
     /// Sub-tables of the lock table, a power of two.
@@ -42,7 +43,8 @@ pub(crate) struct Space<'k> {
 }
 
 impl Keyspace {
-    /// `shards` is rounded up to a power of two within 1 to [`SHARDS_MAX`], and so are sizes per shard.
+    /// Rounds `shards` up to a power of two within 1 to [`SHARDS_MAX`], and sizes per shard
+    /// likewise.
     pub(crate) fn new(shards: usize, sizes: TableSizes, seed: u64, fence_base: u64) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let hasher = KeyHasher::new(seed);
@@ -65,7 +67,7 @@ impl Keyspace {
         }
     }
 
-    /// Access for one batch of commands.
+    /// Returns access for one batch of commands.
     pub(crate) fn enter(&self) -> Space<'_> {
         let whole = match &*self.shards {
             [only] => Some(only.0.lock()),
@@ -78,14 +80,14 @@ impl Keyspace {
         }
     }
 
-    /// Reclaims ended locks in one shard.
+    /// Reclaims expired locks in one shard.
     pub(crate) fn sweep(&self, shard: usize, now: Time, budget: usize) -> Swept {
         self.shards
             .get(shard)
             .map_or_else(Swept::default, |shard| shard.0.lock().sweep(now, budget))
     }
 
-    /// Works on one shard alone.
+    /// Locks one shard and works on it alone.
     pub(crate) fn with_shard<R>(
         &self,
         shard: usize,
@@ -96,12 +98,12 @@ impl Keyspace {
             .map(|shard| work(&mut shard.0.lock()))
     }
 
-    /// The hash of a key.
+    /// Returns the hash of a key.
     pub(crate) fn hash(&self, db: u8, key: &[u8]) -> KeyHash {
         self.hasher.hash(db, key)
     }
 
-    /// The number of a key's shard.
+    /// Returns the number of a key's shard.
     pub(crate) fn shard_index(&self, hash: KeyHash) -> usize {
         hash.shard(self.shards.len())
     }
@@ -110,7 +112,7 @@ impl Keyspace {
         self.shards.len()
     }
 
-    /// Not later than the earliest deadline of any lock; locks one shard after the other.
+    /// Returns a lower bound of all deadlines; locks one shard at a time.
     pub(crate) fn earliest_deadline(&self) -> Deadline {
         let earliest = self
             .shards
@@ -166,7 +168,7 @@ impl<'k> Space<'k> {
         }
     }
 
-    /// Ends the command's hold.
+    /// Unlocks the shards of the command.
     #[inline]
     pub(crate) fn unlock(&mut self) {
         if self.whole.is_none() {
@@ -174,7 +176,7 @@ impl<'k> Space<'k> {
         }
     }
 
-    /// The shard of a key, which the command has locked.
+    /// Returns the shard of a key, which the command has locked.
     #[inline]
     pub(crate) fn shard_of(&mut self, hash: KeyHash) -> &mut Shard {
         if let Some(whole) = &mut self.whole {
@@ -187,23 +189,23 @@ impl<'k> Space<'k> {
         }
     }
 
-    /// Every locked shard; all of them after [`Space::lock_all`].
+    /// Returns every locked shard: all of them after [`Space::lock_all`].
     pub(crate) fn shards(&mut self) -> impl Iterator<Item = &mut Shard> {
         let whole = self.whole.as_deref_mut().into_iter();
         whole.chain(self.held.iter_mut().map(|(_, guard)| &mut **guard))
     }
 
-    /// Sub-tables per shard.
+    /// Returns the number of sub-tables per shard.
     pub(crate) const fn tables_per_shard(&self) -> usize {
         self.keyspace.tables_per_shard
     }
 
-    /// Keys in a database; needs [`Space::lock_all`].
+    /// Returns the number of keys in a database; needs [`Space::lock_all`].
     pub(crate) fn key_count(&mut self, db: u8) -> u64 {
         self.shards().map(|shard| shard.key_count(db)).sum()
     }
 
-    /// Bytes in use as seen from the locked shards: exact with one shard, extrapolated from one otherwise.
+    /// Returns the bytes in use: exact with one shard, otherwise extrapolated from a locked one.
     #[inline]
     pub(crate) fn used_bytes(&self) -> u64 {
         let (shard, scale) = match (&self.whole, self.held.first()) {
@@ -214,7 +216,7 @@ impl<'k> Space<'k> {
         self.keyspace.base_bytes + shard.used_bytes() * scale
     }
 
-    /// Whether a locked shard can take no further key.
+    /// Returns whether a locked shard can take no further key.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.whole.as_ref().is_some_and(|shard| shard.is_full())
@@ -230,7 +232,8 @@ impl<'k> Space<'k> {
     }
 }
 
-/// A shard alone on its cache lines, so that threads on neighbouring shards do not slow each other down.
+/// A shard on cache lines of its own, so that threads on neighbouring shards do not slow each other
+/// down.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
@@ -246,10 +249,10 @@ impl Default for TableSizes {
     }
 }
 
-/// Shards per node at most: well above any count of threads that one table can feed.
+/// The maximum number of shards: well above the number of threads that one table can feed.
 pub(crate) const SHARDS_MAX: usize = 64;
 
-/// What an empty sub-table uses: its header.
+/// The bytes of an empty sub-table: its header.
 const TABLE_BYTES: usize = 32;
 
 const _: () = assert!(DATABASES <= 256);

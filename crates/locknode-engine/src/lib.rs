@@ -1,7 +1,7 @@
 //! A lock node as a pure state machine: the lock table, expiry, the commands and the scripts.
 //!
-//! This crate has no sockets, threads, clocks or randomness. A driver (the tokio server in `locknode`, a simulator,
-//! a test) gives it requests and the time, and sends on the reply bytes it gets back.
+//! This crate has no sockets, threads, clocks or randomness. A driver (the tokio server in
+//! `locknode`, a simulator, a test) passes in requests and the time, and sends on the reply bytes.
 //!
 //! ```
 //! use locknode_engine::{Engine, EngineConfig, Moment, Peer, Time};
@@ -14,7 +14,7 @@
 //! let mut batch = engine.batch(now);
 //! batch.execute(&mut session, &[b"SET", b"invoice:7", b"token-a", b"NX", b"PX", b"30000"], &mut out);
 //! batch.execute(&mut session, &[b"SET", b"invoice:7", b"token-b", b"NX", b"PX", b"30000"], &mut out);
-//! // Without a restart guard nothing has to be durable before the replies leave.
+//! // Without a restart guard the replies may be sent at once.
 //! assert!(batch.finish(&session, 2).is_none());
 //! assert_eq!(out, b"+OK\r\n$-1\r\n");
 //!

@@ -1,11 +1,11 @@
-//! CLIENT PAUSE: a span of time in which commands, or only writes, wait.
+//! CLIENT PAUSE: a time span in which all commands, or only writes, wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::flags::Flags;
 use crate::time::Time;
 
-/// The pause in force, if any: one word for "all commands", one for "writes only".
+/// The pause in force, if any: one word for all commands, one for writes only.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     all_until: AtomicU64,
@@ -13,7 +13,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// Pauses until then; a pause that is in force is never shortened and keeps its stricter kind.
+    /// Pauses until then; a pause already in force is never shortened and keeps its stricter kind.
     pub(crate) fn begin(&self, until: Time, all: bool) {
         let word = if all {
             &self.all_until
@@ -29,7 +29,7 @@ impl Pause {
         self.writes_until.store(0, Ordering::Relaxed);
     }
 
-    /// Whether a command with these flags has to wait.
+    /// Returns whether a command with these flags must wait.
     #[inline]
     pub(crate) fn holds(&self, now: Time, flags: Flags) -> bool {
         let all = self.all_until.load(Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Pause {
         now.as_nanos() < all || (is_write && now.as_nanos() < writes)
     }
 
-    /// When the pause in force at `now` ends.
+    /// Returns when the pause in force at `now` ends.
     pub(crate) fn end(&self, now: Time) -> Option<Time> {
         let until = self
             .all_until

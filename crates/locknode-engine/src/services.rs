@@ -25,7 +25,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// What the host tells, and what it cannot know.
+    /// Returns the host's facts, completed with those it cannot know.
     pub(crate) fn facts(&self) -> HostFacts {
         let mut facts = self.host.facts();
         facts.guard = self.guard.mode();
@@ -33,7 +33,8 @@ impl Services {
         facts
     }
 
-    /// Whether commands that may add locks are refused: `maxmemory` is reached or the table's addresses are used up.
+    /// Returns whether commands that may add locks are refused: `maxmemory` is reached, or the
+    /// table has no slot address left.
     #[inline]
     pub(crate) fn is_out_of_memory(&self, space: &Space<'_>) -> bool {
         let maxmemory = self.settings.maxmemory();

@@ -1,4 +1,4 @@
-//! What a node remembers of one connection between two commands.
+//! The state of one connection that a node keeps between two commands.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use locknode_resp::Protocol;
 
 use crate::client::Client;
 
-/// One connection's state. The driver keeps it beside the connection and lends it to every command.
+/// One connection's state, which the driver keeps and lends to every command.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) client: Arc<Client>,
@@ -14,13 +14,13 @@ pub struct Session {
     pub(crate) db: u8,
     pub(crate) is_authenticated: bool,
     pub(crate) reply_mode: ReplyMode,
-    /// MULTI was refused, and what the client meant to be in the transaction is refused until EXEC or DISCARD.
+    /// MULTI was refused, so the commands of the transaction are refused until EXEC or DISCARD.
     pub(crate) is_aborting: bool,
-    /// Steps that the connection's scripts have taken since it let others go first.
+    /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
 }
 
-/// Which replies a client wants, set by CLIENT REPLY.
+/// Which replies a client wants, as set by CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReplyMode {
     /// All of them.
@@ -28,9 +28,9 @@ pub(crate) enum ReplyMode {
     On,
     /// None until CLIENT REPLY ON.
     Off,
-    /// CLIENT REPLY SKIP is running; when it has ended, the next command's reply is to be dropped.
+    /// CLIENT REPLY SKIP is running; the reply of the next command will be dropped.
     Armed,
-    /// The next command's reply is dropped.
+    /// The reply of this command is dropped.
     SkipNext,
 }
 
@@ -47,17 +47,18 @@ impl Session {
         }
     }
 
-    /// Whether the client has given the password, or needs none. The decoder grants less room before.
+    /// Returns whether the client has sent the password, or needs none. Before that, the decoder
+    /// allows less.
     pub const fn is_authenticated(&self) -> bool {
         self.is_authenticated
     }
 
-    /// The protocol that replies are encoded in.
+    /// Returns the protocol of the replies.
     pub const fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The registry's record of this connection.
+    /// Returns the registry's record of this connection.
     pub fn client(&self) -> &Client {
         &self.client
     }

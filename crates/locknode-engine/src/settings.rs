@@ -1,6 +1,7 @@
-//! The options of a node that its engine obeys, under Redis' names where the option is Redis's.
+//! The options of a node that its engine obeys, under Redis's names where Redis has them.
 //!
-//! What values an option can have is said here and nowhere else: flags, files and CONFIG SET ask.
+//! The valid values of an option are defined only here; flags, files and CONFIG SET use these
+//! definitions.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,25 +11,27 @@ use parking_lot::RwLock;
 
 use crate::command::output_limit;
 
-/// The options as given at the start and as CONFIG SET changes them. Sizes are bytes, times are seconds.
+/// The options as set at the start or by CONFIG SET. Sizes are in bytes, times in seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// `requirepass`: the password of user `default`; empty for none.
+    /// `requirepass`: the password of the user `default`; empty for none.
     pub requirepass: String,
-    /// `maxclients`: connections at most.
+    /// `maxclients`: the maximum number of connections.
     pub maxclients: u64,
-    /// `maxmemory`: bytes of locks at most; 0 for no limit. New locks are refused beyond it, none is evicted.
+    /// `maxmemory`: the maximum bytes of locks; 0 for no limit. Beyond it new locks are refused;
+    /// none is evicted.
     pub maxmemory: u64,
-    /// `timeout`: idle seconds after which a connection is closed; 0 for never.
+    /// `timeout`: the idle seconds after which a connection is closed; 0 for never.
     pub timeout: u64,
-    /// `tcp-keepalive`: seconds of silence before the kernel probes a peer; 0 for never.
+    /// `tcp-keepalive`: the seconds of silence before the kernel probes a peer; 0 for never.
     pub tcp_keepalive: u64,
-    /// `proto-max-bulk-len`: longest argument in bytes.
+    /// `proto-max-bulk-len`: the longest argument in bytes.
     pub proto_max_bulk_len: u64,
-    /// `client-query-buffer-limit`: longest request in bytes.
+    /// `client-query-buffer-limit`: the longest request in bytes.
     pub client_query_buffer_limit: u64,
-    /// `client-output-buffer-limit` (class normal, hard): longest reply to one command in bytes; 0 for no limit.
+    /// `client-output-buffer-limit` (class normal, hard): the longest reply to one command in
+    /// bytes; 0 for no limit.
     pub client_output_buffer_limit: u64,
     /// `protected-mode`: without a password, serve loopback only.
     pub protected_mode: bool,
@@ -44,11 +47,12 @@ impl Default for Options {
             maxmemory: 0,
             timeout: 0,
             tcp_keepalive: 300,
-            // Redis allows 512 MB. A lock's token is tens of bytes; 1 MiB is the least that Redis lets one set.
+            // Redis allows 512 MB. A lock's token takes tens of bytes; 1 MiB is the lowest value
+            // that Redis accepts.
             proto_max_bulk_len: 1 << 20,
-            // Redis allows 1 GB. 64 MiB is a script on a million keys.
+            // Redis allows 1 GB. 64 MiB fits a script on a million keys.
             client_query_buffer_limit: 64 << 20,
-            // Redis sets none for normal clients, and one MGET can then ask for any amount of memory.
+            // Redis has no limit for normal clients, so one MGET can request any amount of memory.
             client_output_buffer_limit: 64 << 20,
             protected_mode: true,
             enable_debug_command: false,
@@ -57,22 +61,25 @@ impl Default for Options {
 }
 
 impl Options {
-    /// `maxclients`, as in Redis; none at all would lock everybody out.
+    /// `maxclients`, as in Redis; zero would lock everybody out.
     pub const MAXCLIENTS: RangeInclusive<u64> = 1..=u32::MAX as u64;
     /// `maxmemory`.
     pub const MAXMEMORY: RangeInclusive<u64> = 0..=u64::MAX;
     /// `timeout` and `tcp-keepalive`, as in Redis.
     pub const SECONDS: RangeInclusive<u64> = 0..=i32::MAX as u64;
-    /// `proto-max-bulk-len` and `client-query-buffer-limit`, as in Redis: less than 1 MiB would refuse ordinary requests.
+    /// `proto-max-bulk-len` and `client-query-buffer-limit`, as in Redis: less than 1 MiB would
+    /// refuse ordinary requests.
     pub const REQUEST_LEN: RangeInclusive<u64> = 1 << 20..=i64::MAX as u64;
 
-    /// Reads `client-output-buffer-limit`: groups of `class hard soft seconds`. Only the hard limit of class `normal`
-    /// means something here: there are no replicas and no subscribers, and replies are not kept long enough for a soft
-    /// limit. `None` when that class is not among them.
+    /// Parses `client-output-buffer-limit`: groups of `class hard soft seconds`. Returns `None`
+    /// when class `normal` is not among them.
+    ///
+    /// Only the hard limit of class `normal` matters here: there are no replicas or subscribers,
+    /// and replies are not kept long enough for a soft limit.
     ///
     /// # Errors
     ///
-    /// Says what is wrong, in Redis' words.
+    /// Returns what is wrong, in Redis's words.
     pub fn parse_output_limit(text: &str) -> Result<Option<u64>, &'static str> {
         output_limit::parse(text.as_bytes())
     }
@@ -106,17 +113,17 @@ impl Settings {
         settings
     }
 
-    /// A copy of the options in force.
+    /// Returns a copy of the options in force.
     pub(crate) fn options(&self) -> Options {
         self.options.read().clone()
     }
 
-    /// Looks at the options in force.
+    /// Reads the options in force.
     pub(crate) fn read<R>(&self, look: impl FnOnce(&Options) -> R) -> R {
         look(&self.options.read())
     }
 
-    /// Changes options.
+    /// Changes the options.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Options) -> R) -> R {
         let mut options = self.options.write();
         let result = change(&mut options);
@@ -132,13 +139,13 @@ impl Settings {
         result
     }
 
-    /// `maxmemory` in bytes; 0 for no limit.
+    /// Returns `maxmemory` in bytes; 0 for no limit.
     #[inline]
     pub(crate) fn maxmemory(&self) -> u64 {
         self.maxmemory.load(Ordering::Relaxed)
     }
 
-    /// The longest reply to one command in bytes; `usize::MAX` for no limit.
+    /// Returns the longest reply to one command in bytes; `usize::MAX` for no limit.
     pub(crate) fn output_max(&self) -> usize {
         match self.output_max.load(Ordering::Relaxed) {
             0 => usize::MAX,
@@ -146,22 +153,23 @@ impl Settings {
         }
     }
 
-    /// Whether clients must authenticate.
+    /// Returns whether clients must authenticate.
     pub(crate) fn has_password(&self) -> bool {
         self.has_password.load(Ordering::Relaxed)
     }
 
-    /// Whether ended locks are reclaimed in the background; DEBUG SET-ACTIVE-EXPIRE 0 turns it off.
+    /// Returns whether expired locks are reclaimed in the background; DEBUG SET-ACTIVE-EXPIRE 0
+    /// turns this off.
     pub(crate) fn is_sweeping(&self) -> bool {
         !self.is_sweeping_off.load(Ordering::Relaxed)
     }
 
-    /// Turns the reclaiming of ended locks in the background on or off.
+    /// Turns background reclaiming of expired locks on or off.
     pub(crate) fn set_sweeping(&self, is_on: bool) {
         self.is_sweeping_off.store(!is_on, Ordering::Relaxed);
     }
 
-    /// What a decoder allows.
+    /// Returns the limits for a decoder.
     #[inline]
     pub(crate) fn limits(&self) -> Limits {
         let load =

@@ -1,10 +1,12 @@
 //! One shard of the lock table: an index of small hash tables over a [`Slab`].
 //!
-//! The index is split into sub-tables by hash bits, each growing alone, so that no insert ever waits for the
-//! rehash of millions of keys. A sub-table holds slot addresses and short hashes; keys, tokens and deadlines are in
-//! the slab. All sixteen databases share the table: the database number is part of the key.
+//! The index is split into sub-tables by hash bits. Each grows alone, so no insert ever waits for a
+//! rehash of millions of keys. A sub-table holds slot addresses and short hashes; the slab holds
+//! keys, tokens and deadlines. All sixteen databases share the table: the database number is part
+//! of the key.
 //!
-//! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has reached it.
+//! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has
+//! reached it.
 
 use hashbrown::HashTable;
 
@@ -15,7 +17,7 @@ use crate::key_hash::{KeyHash, KeyHasher};
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
 use crate::time::{Deadline, Time};
 
-/// One shard; see the module text.
+/// One shard; see the module docs.
 #[derive(Debug)]
 pub(crate) struct Shard {
     tables: Box<[HashTable<Place>]>,
@@ -31,7 +33,8 @@ pub(crate) struct Shard {
     misses: u64,
 }
 
-/// Where a key is, or would be. Valid until the shard is next changed: an [`Entry`](crate::entry::Entry) borrows it so long.
+/// Where a key is, or would be. Valid until the shard next changes; an
+/// [`Entry`](crate::entry::Entry) borrows the shard that long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     hash: KeyHash,
@@ -39,32 +42,32 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// The hash of the key that was looked for.
+    /// The hash of the key.
     pub(crate) const fn hash(self) -> KeyHash {
         self.hash
     }
 
-    /// Whether the key holds a live lock.
+    /// Returns whether the key holds a live lock.
     pub(crate) const fn is_live(self) -> bool {
         self.slot.is_some()
     }
 }
 
-/// An index entry: a slot, and enough of its key's hash to grow a table without touching the slots.
+/// An index entry: a slot, and enough of its key's hash to grow a table without reading the slots.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     short_hash: u32,
     id: SlotId,
 }
 
-/// What a sweep slice did.
+/// What one slice of a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Locks reclaimed.
     pub expired: usize,
-    /// Work done, in slots looked at.
+    /// Work done, in slots examined.
     pub visited: usize,
-    /// Whether the slice ended a pass over everything.
+    /// Whether the slice completed a pass over everything.
     pub finished_pass: bool,
 }
 
@@ -85,7 +88,7 @@ impl Shard {
         }
     }
 
-    /// Finds a key. A lock that has ended is reclaimed on the way and not found.
+    /// Finds a key. An expired lock is reclaimed and not found.
     #[inline]
     pub(crate) fn probe(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
         // The slab cannot compare a key longer than any that it holds.
@@ -114,29 +117,31 @@ impl Shard {
         }
     }
 
-    /// The value and the deadline of a live lock.
+    /// Returns the value and the deadline of a live lock.
     #[inline]
     pub(crate) fn entry(&self, probe: Probe) -> Option<(&[u8], Deadline)> {
         probe.slot.map(|id| self.slab.entry(id))
     }
 
-    /// The value of a live lock.
+    /// Returns the value of a live lock.
     pub(crate) fn value(&self, probe: Probe) -> Option<&[u8]> {
         probe.slot.map(|id| self.slab.value(id))
     }
 
-    /// The deadline of a live lock.
+    /// Returns the deadline of a live lock.
     pub(crate) fn deadline(&self, probe: Probe) -> Option<Deadline> {
         probe.slot.map(|id| self.slab.deadline(id))
     }
 
-    /// The grant of a live lock.
+    /// Returns the grant of a live lock.
     pub(crate) fn grant(&self, probe: Probe) -> Option<Grant> {
         probe.slot.map(|id| self.slab.grant(id))
     }
 
-    /// Creates the key or overwrites its value and deadline. A token that the key did not hold before is a new grant
-    /// and raises the key's fence counter `[F1]`; a lock that is on the log stays there, whatever becomes of it `[L3]`.
+    /// Creates the key, or overwrites its value and deadline.
+    ///
+    /// A token that did not hold the key before is a new grant and raises the key's fence counter
+    /// `[F1]`; a lock that is on the log stays there through every change `[L3]`.
     pub(crate) fn put(
         &mut self,
         probe: Probe,
@@ -169,7 +174,7 @@ impl Shard {
         grant
     }
 
-    /// Puts a lock in as it was granted, now or before. The key is missing.
+    /// Inserts a lock as it was granted, now or earlier. The key must be missing.
     pub(crate) fn insert(
         &mut self,
         db: u8,
@@ -196,7 +201,7 @@ impl Shard {
         }
     }
 
-    /// A key's fence counter.
+    /// Returns a key's fence counter.
     pub(crate) fn counter(&self, db: u8, key: &[u8]) -> u64 {
         self.fences.counter(db, key)
     }
@@ -206,8 +211,8 @@ impl Shard {
         self.fences.import(db, key, fence)
     }
 
-    /// Appends the records of the locks in up to about `budget` slots from slot `cursor` on, and moves `cursor` behind
-    /// them; whether there are more slots, and how many records it appended.
+    /// Appends the records of the locks in up to about `budget` slots from slot `cursor` on, and
+    /// advances `cursor`. Returns whether more slots are left, and how many records were appended.
     pub(crate) fn records(
         &self,
         now: Time,
@@ -237,14 +242,14 @@ impl Shard {
         (is_more, given)
     }
 
-    /// Removes a live lock; its grant and deadline, or `None` when there is none.
+    /// Removes a live lock and returns its grant and deadline; `None` when there is none.
     #[inline]
     pub(crate) fn remove(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
         let id = probe.slot?;
         Some(self.unlink(id, probe.hash))
     }
 
-    /// Reclaims ended locks, looking at up to about `budget` slots.
+    /// Reclaims expired locks, examining up to about `budget` slots.
     pub(crate) fn sweep(&mut self, now: Time, budget: usize) -> Swept {
         let step = self.slab.sweep(now, budget);
         for &id in &step.dead {
@@ -279,15 +284,15 @@ impl Shard {
         }
     }
 
-    /// The live keys of one database, in no order.
+    /// Returns the live keys of one database, in no particular order.
     pub(crate) fn keys(&self, now: Time, db: u8) -> impl Iterator<Item = &[u8]> {
         let live =
             move |&id: &SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
         self.slab.slots().filter(live).map(|id| self.slab.key(id))
     }
 
-    /// The live keys of one database in one sub-table. A key stays in its sub-table for its whole life, which makes
-    /// sub-tables the unit of SCAN.
+    /// Returns the live keys of one database in one sub-table. A key never leaves its sub-table,
+    /// which makes sub-tables the unit of SCAN.
     pub(crate) fn keys_of_table(
         &self,
         now: Time,
@@ -305,22 +310,23 @@ impl Shard {
         ids.filter(live).map(|id| self.slab.key(id))
     }
 
-    /// Keys of all databases in one sub-table, those included that have ended and were not reclaimed yet.
+    /// Returns the number of keys of all databases in one sub-table, including expired ones not yet
+    /// reclaimed.
     pub(crate) fn table_len(&self, table: usize) -> usize {
         self.tables.get(table).map_or(0, HashTable::len)
     }
 
-    /// Keys in a database, those included that have ended and were not reclaimed yet.
+    /// Returns the number of keys in a database, including expired ones not yet reclaimed.
     pub(crate) fn key_count(&self, db: u8) -> u64 {
         self.keys.get(usize::from(db)).copied().unwrap_or(0)
     }
 
-    /// Keys in a database that have a deadline.
+    /// Returns the number of keys in a database that have a deadline.
     pub(crate) fn volatile_count(&self, db: u8) -> u64 {
         self.volatile.get(usize::from(db)).copied().unwrap_or(0)
     }
 
-    /// Locks reclaimed because they had ended.
+    /// Returns the number of locks reclaimed because they had expired.
     pub(crate) const fn expired_count(&self) -> u64 {
         self.expired
     }
@@ -334,22 +340,22 @@ impl Shard {
         }
     }
 
-    /// Reads that found a lock, and reads that did not.
+    /// Returns the numbers of reads that found a lock and that did not.
     pub(crate) const fn read_counts(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }
 
-    /// Bytes that the live locks occupy, index included.
+    /// Returns the bytes that the live locks occupy, including the index.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.slab.live_bytes() + self.total * INDEX_BYTES_PER_KEY
     }
 
-    /// Whether the slab can address no further slot.
+    /// Returns whether the slab has no slot address left.
     pub(crate) fn is_full(&self) -> bool {
         self.total >= u64::from(SLOTS_MAX) / 2
     }
 
-    /// Not later than the earliest deadline of any lock.
+    /// Returns a lower bound of all deadlines.
     pub(crate) fn earliest_deadline(&self) -> Deadline {
         self.slab.earliest_deadline()
     }
@@ -400,17 +406,17 @@ impl Shard {
 }
 
 impl Place {
-    /// The hash that tables work with.
+    /// The hash that tables use.
     fn bits(&self) -> u64 {
         KeyHash::bits_of_short(self.short_hash)
     }
 }
 
-/// Databases per node; SELECT 0 to 15, as Redis has by default.
+/// The number of databases per node: SELECT 0 to 15, Redis's default.
 pub const DATABASES: usize = 16;
 
 /// Slot address, short hash, control byte and the free space of a hash table at its mean load.
 const INDEX_BYTES_PER_KEY: u64 = 14;
 
-/// Sub-tables smaller than this are left as they are: shrinking would cost more than it gives back.
+/// Smaller sub-tables are left as they are: shrinking would cost more than it frees.
 const SHRINK_CAPACITY_MIN: usize = 64;

@@ -1,4 +1,5 @@
-//! Where locks live: one slot per lock, in chunks of equal slots, one set of chunks per size class.
+//! Storage for locks: one slot per lock, in chunks of equal slots, with one set of chunks per size
+//! class.
 //!
 //! A slot holds one entry, inline and without pointers:
 //!
@@ -10,10 +11,11 @@
 //!  +--------+----------+----+---------+-------+-------------+-----------------+
 //! ```
 //!
-//! A free slot has `value_len == FREE` and the next free slot of its chunk in the deadline field. Compared with
-//! one heap allocation per lock this saves the allocator's header and the pointer, makes acquire and release free
-//! of allocation, and lets the sweep walk memory in order. An entry too large for the largest class is a chunk of
-//! its own. The slab knows nothing of hashes: [`crate::shard`] finds slots, this file stores them.
+//! A free slot has `value_len == FREE`, and its deadline field holds the next free slot of the
+//! chunk. Compared with one heap allocation per lock this saves the allocator's header and the
+//! pointer, frees acquire and release from allocation, and lets the sweep walk memory in order. An
+//! entry too large for the largest class gets a chunk of its own. The slab knows nothing of hashes:
+//! [`crate::shard`] finds slots, this file stores them.
 
 mod chunk;
 mod class;
@@ -47,7 +49,7 @@ pub(crate) struct Slab {
 pub(crate) struct SweepStep {
     /// Slots to free; the caller also removes them from its index.
     pub(crate) dead: Vec<SlotId>,
-    /// Work done, in slots looked at.
+    /// Work done, in slots examined.
     pub(crate) visited: usize,
     /// Whether the step reached the end of the slab, so that the next one starts a new pass.
     pub(crate) wrapped: bool,
@@ -66,8 +68,8 @@ impl Slab {
 
     /// Stores an entry in a free slot.
     ///
-    /// Preconditions: `key.len() <= KEY_LEN_MAX`, `value.len() <= VALUE_LEN_MAX`, fewer than [`SLOTS_MAX`] live
-    /// slots (the dispatcher enforces all three).
+    /// Preconditions, all enforced by the dispatcher: `key.len() <= KEY_LEN_MAX`, `value.len() <=
+    /// VALUE_LEN_MAX`, fewer than [`SLOTS_MAX`] live slots.
     pub(crate) fn insert(
         &mut self,
         db: u8,
@@ -90,7 +92,7 @@ impl Slab {
         SlotId::new(class_index, number)
     }
 
-    /// Frees a slot that holds an entry; the entry's database, deadline and grant.
+    /// Frees a slot that holds an entry, and returns the entry's database, deadline and grant.
     pub(crate) fn remove(&mut self, id: SlotId) -> (u8, Deadline, Grant) {
         let class = &mut self.classes[id.class()];
         let slot = class.slot(id.number());
@@ -100,7 +102,8 @@ impl Slab {
         entry
     }
 
-    /// Replaces an entry's value in place; `false` when the new value needs another size of slot.
+    /// Replaces an entry's value in place; returns `false` when the new value needs another slot
+    /// size.
     pub(crate) fn replace_value(&mut self, id: SlotId, value: &[u8]) -> bool {
         let class_index = id.class();
         let class = &mut self.classes[class_index];
@@ -150,7 +153,7 @@ impl Slab {
         write_grant(class.slot_mut(id.number()), grant);
     }
 
-    /// The entry's deadline, if it is of exactly this key of this database.
+    /// Returns the entry's deadline if the entry is for exactly this key of this database.
     #[inline]
     pub(crate) fn deadline_if(&self, id: SlotId, db: u8, key: &[u8]) -> Option<Deadline> {
         let slot = self.slot(id);
@@ -159,7 +162,7 @@ impl Slab {
         is_it.then(|| deadline(slot))
     }
 
-    /// The entry's value and deadline.
+    /// Returns the entry's value and deadline.
     #[inline]
     pub(crate) fn entry(&self, id: SlotId) -> (&[u8], Deadline) {
         let slot = self.slot(id);
@@ -167,12 +170,12 @@ impl Slab {
         (&slot[start..start + value_len(slot)], deadline(slot))
     }
 
-    /// Bytes of the slots that hold an entry.
+    /// Returns the bytes of the slots that hold an entry.
     pub(crate) const fn live_bytes(&self) -> u64 {
         self.live_bytes
     }
 
-    /// The earliest instant at which an entry may end; never later than the true one.
+    /// Returns a lower bound of the deadlines of all entries.
     pub(crate) fn earliest_deadline(&self) -> Deadline {
         let chunks = self.classes.iter().flat_map(|class| &class.chunks);
         chunks
@@ -181,8 +184,9 @@ impl Slab {
             .unwrap_or(Deadline::NEVER)
     }
 
-    /// Looks at up to about `budget` slots from where the last step ended and reports the dead ones. Chunks whose
-    /// earliest deadline has not come are passed over for the price of one slot per 64.
+    /// Examines up to about `budget` slots from where the last step ended, and reports the expired
+    /// ones. Chunks whose earliest deadline has not come are skipped, at the price of one slot per
+    /// 64.
     pub(crate) fn sweep(&mut self, now: Time, budget: usize) -> SweepStep {
         let mut step = SweepStep::default();
         let mut skipped = 0;
@@ -216,7 +220,7 @@ impl Slab {
         step
     }
 
-    /// Every live slot, in memory order.
+    /// Returns every live slot, in memory order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = SlotId> + '_ {
         self.classes
             .iter()
@@ -238,9 +242,11 @@ impl Slab {
             })
     }
 
-    /// Visits the live slots of up to about `budget` slots, in memory order, from the chunk that `cursor` names on, and
-    /// moves `cursor` behind them; `false` when no chunk is left. A slot that lives from the first call to the last is
-    /// visited; memory that is allocated meanwhile may be or not.
+    /// Visits the live slots among up to about `budget` slots, in memory order, from the chunk at
+    /// `cursor` on, and advances `cursor`; returns `false` when no chunk is left.
+    ///
+    /// Every slot that lives from the first call to the last is visited; memory allocated in
+    /// between may or may not be.
     pub(crate) fn scan(
         &self,
         cursor: &mut u64,
@@ -293,7 +299,7 @@ impl SlotId {
     }
 }
 
-/// Class and chunk of a scan's cursor.
+/// Splits a scan's cursor into class and chunk.
 fn split_cursor(cursor: u64) -> (usize, usize) {
     let part = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
     (
@@ -302,7 +308,7 @@ fn split_cursor(cursor: u64) -> (usize, usize) {
     )
 }
 
-/// The chunk's part of a scan's cursor; the class is above it.
+/// The bits of the chunk in a scan's cursor; the class is above them.
 const CURSOR_CHUNK_BITS: u32 = 32;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -311,12 +317,13 @@ struct SweepCursor {
     chunk: usize,
 }
 
-/// Slots per class and shard: what 27 bits address (134 million, 10 GB of the smallest useful locks).
+/// Slots per class and shard: what 27 bits can address (134 million, 10 GB of the smallest useful
+/// locks).
 pub(crate) const SLOTS_MAX: u32 = 1 << CLASS_SHIFT;
 
 const CLASS_SHIFT: u32 = 27;
 
-/// A chunk that is passed over costs about a sixty-fourth of a slot that is read.
+/// A skipped chunk costs about a sixty-fourth of a slot that is read.
 const CHUNKS_PER_SLOT_COST: usize = 64;
 
 const _: () = assert!(CLASS_COUNT <= 1 << (32 - CLASS_SHIFT));
@@ -391,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_empty_give_their_memory_back() {
+    fn empty_chunks_free_their_memory() {
         let mut slab = Slab::new();
         let ids: Vec<_> = (0..10_000)
             .map(|i: u32| slab.insert(0, &i.to_le_bytes(), b"t", after(9), GRANT))
@@ -419,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_replaced_in_place_only_when_its_slot_keeps_its_size() {
+    fn a_value_is_replaced_in_place_only_if_its_slot_size_stays_the_same() {
         let mut slab = Slab::new();
         let id = slab.insert(3, b"key", b"0123", after(5), GRANT);
         assert!(slab.replace_value(id, b"abc"));
@@ -432,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_finds_exactly_the_dead_in_bounded_steps() {
+    fn a_sweep_finds_exactly_the_expired_slots_in_bounded_steps() {
         let mut slab = Slab::new();
         let mut dead_ids = Vec::new();
         for i in 0..5_000_u32 {
@@ -467,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_passes_over_chunks_whose_time_has_not_come() {
+    fn a_sweep_skips_chunks_whose_deadlines_are_ahead() {
         let mut slab = Slab::new();
         for i in 0..100_000_u32 {
             slab.insert(0, &i.to_le_bytes(), b"t", after(1_000), GRANT);

@@ -1,12 +1,12 @@
-//! Time as the engine sees it: always an argument, never read.
+//! Time as the engine sees it: always an argument, never read from a clock.
 //!
-//! [`Time`] is monotonic and decides everything; [`WallTime`] is the calendar and is used only to translate
-//! the absolute timestamps of `EXAT`, `PXAT`, `EXPIREAT`, `EXPIRETIME` and `TIME`. A wall clock that jumps
-//! therefore expires nothing. [`Deadline`] is the instant at which a lock ends.
+//! [`Time`] is monotonic and decides everything. [`WallTime`] is the calendar, which only
+//! translates the absolute timestamps of `EXAT`, `PXAT`, `EXPIREAT`, `EXPIRETIME` and `TIME`, so a
+//! wall clock that jumps expires nothing. [`Deadline`] is the instant at which a lock expires.
 
 use std::time::Duration;
 
-/// A monotonic instant in nanoseconds since an origin that the driver chooses (its start, say).
+/// A monotonic instant, in nanoseconds since an origin that the driver chooses, such as its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -14,7 +14,7 @@ impl Time {
     /// The driver's origin.
     pub const ZERO: Self = Self(0);
 
-    /// An instant `nanos` nanoseconds after the origin. Values from 2^63 (292 years) on are clamped to it.
+    /// Returns the instant `nanos` nanoseconds after the origin, at most 2^63 - 1 (292 years).
     pub const fn from_nanos(nanos: u64) -> Self {
         if nanos < FAR {
             Self(nanos)
@@ -23,17 +23,18 @@ impl Time {
         }
     }
 
-    /// An instant `millis` milliseconds after the origin, clamped like [`Time::from_nanos`].
+    /// Returns the instant `millis` milliseconds after the origin, clamped like
+    /// [`Time::from_nanos`].
     pub const fn from_millis(millis: u64) -> Self {
         Self::from_nanos(millis.saturating_mul(NANOS_PER_MILLI))
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// This instant moved `by` into the future, clamped like [`Time::from_nanos`].
+    /// Returns this instant moved `by` into the future, clamped like [`Time::from_nanos`].
     #[must_use]
     pub fn saturating_add(self, by: Duration) -> Self {
         Self::from_nanos(
@@ -42,7 +43,7 @@ impl Time {
         )
     }
 
-    /// The time from `earlier` to this instant; zero when `earlier` is later.
+    /// Returns the time from `earlier` to this instant; zero when `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -53,24 +54,24 @@ impl Time {
 pub struct WallTime(u64);
 
 impl WallTime {
-    /// The instant `nanos` nanoseconds after the Unix epoch.
+    /// Returns the instant `nanos` nanoseconds after the Unix epoch.
     pub const fn from_unix_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the Unix epoch.
+    /// Returns the nanoseconds since the Unix epoch.
     pub const fn as_unix_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the Unix epoch.
+    /// Returns the whole milliseconds since the Unix epoch.
     pub const fn as_unix_millis(self) -> i64 {
         // u64::MAX / 10^6 is below 2^45, so the cast keeps the value.
         (self.0 / NANOS_PER_MILLI).cast_signed()
     }
 }
 
-/// The two clocks, read together once per readiness batch.
+/// The time of both clocks, read together once per readiness batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Decides whether a lock is alive.
@@ -79,11 +80,12 @@ pub struct Moment {
     pub wall: WallTime,
 }
 
-/// The instant at which a lock ends: it is alive at exactly that instant and dead one nanosecond later.
+/// The instant at which a lock expires: it is alive at exactly that instant, and gone one
+/// nanosecond later.
 ///
-/// Near deadlines are nanoseconds; a deadline 2^63 ns (292 years) or more after the origin is kept in
-/// milliseconds with the top bit set, so that every TTL that Redis accepts keeps its value and plain integer
-/// order is still deadline order.
+/// Near deadlines are in nanoseconds. A deadline 2^63 ns (292 years) or more after the origin is in
+/// milliseconds with the top bit set, so that every TTL that Redis accepts keeps its value, and
+/// integer order is deadline order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Deadline(u64);
 
@@ -91,8 +93,8 @@ impl Deadline {
     /// No deadline: the lock is held until it is released.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The deadline `ttl_ms` milliseconds after `now`. A TTL of zero or less gives a deadline already past
-    /// for every later instant.
+    /// Returns the deadline `ttl_ms` milliseconds after `now`. A TTL of zero or less returns a
+    /// deadline that every later instant is past.
     pub fn after_millis(now: Time, ttl_ms: i64) -> Self {
         let Ok(ttl_ms) = u64::try_from(ttl_ms) else {
             return Self(0);
@@ -109,8 +111,8 @@ impl Deadline {
         }
     }
 
-    /// The deadline at calendar time `unix_ms`, as seen from `moment`. A timestamp in the past gives a deadline
-    /// before `moment.time`, or zero.
+    /// Returns the deadline at calendar time `unix_ms`, as seen from `moment`. A timestamp in the
+    /// past returns a deadline before `moment.time`, or zero.
     pub fn at_unix_millis(moment: Moment, unix_ms: i64) -> Self {
         let wall_ms = moment.wall.as_unix_millis();
         let ahead_ms = unix_ms.saturating_sub(wall_ms);
@@ -124,13 +126,13 @@ impl Deadline {
         }
     }
 
-    /// Whether a lock with this deadline is dead at `now`.
+    /// Returns whether a lock with this deadline has expired at `now`.
     pub const fn is_past(self, now: Time) -> bool {
         now.0 > self.0
     }
 
-    /// Milliseconds left at `now`, rounded up so that a lock that is alive never shows zero before its last
-    /// instant; `None` without a deadline.
+    /// Returns the milliseconds left at `now`; `None` without a deadline. Rounded up, so that a
+    /// live lock shows zero only at its last instant.
     pub fn remaining_millis(self, now: Time) -> Option<i64> {
         if self == Self::NEVER {
             return None;
@@ -143,7 +145,8 @@ impl Deadline {
         Some(i64::try_from(ms).unwrap_or(i64::MAX))
     }
 
-    /// The calendar time of this deadline in Unix milliseconds, as seen from `moment`; `None` without a deadline.
+    /// Returns this deadline in Unix milliseconds, as seen from `moment`; `None` without a
+    /// deadline.
     pub fn unix_millis(self, moment: Moment) -> Option<i64> {
         if self == Self::NEVER {
             return None;
@@ -151,7 +154,7 @@ impl Deadline {
         let ms = if self.0 < FAR {
             let wall_ns =
                 i128::from(moment.wall.0) + i128::from(self.0) - i128::from(moment.time.0);
-            // Half up, so that a timestamp given in milliseconds reads back as it was given.
+            // Rounded half up, so that a timestamp in milliseconds reads back as it was given.
             (wall_ns + i128::from(NANOS_PER_MILLI / 2)).div_euclid(i128::from(NANOS_PER_MILLI))
         } else {
             i128::from(self.0 & !FAR) + offset_millis(moment)
@@ -159,7 +162,7 @@ impl Deadline {
         Some(i64::try_from(ms).unwrap_or(i64::MAX))
     }
 
-    /// The raw order-preserving representation, for storage.
+    /// Returns the bits that are stored; their order is deadline order.
     pub(crate) const fn to_bits(self) -> u64 {
         self.0
     }
@@ -169,8 +172,9 @@ impl Deadline {
         Self(bits)
     }
 
-    /// This deadline, known to a node whose time was `from`, as a node counts it whose time is `to` now, when `passed` went by
-    /// between the two; `None` when it is over. Never earlier than exact: milliseconds are rounded up.
+    /// Translates this deadline from a node whose time was `from` to a node whose time is `to`,
+    /// when `passed` elapsed between the two; `None` when it has expired. Never early: milliseconds
+    /// are rounded up.
     pub(crate) fn carried(self, from: Time, to: Time, passed: Duration) -> Option<Self> {
         if self == Self::NEVER {
             return Some(self);
@@ -192,14 +196,14 @@ impl Deadline {
         })
     }
 
-    /// The deadline as an instant to wake up at; `None` without one or beyond 292 years.
+    /// Returns the deadline as an instant to wake up at; `None` without one or beyond 292 years.
     pub fn as_time(self) -> Option<Time> {
         (self.0 < FAR).then_some(Time(self.0))
     }
 }
 
-/// How far the wall clock is ahead of the monotonic one, in whole milliseconds. The difference stays the same while both
-/// run, so that a far timestamp reads back as it was given.
+/// How far the wall clock is ahead of the monotonic one, in whole milliseconds. This stays the same
+/// while both run, so that a far timestamp reads back as it was given.
 fn offset_millis(moment: Moment) -> i128 {
     let offset_ns = i128::from(moment.wall.0) - i128::from(moment.time.0);
     (offset_ns + i128::from(NANOS_PER_MILLI / 2)).div_euclid(i128::from(NANOS_PER_MILLI))
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_alive_at_its_deadline_and_dead_one_nanosecond_later() {
+    fn a_lock_is_alive_at_its_deadline_and_expired_one_nanosecond_later() {
         let deadline = Deadline::after_millis(Time::from_nanos(7), 1);
         assert!(!deadline.is_past(Time::from_nanos(1_000_007)));
         assert!(deadline.is_past(Time::from_nanos(1_000_008)));
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_carried_to_another_time_keeps_what_is_left() {
+    fn a_translated_deadline_keeps_the_time_left() {
         let (from, to) = (Time::from_millis(1_000), Time::from_millis(50));
         let second = Duration::from_secs(1);
         let near = Deadline::after_millis(from, 3_000);
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_deadline_carried_is_never_early_and_never_none() {
+    fn a_translated_far_deadline_is_never_early_and_never_none() {
         let (from, to) = (Time::from_nanos(1_999_999), Time::from_nanos(7));
         let ttl_ms = i64::MAX - 1_000;
         let far = Deadline::after_millis(from, ttl_ms);
@@ -336,7 +340,7 @@ mod tests {
             assert_eq!(carried.remaining_millis(to), Some(want), "{passed_ns}");
             assert!(carried < Deadline::NEVER);
         }
-        // What is far of one origin may be near of another, and the other way round.
+        // A deadline that is far from one origin may be near another, and vice versa.
         let edge = Deadline::after_millis(Time::from_nanos(FAR - 1), 1_000);
         assert!(edge.as_time().is_none());
         let near = edge

@@ -15,7 +15,6 @@ use crate::connection::Connection;
 use crate::disk_thread::DiskThread;
 use crate::error::ServeError;
 use crate::listener::{Accepted, Listener, set_keepalive};
-use crate::node_builder::NodeBuilder;
 use crate::scope::{Phase, Scope};
 use crate::shared::Shared;
 use crate::sweeper;
@@ -52,11 +51,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a builder with the defaults of [`Options`], one shard and the system's clocks.
-    pub fn builder() -> NodeBuilder {
-        NodeBuilder::new()
-    }
-
     /// Stops the node cleanly: it grants nothing more and writes all locks to the data directory,
     /// so that the next start has them and serves at once `[G10]`.
     ///
@@ -95,7 +89,7 @@ impl Node {
         let reading = self.shared.clock.reading();
         let mut table = self.shared.engine.table(reading.moment.time);
         store.close(&mut table, reading)?;
-        Ok(Some(table.given()))
+        Ok(Some(table.record_count()))
     }
 
     /// Accepts and serves connections until `shutdown` completes or a client sends SHUTDOWN.

@@ -32,6 +32,13 @@ pub struct NodeBuilder {
     machine: Option<Machine>,
 }
 
+impl Node {
+    /// Creates a builder with the defaults of [`Options`], one shard and the system's clocks.
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder::new()
+    }
+}
+
 impl NodeBuilder {
     /// The upper limit of [`max_ttl`](Self::max_ttl).
     ///
@@ -39,7 +46,7 @@ impl NodeBuilder {
     /// anyway.
     pub const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             options: Options::default(),
             shards: 1,

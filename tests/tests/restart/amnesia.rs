@@ -529,7 +529,7 @@ fn a_node_that_ends_grants_nothing_more() {
     ] {
         assert_eq!(
             told(&mut node, request),
-            "-LOADING locknode is ending: use the other nodes until it is back",
+            "-LOADING locknode is shutting down: use the other nodes until it is back",
             "{request}"
         );
     }

@@ -89,7 +89,7 @@ async fn after_a_clean_stop_the_lock_is_there_with_the_time_it_had_left() {
     assert_eq!(node.close().unwrap(), Some(1));
     wire.check(
         b"SET j a NX PX 30000\r\n",
-        b"-LOADING locknode is ending: use the other nodes until it is back\r\n",
+        b"-LOADING locknode is shutting down: use the other nodes until it is back\r\n",
     )
     .await;
     drop((wire, node));

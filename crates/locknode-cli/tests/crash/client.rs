@@ -162,7 +162,7 @@ impl Client {
         match left.map(str::parse) {
             Some(Ok(left_ms)) => ledger.loading(left_ms, asked, was_served),
             None if is_unserved_limit && request.is_long(run.settings.max_ttl) => {}
-            None if error == "LOADING locknode is ending"
+            None if error == "LOADING locknode is shutting down"
                 && run.is_ending.load(Ordering::SeqCst) => {}
             _ => ledger.violate(&format!(
                 "{} is answered {error}",

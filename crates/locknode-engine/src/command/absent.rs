@@ -1,5 +1,5 @@
-//! What Redis has and the node has not, as a Redis in which nothing of it happens answers: cluster mode, the slow log,
-//! latency samples, functions and client side caching.
+//! Features of Redis that the node lacks. It answers as a Redis that does not use them: cluster
+//! mode, the slow log, latency samples, functions and client-side caching.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -8,7 +8,8 @@ use super::flush::is_flush_mode;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::{refusal, subcommand};
 
-/// Clients ask to find out that there is no cluster. Even HELP is refused without cluster mode.
+/// Clients send this to find out that there is no cluster. Without cluster mode Redis refuses even
+/// HELP.
 fn cluster(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     match args {
         [_, sub] if sub.eq_ignore_ascii_case(b"help") => reply.error(NO_CLUSTER),
@@ -34,7 +35,7 @@ fn latency_graph(_: &mut Context<'_, '_>, [_, _, event]: &[&[u8]; 3], reply: &mu
     refusal::quoting(reply, "ERR No samples available for event '", event, "'");
 }
 
-/// Test suites flush functions between tests, and flushing none succeeds.
+/// Test suites flush functions between tests; flushing none succeeds.
 fn flush_functions(
     _: &mut Context<'_, '_>,
     [container, sub]: &[&[u8]; 2],
@@ -103,7 +104,7 @@ fn tracking_info(_: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_
     reply.array(0);
 }
 
-/// How CLIENT answers about client side caching.
+/// CLIENT's answers about client-side caching.
 pub(super) const CACHING: Call = Call::any(3, |_, _, reply| {
     reply.error(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
@@ -113,7 +114,7 @@ pub(super) const REDIRECTION: Call = Call::any(2, |_, _, reply| reply.integer(NO
 pub(super) const TRACKING: Call = least!(tracking);
 pub(super) const TRACKING_INFO: Call = exact!(tracking_info);
 
-/// What Redis replies when no invalidation messages are redirected.
+/// Redis's reply when no invalidation messages are redirected.
 const NOT_TRACKING: i64 = -1;
 
 const NO_CLUSTER: &str = "ERR This instance has cluster support disabled";
@@ -195,7 +196,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "slowlog",
-        summary: "Answers that no slow command was logged; none is.",
+        summary: "Reports an empty slow log; the node keeps none.",
         subcommands: &[
             Spec {
                 name: "get",
@@ -213,7 +214,7 @@ pub(crate) const SPECS: &[Spec] = &[
             Spec {
                 name: "reset",
                 call: Call::any(2, |_, _, reply| reply.ok()),
-                summary: "Forget all entries: there are none.",
+                summary: "Remove all entries: there are none.",
                 ..SLOWLOG
             },
         ],
@@ -221,7 +222,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "latency",
-        summary: "Answers that there are no latency samples; none are taken.",
+        summary: "Reports no latency samples; the node takes none.",
         subcommands: &[
             Spec {
                 name: "doctor",
@@ -242,7 +243,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "histogram",
                 syntax: "[<command> ...]",
                 call: Call::any(-2, |_, _, reply| reply.map(0)),
-                summary: "Report the latencies of commands: none is timed.",
+                summary: "Report the latencies of commands: none are measured.",
                 since: "7.0.0",
                 ..LATENCY
             },
@@ -263,7 +264,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "reset",
                 syntax: "[<event> ...]",
                 call: Call::any(-2, |_, _, reply| reply.integer(0)),
-                summary: "Forget samples: there are none.",
+                summary: "Remove samples: there are none.",
                 ..LATENCY
             },
         ],
@@ -271,13 +272,13 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "function",
-        summary: "Answers that there are no functions; scripts are called by EVAL.",
+        summary: "Reports no functions; EVAL runs scripts.",
         subcommands: &[
             Spec {
                 name: "flush",
                 syntax: "[ASYNC|SYNC]",
                 call: least!(flush_functions),
-                summary: "Forget all functions: there are none.",
+                summary: "Remove all functions: there are none.",
                 ..FUNCTION
             },
             Spec {

@@ -7,7 +7,7 @@ use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use super::timeout;
 
-/// The wall clock, which decides nothing here.
+/// Replies with the wall clock, which decides nothing here.
 fn time(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     let micros = context.moment.wall.as_unix_nanos() / NANOS_PER_MICRO;
     reply.array(2);
@@ -15,7 +15,7 @@ fn time(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) 
     reply.bulk((micros % MICROS_PER_SECOND).to_string().as_bytes());
 }
 
-/// A primary without replicas: the lock nodes of a cluster know nothing of each other.
+/// Reports a primary without replicas: the lock nodes of a cluster know nothing of each other.
 fn role(_: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     reply.array(3);
     reply.bulk(b"master");
@@ -63,9 +63,9 @@ fn wait_for_file(
     reply.integer(0);
 }
 
-/// There is no reply to a shutdown that begins. Without a data directory there is nothing to save to; a client that
-/// insists on saving is told so, unless it says FORCE, as Redis does when it cannot save. NOSAVE leaves no snapshot: the
-/// next start of the node is one after a crash.
+/// A shutdown that begins gets no reply. Without a data directory there is nowhere to save to: a
+/// client that insists on saving gets an error unless it adds FORCE, as in Redis when it cannot
+/// save. NOSAVE leaves no snapshot, so the next start of the node is one after a crash.
 fn shutdown(
     context: &mut Context<'_, '_>,
     _: &[&[u8]; 1],
@@ -117,7 +117,8 @@ const TIME: Spec = Spec {
     )
 };
 
-/// The commands of this family. SHUTDOWN is served during a pause: an operator must be able to end the node.
+/// The commands of this family. SHUTDOWN is served during a pause: an operator must be able to stop
+/// the node.
 pub(crate) const SPECS: &[Spec] = &[
     TIME,
     Spec {
@@ -136,7 +137,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "numreplicas timeout",
         call: exact!(wait),
         flags: Flags::LOADING,
-        summary: "Answers 0, the number of replicas that have acknowledged.",
+        summary: "Returns 0, the number of replicas that have acknowledged.",
         group: "generic",
         since: "3.0.0",
         ..TIME
@@ -146,7 +147,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "numlocal numreplicas timeout",
         call: exact!(wait_for_file),
         flags: Flags::NOSCRIPT.and(Flags::LOADING),
-        summary: "Answers 0 and 0: nothing is written to a file, here or elsewhere.",
+        summary: "Returns 0 and 0: there is no append-only file, here or on replicas.",
         group: "generic",
         since: "7.2.0",
         ..TIME
@@ -159,7 +160,7 @@ pub(crate) const SPECS: &[Spec] = &[
             .and(Flags::NOSCRIPT)
             .and(Flags::LOADING)
             .and(Flags::NO_PAUSE),
-        summary: "Ends the node.",
+        summary: "Stops the node.",
         since: "1.0.0",
         ..TIME
     },

@@ -1,4 +1,5 @@
-//! The arguments that COMMAND DOCS tells of a command, read from its syntax: redis-cli shows them as hints and in HELP.
+//! The arguments of a command in COMMAND DOCS, parsed from its syntax: redis-cli shows them as
+//! hints and in HELP.
 
 use locknode_resp::Encoder;
 
@@ -10,7 +11,7 @@ pub(super) struct Argument<'a> {
     is_optional: bool,
 }
 
-/// The arguments of a syntax such as `key value [NX|XX] [key ...]`.
+/// Parses the arguments of a syntax such as `key value [NX|XX] [key ...]`.
 pub(super) fn arguments(syntax: &str) -> Vec<Argument<'_>> {
     let mut rest = syntax.trim_start();
     let mut found = Vec::new();
@@ -32,7 +33,7 @@ pub(super) fn arguments(syntax: &str) -> Vec<Argument<'_>> {
     found
 }
 
-/// The length of a group in brackets, inner groups included.
+/// Returns the length of a group in brackets, including inner groups.
 fn group_len(text: &str) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -47,7 +48,7 @@ fn group_len(text: &str) -> usize {
 }
 
 impl Argument<'_> {
-    /// Writes its map.
+    /// Writes the argument's map.
     pub(super) fn write(self, reply: &mut Encoder<'_>) {
         reply.map(if self.is_optional { 4 } else { 3 });
         let kind = if self.text == "key" { "key" } else { "string" };
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_syntax_falls_into_its_arguments() {
+    fn a_syntax_is_split_into_its_arguments() {
         let rows: [(&str, &[(&str, bool)]); 5] = [
             ("", &[]),
             ("key value", &[("key", false), ("value", false)]),
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_says_as_many_arguments_as_its_arity() {
+    fn every_syntax_has_as_many_arguments_as_the_arity() {
         for spec in crate::command::Commands::new().all() {
             let arguments = arguments(spec.syntax);
             let needed = arguments.iter().filter(|it| !it.is_optional).count();

@@ -1,7 +1,7 @@
-//! Sizes in bytes as Redis' options spell them: `512`, `1k`, `1kb`, `64mb`, `1G`.
+//! Sizes in bytes as Redis's options write them: `512`, `1k`, `1kb`, `64mb`, `1G`.
 
-/// The number of bytes that the text spells; `None` if it spells none or more than 64 bits hold. `k`, `m` and `g` are
-/// powers of 1000, `kb`, `mb` and `gb` of 1024. As in Redis no digits at all are zero.
+/// Parses a number of bytes; `None` if it is invalid or exceeds 64 bits. `k`, `m` and `g` are
+/// powers of 1000, `kb`, `mb` and `gb` of 1024. As in Redis, no digits at all mean zero.
 pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at(digits);
@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A size for people, as Redis rounds it: `512B`, `1.50K`, `2.00G`.
+/// Formats a size for people, rounded as in Redis: `512B`, `1.50K`, `2.00G`.
 pub(crate) fn human(bytes: u64) -> String {
     let units = [
         (1_u64 << 50, "P"),

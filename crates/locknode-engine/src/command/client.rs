@@ -1,4 +1,4 @@
-//! CLIENT, the small subcommands: a connection's names, modes and replies, and the pause of all.
+//! CLIENT, the small subcommands: a connection's names, modes and replies, and the pause.
 //!
 //! Listing, killing and tracking have files of their own.
 
@@ -18,8 +18,8 @@ use super::{client_name, timeout};
 use crate::client::NameKind;
 use crate::session::ReplyMode;
 
-/// A pause of all commands holds CLIENT back too, all but CLIENT UNPAUSE: an operator must be able to end it. Redis
-/// holds even that back.
+/// A pause of all commands also holds back CLIENT, except CLIENT UNPAUSE: an operator must be able
+/// to end it. Redis holds even that back.
 fn client(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let ends_pause = args
         .get(1)
@@ -98,7 +98,7 @@ fn switch(flag: &AtomicBool, word: &[u8], reply: &mut Encoder<'_>) {
     reply.ok();
 }
 
-/// The engine drops the replies that the mode says; this only sets it, and answers if that reply is wanted.
+/// Sets the mode, by which the engine drops replies, and answers if that reply is wanted.
 fn set_reply_mode(
     context: &mut Context<'_, '_>,
     [_, _, word]: &[&[u8]; 3],
@@ -149,7 +149,7 @@ fn unpause(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_
     reply.ok();
 }
 
-/// Nobody waits in a blocking command, so nobody can be unblocked.
+/// No client waits in a blocking command, so none can be unblocked.
 fn unblock(
     _: &mut Context<'_, '_>,
     [container, sub, id]: &[&[u8]; 3],
@@ -177,10 +177,10 @@ const CLIENT: Spec = Spec::of(
     "connection",
 );
 
-/// The commands of this family. CLIENT looks at a pause itself.
+/// The commands of this family. CLIENT checks for a pause itself.
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "client",
-    summary: "Looks after connections.",
+    summary: "Manages connections.",
     since: "2.4.0",
     subcommands: SUBCOMMANDS,
     ..CLIENT
@@ -191,7 +191,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "caching",
         syntax: "(YES|NO)",
         call: absent::CACHING,
-        summary: "Refused: there is no client side caching.",
+        summary: "Refused: there is no client-side caching.",
         since: "6.0.0",
         ..CLIENT
     },
@@ -199,7 +199,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "capa",
         syntax: "<capability> [<capability> ...]",
         call: Call::any(-3, |_, _, reply| reply.ok()),
-        summary: "Accept what the client says it can do; nothing here depends on it.",
+        summary: "Accept the client's capabilities; nothing here depends on them.",
         since: "8.1.0",
         ..CLIENT
     },
@@ -227,7 +227,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "info",
         call: exact!(info),
-        summary: "Return what CLIENT LIST says about this connection.",
+        summary: "Return the line of CLIENT LIST for this connection.",
         since: "6.2.0",
         ..CLIENT
     },
@@ -251,7 +251,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "no-evict",
         syntax: "(ON|OFF)",
         call: exact!(no_evict),
-        summary: "Note that the connection is not to be closed for want of memory; none ever is.",
+        summary: "Exempt the connection from eviction; no connection is ever evicted.",
         since: "7.0.0",
         ..CLIENT
     },
@@ -259,7 +259,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "no-touch",
         syntax: "(ON|OFF)",
         call: exact!(no_touch),
-        summary: "Note that the connection's reads are not to keep keys fresh; none does.",
+        summary: "Keep the connection's reads from refreshing keys; no read does.",
         since: "7.2.0",
         ..CLIENT
     },
@@ -275,7 +275,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "reply",
         syntax: "(ON|OFF|SKIP)",
         call: exact!(set_reply_mode),
-        summary: "Choose whether commands are answered; SKIP leaves out the next answer.",
+        summary: "Choose whether to send replies; SKIP drops the next one.",
         since: "3.2.0",
         ..CLIENT
     },
@@ -299,7 +299,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "tracking",
         syntax: "(ON|OFF) [<option> ...]",
         call: absent::TRACKING,
-        summary: "OFF is accepted; ON is refused, because there is no client side caching.",
+        summary: "OFF is accepted; ON is refused, because there is no client-side caching.",
         since: "6.0.0",
         ..CLIENT
     },

@@ -1,4 +1,4 @@
-//! CLIENT KILL: closing connections by address or by filters.
+//! CLIENT KILL: closes connections by address or by filters.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::refusal;
 use crate::client::{Client, DEFAULT_USER};
 use crate::time::Time;
 
-/// Which connections to close: those that pass every filter given. A filter given twice counts as given last.
+/// The connections to close: those that pass every filter. If a filter appears twice, the last one
+/// counts.
 #[derive(Debug, Default)]
 struct Filter<'a> {
     id: Option<u64>,
@@ -39,7 +40,7 @@ pub(super) fn kill(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
     }
 }
 
-/// The filters, or `None` and the refusal in the reply.
+/// Parses the filters; replies with the refusal and returns `None` if they are invalid.
 fn parse<'a>(mut words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Filter<'a>> {
     let mut filter = Filter::default();
     while let &[option, value, ref rest @ ..] = words {
@@ -99,7 +100,8 @@ fn positive(value: &[u8]) -> Option<u64> {
         .filter(|&number| number > 0)
 }
 
-/// Closes the connections that pass the filter and counts them. The caller's own is closed after its reply.
+/// Closes the connections that pass the filter, and returns their number. The caller's own is
+/// closed after its reply.
 fn close(context: &mut Context<'_, '_>, filter: &Filter<'_>) -> i64 {
     let clients = &context.services.clients;
     let candidates = match filter.id {

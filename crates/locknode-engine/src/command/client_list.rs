@@ -1,7 +1,7 @@
-//! CLIENT LIST and CLIENT INFO: one line per connection in Redis' format.
+//! CLIENT LIST and CLIENT INFO: one line per connection in Redis's format.
 //!
-//! The fields stand in Redis' order under Redis' names. Those that the node does not know, such as the sizes of
-//! buffers, are left out rather than made up.
+//! The fields have Redis's order and names. Those that the node does not know, such as the sizes of
+//! buffers, are omitted.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::refusal;
 use crate::client::{Client, NameKind};
 use crate::time::Time;
 
-/// The kinds of clients that Redis tells apart. All that connect here are normal.
+/// The kinds of clients that Redis distinguishes. All clients of a node are normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientType {
     Normal,
@@ -23,7 +23,7 @@ pub(crate) enum ClientType {
 }
 
 impl ClientType {
-    /// The type that the word names, in any case.
+    /// Returns the type of that name, in any case.
     pub(crate) fn of(word: &[u8]) -> Option<Self> {
         const ABSENT: [&[u8]; 4] = [b"master", b"slave", b"replica", b"pubsub"];
         if word.eq_ignore_ascii_case(b"normal") {
@@ -59,7 +59,7 @@ pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
             }
         }
         [_, _, option, ids @ ..] if option.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
-            // Each client is told once, so that a reply is never longer than the list of all.
+            // Each client is listed once, so that a reply is never longer than the list of all.
             let mut seen = HashSet::new();
             let mut found = Vec::new();
             for id in ids {
@@ -82,7 +82,7 @@ pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
 
 fn describe(text: &mut Vec<u8>, context: &Context<'_, '_>, client: &Client) {
     let now = context.moment.time;
-    // The record of the asking client is brought up to date when its batch ends.
+    // The record of the calling client is updated when its batch ends.
     let is_asking = client.id == context.session.client.id;
     let last_seen = Time::from_nanos(client.last_seen.load(Ordering::Relaxed));
     let idle = if is_asking {
@@ -114,7 +114,7 @@ fn describe(text: &mut Vec<u8>, context: &Context<'_, '_>, client: &Client) {
     );
 }
 
-/// Redis' letters for what is special about a client; `N` for nothing.
+/// Redis's letters for a client's properties; `N` for none.
 fn flags(client: &Client) -> String {
     let letters = [
         ('A', client.is_killed()),
@@ -135,7 +135,7 @@ fn flags(client: &Client) -> String {
     }
 }
 
-/// The command that the client ran last, `client|list` say; `NULL` before the first.
+/// Returns the client's last command, such as `client|list`; `NULL` before the first.
 fn command(commands: &Commands, client: &Client) -> String {
     let Some(last) = client.last_command() else {
         return "NULL".to_owned();

@@ -1,8 +1,8 @@
-//! What a connection and its library may be called.
+//! The names that a connection and its library may have.
 
 use crate::client::NAME_LEN_MAX;
 
-/// Why a connection cannot have that name; `None` if it can.
+/// Returns why a connection cannot have that name; `None` if it can.
 pub(crate) fn refusal(name: &[u8]) -> Option<&'static str> {
     if !is_printable(name) {
         return Some("ERR Client names cannot contain spaces, newlines or special characters.");
@@ -10,7 +10,7 @@ pub(crate) fn refusal(name: &[u8]) -> Option<&'static str> {
     (name.len() > NAME_LEN_MAX).then_some(NAME_TOO_LONG)
 }
 
-/// CLIENT LIST separates its fields by spaces and its lines by line feeds.
+/// CLIENT LIST separates its fields with spaces and its lines with line feeds.
 pub(crate) fn is_printable(name: &[u8]) -> bool {
     name.iter().all(u8::is_ascii_graphic)
 }

@@ -1,4 +1,5 @@
-//! What COMMAND INFO and COMMAND DOCS tell about one command or subcommand, derived from its row in the table.
+//! What COMMAND INFO and COMMAND DOCS return for one command or subcommand, derived from its row in
+//! the table.
 
 use locknode_resp::Encoder;
 
@@ -6,7 +7,7 @@ use super::argument::arguments;
 use super::spec::{Call, Flags, Keys, Spec};
 use super::subcommand::{self, HELP};
 
-/// One command or subcommand as COMMAND tells it.
+/// One command or subcommand as COMMAND describes it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// `get`, or `client|list`.
@@ -15,7 +16,8 @@ pub(super) struct Entry {
     subcommands: Vec<Self>,
 }
 
-/// Where a command's keys are, as far as COMMAND tells. Scripts find their own keys, after a count.
+/// The positions of a command's keys that COMMAND shows. Scripts locate their own keys, after a
+/// count.
 pub(super) fn key_positions(spec: &Spec) -> Keys {
     match spec.keys {
         Keys::Own if spec.name.starts_with("eval") => Keys::Counted { at: 2, step: 1 },
@@ -60,7 +62,7 @@ impl Entry {
         let (first, last, step) = match key_positions(&self.spec) {
             Keys::One => (1, 1, 1),
             Keys::Each { step } => (1, -1, step),
-            // Movable: Redis tells them only in the key specification.
+            // Movable: Redis lists them only in the key specification.
             Keys::None | Keys::All | Keys::Own | Keys::Counted { .. } => (0, 0, 0),
         };
         reply.array(10);
@@ -108,7 +110,7 @@ impl Entry {
         }
     }
 
-    /// Whether the category, named without its `@`, is one of the command's.
+    /// Returns whether the category, named without its `@`, is one of the command's.
     pub(super) fn is_in_category(&self, name: &[u8]) -> bool {
         let is_it = |category: &&str| category.as_bytes().strip_prefix(b"@") == Some(name);
         self.categories().iter().any(is_it)
@@ -203,7 +205,7 @@ fn write_words(reply: &mut Encoder<'_>, words: &[&str]) {
     }
 }
 
-/// One half of a key specification; each number comes with its sign.
+/// Writes one half of a key specification; each number comes with its sign.
 fn write_search(reply: &mut Encoder<'_>, half: &str, kind: &str, spec: &[(&str, usize, i64)]) {
     reply.bulk(half.as_bytes());
     reply.map(2);

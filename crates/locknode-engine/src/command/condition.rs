@@ -1,6 +1,7 @@
-//! Conditions on the value that a key holds: IFEQ, IFNE, IFDEQ, IFDNE.
+//! Conditions on a key's value: IFEQ, IFNE, IFDEQ, IFDNE.
 //!
-//! They make release and extension one command: `DELEX key IFEQ token`, `SET key token PX ttl IFEQ token`.
+//! They make release and extension single commands: `DELEX key IFEQ token`, `SET key token PX ttl
+//! IFEQ token`.
 
 use locknode_resp::Encoder;
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,12 +21,12 @@ pub(crate) enum Condition<'a> {
     DigestNotEqual(&'a [u8]),
 }
 
-/// A digest to compare with was not of a digest's length.
+/// A digest argument does not have the length of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidDigest;
 
 impl<'a> Condition<'a> {
-    /// The condition that a word makes of the argument after it; `None` for other words.
+    /// Returns the condition of an option word and its operand; `None` for other words.
     #[inline]
     pub(crate) fn of(word: OptionWord, operand: &'a [u8]) -> Option<Self> {
         match word {
@@ -37,11 +38,11 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// Whether the condition holds for a value.
+    /// Returns whether the condition holds for a value.
     ///
     /// # Errors
     ///
-    /// Refuses a digest that is not 16 bytes long. Redis looks at its length only.
+    /// Refuses a digest that is not 16 bytes long. Like Redis, it checks only the length.
     #[inline]
     pub(crate) fn holds(self, value: &[u8]) -> Result<bool, InvalidDigest> {
         match self {
@@ -52,7 +53,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// Whether the condition holds for a key that is missing, where a command may create it.
+    /// Returns whether the condition holds for a missing key, where a command may create it.
     #[inline]
     pub(crate) const fn holds_for_missing(self) -> bool {
         matches!(self, Self::NotEqual(_) | Self::DigestNotEqual(_))
@@ -66,7 +67,7 @@ impl InvalidDigest {
     }
 }
 
-/// The digest of a value: XXH3 with 64 bits as lower-case hexadecimal digits.
+/// Returns the digest of a value: 64-bit XXH3 in lower-case hexadecimal digits.
 pub(crate) fn digest(value: &[u8]) -> [u8; DIGEST_LEN] {
     let mut hash = xxh3_64(value);
     let mut digits = [b'0'; DIGEST_LEN];
@@ -93,7 +94,7 @@ mod tests {
     use super::digest;
 
     #[test]
-    fn the_digest_is_the_one_that_redis_documents() {
+    fn the_digest_matches_the_examples_in_redis_documentation() {
         let rows = [
             ("hello", "9555e8555c62dcfd"),
             ("", "2d06800538d394c2"),

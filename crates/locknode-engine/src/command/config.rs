@@ -1,4 +1,4 @@
-//! CONFIG: reading and changing the node's options while it runs.
+//! CONFIG: reads and changes the node's options while it runs.
 
 use locknode_resp::Encoder;
 
@@ -29,8 +29,9 @@ fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     }
 }
 
-/// The name under which the option is told to a client that asked for `asked`; `None` when that is another one. As in
-/// Redis, case does not matter, and a name comes back as it was written, one that a pattern found as it is.
+/// Returns the name to reply for an option that the client requested as `asked`; `None` if `asked`
+/// names another option. As in Redis, case does not matter, and a literal name is echoed as the
+/// client wrote it.
 fn name_as_asked<'a>(option: &'static ConfigOption, asked: &'a [u8]) -> Option<&'a [u8]> {
     let name = option.name.as_bytes();
     if asked.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[')) {
@@ -39,7 +40,8 @@ fn name_as_asked<'a>(option: &'static ConfigOption, asked: &'a [u8]) -> Option<&
     asked.eq_ignore_ascii_case(name).then_some(asked)
 }
 
-/// All of the pairs, or none: the names are looked at before the first value, and the values are tried on a copy.
+/// Sets all of the pairs or none: names are checked before the first value, and values are tried on
+/// a copy.
 fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let pairs = args.get(2..).unwrap_or_default().chunks_exact(2);
     if !pairs.remainder().is_empty() {
@@ -72,7 +74,7 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     }
 }
 
-/// Whether the option cannot be given that value, whatever the value says.
+/// Returns whether the option cannot have that value, however the value is written.
 fn is_fixed(context: &Context<'_, '_>, option: &ConfigOption, value: &[u8]) -> bool {
     match option.change {
         Change::By(_) => false,
@@ -116,7 +118,7 @@ fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut E
     reply.ok();
 }
 
-/// The node never writes its configuration: what CONFIG SET changed holds until the end of the process.
+/// The node never writes its configuration: changes by CONFIG SET last until the process ends.
 fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let text = if context.services.facts().config_file.is_empty() {
         "ERR The server is running without a config file"
@@ -126,7 +128,7 @@ fn rewrite(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_
     reply.error(text);
 }
 
-/// Patterns that one CONFIG GET looks at; beyond it they are not worth their time. There are fewer options.
+/// The patterns that one CONFIG GET checks; more are not worth the time. There are fewer options.
 const PATTERNS_MAX: usize = 64;
 
 const CONFIG: Spec = Spec::of(
@@ -157,7 +159,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "resetstat",
         call: exact!(reset_statistics),
-        summary: "Count from zero what INFO counts.",
+        summary: "Reset the counters of INFO.",
         since: "2.0.0",
         ..CONFIG
     },
@@ -172,7 +174,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "set",
         syntax: "<option> <value> [<option> <value> ...]",
         call: Call::any(-4, set),
-        summary: "Change options, all of those given or none.",
+        summary: "Change options: all of them or none.",
         since: "2.0.0",
         ..CONFIG
     },

@@ -1,4 +1,4 @@
-//! The options that CONFIG knows: how each is shown and how each is set.
+//! The options that CONFIG knows: how each is shown and set.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ use crate::shard::DATABASES;
 pub(crate) struct ConfigOption {
     /// Redis' name for it.
     pub(crate) name: &'static str,
-    /// Its value as CONFIG GET tells it.
+    /// Its value as CONFIG GET shows it.
     pub(crate) show: fn(&Options, &HostFacts) -> String,
     pub(crate) change: Change,
 }
@@ -25,15 +25,15 @@ pub(crate) struct ConfigOption {
 /// How CONFIG SET changes an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
-    /// Not at all: it is given at the start.
+    /// Not at all: it is set at the start.
     Never,
-    /// Not at all, though Redis can; setting it to what it is succeeds.
+    /// Not at all, although Redis can; setting it to its current value succeeds.
     OnlyAsIs,
-    /// By a text; the error says what is wrong with it.
+    /// From a text; the error says what is wrong with it.
     By(fn(&mut Options, &[u8]) -> Result<(), String>),
 }
 
-/// The option of that name, in any case.
+/// Finds the option of that name, in any case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static ConfigOption> {
     OPTIONS
         .iter()
@@ -50,7 +50,7 @@ fn parse_size(text: &[u8], range: RangeInclusive<u64>) -> Result<u64, String> {
     within(Some(size), range)
 }
 
-/// The number, if the option can have it; one that is `None` is below zero.
+/// Returns the number if the option can have it; `None` stands for a number below zero.
 fn within(number: Option<u64>, range: RangeInclusive<u64>) -> Result<u64, String> {
     let number = number.filter(|number| range.contains(number));
     number.ok_or_else(|| {
@@ -78,7 +78,7 @@ pub(crate) const fn on_off(is_on: bool) -> &'static str {
     if is_on { "on" } else { "off" }
 }
 
-/// Which locks are on the log, as `--durability` names it.
+/// Returns which locks are on the log, as `--durability` names it.
 pub(crate) const fn durability(mode: GuardMode) -> &'static str {
     match mode {
         GuardMode::Off | GuardMode::Memory => "none",
@@ -111,12 +111,12 @@ fn set_save(_: &mut Options, text: &[u8]) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
     }
-    Err("Invalid save parameters: the node takes no snapshots while it runs, give \"\"".to_owned())
+    Err("Invalid save parameters: the node takes no snapshots while it runs, use \"\"".to_owned())
 }
 
 fn set_append_only(_: &mut Options, text: &[u8]) -> Result<(), String> {
     if parse_switch(text)? {
-        return Err("the node has no append-only file, give no; locks are written to disk with --durability".to_owned());
+        return Err("the node has no append-only file, use no; --durability sets which locks are written to disk".to_owned());
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::client::{DEFAULT_USER, NameKind};
 use crate::session::ReplyMode;
 use crate::shard::DATABASES;
 
-/// What a HELLO asks for besides the greeting.
+/// The options of a HELLO.
 #[derive(Debug, Default)]
 struct Greeting<'a> {
     protocol: Option<Protocol>,
@@ -22,7 +22,7 @@ struct Greeting<'a> {
     name: Option<&'a [u8]>,
 }
 
-/// Nothing is changed unless all of it can be.
+/// Changes nothing unless it can change everything.
 fn hello(context: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: &mut Encoder<'_>) {
     let Some(greeting) = parse_hello(words, reply) else {
         return;
@@ -36,7 +36,7 @@ fn hello(context: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: 
         return reply.error(HELLO_NO_AUTH);
     }
     if let Some(name) = greeting.name {
-        // The length was checked with the rest.
+        // The length was checked with the others.
         context.session.client.rename(NameKind::Connection, name);
     }
     if let Some(protocol) = greeting.protocol {
@@ -89,11 +89,11 @@ fn refuse_hello_option(reply: &mut Encoder<'_>, word: &[u8]) {
     refusal::quoting(reply, "ERR Syntax error in HELLO option '", word, "'");
 }
 
-/// The greeting. `server` and `version` name the behaviour that clients are to expect: both are Redis'. What the
-/// node is itself stands in INFO.
+/// Writes the greeting. `server` and `version` name the behaviour that clients can expect: both are
+/// Redis's. INFO identifies the node itself.
 fn greet(context: &Context<'_, '_>, reply: &mut Encoder<'_>) {
     let protocol = context.session.protocol;
-    // The greeting is already in the protocol that it agrees on; `reply` is in the one before.
+    // The greeting uses the protocol that it agrees on; `reply` uses the one before.
     let mut bytes = Vec::new();
     let mut greeting = Encoder::new(&mut bytes, protocol);
     greeting.map(7);
@@ -135,8 +135,8 @@ fn auth(
     }
 }
 
-/// Authenticates the session if the password is right; a wrong one takes nothing away. The only user is `default`,
-/// and without `requirepass` any password of his is right.
+/// Authenticates the session if the password is correct; a wrong one changes nothing. The only user
+/// is `default`, and without `requirepass` every password is correct.
 fn log_in(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> bool {
     let is_right = user == DEFAULT_USER
         && context.services.settings.read(|options| {
@@ -150,8 +150,8 @@ fn log_in(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> bool {
     is_right
 }
 
-/// Compares in a time that depends only on the length of what was given, so that the time tells nothing about the
-/// secret.
+/// Compares in a time that depends only on the length of `given`, so that the time reveals nothing
+/// about the secret.
 fn is_secret(given: &[u8], secret: &[u8]) -> bool {
     let mut difference = given.len() ^ secret.len();
     for (byte, expected) in given.iter().zip(secret.iter().cycle()) {
@@ -198,7 +198,7 @@ fn quit(context: &mut Context<'_, '_>, _: &[&[u8]], reply: &mut Encoder<'_>) {
     context.flow = Flow::Close;
 }
 
-/// Makes the connection as new, except for its library's name, which Redis keeps too.
+/// Resets the connection, except for its library's name, which Redis keeps too.
 fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     speak(context, Protocol::Resp2);
     use_database(context, 0);
@@ -242,7 +242,7 @@ const HELLO_NO_AUTH: &str = "NOAUTH HELLO must be called with the client already
     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version \
     at the same time";
 
-/// Served before authentication and during a pause: without them nobody new could end the pause.
+/// Served before authentication and during a pause: otherwise no new client could end the pause.
 const OPENING: Flags = Flags::FAST
     .and(Flags::NOSCRIPT)
     .and(Flags::LOADING)
@@ -252,7 +252,7 @@ const OPENING: Flags = Flags::FAST
 const CONNECTION: Spec = Spec {
     name: "ping",
     syntax: "[message]",
-    summary: "Answers PONG, or the message given.",
+    summary: "Returns PONG, or the given message.",
     since: "1.0.0",
     ..Spec::of(least!(ping), Flags::FAST, Keys::None, "connection")
 };
@@ -290,7 +290,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "message",
         call: exact!(echo),
         flags: Flags::FAST.and(Flags::LOADING),
-        summary: "Answers the message given.",
+        summary: "Returns the given message.",
         ..CONNECTION
     },
     Spec {
@@ -298,7 +298,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "",
         call: exact!(reset),
         flags: OPENING.and(Flags::TRANSACTION),
-        summary: "Makes the connection as new.",
+        summary: "Resets the connection.",
         since: "6.2.0",
         ..CONNECTION
     },
@@ -317,7 +317,7 @@ mod tests {
     use super::is_secret;
 
     #[test]
-    fn only_the_whole_secret_is_the_secret() {
+    fn only_the_whole_secret_matches() {
         for (given, want) in [
             ("secret", true),
             ("", false),

@@ -1,13 +1,13 @@
-//! What a running command sees of the node: its keys, the clock, the session, the settings.
+//! A running command's view of the node: its keys, the clock, the session, the settings.
 
 use locknode_resp::Encoder;
 
 use super::Commands;
 use super::keys::Keys;
 use crate::durable::Record;
-use crate::entry::{Entry, may_remove_unlogged, rest_on};
+use crate::entry::{Entry, depend_on, may_remove_unlogged};
 use crate::flags::Flags;
-use crate::guard::Rest;
+use crate::guard::BatchNeeds;
 use crate::key_hash::KeyHash;
 use crate::keyspace::Space;
 use crate::services::Services;
@@ -17,22 +17,22 @@ use crate::time::Moment;
 /// What the driver does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on with the next command.
+    /// Continue with the next command.
     Continue,
-    /// Send what was replied, then close the connection.
+    /// Send the replies, then close the connection.
     Close,
-    /// Nothing was executed: the node is paused for this command. Offer it again when [`Engine::pause_end`](crate::Engine::pause_end) says
-    /// so or when the client's waker is woken.
+    /// Nothing was executed, because the node is paused. Offer the command again at
+    /// [`Engine::pause_end`](crate::Engine::pause_end) or when the client's waker is woken.
     Paused,
-    /// Go on, but let other connections go first: what this one asks for takes long.
+    /// Continue, but serve other connections first: this one's commands take long.
     Yield,
-    /// Send what was replied to others, then end the node in order.
+    /// Send the replies to the other connections, then stop the node cleanly.
     Shutdown,
-    /// As [`Flow::Shutdown`], but leave no snapshot: the next start is one after a crash.
+    /// Like [`Flow::Shutdown`], but leave no snapshot: the next start is one after a crash.
     ShutdownNoSave,
 }
 
-/// The running command's view; see the module text. `'k` is the batch, `'c` the command.
+/// The running command's view; see the module docs. `'k` is the batch, `'c` the command.
 #[derive(Debug)]
 pub(crate) struct Context<'c, 'k> {
     pub(crate) services: &'k Services,
@@ -40,15 +40,16 @@ pub(crate) struct Context<'c, 'k> {
     pub(crate) session: &'c mut Session,
     pub(crate) space: &'c mut Space<'k>,
     pub(crate) moment: Moment,
-    /// The hash of the one key that the command locked, if it locked one.
+    /// The hash of the key, if the command locked just one.
     pub(crate) key_hash: Option<KeyHash>,
     pub(crate) flow: Flow,
-    /// What has to be durable before the batch's replies leave.
-    pub(crate) rest: &'c mut Rest,
+    /// What must be durable before the batch's replies are sent.
+    pub(crate) needs: &'c mut BatchNeeds,
 }
 
 impl Context<'_, '_> {
-    /// Finds a key, which the command has locked. What an entry is made of is in registers where this is inlined.
+    /// Finds a key, which the command has locked. Inlined, so that the fields of the entry stay in
+    /// registers.
     #[inline(always)]
     pub(crate) fn entry<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         let hash = match self.key_hash {
@@ -56,28 +57,29 @@ impl Context<'_, '_> {
             None => self.space.hash(self.session.db, key),
         };
         let entry = self.find(hash, key);
-        if entry.guard.has_awaited() {
+        if entry.guard.has_waiting_replies() {
             let name = (entry.db, key);
-            rest_on(
+            depend_on(
                 entry.guard,
                 entry.now,
                 name,
                 entry.shard,
                 entry.probe,
-                entry.rest,
+                entry.needs,
             );
         }
         entry
     }
 
-    /// As [`Context::entry`], for an operation that also replies the value: counts as a hit or a miss in INFO.
+    /// Like [`Context::entry`], for an operation that also replies with the value: counts as a hit
+    /// or a miss in INFO.
     pub(crate) fn entry_to_read<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         let mut entry = self.entry(key);
         entry.count_read();
         entry
     }
 
-    /// Locks a key and finds it, for a command that locks for itself.
+    /// Locks and finds a key, for a command that locks its own keys.
     #[inline]
     pub(crate) fn lock_entry<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         self.key_hash = Some(self.space.lock_one(self.session.db, key));
@@ -95,7 +97,7 @@ impl Context<'_, '_> {
             probe: shard.probe(now, db, hash, key),
             shard,
             guard: &self.services.guard,
-            rest: self.rest,
+            needs: self.needs,
             now,
         }
     }
@@ -106,7 +108,7 @@ impl Context<'_, '_> {
         let Err(denial) = self.services.guard.may_log() else {
             return true;
         };
-        if self.rest.is_provisional {
+        if self.needs.is_provisional {
             return true;
         }
         keys.iter().all(|key| {
@@ -116,27 +118,27 @@ impl Context<'_, '_> {
         })
     }
 
-    /// Ends a command while somebody waits for the disk.
+    /// Ends a command while a reply waits for the disk.
     #[cold]
     pub(crate) fn end(&mut self, keys: Keys, flags: Flags) {
         if keys == Keys::All && !flags.has(Flags::WRITE) {
-            self.rest_on_all(flags);
+            self.depend_on_all(flags);
         }
-        self.rest.end_command();
+        self.needs.end_command();
     }
 
-    /// As [`Context::entry`], for a command that looks at the whole table. What tells of the node itself, as INFO does, is
-    /// told also when it never becomes durable.
-    pub(crate) fn rest_on_all(&mut self, flags: Flags) {
+    /// Like [`Context::entry`], for a command that reads the whole table. A reply about the node
+    /// itself, such as INFO, is sent even if the table never becomes durable.
+    pub(crate) fn depend_on_all(&mut self, flags: Flags) {
         let guard = &self.services.guard;
         let need = guard.need_of_all();
-        let is_told_anyway = flags.has(Flags::LOADING) && guard.is_hopeless(&need);
-        if !need.is_none() && !is_told_anyway {
-            self.rest.saw_all(need);
+        let is_sent_anyway = flags.has(Flags::LOADING) && guard.is_hopeless(&need);
+        if !need.is_none() && !is_sent_anyway {
+            self.needs.saw_all(need);
         }
     }
 
-    /// Removes every key of one database, or of all; all shards are locked. `false`: it replied why it may not.
+    /// Removes every key of one database, or of all, with all shards locked; `false` if it refused.
     pub(crate) fn clear(&mut self, db: Option<u8>, reply: &mut Encoder<'_>) -> bool {
         let guard = &self.services.guard;
         if guard.has_log()
@@ -150,7 +152,7 @@ impl Context<'_, '_> {
         }
         if self.services.guard.has_log() {
             let record = Record::Clear { db };
-            self.services.guard.log(&record, true, &mut self.rest.need);
+            self.services.guard.log(&record, true, &mut self.needs.need);
         }
         true
     }

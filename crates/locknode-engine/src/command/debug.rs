@@ -29,10 +29,10 @@ fn debug(
     }
 }
 
-/// An engine cannot sleep. It holds every command back for that time, which looks the same to all clients but the
-/// caller: the answer comes at once, and only the next command waits.
+/// An engine cannot sleep. It holds back every command for that time, which looks the same to all
+/// clients except the caller, whose reply comes at once; only its next command waits.
 fn sleep(context: &Context<'_, '_>, value: &[u8]) {
-    // Redis takes what is not a number for zero.
+    // Redis reads anything but a number as zero.
     let seconds = str::from_utf8(value)
         .ok()
         .and_then(|text| text.parse::<f64>().ok())
@@ -46,7 +46,7 @@ fn sleep(context: &Context<'_, '_>, value: &[u8]) {
     }
 }
 
-/// As C's `atoi` reads it: not zero.
+/// Returns whether C's `atoi` reads it as anything but zero.
 fn is_truthy(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     digits
@@ -59,7 +59,7 @@ const TOPICS: [(&str, &str, &str); 2] = [
     (
         "set-active-expire",
         "(0|1)",
-        "Stop or start reclaiming ended locks in the background.",
+        "Stop or start reclaiming expired locks in the background.",
     ),
     ("sleep", "<seconds>", "Hold back all commands for a time."),
 ];
@@ -68,7 +68,7 @@ const TOPICS: [(&str, &str, &str); 2] = [
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "debug",
     syntax: "subcommand [arg ...]",
-    summary: "Helps to test.",
+    summary: "Supports tests.",
     since: "1.0.0",
     ..Spec::of(
         least!(debug),

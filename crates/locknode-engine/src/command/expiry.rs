@@ -1,4 +1,4 @@
-//! Deadlines: EXPIRE and its forms, PERSIST, TTL and its forms.
+//! Deadlines: EXPIRE and TTL with their forms, and PERSIST.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -14,7 +14,7 @@ struct Form {
     name: &'static str,
     /// Milliseconds per unit of the number.
     scale: i64,
-    /// Whether the number is a Unix time, not a time from now.
+    /// Whether the number is a Unix time rather than a time from now.
     is_absolute: bool,
 }
 
@@ -35,10 +35,10 @@ struct Options {
     lt: bool,
 }
 
-/// A new deadline, in both ways of telling time.
+/// A new deadline, in both representations.
 #[derive(Clone, Copy, Debug)]
 struct Target {
-    /// Unix milliseconds; Redis decides by them whether it has passed.
+    /// Unix milliseconds, by which Redis decides whether it has passed.
     unix_ms: i64,
     deadline: Deadline,
     is_absolute: bool,
@@ -72,7 +72,8 @@ impl Options {
         Some(options)
     }
 
-    /// Whether a key with this deadline may get the new one. No deadline counts as the latest of all.
+    /// Returns whether a key with this deadline may get the new one. No deadline counts as the
+    /// latest of all.
     fn allow(self, current: Deadline, target: Target, moment: Moment) -> bool {
         if current == Deadline::NEVER {
             return !self.xx && !self.gt;
@@ -83,7 +84,7 @@ impl Options {
 }
 
 impl Target {
-    /// The target of a number; `None` when it overflows.
+    /// Returns the target for a number; `None` when it overflows.
     fn of(number: i64, form: Form, moment: Moment) -> Option<Self> {
         let ms = number.checked_mul(form.scale)?;
         if form.is_absolute {
@@ -103,8 +104,9 @@ impl Target {
         })
     }
 
-    /// A timestamp compares by its own milliseconds: the clocks that translate it differ by nanoseconds from one
-    /// reading to the next, and the timestamp that a key has already is not later than itself.
+    /// Compares. A timestamp compares by its own milliseconds: the clocks that translate it differ
+    /// by nanoseconds between two readings, and a key's own timestamp must not count as later than
+    /// itself.
     fn cmp_with(self, current: Deadline, moment: Moment) -> std::cmp::Ordering {
         match current.unix_millis(moment) {
             Some(current_ms) if self.is_absolute => self.unix_ms.cmp(&current_ms),
@@ -194,7 +196,7 @@ fn to_seconds(ms: i64) -> i64 {
     ms / MILLIS_PER_SECOND + i64::from(ms % MILLIS_PER_SECOND >= MILLIS_PER_SECOND / 2)
 }
 
-/// What the TTL commands reply for a key that is missing.
+/// The reply of the TTL commands for a missing key.
 const NO_KEY: i64 = -2;
 
 const MOVE: Spec = Spec::of(
@@ -255,7 +257,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "ttl",
         syntax: "key",
-        summary: "Replies the time that a key has left, in seconds.",
+        summary: "Returns the time left of a key, in seconds.",
         since: "1.0.0",
         ..SHOW
     },
@@ -263,7 +265,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "pttl",
         syntax: "key",
         call: exact!(show_deadline, millis_left),
-        summary: "Replies the time that a key has left, in milliseconds.",
+        summary: "Returns the time left of a key, in milliseconds.",
         since: "2.6.0",
         ..SHOW
     },
@@ -271,7 +273,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "expiretime",
         syntax: "key",
         call: exact!(show_deadline, unix_seconds),
-        summary: "Replies the deadline of a key as Unix seconds.",
+        summary: "Returns the deadline of a key as Unix seconds.",
         since: "7.0.0",
         ..SHOW
     },
@@ -279,7 +281,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "pexpiretime",
         syntax: "key",
         call: exact!(show_deadline, Deadline::unix_millis),
-        summary: "Replies the deadline of a key as Unix milliseconds.",
+        summary: "Returns the deadline of a key as Unix milliseconds.",
         since: "7.0.0",
         ..SHOW
     },

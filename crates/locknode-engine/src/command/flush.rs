@@ -1,4 +1,4 @@
-//! Releasing everything: FLUSHDB and FLUSHALL.
+//! Releasing all keys: FLUSHDB and FLUSHALL.
 
 use locknode_resp::Encoder;
 
@@ -25,7 +25,7 @@ fn flushall(
     flush(context, words, reply, None);
 }
 
-/// SYNC and ASYNC are the same here: the keys are gone before the reply.
+/// SYNC and ASYNC do the same here: the keys are gone before the reply.
 fn flush(context: &mut Context<'_, '_>, words: &[&[u8]], reply: &mut Encoder<'_>, db: Option<u8>) {
     match words {
         [] => {}
@@ -37,7 +37,7 @@ fn flush(context: &mut Context<'_, '_>, words: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-/// Whether the word is SYNC or ASYNC.
+/// Returns whether the word is SYNC or ASYNC.
 pub(super) fn is_flush_mode(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
 }

@@ -1,4 +1,4 @@
-//! Reading what a key holds: GET, GETDEL, GETEX, MGET, GETRANGE, SUBSTR, STRLEN and DIGEST.
+//! Reading tokens: GET, GETDEL, GETEX, MGET, GETRANGE, SUBSTR, STRLEN and DIGEST.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -40,19 +40,19 @@ fn getex(
     };
     let moment = context.moment;
     let mut entry = context.entry_to_read(key);
-    // Redis reads the number only when there is a key that it could matter to.
+    // Redis parses the number only if there is a key to which it could apply.
     if !entry.is_live() {
         return reply.null();
     }
     let deadline = match lifetime {
-        Lifetime::Unsaid | Lifetime::Keep => entry.deadline(),
+        Lifetime::Unspecified | Lifetime::Keep => entry.deadline(),
         Lifetime::Persist => Some(Deadline::NEVER),
         Lifetime::Ends { unit, number } => match unit.deadline(number, moment) {
             Ok(deadline) => deadline,
             Err(invalid) => return invalid.refuse(reply, "getex"),
         },
     };
-    let moves = !matches!(lifetime, Lifetime::Unsaid | Lifetime::Keep);
+    let moves = !matches!(lifetime, Lifetime::Unspecified | Lifetime::Keep);
     let permit = match deadline {
         Some(deadline) if moves => match entry.permit(deadline, reply) {
             Some(permit) => Some(permit),
@@ -74,7 +74,7 @@ fn getex(
 }
 
 fn getex_lifetime<'a>(mut words: &[&'a [u8]]) -> Option<Lifetime<'a>> {
-    let mut lifetime = Lifetime::Unsaid;
+    let mut lifetime = Lifetime::Unspecified;
     while let Some((word, rest)) = words.split_first() {
         words = match OptionWord::of(word)? {
             OptionWord::KeepTtl => return None,
@@ -112,9 +112,10 @@ fn getrange(
     reply.bulk(range(entry.value().unwrap_or_default(), start, end));
 }
 
-/// The bytes from `start` to `end`, both included; a negative position counts from the end of the value.
+/// The bytes from `start` to `end`, both included; a negative position counts from the end of the
+/// value.
 fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
-    // Both before the first byte would otherwise be clamped to it and meet.
+    // Clamped to the first byte, two positions before it would otherwise meet there.
     if start < 0 && end < 0 && start > end {
         return &[];
     }
@@ -161,7 +162,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "get",
         syntax: "key",
-        summary: "Replies the token that a key holds.",
+        summary: "Returns the token of a key.",
         since: "1.0.0",
         ..READ
     },
@@ -170,7 +171,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key",
         call: exact!(getdel),
         flags: Flags::WRITE.and(Flags::FAST),
-        summary: "Replies the token that a key holds and releases the key.",
+        summary: "Returns the token of a key and releases the key.",
         since: "6.2.0",
         ..READ
     },
@@ -179,7 +180,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
         call: least!(getex),
         flags: Flags::WRITE.and(Flags::FAST),
-        summary: "Replies the token that a key holds and moves the key's deadline.",
+        summary: "Returns the token of a key and moves the key's deadline.",
         since: "6.2.0",
         ..READ
     },
@@ -188,7 +189,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key [key ...]",
         call: Call::any(-2, mget),
         keys: Keys::Each { step: 1 },
-        summary: "Replies the tokens that several keys hold.",
+        summary: "Returns the tokens of several keys.",
         since: "1.0.0",
         ..READ
     },
@@ -197,7 +198,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key start end",
         call: exact!(getrange),
         flags: Flags::READONLY,
-        summary: "Replies a part of the token that a key holds.",
+        summary: "Returns a part of the token of a key.",
         since: "2.4.0",
         ..READ
     },
@@ -214,7 +215,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "strlen",
         syntax: "key",
         call: exact!(strlen),
-        summary: "Replies the length of the token that a key holds, in bytes.",
+        summary: "Returns the length of the token of a key, in bytes.",
         since: "2.2.0",
         ..READ
     },
@@ -222,8 +223,8 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "digest",
         syntax: "key",
         call: exact!(digest_of),
-        flags: Flags::READONLY.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
-        summary: "Replies the XXH3 digest of the token that a key holds, for IFDEQ and IFDNE.",
+        flags: Flags::READONLY.and(Flags::FAST).and(Flags::SCANS_VALUE),
+        summary: "Returns the XXH3 digest of the token of a key, for IFDEQ and IFDNE.",
         since: "8.4.0",
         ..READ
     },

@@ -1,14 +1,14 @@
-//! Redis' patterns over bytes: `*`, `?`, `[a-z]`, `[^a]` and `\x`.
+//! Redis's patterns over bytes: `*`, `?`, `[a-z]`, `[^a]` and `\x`.
 //!
-//! A pattern is read once, so that a class costs the same however it is written. The matcher keeps one place to go back
-//! to, the last star, so that its time is bounded by the product of the two lengths: the recursive kind takes exponential
-//! time for `*a*a*a*a*b`.
+//! A pattern is parsed once, so that a class costs the same however it is written. The matcher
+//! backtracks only to the last star, so its time is bounded by the product of the two lengths; a
+//! recursive matcher takes exponential time for `*a*a*a*a*b`.
 
-/// A pattern that was read.
+/// A parsed pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(Vec<Part>);
 
-/// What matches one byte, or with a star any number of them.
+/// A part that matches one byte, or any number of them if it is a star.
 #[derive(Clone, Debug)]
 enum Part {
     Star,
@@ -17,11 +17,11 @@ enum Part {
     Class(Box<Class>),
 }
 
-/// The bytes that a class has, one bit each.
+/// The bytes of a class, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class([u64; 4]);
 
-/// Whether the whole text matches the pattern.
+/// Returns whether the whole text matches the pattern.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     Pattern::of(pattern).matches(text)
 }
@@ -41,7 +41,7 @@ impl Pattern {
                 (literal, _) => (Part::Literal(*literal), rest),
             };
             text = rest;
-            // Stars in a row are one.
+            // Consecutive stars are one.
             if !matches!((&part, parts.last()), (Part::Star, Some(Part::Star))) {
                 parts.push(part);
             }
@@ -49,14 +49,14 @@ impl Pattern {
         Self(parts)
     }
 
-    /// Whether the whole text matches. As in Redis only the empty pattern matches the empty text; the commands treat the
-    /// pattern `*` as no pattern.
+    /// Returns whether the whole text matches. As in Redis, only the empty pattern matches the
+    /// empty text; the commands treat the pattern `*` as no pattern.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         if text.is_empty() {
             return self.0.is_empty();
         }
         let (mut at, mut seen) = (0, 0);
-        // The pattern after the last star, and the text that the star has not taken yet.
+        // The pattern after the last star, and the text that the star has not consumed yet.
         let mut star = None;
         loop {
             let part = self.0.get(at);
@@ -66,7 +66,7 @@ impl Pattern {
                 continue;
             }
             let Some(&byte) = text.get(seen) else {
-                // Taking more for the star only shortens the text that is short already.
+                // If the star consumed more, the text would only be shorter still.
                 return part.is_none();
             };
             if part.is_some_and(|part| part.has(byte)) {
@@ -84,7 +84,7 @@ impl Pattern {
 }
 
 impl Part {
-    /// Whether this, which is no star, matches the byte.
+    /// Returns whether this part, which is not a star, matches the byte.
     fn has(&self, byte: u8) -> bool {
         match self {
             Self::Star => false,
@@ -96,7 +96,8 @@ impl Part {
 }
 
 impl Class {
-    /// Reads a class after its `[`; returns it and what follows its `]`, which may be missing at the pattern's end.
+    /// Parses a class after its `[`; returns it and what follows its `]`, which may be missing at
+    /// the end of the pattern.
     fn of(text: &[u8]) -> (Self, &[u8]) {
         let mut class = Self::default();
         let (is_negated, mut rest) = match text {
@@ -142,7 +143,7 @@ impl Class {
     }
 }
 
-/// Whether the pattern is the one that matches everything.
+/// Returns whether the pattern matches everything.
 pub(crate) fn is_any(pattern: &[u8]) -> bool {
     pattern == b"*"
 }
@@ -204,15 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_takes_no_more_than_the_product_of_the_lengths() {
+    fn a_hostile_pattern_takes_at_most_the_product_of_the_lengths() {
         let pattern = [b"*a".repeat(500), b"b".to_vec()].concat();
         let text = b"a".repeat(5_000);
         assert!(!matches(&pattern, &text));
     }
 
-    /// Read anew for every byte, the class would be looked through 16,000 million times.
+    /// If it were parsed again for every byte, the class would be read 16,000 million times.
     #[test]
-    fn a_long_class_costs_what_a_short_one_costs() {
+    fn a_long_class_costs_no_more_than_a_short_one() {
         let pattern = [b"*[".as_slice(), &b"xyzw".repeat(4_000), b"]b"].concat();
         let text = b"x".repeat(1_000_000);
         assert!(!matches(&pattern, &text));

@@ -1,8 +1,9 @@
-//! INFO: the node's report on itself, in the sections and under the names that Redis uses.
+//! INFO: the node's report on itself, in Redis's sections and under Redis's names.
 //!
-//! Only what is known is told. A field of Redis' that has no meaning here, or that the node does not measure, is
-//! left out; the programs that read INFO skip what is missing. The one exception is the time of the commands in
-//! Commandstats: it is told as 0 because those fields are read by their place, and no command is timed.
+//! It reports only what is known. Fields of Redis that have no meaning here, or that the node does
+//! not measure, are omitted; programs that read INFO skip what is missing. The exception is the
+//! time of commands in Commandstats, which is always 0: those fields are read by position, and no
+//! command is timed.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -22,14 +23,14 @@ use crate::shard::DATABASES;
 
 /// A section of the report.
 struct Section {
-    /// As its heading writes it; asked for in any case.
+    /// As its heading writes it; clients may use any case.
     name: &'static str,
-    /// Whether a plain INFO has it too.
+    /// Whether a plain INFO includes it.
     is_default: bool,
     write: fn(&mut Report<'_, '_, '_>),
 }
 
-/// The report while it is written.
+/// The report being written.
 struct Report<'r, 'c, 'k> {
     context: &'r mut Context<'c, 'k>,
     facts: HostFacts,
@@ -58,7 +59,7 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: 
     reply.verbatim(*b"txt", report.text.as_bytes());
 }
 
-/// What CONFIG RESETSTAT has to remember to count from zero; all shards must be locked.
+/// Returns the totals that CONFIG RESETSTAT stores to count from zero; all shards must be locked.
 pub(crate) fn totals(context: &mut Context<'_, '_>, facts: &HostFacts) -> Totals {
     let mut totals = Totals {
         connections: context.services.clients.accepted(),
@@ -89,7 +90,7 @@ impl Report<'_, '_, '_> {
         let _ = write!(self.text, "{name}:{value}\r\n");
     }
 
-    /// A field that is left out when its value is not known.
+    /// A field that is omitted when its value is unknown.
     fn known(&mut self, name: &str, value: impl Display, is_known: bool) {
         if is_known {
             self.field(name, value);
@@ -167,9 +168,9 @@ fn memory(report: &mut Report<'_, '_, '_>) {
     report.field("used_memory_scripts", script_bytes);
 }
 
-/// `loading` stays 0, since drivers that see a 1 queue what they are asked instead of asking another node. The two states
-/// are what dashboards show and alert on: without the snapshot of a clean stop there is a quarantine, and without writes
-/// to the log nothing is granted for long.
+/// `loading` stays 0, because drivers that see a 1 queue their commands instead of using another
+/// node. Dashboards show and alert on the two states: without the snapshot of a clean stop there is
+/// a quarantine, and without writes to the log grants soon stop.
 fn persistence(report: &mut Report<'_, '_, '_>) {
     let now = report.context.moment.time;
     let state = report.context.services.guard.report(now).state;
@@ -185,7 +186,7 @@ fn persistence(report: &mut Report<'_, '_, '_>) {
     report.field("aof_last_write_status", status(is_writing));
 }
 
-/// What a restart of the node has done to its locks, and what the next one would.
+/// What a restart of the node did to its locks, and what the next one would do.
 fn restart(report: &mut Report<'_, '_, '_>) {
     let guard = report
         .context
@@ -214,7 +215,7 @@ fn restart(report: &mut Report<'_, '_, '_>) {
     }
 }
 
-/// Milliseconds, rounded up: nothing is over before it shows zero.
+/// Milliseconds, rounded up: zero appears only when the time is over.
 const fn millis_up(time: Duration) -> u128 {
     time.as_nanos().div_ceil(1_000_000)
 }
@@ -285,7 +286,7 @@ fn cluster(report: &mut Report<'_, '_, '_>) {
     report.field("cluster_enabled", 0);
 }
 
-/// Keys that have ended and were not reclaimed yet are counted, as in Redis.
+/// Expired keys not yet reclaimed are counted, as in Redis.
 fn keyspace(report: &mut Report<'_, '_, '_>) {
     for db in 0..DATABASES {
         let Ok(db) = u8::try_from(db) else { break };
@@ -339,7 +340,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     // It counts the keys of all shards.
     name: "info",
     syntax: "[section ...]",
-    summary: "Reports on the node, all of it or the sections named.",
+    summary: "Reports on the node: everything, or the named sections.",
     since: "1.0.0",
     ..Spec::of(least!(info), Flags::LOADING, Keys::All, "server")
 }];

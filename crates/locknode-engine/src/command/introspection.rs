@@ -10,7 +10,7 @@ use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand::{self, HELP};
 
 fn command(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    // COMMAND without a subcommand means something, and so it is not an ordinary container.
+    // COMMAND without a subcommand is valid, so it is not an ordinary container.
     match args {
         [_] => info_of_all(context, reply),
         _ => subcommand::run(context, args, reply),
@@ -71,7 +71,7 @@ fn docs(context: &mut Context<'_, '_>, _: &[&[u8]; 2], names: &[&[u8]], reply: &
     }
 }
 
-/// The command, or the subcommand written as `client|list`.
+/// Finds a command, or a subcommand written as `client|list`.
 fn entry(context: &Context<'_, '_>, name: &[u8]) -> Option<Entry> {
     let command = name.split(|&byte| byte == b'|').next()?;
     let (_, spec) = context.commands.find(command)?;
@@ -121,7 +121,7 @@ fn keys(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     if !spec.accepts(command.len()) {
         return reply.error("ERR Invalid number of arguments specified for command");
     }
-    // A count of more keys than there are gives none, as in Redis.
+    // A count of more keys than there are returns none, as in Redis.
     let keys: Vec<&[u8]> = if counts_too_many(positions, command) {
         Vec::new()
     } else {
@@ -168,7 +168,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "docs",
         syntax: "[<name> ...]",
         call: least!(docs),
-        summary: "Describe all commands, or those named.",
+        summary: "Describe all commands, or the named ones.",
         since: "7.0.0",
         ..COMMAND
     },
@@ -184,7 +184,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "info",
         syntax: "[<name> ...]",
         call: least!(info),
-        summary: "Return arity, flags and key positions of all commands, or of those named.",
+        summary: "Return arity, flags and key positions of all commands, or of the named ones.",
         since: "2.8.13",
         ..COMMAND
     },

@@ -1,8 +1,9 @@
-//! What a running script has changed: judged when it ends, and undone where the judgement says so.
+//! The changes of a running script, which are committed or undone when it ends.
 //!
-//! A script may hold a key without a deadline and give it one in its next line, so what its commands grant is
-//! provisional. At the end each changed key is what it is, and gets the permit and the record that a command which left
-//! it so would get. A script that leaves what the guard refuses, or that was stopped, has changed nothing.
+//! A script may set a key without a deadline and add one in its next line, so what its commands
+//! grant is provisional. At the end, each changed key gets the permit and the record that a single
+//! command with the same result would get. A script that leaves what the guard refuses, or that was
+//! stopped, has changed nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::fence::Grant;
 use crate::guard::{Denial, Permit};
 use crate::time::Deadline;
 
-/// The keys that a script has changed; see the module text.
+/// The keys that a script has changed; see the module docs.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     /// What each key was before; by database and key.
@@ -28,7 +29,7 @@ struct Before {
     grant: Grant,
 }
 
-/// What is to be done for a key when the script is judged.
+/// What a changed key needs when the script ends.
 #[derive(Debug)]
 enum Change {
     Held(Permit),
@@ -36,7 +37,8 @@ enum Change {
 }
 
 impl Journal {
-    /// Notes what a key is, before it is changed; `false` when the script has changed more than a journal holds.
+    /// Records a key before it is changed; returns `false` when the script changes more than a
+    /// journal can hold.
     pub(crate) fn note(&mut self, context: &mut Context<'_, '_>, key: &[u8]) -> bool {
         let name = (context.session.db, Box::from(key));
         if self.before.contains_key(&name) {
@@ -53,12 +55,12 @@ impl Journal {
         self.bytes <= BYTES_MAX
     }
 
-    /// Gives each key that the script leaves changed its permit and its record, or, when one is refused, none.
+    /// Gives each changed key its permit and its record, or none of them when one is refused.
     ///
     /// # Errors
     ///
-    /// Why one of them may not stay as it is.
-    pub(crate) fn settle(&self, context: &mut Context<'_, '_>) -> Result<(), Denial> {
+    /// Returns why one of them may not stay as it is.
+    pub(crate) fn commit(&self, context: &mut Context<'_, '_>) -> Result<(), Denial> {
         let session_db = context.session.db;
         let mut changes = Vec::new();
         for ((db, key), before) in &self.before {
@@ -78,7 +80,7 @@ impl Journal {
             match change {
                 Change::Held(permit) => context.entry(key).set_deadline(permit),
                 Change::Released(deadline) => {
-                    log_removal(&context.services.guard, db, key, deadline, context.rest);
+                    log_removal(&context.services.guard, db, key, deadline, context.needs);
                 }
             }
         }
@@ -86,7 +88,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes every key what it was.
+    /// Restores every key.
     pub(crate) fn undo(self, context: &mut Context<'_, '_>) {
         for ((db, key), before) in self.before {
             let hash = context.space.hash(db, &key);
@@ -100,7 +102,7 @@ impl Journal {
     }
 }
 
-/// What becomes of a key that was `before` and is what it is now; `None` when nothing has to be done.
+/// Decides what a key needs that was `before` and now is what it is; `None` when it needs nothing.
 fn judge(
     context: &mut Context<'_, '_>,
     key: &[u8],
@@ -122,9 +124,9 @@ fn judge(
         return Ok(None);
     }
     let guard = &context.services.guard;
-    let need = &mut context.rest.need;
+    let need = &mut context.needs.need;
     let permit = guard.permit(context.moment.time, deadline, || was_logged, need)?;
-    // A lock that is on the log stays there, whatever becomes of it `[L3]`.
+    // A lock that is on the log stays there through every change `[L3]`.
     let is_logged = permit.is_logged || was_logged || grant.is_logged();
     Ok(is_logged.then_some(Change::Held(Permit {
         is_logged,
@@ -132,7 +134,7 @@ fn judge(
     })))
 }
 
-/// As much as a script may use otherwise.
+/// The other limit on a script's memory, applied here too.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What an entry takes besides key and token, roughly.

@@ -5,23 +5,24 @@ use locknode_resp::parse_integer;
 /// Where a command's keys are among its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// It has none.
+    /// It has no keys.
     None,
     /// The first argument.
     One,
-    /// From the first argument to the end, each `step` arguments.
+    /// From the first argument to the end, every `step` arguments.
     Each { step: usize },
-    /// A count at this argument, then that many groups of `step` arguments that begin with a key.
+    /// A count at this argument, then as many groups of `step` arguments, each beginning with a
+    /// key.
     Counted { at: usize, step: usize },
-    /// It concerns the whole database.
+    /// The whole database.
     All,
-    /// The command locks for itself (scripts).
+    /// The command locks its own keys (scripts).
     Own,
 }
 
 impl Keys {
-    /// The keys among the arguments. A count that is not a number, or too large, gives the keys that are there; the
-    /// command itself refuses it.
+    /// Returns the keys among the arguments. If the count is invalid or too large, returns the keys
+    /// that are there; the command itself refuses it.
     pub(crate) fn of<'a>(self, args: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
         let (first, step, groups) = match self {
             Self::None | Self::Own | Self::All => (0, 1, 0),

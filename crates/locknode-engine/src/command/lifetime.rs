@@ -1,4 +1,4 @@
-//! How long a key lives, as the options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST say it.
+//! The TTL options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -6,22 +6,22 @@ use super::option_word::OptionWord;
 use super::refusal;
 use crate::time::{Deadline, Moment};
 
-/// What an option list says about a key's deadline. A number is kept as it was written: Redis reads it only when
-/// the whole list is in order.
+/// The deadline that an option list specifies. The number is kept as text, because Redis parses it
+/// only when the whole list is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Lifetime<'a> {
-    /// Nothing: a write drops the deadline that the key had.
+    /// No option: a write removes the key's deadline.
     #[default]
-    Unsaid,
-    /// KEEPTTL: a write leaves the deadline as it is.
+    Unspecified,
+    /// KEEPTTL: a write keeps the deadline.
     Keep,
-    /// PERSIST: the deadline is dropped.
+    /// PERSIST: the deadline is removed.
     Persist,
-    /// The key ends at a time.
+    /// The key expires at a time.
     Ends { unit: Unit, number: &'a [u8] },
 }
 
-/// How the number of a lifetime is meant.
+/// The unit of a lifetime's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// EX: seconds from now.
@@ -42,9 +42,11 @@ pub(crate) enum InvalidLifetime {
 }
 
 impl<'a> Lifetime<'a> {
-    /// Takes in the next word of an option list and, where it needs one, its number; returns the words that
-    /// follow. `None` when the word is not about lifetimes, contradicts an earlier one or lacks its number. The
-    /// same word may come again, then the last one counts.
+    /// Consumes the next word of an option list and, if needed, its number; returns the words that
+    /// follow.
+    ///
+    /// `None` when the word is not about lifetimes, contradicts an earlier one or lacks its number.
+    /// The same word may appear again; the last one counts.
     #[inline]
     pub(crate) fn take<'w>(
         &mut self,
@@ -67,7 +69,9 @@ impl<'a> Lifetime<'a> {
     #[inline]
     fn replace(&mut self, next: Self) -> bool {
         let agrees = match (*self, next) {
-            (Self::Unsaid, _) | (Self::Keep, Self::Keep) | (Self::Persist, Self::Persist) => true,
+            (Self::Unspecified, _) | (Self::Keep, Self::Keep) | (Self::Persist, Self::Persist) => {
+                true
+            }
             (Self::Ends { unit: old, .. }, Self::Ends { unit: new, .. }) => old == new,
             _ => false,
         };
@@ -77,12 +81,12 @@ impl<'a> Lifetime<'a> {
 }
 
 impl Unit {
-    /// The deadline that a number in this unit means at `moment`; `None` when it has passed already, which only an
-    /// absolute time can have.
+    /// Returns the deadline for a number in this unit at `moment`; `None` when it has already
+    /// passed, which only an absolute time can have.
     ///
     /// # Errors
     ///
-    /// Refuses what Redis refuses: no integer, zero or less, and what overflows as Unix milliseconds.
+    /// Refuses what Redis refuses: non-integers, zero or less, and overflows as Unix milliseconds.
     #[inline]
     pub(crate) fn deadline(
         self,
@@ -113,7 +117,7 @@ impl Unit {
 }
 
 impl InvalidLifetime {
-    /// Replies why, in the words of the command `name`.
+    /// Replies with the reason, worded for the command `name`.
     #[cold]
     pub(crate) fn refuse(self, reply: &mut Encoder<'_>, name: &str) {
         match self {
@@ -125,5 +129,5 @@ impl InvalidLifetime {
 
 pub(super) const MILLIS_PER_SECOND: i64 = 1000;
 
-/// What is replied for the time left of a lock without a deadline.
+/// The reply for the time left of a lock without a deadline.
 pub(super) const NO_DEADLINE: i64 = -1;

@@ -1,7 +1,8 @@
-//! Locks with fencing tokens: LOCK.ACQUIRE, LOCK.EXTEND, LOCK.RELEASE, LOCK.FENCE and LOCK.GET; see `SPEC.md`.
+//! Locks with fencing tokens: LOCK.ACQUIRE, LOCK.EXTEND, LOCK.RELEASE, LOCK.FENCE and LOCK.GET; see
+//! `SPEC.md`.
 //!
-//! What they do to a key is what `SET key token NX PX ttl` and the scripts of lock libraries do, and both see each
-//! other's locks; these commands tell the key's fence counter besides `[C1]`.
+//! They change a key as `SET key token NX PX ttl` and the scripts of lock libraries do, and both
+//! see each other's locks; these commands also return the key's fence counter `[C1]`.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -12,7 +13,7 @@ use super::spec::{Flags, Keys, Spec, exact, least};
 use crate::fence::{FENCE_IMPORT_MAX, Grant};
 use crate::time::Deadline;
 
-/// Replies `[1, fence, ttl]`, or `[0, fence, what the holder has left]`.
+/// Replies with `[1, fence, ttl]`, or with `[0, fence, the holder's time left]`.
 fn acquire(
     context: &mut Context<'_, '_>,
     [_, key, token, ttl]: &[&[u8]; 4],
@@ -118,7 +119,7 @@ fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder
     reply.integer(fence.cast_signed());
 }
 
-/// A deadline from a TTL in milliseconds; replies the refusal of one that is not positive.
+/// Returns the deadline for a TTL in milliseconds; refuses a TTL that is not positive.
 #[inline]
 fn deadline(
     context: &Context<'_, '_>,
@@ -135,7 +136,7 @@ fn deadline(
     }
 }
 
-/// A fence that a client gives; replies the refusal of one that no node would tell `[F6]`.
+/// Parses a fence from a client; refuses one that no node would return `[F6]`.
 fn fence(number: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
     let Some(number) = parse_integer(number) else {
         reply.error(refusal::NOT_AN_INTEGER);
@@ -164,27 +165,27 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key token milliseconds [FLOOR fence]",
         call: least!(acquire),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        summary: "Holds a token under a key that is not held, for milliseconds, and tells the key's fence counter.",
+        summary: "Sets the token of a free key with a TTL in milliseconds, and returns the key's fence counter.",
         ..LOCK
     },
     Spec {
         name: "lock.extend",
         syntax: "key token milliseconds",
         call: exact!(extend),
-        summary: "Moves the deadline of a key if its token is the one given.",
+        summary: "Moves the deadline of a key if its token matches.",
         ..LOCK
     },
     Spec {
         name: "lock.release",
         syntax: "key token",
-        summary: "Releases a key if its token is the one given.",
+        summary: "Releases a key if its token matches.",
         ..LOCK
     },
     Spec {
         name: "lock.fence",
         syntax: "key token grant fence",
         call: exact!(write_back),
-        summary: "Raises the fence counter of a key while it is held by the token and grant given.",
+        summary: "Raises the fence counter of a key while its token and grant match.",
         ..LOCK
     },
     Spec {
@@ -192,7 +193,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key",
         call: exact!(get),
         flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Replies with the token, the time left, the grant and the fence counter of a key.",
+        summary: "Returns the token, the time left, the grant and the fence counter of a key.",
         ..LOCK
     },
 ];

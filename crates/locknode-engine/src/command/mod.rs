@@ -19,6 +19,7 @@ mod config_option;
 mod connection;
 mod context;
 mod debug;
+mod exists;
 mod expiry;
 mod flush;
 mod get;
@@ -53,7 +54,7 @@ pub(crate) use spec::Spec;
 
 use crate::command_id::CommandId;
 
-/// All commands, found by name. They are the same for every engine, and the table is made once.
+/// All commands by name, in one table that every engine shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Commands {
     specs: &'static [&'static Spec],
@@ -61,13 +62,13 @@ pub(crate) struct Commands {
     slots: &'static [Slot; SLOTS],
 }
 
-/// What [`Commands`] points to.
+/// The data of [`Commands`].
 static TABLE: LazyLock<(Vec<&'static Spec>, Box<[Slot; SLOTS]>)> = LazyLock::new(table);
 
 /// A place in the table of names.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The first eight bytes of the name, lower case; 0 in a free place.
+    /// The first eight bytes of the name in lower case; 0 in a free place.
     head: u64,
     /// The bits in which the two cases of those bytes differ.
     case: u64,
@@ -81,7 +82,7 @@ impl Commands {
         Self { specs, slots }
     }
 
-    /// The command of that name, in any case.
+    /// Finds the command of that name, in any case.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<(CommandId, &'static Spec)> {
         let head = head(name);
@@ -99,7 +100,7 @@ impl Commands {
         None
     }
 
-    /// All commands in table order.
+    /// Returns all commands in table order.
     pub(crate) const fn all(&self) -> &'static [&'static Spec] {
         self.specs
     }
@@ -119,7 +120,7 @@ fn table() -> (Vec<&'static Spec>, Box<[Slot; SLOTS]>) {
     for (index, spec) in specs.iter().enumerate() {
         let name = spec.name.as_bytes();
         let head = head(name);
-        // Letters have both bits of 0x60, and only in them the bit 0x20 tells the cases apart.
+        // Letters have both bits of 0x60, and only for them bit 0x20 selects the case.
         let case = head & (head >> 1) & CASE_BITS;
         let free = places(head).find(|&place| slots[place].head == 0);
         if let (Some(place), Ok(index)) = (free, u16::try_from(index)) {
@@ -134,7 +135,7 @@ fn table() -> (Vec<&'static Spec>, Box<[Slot; SLOTS]>) {
     (specs, slots)
 }
 
-/// The places at which a name that begins so may stand in the table, best first, in any case.
+/// The places where a name that begins with `head` may be in the table, best first, in any case.
 #[inline]
 fn places(head: u64) -> impl Iterator<Item = usize> {
     let first =
@@ -142,8 +143,8 @@ fn places(head: u64) -> impl Iterator<Item = usize> {
     (0..SLOTS).map(move |step| (first + step) % SLOTS)
 }
 
-/// The first eight bytes as a number, zeros after the end; by loads of fixed sizes, which cost less than a copy of
-/// any length.
+/// The first eight bytes as a number, padded with zeros; loads of fixed sizes cost less than a copy
+/// of variable length.
 #[inline]
 fn head(name: &[u8]) -> u64 {
     if let Some(eight) = name.first_chunk() {
@@ -160,7 +161,7 @@ fn head(name: &[u8]) -> u64 {
 
 const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 
-/// Four times the number of commands, so that nearly every name stands at its first place.
+/// Four times the number of commands, so that nearly every name is at its first place.
 const SLOTS_LOG2: u32 = 9;
 const SLOTS: usize = 1 << SLOTS_LOG2;
 
@@ -172,6 +173,7 @@ const FAMILIES: &[&[Spec]] = &[
     number::SPECS,
     multi::SPECS,
     release::SPECS,
+    exists::SPECS,
     lock::SPECS,
     expiry::SPECS,
     scan::SPECS,
@@ -212,9 +214,9 @@ mod tests {
         assert!(commands.find(b"").is_none());
     }
 
-    /// [G2]: PING is the exception, so that health checks see the quarantine. INFO counts keys and tells none.
+    /// [G2] PING is the exception, so that health checks see the quarantine. INFO only counts keys.
     #[test]
-    fn every_command_that_touches_no_key_is_served_in_quarantine_but_ping() {
+    fn every_command_without_keys_is_served_in_quarantine_except_ping() {
         for spec in Commands::new().all() {
             let is_served = match spec.name {
                 "ping" => false,
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_tells_its_name_its_summary_and_its_age_if_redis_has_it() {
+    fn every_row_has_a_name_a_summary_and_a_version_if_redis_has_it() {
         let commands = Commands::new();
         let rows = commands.all().iter().copied();
         for row in rows.clone().chain(rows.flat_map(|spec| spec.subcommands)) {

@@ -1,6 +1,6 @@
 //! Several keys at once, all or none: MSET, MSETNX and MSETEX.
 //!
-//! Everything that can be wrong is found before the first key is written.
+//! Every error is found before the first key is written.
 
 use locknode_resp::{Encoder, parse_integer};
 use smallvec::SmallVec;
@@ -77,7 +77,7 @@ fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-/// What MSETEX asks of all its keys.
+/// MSETEX's condition on all its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Any,
@@ -88,7 +88,7 @@ enum Wanted {
 }
 
 fn msetex_options<'a>(mut words: &[&'a [u8]]) -> Option<(Wanted, Lifetime<'a>)> {
-    let (mut wanted, mut lifetime) = (Wanted::Any, Lifetime::Unsaid);
+    let (mut wanted, mut lifetime) = (Wanted::Any, Lifetime::Unspecified);
     while let Some((word, rest)) = words.split_first() {
         words = match OptionWord::of(word)? {
             OptionWord::Nx if wanted != Wanted::Present => {
@@ -106,7 +106,7 @@ fn msetex_options<'a>(mut words: &[&'a [u8]]) -> Option<(Wanted, Lifetime<'a>)> 
     Some((wanted, lifetime))
 }
 
-/// The arguments as keys with their values, when they are complete and not too long.
+/// Returns the arguments as pairs of key and value, if they are complete and not too long.
 fn all_pairs<'p, 'a>(
     args: &'p [&'a [u8]],
     reply: &mut Encoder<'_>,
@@ -123,7 +123,7 @@ fn all_pairs<'p, 'a>(
     (!is_too_long).then_some(pairs)
 }
 
-/// Writes all pairs, or replies why one of them is refused and writes none; `true` if it wrote.
+/// Writes all pairs, or refuses one and writes none; returns whether it wrote.
 fn put_all(
     context: &mut Context<'_, '_>,
     pairs: &[[&[u8]; 2]],
@@ -149,10 +149,10 @@ fn put_all(
     true
 }
 
-/// Pairs without allocation: two or three keys at once are what is common.
+/// Pairs without allocation: two or three keys at once are common.
 const PAIRS_INLINE: usize = 4;
 
-/// Redis' limit on MSETEX's count: what an `int` holds.
+/// Redis's limit on MSETEX's count: the largest `int`.
 const PAIRS_MAX: i64 = i32::MAX as i64;
 
 const WRITE_ALL: Spec = Spec {
@@ -170,14 +170,14 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "mset",
         syntax: "key value [key value ...]",
-        summary: "Holds tokens under several keys.",
+        summary: "Sets the tokens of several keys.",
         ..WRITE_ALL
     },
     Spec {
         name: "msetnx",
         syntax: "key value [key value ...]",
         call: Call::any(-3, msetnx),
-        summary: "Holds tokens under several keys if none of them is held.",
+        summary: "Sets the tokens of several keys if none of them is held.",
         ..WRITE_ALL
     },
     Spec {
@@ -185,7 +185,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "numkeys key value [key value ...] [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
         call: Call::any(-4, msetex),
         keys: Keys::Counted { at: 1, step: 2 },
-        summary: "Holds tokens under several keys, on a condition, for a time.",
+        summary: "Sets the tokens of several keys, with a condition and a TTL.",
         since: "8.4.0",
         ..WRITE_ALL
     },

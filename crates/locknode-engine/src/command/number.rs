@@ -1,4 +1,4 @@
-//! Tokens that count: INCR, INCRBY, DECR and DECRBY, which hand out fencing tokens among other things.
+//! Tokens that are counters: INCR, INCRBY, DECR and DECRBY, often used as fencing tokens.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -26,7 +26,7 @@ fn decrby(context: &mut Context<'_, '_>, [_, key, by]: &[&[u8]; 3], reply: &mut 
     }
 }
 
-/// Adds to the integer that the key holds, zero when it is missing. The deadline stays.
+/// Adds to the integer that the key holds, or to zero if the key is missing. The deadline stays.
 fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'_>) {
     if refusal::too_long(reply, key, &[]) {
         return;
@@ -63,28 +63,28 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "incr",
         syntax: "key",
-        summary: "Adds one to the integer that a key holds.",
+        summary: "Adds one to the integer of a key.",
         ..COUNT
     },
     Spec {
         name: "decr",
         syntax: "key",
         call: exact!(step, -1),
-        summary: "Takes one from the integer that a key holds.",
+        summary: "Subtracts one from the integer of a key.",
         ..COUNT
     },
     Spec {
         name: "incrby",
         syntax: "key increment",
         call: exact!(incrby),
-        summary: "Adds a number to the integer that a key holds.",
+        summary: "Adds a number to the integer of a key.",
         ..COUNT
     },
     Spec {
         name: "decrby",
         syntax: "key decrement",
         call: exact!(decrby),
-        summary: "Takes a number from the integer that a key holds.",
+        summary: "Subtracts a number from the integer of a key.",
         ..COUNT
     },
 ];

@@ -1,7 +1,8 @@
-//! The words of the option lists of SET, MSETEX, GETEX and DELEX, in any case.
+//! The option words of SET, MSETEX, GETEX and DELEX, in any case.
 //!
-//! A word is told by its length and its folded bytes, so that the options of an acquire cost a few instructions
-//! each. What a word means, and beside which others it may stand, is the command's affair.
+//! A word is recognised by its length and its folded bytes, so that the options of an acquire cost
+//! a few instructions each. Each command decides what a word means and which combinations are
+//! valid.
 
 /// A word that a command may find among its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(crate) enum OptionWord {
 }
 
 impl OptionWord {
-    /// The option that the bytes spell; `None` when they spell none.
+    /// Returns the option that the bytes spell; `None` when they spell none.
     #[inline]
     pub(crate) fn of(word: &[u8]) -> Option<Self> {
         let word = match *word {
@@ -54,7 +55,7 @@ impl OptionWord {
     }
 }
 
-/// Sets the bit that tells lower case from upper. Only the two cases of a letter become that letter.
+/// Sets the bit that selects lower case. Only the two cases of a letter become that letter.
 const FOLD: u8 = 0x20;
 
 #[cfg(test)]
@@ -62,7 +63,7 @@ mod tests {
     use super::OptionWord;
 
     #[test]
-    fn words_are_read_in_any_case_and_only_whole() {
+    fn words_match_in_any_case_and_only_whole() {
         let rows = [
             ("nx", Some(OptionWord::Nx)),
             ("NX", Some(OptionWord::Nx)),

@@ -1,10 +1,10 @@
-//! `client-output-buffer-limit`, whose value is groups of four words.
+//! `client-output-buffer-limit`, whose value consists of groups of four words.
 
 use locknode_resp::parse_integer;
 
 use super::byte_size;
 
-/// The hard limit of class `normal`; `None` when the text has none.
+/// Returns the hard limit of class `normal`; `None` when the text has none.
 pub(crate) fn parse(text: &[u8]) -> Result<Option<u64>, &'static str> {
     let words: Vec<&[u8]> = text
         .split(u8::is_ascii_whitespace)
@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Option<u64>, &'static str> {
             );
         };
         if is_normal && soft != 0 && seconds != 0 {
-            return Err("Soft limits are not supported, give 0 0.");
+            return Err("Soft limits are not supported, use 0 0.");
         }
         if is_normal {
             normal = Some(hard);

@@ -1,4 +1,4 @@
-//! Error texts that several commands share, byte for byte as Redis words them.
+//! Error texts that several commands share, byte for byte as in Redis.
 
 use std::time::Duration;
 
@@ -20,25 +20,25 @@ pub(crate) fn syntax(reply: &mut Encoder<'_>) {
     reply.error(SYNTAX);
 }
 
-/// Refuses a key or a value that the table cannot hold; `true` if it did. Only a raised `proto-max-bulk-len` lets
-/// one through to here.
+/// Refuses a key or a value that the table cannot hold, and returns whether it did. This takes a
+/// raised `proto-max-bulk-len`.
 #[inline]
 pub(crate) fn too_long(reply: &mut Encoder<'_>, key: &[u8], value: &[u8]) -> bool {
     let is_too_long = key.len() > KEY_LEN_MAX || value.len() > VALUE_LEN_MAX;
     if is_too_long {
-        say_too_long(reply);
+        refuse_too_long(reply);
     }
     is_too_long
 }
 
 #[cold]
-fn say_too_long(reply: &mut Encoder<'_>) {
+fn refuse_too_long(reply: &mut Encoder<'_>) {
     reply.error(&format!(
         "ERR a key is at most {KEY_LEN_MAX} bytes long and a value at most {VALUE_LEN_MAX} bytes"
     ));
 }
 
-/// Replaces a reply that began at `mark` by the error that it is too long.
+/// Replaces a reply that began at `mark` with the error that it is too long.
 #[cold]
 pub(crate) fn reply_too_long(reply: &mut Encoder<'_>, mark: usize) {
     reply.truncate(mark);
@@ -54,14 +54,15 @@ pub(crate) fn quarantined(reply: &mut Encoder<'_>, left: Duration) {
     ));
 }
 
-/// `UNSUPPORTED ...`: Redis would do it and this node does not, through no fault of the client's. The prefix is none that
-/// Redis has: drivers that turn every `ERR` into "false", which for SET means "held", raise it with its text.
+/// `UNSUPPORTED ...`: Redis would do it, but this node does not, through no fault of the client.
+/// Redis does not use this prefix: drivers that turn every `ERR` into "false", which for SET means
+/// "held", raise it with its text.
 #[cold]
 pub(crate) fn unsupported(reply: &mut Encoder<'_>, text: &str) {
     reply.error(&format!("UNSUPPORTED {text}"));
 }
 
-/// What follows a refused MULTI is not executed.
+/// Refuses a command that follows a refused MULTI.
 #[cold]
 pub(crate) fn aborted(reply: &mut Encoder<'_>) {
     reply.error("EXECABORT not executed: this node has refused MULTI");
@@ -81,8 +82,8 @@ pub(crate) fn invalid_expire(reply: &mut Encoder<'_>, name: &str) {
     reply.error(&format!("ERR invalid expire time in '{name}' command"));
 }
 
-/// `ERR unknown command 'name', with args beginning with: ...`, with Redis' limit of 128 bytes on the name and on
-/// the quoted arguments.
+/// `ERR unknown command 'name', with args beginning with: ...`, with Redis's limit of 128 bytes on
+/// the name and on the quoted arguments.
 #[cold]
 pub(crate) fn unknown_command(reply: &mut Encoder<'_>, args: &[&[u8]]) {
     let Some((name, rest)) = args.split_first() else {
@@ -130,7 +131,8 @@ pub(crate) fn quoting(reply: &mut Encoder<'_>, before: &str, arg: &[u8], after: 
     reply.error_bytes(&[before.as_bytes(), quoted(arg, QUOTED_MAX), after.as_bytes()].concat());
 }
 
-/// What an error quotes of an argument: at most `len` bytes, and nothing from a zero byte on, where a string of C ends.
+/// The part of an argument that an error quotes: at most `len` bytes, up to the first zero byte,
+/// where a C string ends.
 pub(crate) fn quoted(arg: &[u8], len: usize) -> &[u8] {
     let cut = arg.get(..len).unwrap_or(arg);
     cut.split(|&byte| byte == 0).next().unwrap_or_default()

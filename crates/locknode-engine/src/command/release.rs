@@ -1,4 +1,4 @@
-//! Releasing locks and asking for them: DEL, UNLINK, DELEX, DELIFEQ, EXISTS, TOUCH and TYPE.
+//! Releasing locks: DEL, UNLINK, DELEX and DELIFEQ.
 
 use locknode_resp::Encoder;
 
@@ -35,8 +35,8 @@ fn delifeq(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &
     delete_if(context, key, Some(Condition::Equal(value)), reply);
 }
 
-/// Removes the key if the condition holds. A condition that was not understood matters, as in Redis, only when
-/// there is a key.
+/// Removes the key if the condition holds. As in Redis, an invalid condition is an error only if
+/// the key exists.
 #[inline]
 fn delete_if(
     context: &mut Context<'_, '_>,
@@ -62,22 +62,6 @@ fn delete_if(
         Ok(false) => reply.integer(0),
         Err(invalid) => invalid.refuse(reply),
     }
-}
-
-fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let mut found = 0;
-    for key in args.iter().skip(1) {
-        found += i64::from(context.entry_to_read(key).is_live());
-    }
-    reply.integer(found);
-}
-
-fn key_type(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    reply.simple(if context.entry_to_read(key).is_live() {
-        "string"
-    } else {
-        "none"
-    });
 }
 
 const RELEASE: Spec = Spec::of(
@@ -108,7 +92,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "delex",
         syntax: "key [IFEQ value|IFNE value|IFDEQ digest|IFDNE digest]",
         call: Call::any(-2, delex),
-        flags: Flags::WRITE.and(Flags::FAST).and(Flags::LOOKS_THROUGH),
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::SCANS_VALUE),
         keys: Keys::One,
         summary: "Releases a key if its token, or the digest of it, is the one given.",
         group: "string",
@@ -126,33 +110,5 @@ pub(crate) const SPECS: &[Spec] = &[
             Keys::One,
             "string",
         )
-    },
-    Spec {
-        name: "exists",
-        syntax: "key [key ...]",
-        call: Call::any(-2, exists),
-        flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Counts which of the keys are held.",
-        since: "1.0.0",
-        ..RELEASE
-    },
-    Spec {
-        name: "touch",
-        syntax: "key [key ...]",
-        call: Call::any(-2, exists),
-        flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Counts which of the keys are held; nothing is evicted, so nothing else is touched.",
-        since: "3.2.1",
-        ..RELEASE
-    },
-    Spec {
-        name: "type",
-        syntax: "key",
-        call: exact!(key_type),
-        flags: Flags::READONLY.and(Flags::FAST),
-        keys: Keys::One,
-        summary: "Replies `string` for a key that is held and `none` for another.",
-        since: "1.0.0",
-        ..RELEASE
     },
 ];

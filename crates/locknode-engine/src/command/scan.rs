@@ -1,8 +1,8 @@
-//! Looking at all keys of a database: KEYS, SCAN, RANDOMKEY and DBSIZE.
+//! Commands over all keys of a database: KEYS, SCAN, RANDOMKEY and DBSIZE.
 //!
-//! SCAN goes from sub-table to sub-table of the lock table. A key stays in its sub-table for its whole life, so that
-//! a key that is there from the first call to the last is replied, and replied once, whatever else happens between
-//! the calls.
+//! SCAN goes from sub-table to sub-table of the lock table. A key never leaves its sub-table, so a
+//! key that exists from the first call to the last is returned exactly once, whatever happens
+//! between the calls.
 
 use locknode_resp::{Encoder, parse_integer};
 
@@ -15,10 +15,10 @@ use crate::shard::Shard;
 /// The options of one SCAN.
 #[derive(Clone, Copy, Debug)]
 struct Options<'a> {
-    /// Keys to look at before the call ends, as a hint.
+    /// A hint of how many keys to examine before the call ends.
     count: usize,
     pattern: &'a [u8],
-    /// Whether TYPE asks for strings, or nothing does.
+    /// Whether TYPE, if present, selects strings.
     wants_strings: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// All sub-tables of a node as one row.
+/// All sub-tables of a node in a row.
 #[derive(Debug)]
 struct Tables<'s> {
     shards: Vec<&'s Shard>,
@@ -82,17 +82,17 @@ impl<'s> Tables<'s> {
         self.shards.len() * self.per_shard
     }
 
-    /// The shard of the sub-table with a number below [`Tables::len`], and its number there.
+    /// Returns the shard of a sub-table with a number below [`Tables::len`], and its number there.
     fn at(&self, table: usize) -> (&'s Shard, usize) {
         (self.shards[table / self.per_shard], table % self.per_shard)
     }
 }
 
-/// Keys to reply, borrowed from the table.
+/// Keys to return, borrowed from the table.
 #[derive(Debug)]
 struct Found<'s> {
     keys: Vec<&'s [u8]>,
-    /// At least the bytes that they will take in the reply.
+    /// A lower bound of the bytes that they take in the reply.
     bytes: usize,
 }
 
@@ -152,7 +152,7 @@ fn scan(
     let tables = Tables::of(context);
     let work_max = options.count.saturating_mul(WORK_PER_COUNT);
     let (mut found, mut sampled, mut work) = (Found::new(), 0, 0);
-    // A cursor that we never gave out ends the iteration.
+    // A cursor that no call returned ends the iteration.
     let mut table = usize::try_from(cursor)
         .unwrap_or(tables.len())
         .min(tables.len());
@@ -186,7 +186,7 @@ fn scan(
 
 fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     let (db, now) = (context.session.db, context.moment.time);
-    // The commands of a batch share their moment; the count of commands tells them apart.
+    // The commands of a batch share their moment; the count of commands differs.
     let mut dice = Dice(now.as_nanos() ^ context.services.counters.total_calls().rotate_left(40));
     let tables = Tables::of(context);
     if tables
@@ -201,7 +201,7 @@ fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<
             shard.table_len(index)
         });
         let len_max = lens.max().unwrap_or(0);
-        // Every live key is hit with the same chance; a throw that hits none is thrown again.
+        // Every live key is equally likely; a throw that hits none is repeated.
         for _ in 0..THROWS_MAX {
             let (shard, index) = tables.at(dice.below(tables.len()));
             if let Some(key) = shard.keys_of_table(now, db, index).nth(dice.below(len_max)) {
@@ -221,44 +221,46 @@ fn dbsize(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>
     reply.integer(i64::try_from(keys).unwrap_or(i64::MAX));
 }
 
-/// A cursor as Redis reads it: `strtoull` allows white space, a plus sign and leading zeros.
+/// Parses a cursor like Redis: `strtoull` allows white space, a plus sign and leading zeros.
 fn parse_cursor(bytes: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(bytes.trim_ascii_start()).ok()?;
-    // `u64` also parses a leading plus sign, and no other extras.
+    // `u64` also accepts a leading plus sign, but nothing else.
     text.parse().ok()
 }
 
-/// Numbers without a pattern that anybody would notice, from a seed: splitmix64.
+/// Pseudo-random numbers from a seed: splitmix64.
 #[derive(Debug)]
 struct Dice(u64);
 
 impl Dice {
-    /// A number below `end`; zero when there is none.
+    /// Returns a number below `end`; zero when there is none.
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        // The high half of the product is below `end`, and so fits in `usize`.
+        // The high half of the product is below `end`, so it fits in `usize`.
         usize::try_from((u128::from(mixed) * end as u128) >> 64).unwrap_or(0)
     }
 }
 
-/// Redis' default for COUNT.
+/// Redis's default for COUNT.
 const COUNT_DEFAULT: usize = 10;
 
-/// SCAN looks at up to this many entries of any database for each key of COUNT, as Redis does with empty buckets:
-/// a small database beside a large one takes more calls, not longer ones.
+/// SCAN examines up to this many entries of any database for each key of COUNT, as Redis does with
+/// empty buckets: a small database next to a large one takes more calls, not longer ones.
 const WORK_PER_COUNT: usize = 10;
 
-/// The least that a key takes in a reply besides its bytes: `$n\r\n` and `\r\n`.
+/// What a key takes at least in a reply besides its bytes: `$n\r
+/// ` and `\r
+/// `.
 const KEY_OVERHEAD: usize = 6;
 
-/// Up to so many keys RANDOMKEY counts its way to the one that it chose: below a millisecond.
+/// With up to this many keys RANDOMKEY walks to the chosen one: below a millisecond.
 const WALK_MAX: u64 = 1 << 16;
 
-/// With more keys than [`WALK_MAX`] a throw hits a key about every second time, if most keys are alive.
+/// With more keys than [`WALK_MAX`], about every second throw hits a key if most keys are alive.
 const THROWS_MAX: usize = 256;
 
 const LOOK: Spec = Spec {
@@ -271,28 +273,28 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "keys",
         syntax: "pattern",
-        summary: "Replies the keys that match a pattern.",
+        summary: "Returns the keys that match a pattern.",
         ..LOOK
     },
     Spec {
         name: "scan",
         syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
         call: least!(scan),
-        summary: "Replies some of the keys, and where to go on.",
+        summary: "Returns some of the keys, and a cursor to continue from.",
         since: "2.8.0",
         ..LOOK
     },
     Spec {
         name: "randomkey",
         call: exact!(randomkey),
-        summary: "Replies any key.",
+        summary: "Returns a random key.",
         ..LOOK
     },
     Spec {
         name: "dbsize",
         call: exact!(dbsize),
         flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Counts the keys of the database, ended ones included until they are reclaimed.",
+        summary: "Counts the keys of the database, including expired ones not yet reclaimed.",
         group: "server",
         ..LOOK
     },

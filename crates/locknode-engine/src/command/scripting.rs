@@ -1,7 +1,8 @@
 //! EVAL, EVALSHA and SCRIPT.
 //!
-//! The release and extend scripts that nearly every lock library sends run as one table operation; other scripts
-//! run in the evaluator, with all shards held, so that a script is atomic as in Redis.
+//! The release and extend scripts that nearly every lock library sends run as one table operation.
+//! Other scripts run in the evaluator with all shards locked, so that a script is atomic, as in
+//! Redis.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::script::{Answer, Caller, STEPS_MAX, ScriptError, Shape, Unit, Value};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
-/// A script call's arguments: KEYS and ARGV.
+/// The arguments of a script call: KEYS and ARGV.
 struct Inputs<'a, 'b> {
     keys: &'a [&'b [u8]],
     argv: &'a [&'b [u8]],
@@ -33,7 +34,7 @@ fn by_sha(
     reply: &mut Encoder<'_>,
 ) {
     let services = context.services;
-    // As in Redis, what is no SHA1 is refused before the number of keys is looked at.
+    // As in Redis, an invalid SHA1 is refused before the number of keys is checked.
     if !Sha::has_length(sha) {
         return reply.error(NO_SCRIPT);
     }
@@ -83,7 +84,7 @@ fn by_text(
     }
 }
 
-/// Splits `EVAL script numkeys key... arg...`; replies the error when the count is wrong.
+/// Splits `EVAL script numkeys key... arg...`; replies with the error when the count is wrong.
 #[inline]
 fn split<'a, 'b>(
     count: &[u8],
@@ -102,8 +103,8 @@ fn split<'a, 'b>(
     None
 }
 
-/// Runs a shape as one table operation; `false` when the call is not the plain case (too few arguments, a TTL
-/// that is not a positive number) and the evaluator has to find out what it means.
+/// Runs a shape as one table operation. Returns `false` when the call is unusual (too few
+/// arguments, a TTL that is not a positive number), so that the evaluator has to run it.
 #[inline]
 fn run_shape(
     context: &mut Context<'_, '_>,
@@ -162,7 +163,7 @@ fn run_shape(
     true
 }
 
-/// A TTL that needs no second look: positive and far from overflow.
+/// Returns a TTL that is positive and far from overflow.
 #[inline]
 fn ttl_millis(unit: Unit, ttl: &[u8]) -> Option<i64> {
     let ttl = parse_integer(ttl).filter(|ttl| (1..=PLAIN_TTL_MAX).contains(ttl))?;
@@ -180,7 +181,8 @@ fn answer(answer: Answer, reply: &mut Encoder<'_>) {
     }
 }
 
-/// Runs a script in the evaluator. What it leaves is judged when it has ended: see [`Journal`].
+/// Runs a script in the evaluator. Its changes are committed or undone when it ends: see
+/// [`Journal`].
 fn run(
     context: &mut Context<'_, '_>,
     script: &Arc<Script>,
@@ -189,24 +191,24 @@ fn run(
     reply: &mut Encoder<'_>,
 ) {
     context.space.lock_all();
-    // A script that says nothing about memory is refused when one of its commands needs some; one with a `#!` line
-    // but without allow-oom is refused at once.
+    // Without a `#!` line, a script is refused only when one of its commands needs memory; with a
+    // `#!` line but without allow-oom, it is refused at once.
     if script.needs_memory_first() && context.services.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
-    context.rest.is_provisional = true;
+    context.needs.is_provisional = true;
     let mut caller = ScriptCaller {
         context,
         is_read_only,
         journal: Journal::default(),
         is_overfull: false,
-        looked_through: 0,
+        scanned_bytes: 0,
     };
     let result = script
         .program
         .run(call.keys, call.argv, is_read_only, &mut caller);
     let (journal, is_overfull) = (caller.journal, caller.is_overfull);
-    context.rest.is_provisional = false;
+    context.needs.is_provisional = false;
     let result = if is_overfull {
         Err(ScriptError::stopped(1, OVERFULL))
     } else {
@@ -214,7 +216,7 @@ fn run(
     };
     if result.as_ref().is_err_and(ScriptError::was_stopped) {
         journal.undo(context);
-    } else if let Err(denial) = journal.settle(context) {
+    } else if let Err(denial) = journal.commit(context) {
         journal.undo(context);
         return denial.refuse(reply);
     }
@@ -224,7 +226,7 @@ fn run(
     }
 }
 
-/// Lets other connections go first when this one's scripts have taken long.
+/// Yields to other connections when this one's scripts have taken long.
 fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
     let session = &mut *context.session;
     session.script_steps = session.script_steps.saturating_add(steps);
@@ -253,9 +255,9 @@ struct ScriptCaller<'x, 'c, 'k> {
     context: &'x mut Context<'c, 'k>,
     is_read_only: bool,
     journal: Journal,
-    /// The script has changed more than the journal holds.
+    /// Whether the script has changed more than the journal holds.
     is_overfull: bool,
-    looked_through: usize,
+    scanned_bytes: usize,
 }
 
 impl Caller for ScriptCaller<'_, '_, '_> {
@@ -268,22 +270,22 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         if let Some(refusal) = self.refusal(spec, args) {
             return encoder.error(refusal);
         }
-        if spec.flags.has(Flags::LOOKS_THROUGH) {
+        if spec.flags.has(Flags::SCANS_VALUE) {
             let entry = args.get(1).map(|key| self.context.entry(key));
             let value = entry.as_ref().and_then(Entry::value);
-            self.looked_through = value.map_or(0, <[u8]>::len);
+            self.scanned_bytes = value.map_or(0, <[u8]>::len);
         }
         if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
             return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
         }
         (spec.call.run)(self.context, args, &mut encoder);
-        if spec.keys == Keys::All && self.context.services.guard.has_awaited() {
-            self.context.rest_on_all(spec.flags);
+        if spec.keys == Keys::All && self.context.services.guard.has_waiting_replies() {
+            self.context.depend_on_all(spec.flags);
         }
     }
 
-    fn looked_through(&mut self) -> usize {
-        std::mem::take(&mut self.looked_through)
+    fn scanned_bytes(&mut self) -> usize {
+        std::mem::take(&mut self.scanned_bytes)
     }
 
     fn note_steps(&mut self, steps: usize) {
@@ -292,7 +294,7 @@ impl Caller for ScriptCaller<'_, '_, '_> {
 }
 
 impl ScriptCaller<'_, '_, '_> {
-    /// Why a command is not executed, if it isn't.
+    /// Returns why a command is not executed, if it is not.
     fn refusal(&self, spec: &Spec, args: &[&[u8]]) -> Option<&'static str> {
         if !spec.accepts(args.len()) {
             Some("ERR Wrong number of args calling Redis command from script")
@@ -301,7 +303,7 @@ impl ScriptCaller<'_, '_, '_> {
         } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
             Some("ERR Write commands are not allowed from read-only scripts.")
         } else if spec.flags.has(Flags::WRITE) && spec.keys == Keys::All {
-            Some("UNSUPPORTED a command on all keys in a script: send it outside of one")
+            Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
         } else if spec.flags.has(Flags::DENYOOM)
             && self.context.services.is_out_of_memory(self.context.space)
         {
@@ -311,11 +313,11 @@ impl ScriptCaller<'_, '_, '_> {
         }
     }
 
-    /// Notes what the keys are before they are changed; `false` when they are too many.
+    /// Records the keys before they are changed; returns `false` when there are too many.
     fn note_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
         for key in spec.keys.of(args) {
             self.is_overfull |= !self.journal.note(self.context, key);
-            self.looked_through = self.looked_through.saturating_add(WRITE_WORK);
+            self.scanned_bytes = self.scanned_bytes.saturating_add(WRITE_WORK);
         }
         !self.is_overfull
     }
@@ -356,18 +358,19 @@ fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder
     }
 }
 
-/// A connection whose scripts have taken so many steps lets others go first: a tenth of what one script may take, a
-/// millisecond or less.
+/// After this many steps of its scripts a connection yields to others: a tenth of the budget of one
+/// script, a millisecond or less.
 const YIELD_STEPS: usize = STEPS_MAX / 10;
 
-/// What changing a key, noting what it was, and undoing it perhaps is worth, in bytes that are gone through.
+/// The cost of changing a key, recording its previous state and perhaps undoing the change, in
+/// bytes scanned.
 const WRITE_WORK: usize = 2048;
 
 const OVERFULL: &str = "it changed more than 16777216 bytes of keys and tokens";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
-/// TTLs up to here, in either unit, take the short way: 2^43 ms is 278 years.
+/// TTLs up to here, in either unit, take the fast path: 2^43 ms is 278 years.
 const PLAIN_TTL_MAX: i64 = 1 << 43;
 
 const SCRIPT: Spec = Spec::of(
@@ -382,7 +385,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "eval",
         syntax: "script numkeys [key ...] [arg ...]",
-        summary: "Runs a lock script given by its text.",
+        summary: "Runs a lock script from its text.",
         since: "2.6.0",
         ..Spec::of(
             least!(by_text, false),
@@ -394,7 +397,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "evalsha",
         syntax: "sha1 numkeys [key ...] [arg ...]",
-        summary: "Runs a lock script given by its SHA1.",
+        summary: "Runs a lock script by its SHA1.",
         since: "2.6.0",
         ..Spec::of(
             least!(by_sha, false),
@@ -406,7 +409,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "eval_ro",
         syntax: "script numkeys [key ...] [arg ...]",
-        summary: "Runs a script given by its text that may only read.",
+        summary: "Runs a read-only script from its text.",
         since: "7.0.0",
         ..Spec::of(
             least!(by_text, true),
@@ -418,7 +421,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "evalsha_ro",
         syntax: "sha1 numkeys [key ...] [arg ...]",
-        summary: "Runs a script given by its SHA1 that may only read.",
+        summary: "Runs a read-only script by its SHA1.",
         since: "7.0.0",
         ..Spec::of(
             least!(by_sha, true),
@@ -429,7 +432,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "script",
-        summary: "Loads, finds and forgets scripts.",
+        summary: "Loads, finds and removes scripts.",
         since: "2.6.0",
         subcommands: SUBCOMMANDS,
         ..SCRIPT
@@ -441,7 +444,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "debug",
         syntax: "(YES|SYNC|NO)",
         call: exact!(debug),
-        summary: "Refused but for NO: there is no debugger.",
+        summary: "Refused except for NO: there is no debugger.",
         since: "3.2.0",
         ..SCRIPT
     },
@@ -449,7 +452,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "exists",
         syntax: "<sha1> [<sha1> ...]",
         call: Call::any(-3, exists),
-        summary: "Return which scripts the node can run by their SHA1.",
+        summary: "Return which scripts the node can run by SHA1.",
         since: "2.6.0",
         ..SCRIPT
     },
@@ -457,7 +460,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "flush",
         syntax: "[ASYNC|SYNC]",
         call: least!(flush),
-        summary: "Forget the scripts that clients sent. Scripts of known lock libraries stay.",
+        summary: "Remove the scripts that clients sent. Scripts of known lock libraries stay.",
         since: "2.6.0",
         ..SCRIPT
     },
@@ -466,7 +469,7 @@ const SUBCOMMANDS: &[Spec] = &[
         call: Call::any(2, |_, _, reply| {
             reply.error("NOTBUSY No scripts in execution right now.")
         }),
-        summary: "Always refused: a script ends by its step budget.",
+        summary: "Always refused: the step budget stops scripts.",
         since: "2.6.0",
         ..SCRIPT
     },
@@ -474,7 +477,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "load",
         syntax: "<script>",
         call: exact!(load),
-        summary: "Keep a script and tell its SHA1.",
+        summary: "Store a script and return its SHA1.",
         since: "2.6.0",
         ..SCRIPT
     },

@@ -1,4 +1,4 @@
-//! SET, which acquires a lock and extends it, and its older forms SETNX, SETEX, PSETEX and GETSET.
+//! SET, which acquires and extends locks, and its older forms SETNX, SETEX, PSETEX and GETSET.
 
 use locknode_resp::Encoder;
 
@@ -17,11 +17,11 @@ use crate::time::Deadline;
 struct Options<'a> {
     when: When<'a>,
     lifetime: Lifetime<'a>,
-    /// GET: reply the value that the key had.
+    /// GET: reply with the key's previous value.
     wants_old: bool,
 }
 
-/// On what SET depends.
+/// The condition of a SET.
 #[derive(Clone, Copy, Debug, Default)]
 enum When<'a> {
     #[default]
@@ -35,7 +35,7 @@ enum When<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// The options that the words spell; `None` is a syntax error.
+    /// Parses the options; `None` is a syntax error.
     #[inline]
     fn parse(mut words: &[&'a [u8]]) -> Option<Self> {
         let mut options = Self::default();
@@ -71,7 +71,7 @@ impl<'a> Options<'a> {
 }
 
 impl When<'_> {
-    /// Whether the key, as it is, allows the write.
+    /// Returns whether the key, as it is, allows the write.
     #[inline]
     fn allows(self, entry: &Entry<'_>) -> Result<bool, InvalidDigest> {
         match self {
@@ -129,18 +129,18 @@ fn set(
     outcome.write(entry, value);
 }
 
-/// What a write makes of a key.
+/// The result of a write for a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
     /// It is held.
     Held(Permit),
-    /// Its deadline has passed already: it is missing, as it would be found.
+    /// Its deadline has already passed, so it is missing.
     Missing,
 }
 
 impl Outcome {
-    /// What a write with this deadline (`None`: it has passed already) makes of a key; replies the refusal when it may
-    /// not be held so long.
+    /// Returns the result of a write with this deadline; `None` means that it has already passed.
+    /// Replies with the refusal when the key may not be held that long.
     #[inline]
     pub(super) fn of(
         entry: &mut Entry<'_>,
@@ -231,8 +231,8 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         syntax: "key value [NX|XX|IFEQ value|IFNE value|IFDEQ digest|IFDNE digest] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::LOOKS_THROUGH),
-        summary: "Holds a token under a key, on conditions, for a time.",
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::SCANS_VALUE),
+        summary: "Acquires or extends a lock: sets the token of a key, with conditions and a TTL.",
         since: "1.0.0",
         ..WRITE
     },
@@ -241,7 +241,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key value",
         call: exact!(setnx),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        summary: "Holds a token under a key that is not held, without a deadline.",
+        summary: "Sets the token of a free key, without a deadline.",
         since: "1.0.0",
         ..WRITE
     },
@@ -249,7 +249,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "setex",
         syntax: "key seconds value",
         call: exact!(set_with_ttl, ("setex", Unit::Seconds)),
-        summary: "Holds a token under a key for a number of seconds.",
+        summary: "Sets the token of a key with a TTL in seconds.",
         since: "2.0.0",
         ..WRITE
     },
@@ -257,7 +257,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "psetex",
         syntax: "key milliseconds value",
         call: exact!(set_with_ttl, ("psetex", Unit::Millis)),
-        summary: "Holds a token under a key for a number of milliseconds.",
+        summary: "Sets the token of a key with a TTL in milliseconds.",
         since: "2.6.0",
         ..WRITE
     },
@@ -266,7 +266,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key value",
         call: exact!(getset),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        summary: "Holds a token under a key and replies the one held before.",
+        summary: "Sets the token of a key and returns the previous one.",
         since: "1.0.0",
         ..WRITE
     },

@@ -6,8 +6,9 @@ use super::context::Context;
 pub(super) use super::keys::Keys;
 pub(super) use crate::flags::Flags;
 
-/// The function behind a command. `args[0]` is the name as the client wrote it, and for a subcommand `args[1]` its own; the
-/// arity has been checked, the shards of the keys are locked.
+/// The function behind a command. `args[0]` is the name as the client wrote it, and for a
+/// subcommand `args[1]` is its own. The arity has been checked, and the shards of the keys are
+/// locked.
 pub(crate) type Run = fn(&mut Context<'_, '_>, &[&[u8]], &mut Encoder<'_>);
 
 /// One command or subcommand.
@@ -15,39 +16,41 @@ pub(crate) type Run = fn(&mut Context<'_, '_>, &[&[u8]], &mut Encoder<'_>);
 pub(crate) struct Spec {
     /// Lower case.
     pub(crate) name: &'static str,
-    /// Its arguments as people write them: `key value [NX|XX] [key ...]`. Empty for containers, whose subcommands have
-    /// their own.
+    /// Its arguments as people write them: `key value [NX|XX] [key ...]`. Empty for containers,
+    /// whose subcommands have their own.
     pub(crate) syntax: &'static str,
     pub(crate) call: Call,
     pub(crate) flags: Flags,
     pub(crate) keys: Keys,
-    /// For COMMAND DOCS: what it does, in one sentence of our own.
+    /// For COMMAND DOCS: a summary of one sentence.
     pub(crate) summary: &'static str,
-    /// For COMMAND DOCS: `string`, `generic`, `connection`, `server`, `scripting` or `transactions`.
+    /// For COMMAND DOCS: `string`, `generic`, `connection`, `server`, `scripting` or
+    /// `transactions`.
     pub(crate) group: &'static str,
-    /// For COMMAND DOCS: the Redis (or Valkey) version that introduced it.
+    /// For COMMAND DOCS: the version of Redis (or Valkey) that introduced it.
     pub(crate) since: &'static str,
-    /// What a container consists of, HELP apart, which every one has.
+    /// The subcommands of a container, except HELP, which every container has.
     pub(crate) subcommands: &'static [Self],
 }
 
-/// How many arguments a command takes, and what it does with them.
+/// How many arguments a command takes, and its function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Redis' convention: the exact number of arguments, names included, or minus the least number.
+    /// Redis's convention: the exact number of arguments including names, or the negated minimum.
     pub(crate) arity: i32,
     pub(crate) run: Run,
 }
 
 impl Call {
-    /// A function that can do with any number of arguments; [`exact`] and [`least`] are for those that name theirs.
+    /// The call of a function that accepts any number of arguments; [`exact`] and [`least`] are for
+    /// functions that name theirs.
     pub(super) const fn any(arity: i32, run: Run) -> Self {
         Self { arity, run }
     }
 }
 
-/// The call of a function that takes exactly the arguments that it names: `[_, key]: &[&[u8]; 2]`. What else it takes comes
-/// second.
+/// The call of a function that takes exactly the arguments that it names: `[_, key]: &[&[u8]; 2]`.
+/// Further parameters come second.
 macro_rules! exact {
     ($run:path $(, $with:expr)?) => {
         $crate::command::spec::Call::any(
@@ -63,7 +66,7 @@ macro_rules! exact {
 }
 pub(super) use exact;
 
-/// As [`exact`], for a function that takes the arguments that it names and a slice of those that follow.
+/// Like [`exact`], for a function that takes its named arguments and a slice of the following ones.
 macro_rules! least {
     ($run:path $(, $with:expr)?) => {
         $crate::command::spec::Call::any(
@@ -79,14 +82,14 @@ macro_rules! least {
 }
 pub(super) use least;
 
-/// What a function says of its arguments.
+/// The arity in a function's signature.
 pub(super) const fn exact_arity<const N: usize>(
     _: fn(&mut Context<'_, '_>, &[&[u8]; N], &mut Encoder<'_>),
 ) -> i32 {
     number(N)
 }
 
-/// What a function says of its arguments.
+/// The arity in a function's signature.
 pub(super) const fn least_arity<const N: usize>(_: RunLeast<N>) -> i32 {
     -number(N)
 }
@@ -108,7 +111,7 @@ pub(super) fn unchecked() {
 }
 
 impl Spec {
-    /// A row without name and texts, for others to begin from.
+    /// A row without name and texts, as a base for others.
     pub(super) const fn of(call: Call, flags: Flags, keys: Keys, group: &'static str) -> Self {
         Self {
             name: "",
@@ -123,7 +126,7 @@ impl Spec {
         }
     }
 
-    /// Whether so many arguments, names included, are allowed.
+    /// Returns whether this many arguments, including names, are allowed.
     #[inline]
     pub(crate) fn accepts(&self, args: usize) -> bool {
         let args = i32::try_from(args).unwrap_or(i32::MAX);
@@ -134,13 +137,13 @@ impl Spec {
         }
     }
 
-    /// The subcommand of that name, in any case, and its place.
+    /// Finds the subcommand of that name, in any case, and its place.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<(usize, &'static Self)> {
         let is_it = |(_, each): &(usize, &Self)| each.name.as_bytes().eq_ignore_ascii_case(name);
         self.subcommands.iter().enumerate().find(is_it)
     }
 
-    /// `client|setname`, as Redis writes it in errors, CLIENT LIST and COMMAND.
+    /// Returns `client|setname`, as Redis writes it in errors, CLIENT LIST and COMMAND.
     pub(crate) fn full_name(&self, subcommand: &str) -> String {
         format!("{}|{subcommand}", self.name)
     }

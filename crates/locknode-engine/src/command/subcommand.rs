@@ -1,4 +1,5 @@
-//! Commands that are families of subcommands, such as CLIENT and CONFIG: how one is found, refused and explained.
+//! Commands with subcommands, such as CLIENT and CONFIG: how a subcommand is found, refused and
+//! explained.
 
 use locknode_resp::Encoder;
 
@@ -6,7 +7,7 @@ use super::context::Context;
 use super::refusal;
 use super::spec::Spec;
 
-/// Runs the subcommand that `args[1]` names, or refuses it.
+/// Runs the subcommand named by `args[1]`, or refuses it.
 pub(super) fn run(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let &[container, name, ..] = args else {
         return refusal::unknown_command(reply, args);
@@ -36,7 +37,8 @@ fn help_on(container: &Spec, args: &[&[u8]], reply: &mut Encoder<'_>) {
     help(reply, container.name, topics);
 }
 
-/// The reply to HELP in the layout of Redis: a heading, then name, syntax and explanation of each subcommand.
+/// Writes the reply to HELP in Redis's layout: a heading, then the name, syntax and explanation of
+/// each subcommand.
 pub(crate) fn help<'a>(
     reply: &mut Encoder<'_>,
     container: &str,

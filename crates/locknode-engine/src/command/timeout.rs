@@ -1,10 +1,10 @@
-//! A timeout in milliseconds, as CLIENT PAUSE and WAIT take it.
+//! The timeout in milliseconds of CLIENT PAUSE and WAIT.
 
 use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
 
-/// The timeout in milliseconds, or `None` and the refusal in the reply.
+/// Parses the timeout; replies with the refusal and returns `None` if it is invalid.
 pub(crate) fn parse(context: &Context<'_, '_>, arg: &[u8], reply: &mut Encoder<'_>) -> Option<u64> {
     let Some(timeout_ms) = parse_integer(arg) else {
         reply.error("ERR timeout is not an integer or out of range");

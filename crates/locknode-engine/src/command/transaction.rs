@@ -1,7 +1,7 @@
-//! Transactions, which the node does not have: MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+//! Transactions, which the node lacks: MULTI, EXEC, DISCARD, WATCH and UNWATCH.
 //!
-//! A client sends MULTI, its commands and EXEC without waiting for replies in between. After a refused MULTI nothing of
-//! that is executed, or it would be executed outside any transaction.
+//! A client sends MULTI, its commands and EXEC without waiting for replies in between. After a
+//! refused MULTI none of them is executed, because that would be outside any transaction.
 
 use locknode_resp::Encoder;
 
@@ -45,7 +45,7 @@ const NO_TRANSACTIONS: &str = "transactions (MULTI, WATCH): nothing up to EXEC o
 
 const TRANSACTION: Spec = Spec {
     name: "multi",
-    summary: "Refused, with all that follows until EXEC or DISCARD: there are no transactions.",
+    summary: "Refused, with everything up to EXEC or DISCARD: there are no transactions.",
     since: "1.2.0",
     ..Spec::of(
         exact!(multi),

@@ -1,7 +1,8 @@
-//! The versions that the node tells its clients.
+//! The versions that the node reports to clients.
 
-/// The Redis version whose behaviour the node follows. Clients decide by it what they may send: from 8.4 on
-/// StackExchange.Redis releases with DELEX and extends with SET IFEQ instead of MULTI and WATCH.
+/// The Redis version whose behaviour the node follows. Clients choose their commands by it: from
+/// 8.4 on, StackExchange.Redis releases with DELEX and extends with SET IFEQ instead of MULTI and
+/// WATCH.
 pub(crate) const REDIS_VERSION: &str = "8.4.0";
 
 /// The version of the node itself.

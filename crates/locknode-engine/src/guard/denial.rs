@@ -4,25 +4,26 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
-/// A reason, with what a person can do about it.
+/// A reason, with advice for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denial {
-    /// The TTL is above `max-ttl`, or there is none, and there is no log to write the lock to `[L1]`.
+    /// The TTL exceeds `max-ttl`, or there is none, and there is no log for the lock `[L1]`.
     NeedsLog { max_ttl: Duration },
     /// A sync failed `[G13]`.
     Failed { error: String },
-    /// The disk takes nothing, being full as a rule, and the grant lies beyond what is durable `[G14]`.
+    /// The disk accepts no writes, usually because it is full, and the grant is beyond what is
+    /// durable `[G14]`.
     Full { error: String },
-    /// A release that has to be on the log, and the disk is full or has failed `[G13]` `[G14]`.
+    /// A release must be logged, but the disk is full or has failed `[G13]` `[G14]`.
     Unreleasable { error: String },
     /// The fencing tokens are used up `[F6]`.
     Exhausted,
-    /// The node is ending: its snapshot is written or being written.
+    /// The node is shutting down: its snapshot is written or being written.
     Closed,
 }
 
 impl Denial {
-    /// Replies why.
+    /// Replies with the reason.
     #[cold]
     pub(crate) fn refuse(&self, reply: &mut Encoder<'_>) {
         let text = match self {
@@ -30,31 +31,31 @@ impl Denial {
                 let ms = max_ttl.as_millis();
                 format!(
                     "UNSUPPORTED give a TTL of {ms} ms at most (SET key token NX PX {ms}): this node has no data \
-                     directory, and cannot keep a longer lock, or one without a TTL, over a restart. Start it with \
+                     directory and cannot keep a longer lock, or one without a TTL, across a restart. Start it with \
                      --dir to allow both, with a higher --max-ttl, or with --restart-guard off if a restart may \
                      forget locks"
                 )
             }
             Self::Failed { error } => format!(
-                "MISCONF nothing is granted since writing to the data directory failed ({error}); releases of locks \
-                 with a TTL are served: see to the disk, then restart the node"
+                "MISCONF writing to the data directory failed ({error}), so this node grants no locks; it still releases \
+                 locks that have a TTL. Check the disk, then restart the node"
             ),
             Self::Full { error } => format!(
-                "MISCONF this lock cannot be made durable ({error}): see to the disk of the data directory, is it full? \
-                 The node goes on by itself when it can write; locks that need no room on the disk, and releases of locks \
-                 with a TTL, are served"
+                "MISCONF this lock cannot be made durable ({error}): check the disk of the data directory, which may be full. \
+                 The node resumes by itself once it can write; it still grants locks that need no write, and releases locks \
+                 that have a TTL"
             ),
             Self::Unreleasable { error } => format!(
                 "MISCONF this release cannot be made durable ({error}), so nothing was released: a restart would bring \
-                 back what has no TTL. See to the disk of the data directory, then try again"
+                 back a lock without a TTL. Check the disk of the data directory, then try again"
             ),
             Self::Exhausted => {
-                "MISCONF the fencing tokens of this node are used up: somebody raised them by \
-                 LOCK.FENCE or FLOOR; nothing is granted: when no lock is held any more, start all nodes with \
+                "MISCONF this node has used up its fencing tokens, because a client raised them with \
+                 LOCK.FENCE or FLOOR, and grants no locks. Once no lock is held anywhere, start all nodes with \
                  empty data directories"
                     .to_owned()
             }
-            Self::Closed => "LOADING locknode is ending: use the other nodes until it is back".to_owned(),
+            Self::Closed => "LOADING locknode is shutting down: use the other nodes until it is back".to_owned(),
         };
         // An error is one line.
         reply.error(&text.replace(['\r', '\n'], " "));

@@ -1,4 +1,4 @@
-//! What the guard tells people.
+//! What the guard reports to people.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::time::Time;
 pub enum GuardState {
     /// Grants locks.
     Serving,
-    /// Stays out of every lock until what it may have granted before its restart has ended.
+    /// Refuses all locks until those that it may have granted before its restart have expired.
     Quarantine,
-    /// Grants only what needs no disk: the disk is full.
+    /// The disk is full: grants only locks that need no write.
     Full,
-    /// Grants nothing: a sync has failed.
+    /// A sync has failed: grants nothing.
     Failed,
-    /// Grants nothing: it was closed.
+    /// The node was closed: grants nothing.
     Closed,
 }
 
-/// A look at a guard.
+/// The state of a guard at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GuardReport {
@@ -29,30 +29,31 @@ pub struct GuardReport {
     pub mode: GuardMode,
     /// What the node can do.
     pub state: GuardState,
-    /// Why the node began with a quarantine, or without.
+    /// Why the node started with or without a quarantine.
     pub reason: StartReason,
-    /// The length of the quarantine that the node began with.
+    /// The length of the quarantine at the start.
     pub quarantine: Duration,
-    /// What is left of it.
+    /// The time left of it.
     pub quarantine_left: Duration,
     /// The number of this run of the node; 0 without a store.
     pub incarnation: u64,
     /// Locks with a longer TTL are written to the log.
     pub max_ttl: Duration,
-    /// No grant that rides on the guard and has not ended had a longer TTL; zero without a store.
+    /// The longest TTL of any unexpired lock that is not on the log, rounded up; zero without a
+    /// store.
     pub ttl_in_use: Duration,
     /// How far the durable horizon is ahead.
     pub horizon_ahead: Duration,
-    /// No fencing token was told above this; zero without a store.
+    /// No reply has contained a fencing token above this; zero without a store.
     pub ceiling: u64,
     /// Records written to the log since the start.
     pub records: u64,
-    /// The error that the store reported last, while it matters; empty otherwise.
+    /// The last error of the store, while it matters; empty otherwise.
     pub error: String,
 }
 
 impl Guard {
-    /// A look at the guard.
+    /// Reports the state of the guard.
     pub fn report(&self, now: Time) -> GuardReport {
         let left = self.quarantine_left(now).unwrap_or_default();
         let is_full = self.is_full();
@@ -88,7 +89,7 @@ impl Guard {
 }
 
 impl GuardState {
-    /// In one word, as INFO tells it.
+    /// Returns the state in one word, as INFO shows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Serving => "serving",
@@ -101,7 +102,7 @@ impl GuardState {
 }
 
 impl StartReason {
-    /// In one word, as INFO tells it.
+    /// Returns the reason in one word, as INFO shows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FirstStart => "first_start",
@@ -118,7 +119,7 @@ impl StartReason {
         }
     }
 
-    /// What would have made the wait shorter; empty when there was none to shorten.
+    /// Returns what would have shortened the wait; empty when there was none to shorten.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::FirstStart | Self::CleanStop | Self::Logged | Self::GuardOff => "",
@@ -127,19 +128,19 @@ impl StartReason {
                 "stop the node with SIGTERM before the machine goes down, and the next start serves at once"
             }
             Self::ClockMismatch => {
-                "the last run's clocks are not comparable: it was on another machine, in another container, or in a \
+                "the clocks of the last run cannot be compared: it was on another machine, in another container, or in a \
                  snapshot of one; after a stop with SIGTERM the next start serves at once"
             }
             Self::Empty => {
                 "if no node in this place of the clients' list has ever granted a lock, start it with --first-start to \
-                 serve at once; with --empty-dir refuse it would not have started before somebody knew that every lock \
+                 serve at once; with --empty-dir refuse the node does not start until you confirm that every lock \
                  with a longer TTL or none has expired"
             }
             Self::DamagedState => {
                 "part of the state file was damaged, so the node takes the longest wait: check the disk"
             }
             Self::DroppedBatch => {
-                "the last batch of the log was not whole, so the node takes the longest wait: if it was damaged, its locks \
+                "the last batch of the log was incomplete, so the node takes the longest wait: if it was damaged, its locks \
                  with a longer TTL or none are lost; unless the node was killed or lost power while writing, check the disk"
             }
             Self::NoDirectory => {

@@ -6,7 +6,7 @@ use crate::durable::Reading;
 use crate::durable::Start;
 use crate::time::Moment;
 
-/// A guard of a node that starts at zero without a quarantine and with nothing durable.
+/// A guard of a node that starts at zero, without a quarantine and with nothing durable.
 fn guard(mode: GuardMode, max_ttl: Duration) -> Guard {
     let start = Start::without_directory(max_ttl, true, at(Time::ZERO));
     let mut config = GuardConfig::new(mode, max_ttl, &start);
@@ -39,7 +39,7 @@ fn a_quarantine_lasts_to_its_last_nanosecond() {
     for (at_ns, want) in [
         (now.as_nanos(), Some(60_602_000_001)),
         (end - 1, Some(2)),
-        // A lock that was granted just before the start may be alive at exactly this instant.
+        // A lock granted just before the start may be alive at exactly this instant.
         (end, Some(1)),
         (end + 1, None),
     ] {
@@ -66,7 +66,7 @@ fn without_a_log_only_short_locks_are_permitted() {
             "{deadline:?}"
         );
     }
-    assert!(need.is_none(), "nothing is ever durable there");
+    assert!(need.is_none(), "nothing ever becomes durable there");
 }
 
 /// `[G15]`
@@ -86,11 +86,11 @@ fn a_guard_that_is_off_permits_everything() {
 
 /// `[G8]`
 #[test]
-fn in_steady_state_nobody_waits_and_one_sync_serves_a_slack() {
+fn in_steady_state_no_reply_waits_and_each_sync_covers_a_slack() {
     for (ttl_ms, slack_ms) in [(100, 1000), (10_000, 1000), (30_000, 1875), (60_000, 3750)] {
         let guard = guard(long(), Duration::from_secs(60));
         let (mut works, mut waits) = (0, 0);
-        // Grants every 5 ms for ten minutes; a sync takes until the next grant but one.
+        // Grants every 5 ms for ten minutes; each sync ends with the second grant after it.
         let mut in_flight: Option<(u64, Work)> = None;
         for tick in 0..120_000_u64 {
             let now = Time::from_millis(tick * 5);
@@ -120,7 +120,7 @@ fn in_steady_state_nobody_waits_and_one_sync_serves_a_slack() {
 
 /// `[G6]`
 #[test]
-fn a_horizon_covers_less_when_the_machines_clocks_run_ahead() {
+fn a_horizon_covers_less_after_the_machines_clocks_gain() {
     let guard = guard(long(), Duration::from_secs(60));
     let second = 1_000_000_000;
     guard.note_slip(7 * second);
@@ -139,7 +139,7 @@ fn a_horizon_covers_less_when_the_machines_clocks_run_ahead() {
     assert!(grant(0, 60_000));
     assert!(!grant(1_000, 60_000), "the horizon is a slack ahead");
     assert!(!grant(50_000, 9_000));
-    // The machine's clocks have gained two seconds each on the node's, in turns.
+    // The machine's clocks have each gained two seconds on the node's, in turns.
     guard.note_slip(9 * second);
     assert!(!grant(50_000, 9_000), "the slack covers it");
     assert!(grant(50_000, 13_000), "but not a lock that uses it");
@@ -153,7 +153,7 @@ fn a_horizon_covers_less_when_the_machines_clocks_run_ahead() {
 
 /// `[G8]`
 #[test]
-fn an_idle_node_wants_nothing() {
+fn an_idle_node_requests_no_work() {
     let guard = guard(long(), Duration::from_secs(60));
     let mut need = Need::NONE;
     let deadline = Deadline::after_millis(Time::ZERO, 1000);
@@ -172,7 +172,7 @@ fn an_idle_node_wants_nothing() {
 
 /// `[G5]`
 #[test]
-fn the_ttl_in_use_is_lowered_when_the_longer_locks_have_ended() {
+fn the_ttl_in_use_is_lowered_once_longer_locks_have_expired() {
     let guard = guard(long(), Duration::from_secs(60));
     let grant = |now_ms: u64, ttl_ms: i64| {
         let now = Time::from_millis(now_ms);
@@ -185,22 +185,18 @@ fn the_ttl_in_use_is_lowered_when_the_longer_locks_have_ended() {
         assert!(guard.is_durable(&need));
         guard.report(now).ttl_in_use.as_millis()
     };
-    assert_eq!(
-        grant(0, 50_000),
-        60_000,
-        "the bucket above is beyond max-ttl"
-    );
+    assert_eq!(grant(0, 50_000), 60_000, "the next bucket exceeds max-ttl");
     assert_eq!(grant(1_000, 900), 60_000);
     assert_eq!(grant(59_999, 900), 60_000, "the first lock may be alive");
-    // From here on everything from before the epoch has ended, and the epoch had 50 s at most.
+    // From here on everything from before the epoch has expired, and the epoch had 50 s at most.
     assert_eq!(grant(62_000, 900), 60_000);
     assert_eq!(grant(123_000, 900), 1024);
-    assert_eq!(grant(124_000, 3_000), 4096, "and raised when it has to be");
+    assert_eq!(grant(124_000, 3_000), 4096, "and raised when needed");
 }
 
 /// `[G5]` `[G9]`
 #[test]
-fn what_an_earlier_run_left_is_forgotten_when_it_has_ended() {
+fn the_ttl_of_an_earlier_run_is_forgotten_once_its_locks_have_expired() {
     let minute = Duration::from_secs(60);
     let start = Start::without_directory(minute, true, at(Time::ZERO));
     let mut config = GuardConfig::new(GuardMode::Store(Durability::Always), minute, &start);
@@ -239,13 +235,13 @@ fn the_ceiling_is_raised_in_large_steps_and_ahead_of_need() {
     assert_eq!(waits, 1, "the first");
     assert!(
         works <= 17 + 14,
-        "{works}: the usual steps, and smaller ones before"
+        "{works}: the usual steps, after smaller ones"
     );
 }
 
 /// `[F6]`
 #[test]
-fn tokens_that_are_used_up_end_all_granting() {
+fn used_up_tokens_stop_all_granting() {
     for mode in [GuardMode::Off, GuardMode::Memory, long()] {
         let guard = guard(mode, Duration::from_secs(60));
         let mut need = Need::NONE;
@@ -268,7 +264,7 @@ fn tokens_that_are_used_up_end_all_granting() {
 
 /// [F6]
 #[test]
-fn a_node_whose_tokens_were_used_up_before_it_started_grants_nothing() {
+fn a_node_that_starts_with_used_up_tokens_grants_nothing() {
     let deadline = Deadline::after_millis(Time::ZERO, 1000);
     for (fence_base, is_refused) in [
         (COUNTERS_END - 1, false),
@@ -294,7 +290,7 @@ fn a_node_whose_tokens_were_used_up_before_it_started_grants_nothing() {
 
 /// `[L4]`
 #[test]
-fn work_takes_what_all_asked_for_since_the_last() {
+fn work_takes_all_requests_since_the_last_work() {
     let guard = guard(
         GuardMode::Store(Durability::Always),
         Duration::from_secs(60),
@@ -307,7 +303,7 @@ fn work_takes_what_all_asked_for_since_the_last() {
     others
         .iter_mut()
         .for_each(|need| guard.log(&record, true, need));
-    assert_eq!(guard.take_work(Time::ZERO), None, "one is under way");
+    assert_eq!(guard.take_work(Time::ZERO), None, "one is in progress");
     assert!(!guard.is_durable(&first));
     guard.done(&work);
     assert!(guard.is_durable(&first));
@@ -318,7 +314,7 @@ fn work_takes_what_all_asked_for_since_the_last() {
     assert!(others.iter().all(|need| guard.is_durable(need)));
 }
 
-/// One thing that happens to a guard.
+/// One event in the life of a guard.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Pass(u64),
@@ -340,10 +336,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever the order of grants and syncs: a reply that may leave rests on a durable horizon, a durable TTL in use
-    /// and a durable ceiling, for as long as the lock is alive. `[G5]` `[G6]` `[F2]`
+    /// Whatever the order of grants and syncs: a reply that may be sent depends on a durable
+    /// horizon, a durable TTL in use and a durable ceiling, for as long as the lock is alive.
+    /// `[G5]` `[G6]` `[F2]`
     #[test]
-    fn what_may_be_told_is_covered_by_what_is_durable(steps in steps()) {
+    fn every_reply_that_may_be_sent_is_covered_by_durable_state(steps in steps()) {
         let guard = guard(long(), Duration::from_secs(60));
         let mut now_ms = 0;
         let mut counter = 0;
@@ -359,7 +356,7 @@ proptest! {
                     let deadline = Deadline::after_millis(now, ttl_ms);
                     let mut need = Need::NONE;
                     let Ok(permit) = guard.permit(now, deadline, || false, &mut need) else {
-                        panic!("nothing stands against a grant");
+                        panic!("nothing prevents a grant");
                     };
                     prop_assert_eq!(permit.is_logged, ttl_ms > 60_000);
                     if !permit.is_logged {
@@ -385,7 +382,7 @@ proptest! {
                     }
                 }
             }
-            // A crash while work is in flight may leave the old state or the new one.
+            // A crash while work is in progress may leave the old state or the new one.
             let states = [Some(on_disk), in_flight.as_ref().map(|work| work.goal)];
             for state in states.into_iter().flatten() {
                 for &(end, ttl, counter, ref need) in &granted {

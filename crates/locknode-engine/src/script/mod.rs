@@ -126,7 +126,7 @@ pub(crate) trait Caller {
     fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>);
 
     /// How many bytes of values the last command went through that are not in its reply; a script pays for them.
-    fn looked_through(&mut self) -> usize {
+    fn scanned_bytes(&mut self) -> usize {
         0
     }
 

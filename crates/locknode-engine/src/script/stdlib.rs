@@ -131,8 +131,8 @@ impl<'r> Evaluator<'r, '_> {
         self.steps(CALL_STEPS + words.len() * CALL_ARGUMENT_STEPS)?;
         let mut reply = Vec::with_capacity(REPLY_BYTES);
         self.caller.call(&words, &mut reply);
-        let looked_through = self.caller.looked_through();
-        self.work(reply.len().saturating_add(looked_through))?;
+        let scanned_bytes = self.caller.scanned_bytes();
+        self.work(reply.len().saturating_add(scanned_bytes))?;
         self.spend(reply.len())?;
         Ok(reply)
     }

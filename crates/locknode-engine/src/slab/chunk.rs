@@ -6,9 +6,9 @@ use crate::time::{Deadline, Time};
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) bytes: Box<[u8]>,
-    /// Not later than any deadline in the chunk, so that a sweep can pass over it.
+    /// A lower bound of the deadlines in the chunk, so that a sweep can skip it.
     pub(super) earliest: Deadline,
-    /// First free slot, or `NO_SLOT`.
+    /// The first free slot, or `NO_SLOT`.
     pub(super) free: u16,
     pub(super) live: u16,
     /// Whether the chunk's number is in `Class::open`.
@@ -89,8 +89,8 @@ impl Chunk {
         })
     }
 
-    /// Reports the dead slots by their number in the chunk and learns the chunk's earliest deadline anew; returns how
-    /// many slots it saw.
+    /// Reports the expired slots by their number in the chunk, updates the chunk's earliest
+    /// deadline, and returns how many slots it examined.
     pub(super) fn sweep(
         &mut self,
         now: Time,
@@ -118,7 +118,8 @@ impl Chunk {
 
 pub(super) const NO_SLOT: u16 = u16::MAX;
 
-/// 256 slots per chunk: 20 KB of typical locks, small enough for a node with a dozen locks and one sweep unit.
+/// 256 slots per chunk: 20 KB of typical locks, small enough for a node with a dozen locks and for
+/// one sweep unit.
 pub(super) const CHUNK_SHIFT: u32 = 8;
 
 pub(super) const CHUNK_MASK: u32 = (1 << CHUNK_SHIFT) - 1;

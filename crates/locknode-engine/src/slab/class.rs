@@ -1,4 +1,5 @@
-//! A size class: the chunks whose slots have one length, and which of them serve the next allocation.
+//! A size class: the chunks whose slots have one length, and which of them serve the next
+//! allocation.
 
 use super::chunk::{CHUNK_MASK, CHUNK_SHIFT, Chunk};
 use super::entry::{HEADER_LEN, len_u32};
@@ -7,14 +8,14 @@ use crate::time::Deadline;
 /// The chunks of one slot length.
 #[derive(Debug)]
 pub(super) struct Class {
-    /// Bytes per slot; 0 for the class of entries that are a chunk of their own.
+    /// Bytes per slot; 0 for the class whose entries have chunks of their own.
     pub(super) slot_len: usize,
     pub(super) chunks: Vec<Chunk>,
     /// Chunks with a free slot; the last one serves the next allocation.
     pub(super) open: Vec<u32>,
-    /// Chunks whose memory was given back; their numbers are reused.
+    /// Chunks whose memory was freed; their numbers are reused.
     pub(super) vacant: Vec<u32>,
-    /// Chunks that became empty and may be so still.
+    /// Chunks that became empty and may still be so.
     pub(super) emptied: Vec<u32>,
     /// Chunks that have memory.
     pub(super) held: usize,
@@ -35,7 +36,7 @@ impl Class {
         }
     }
 
-    /// The number of a slot that is now the caller's; `len` matters for the class of large entries only.
+    /// Allocates a slot and returns its number; `len` matters only for the class of large entries.
     pub(super) fn allocate(&mut self, len: usize) -> u32 {
         if self.slot_len == 0 {
             return self.open_chunk(Chunk::large(len));
@@ -52,7 +53,7 @@ impl Class {
                 self.live += 1;
                 return (number << CHUNK_SHIFT) | u32::from(slot);
             }
-            // Full, or given back while it waited in the list.
+            // Full, or freed while it waited in the list.
             chunk.is_open = false;
             let is_vacant = chunk.bytes.is_empty();
             self.open.pop();
@@ -94,8 +95,8 @@ impl Class {
         }
     }
 
-    /// Gives back the memory of empty chunks while less than half of the slots are in use. A few chunks stay, so that
-    /// locks that come and go cost no allocation.
+    /// Frees the memory of empty chunks while less than half of the slots are in use. A few chunks
+    /// stay, so that locks that come and go cost no allocation.
     pub(super) fn give_back(&mut self) {
         while self.held > CHUNKS_KEPT && self.live < (self.held << CHUNK_SHIFT) / 2 {
             let Some(number) = self.emptied.pop() else {
@@ -104,7 +105,7 @@ impl Class {
             let chunk = &mut self.chunks[number as usize];
             chunk.is_emptied = false;
             if chunk.live == 0 {
-                // Its number stays in `open` until `allocate` meets it there.
+                // Its number stays in `open` until `allocate` finds it there.
                 *chunk = Chunk {
                     is_open: true,
                     ..Chunk::vacated()
@@ -176,10 +177,11 @@ pub(super) const fn class_by_words() -> [u8; SLOT_LEN_MAX / 8 + 1] {
     table
 }
 
-/// Empty chunks that stay for the next locks: 2,048 locks, which is more than a batch of requests.
+/// Empty chunks kept for the next locks: 2,048 locks, more than a batch of requests.
 pub(super) const CHUNKS_KEPT: usize = 8;
 
-/// Steps of 8 bytes where locks usually are (a slot wastes 4 bytes on average), then of an eighth to a quarter.
+/// Steps of 8 bytes for usual lock sizes (a slot wastes 4 bytes on average), then of an eighth to a
+/// quarter.
 pub(super) const SLOT_LENS: [usize; 26] = [
     32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 144, 160, 192, 224, 256, 320, 384, 448,
     512, 640, 768, 896, 1024,
@@ -189,7 +191,7 @@ pub(super) const SLOT_LEN_MAX: usize = 1024;
 
 pub(super) const CLASS_BY_WORDS: [u8; SLOT_LEN_MAX / 8 + 1] = class_by_words();
 
-/// The class whose entries are a chunk each.
+/// The class whose entries have a chunk each.
 pub(super) const LARGE: usize = SLOT_LENS.len();
 
 pub(super) const CLASS_COUNT: usize = LARGE + 1;

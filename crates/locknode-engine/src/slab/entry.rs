@@ -1,4 +1,4 @@
-//! The bytes of a slot: a header, then key and value; see the picture in [`super`].
+//! The bytes of a slot: a header, then key and value; [`super`] draws the layout.
 
 use crate::fence::Grant;
 use crate::time::Deadline;
@@ -55,23 +55,24 @@ pub(super) fn deadline(slot: &[u8]) -> Deadline {
     ))
 }
 
-/// Four bytes of a slot's header as one load.
+/// Reads four bytes of a slot's header in one load.
 #[inline]
 pub(super) fn word(slot: &[u8], at: usize) -> u32 {
     let bytes = slot.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
     u32::from_le_bytes(bytes.copied().unwrap_or_default())
 }
 
-/// Lengths and numbers in the slab are below 2^32 by the limits below; saturates otherwise.
+/// Converts a length or number, which the limits below keep under 2^32; saturates otherwise.
 pub(super) fn len_u32(len: usize) -> u32 {
     debug_assert!(u32::try_from(len).is_ok());
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Longest key: 2^24 - 1 bytes, what the three length bytes of the header hold.
+/// The longest key: 2^24 - 1 bytes, what the three length bytes of the header can hold.
 pub(crate) const KEY_LEN_MAX: usize = (1 << 24) - 1;
 
-/// Longest value: 2^32 - 2 bytes, one less than the mark of a free slot. Far above `proto-max-bulk-len`.
+/// The longest value: 2^32 - 2 bytes, one below the mark of a free slot. Far above
+/// `proto-max-bulk-len`.
 pub(crate) const VALUE_LEN_MAX: usize = (u32::MAX - 1) as usize;
 
 pub(super) const HEADER_LEN: usize = 24;

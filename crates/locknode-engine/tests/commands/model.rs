@@ -69,7 +69,7 @@ enum When {
 
 #[derive(Clone, Debug)]
 enum Life {
-    Unsaid,
+    Unspecified,
     Keep,
     Persist,
     Millis(i64),
@@ -106,7 +106,7 @@ impl Model {
 
     fn deadline(&self, life: &Life, old: Option<i128>) -> Option<i128> {
         match *life {
-            Life::Unsaid | Life::Persist => None,
+            Life::Unspecified | Life::Persist => None,
             Life::Keep => old,
             Life::Millis(ms) => Some(self.now_ns + i128::from(ms) * MILLI),
             // Redis ends a key at once when its timestamp is the present millisecond.
@@ -155,7 +155,7 @@ impl Model {
                     return bulk(None);
                 };
                 let deadline = match life {
-                    Life::Unsaid => old,
+                    Life::Unspecified => old,
                     life => self.deadline(life, old),
                 };
                 self.put(*key, &value, deadline);
@@ -251,7 +251,7 @@ impl Model {
             Op::MSetNx(pairs) => self.apply(&Op::MSetEx {
                 pairs: pairs.clone(),
                 when: When::Missing,
-                life: Life::Unsaid,
+                life: Life::Unspecified,
             }),
             Op::MSetEx { pairs, when, life } => {
                 let is_allowed = pairs.iter().all(|(key, _)| self.allows(*key, when));
@@ -375,7 +375,7 @@ impl When {
 impl Life {
     fn words(&self) -> String {
         match self {
-            Self::Unsaid => String::new(),
+            Self::Unspecified => String::new(),
             Self::Keep => " KEEPTTL".to_owned(),
             Self::Persist => " PERSIST".to_owned(),
             Self::Millis(ms) => format!(" PX {ms}"),
@@ -444,7 +444,7 @@ fn times() -> impl Strategy<Value = Life> {
 }
 
 fn life() -> impl Strategy<Value = Life> {
-    prop_oneof![1 => Just(Life::Unsaid), 1 => Just(Life::Keep), 3 => times()]
+    prop_oneof![1 => Just(Life::Unspecified), 1 => Just(Life::Keep), 3 => times()]
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -459,7 +459,7 @@ fn op() -> impl Strategy<Value = Op> {
     );
     let getex = (
         key(),
-        prop_oneof![Just(Life::Unsaid), Just(Life::Persist), times()],
+        prop_oneof![Just(Life::Unspecified), Just(Life::Persist), times()],
     )
         .prop_map(|(key, life)| Op::GetEx { key, life });
     let expire_times = prop_oneof![

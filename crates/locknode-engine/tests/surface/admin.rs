@@ -83,7 +83,7 @@ fn debug_is_refused_unless_enabled() {
         "DEBUG => -ERR wrong number of arguments for 'debug' command
          DEBUG JMAP => -ERR unknown subcommand or wrong number of arguments for 'JMAP'. Try DEBUG HELP.
          DEBUG SLEEP => -ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.
-         DEBUG HELP => *7 +DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +SET-ACTIVE-EXPIRE (0|1) +    Stop or start reclaiming ended locks in the background. +SLEEP <seconds> +    Hold back all commands for a time. +HELP +    Print this help.
+         DEBUG HELP => *7 +DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +SET-ACTIVE-EXPIRE (0|1) +    Stop or start reclaiming expired locks in the background. +SLEEP <seconds> +    Hold back all commands for a time. +HELP +    Print this help.
          DEBUG SET-ACTIVE-EXPIRE 0 => +OK
          DEBUG SET-ACTIVE-EXPIRE abc => +OK
          DEBUG SET-ACTIVE-EXPIRE 1 => +OK",

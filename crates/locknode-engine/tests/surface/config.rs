@@ -131,19 +131,19 @@ fn bad_values_are_refused_in_the_words_of_redis() {
         (
             "client-output-buffer-limit",
             "normal%201%202%203",
-            "Soft limits are not supported, give 0 0.",
+            "Soft limits are not supported, use 0 0.",
         ),
         ("protected-mode", "foo", switch),
         ("appendonly", "foo", switch),
         (
             "appendonly",
             "yes",
-            "the node has no append-only file, give no; locks are written to disk with --durability",
+            "the node has no append-only file, use no; --durability sets which locks are written to disk",
         ),
         (
             "save",
             "60%201",
-            "Invalid save parameters: the node takes no snapshots while it runs, give \"\"",
+            "Invalid save parameters: the node takes no snapshots while it runs, use \"\"",
         ),
         ("databases", "3", immutable),
         ("port", "7000", immutable),

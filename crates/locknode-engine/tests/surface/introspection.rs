@@ -43,7 +43,7 @@ fn the_count_is_that_of_the_entries() {
 fn docs_tell_of_those_that_exist() {
     check(
         "COMMAND DOCS nosuch => *0
-         COMMAND DOCS ping nosuch => *2 $4 ping *8 $7 summary $35 Answers PONG, or the message given. $5 since $5 1.0.0 $5 group $10 connection $9 arguments *1 *8 $4 name $7 message $4 type $6 string $12 display_text $7 message $5 flags *1 +optional
+         COMMAND DOCS ping nosuch => *2 $4 ping *8 $7 summary $35 Returns PONG, or the given message. $5 since $5 1.0.0 $5 group $10 connection $9 arguments *1 *8 $4 name $7 message $4 type $6 string $12 display_text $7 message $5 flags *1 +optional
          COMMAND DOCS client|id => *2 $9 client|id *6 $7 summary $36 Return the number of the connection. $5 since $5 5.0.0 $5 group $10 connection
          COMMAND DOCS config|HELP => *2 $11 config|help *6 $7 summary $22 Print the subcommands. $5 since $5 5.0.0 $5 group $6 server
          COMMAND DOCS client|nosuch => *0

@@ -584,7 +584,7 @@ fn takes_hold(effects: &[Effect]) -> bool {
 }
 
 fn is_right(name: &[u8], reply: &[u8], at: Condition) -> bool {
-    reply.starts_with(b"-LOADING locknode is ending")
+    reply.starts_with(b"-LOADING locknode is shutting down")
         || (reply.starts_with(b"-MISCONF") && at.is_troubled)
         || (reply.starts_with(b"-NOSCRIPT") && name == b"evalsha")
 }

@@ -1,29 +1,29 @@
-//! The keys of which a disk in trouble has not taken what it was asked to keep.
+//! The keys whose latest records a failing disk has not accepted.
 
 use std::collections::BTreeSet;
 
 use crate::durable::Record;
 
-/// See the module text.
+/// See the module docs.
 #[derive(Debug, Default)]
-pub(super) struct Unsure {
+pub(super) struct UnwrittenKeys {
     keys: BTreeSet<(u8, Box<[u8]>)>,
-    /// Databases that were emptied; `None` is all.
+    /// Databases that were flushed; `None` means all.
     cleared: BTreeSet<Option<u8>>,
 }
 
-impl Unsure {
-    /// The keys of encoded records.
+impl UnwrittenKeys {
+    /// Returns the keys of encoded records.
     pub(super) fn of(mut records: &[u8]) -> Self {
-        let mut unsure = Self::default();
+        let mut unwritten = Self::default();
         while let Some((record, rest)) = Record::decode(records) {
-            unsure.note(&record);
+            unwritten.note(&record);
             records = rest;
         }
-        unsure
+        unwritten
     }
 
-    /// Adds the keys of one more record.
+    /// Adds the key of one more record.
     pub(super) fn note(&mut self, record: &Record<'_>) {
         match *record {
             Record::Put(lock) => self.keys.insert((lock.db, lock.key.into())),
@@ -32,7 +32,7 @@ impl Unsure {
         };
     }
 
-    /// Whether a key is among them.
+    /// Returns whether a key is among them.
     pub(super) fn has(&self, db: u8, key: &[u8]) -> bool {
         self.cleared.contains(&None)
             || self.cleared.contains(&Some(db))

@@ -1,42 +1,43 @@
-//! What the replies of a batch rest on, while it runs.
+//! What the replies of a batch depend on, collected while it runs.
 
 use super::Need;
 use crate::key_hash::KeyHash;
 
-/// What the changes of a batch need, and what it saw of changes that are not durable yet.
+/// What the changes of a batch need, and which changes not yet durable it has seen.
 #[derive(Debug, Default)]
-pub(crate) struct Rest {
+pub(crate) struct BatchNeeds {
     /// What the replies so far need.
     pub(crate) need: Need,
-    /// A script runs: what it leaves is judged when it ends, by its journal.
+    /// Whether a script is running: its journal requests permits for what it leaves at the end.
     pub(crate) is_provisional: bool,
-    /// None as long as all is durable that was looked at.
+    /// `None` while everything seen is durable.
     seen: Option<Box<Seen>>,
 }
 
-/// What the running command has looked at and is not durable yet.
+/// What the running command has seen that is not yet durable.
 #[derive(Debug, Default)]
 struct Seen {
-    /// All of it rests on this.
+    /// What all of it depends on.
     need: Need,
-    /// Keys that the command has not released.
+    /// The keys that the command has not released.
     kept: Vec<KeyHash>,
 }
 
-impl Rest {
-    /// The running command has looked at a key of which something is not durable.
+impl BatchNeeds {
+    /// Notes that the running command saw a key with changes that are not yet durable.
     pub(crate) fn saw(&mut self, need: Need, key: KeyHash) {
         let seen = self.seen.get_or_insert_default();
         seen.need = seen.need.and(need);
         seen.kept.push(key);
     }
 
-    /// The running command has looked at the whole table, in which something is not durable.
+    /// Notes that the running command saw the whole table, which has changes that are not yet
+    /// durable.
     pub(crate) fn saw_all(&mut self, need: Need) {
         self.need = self.need.and(need);
     }
 
-    /// It has released a key that it saw so.
+    /// Notes that the command released a key.
     #[inline]
     pub(crate) fn released(&mut self, key: KeyHash) {
         if let Some(seen) = &mut self.seen {
@@ -44,8 +45,10 @@ impl Rest {
         }
     }
 
-    /// Ends the command. A reply tells what was seen, unless all of that was released: what a release tells no crash makes
-    /// untrue, or the release itself waits `[L3]` `[G17]`.
+    /// Ends the command.
+    ///
+    /// Its reply depends on what it saw, unless it released all those keys: a crash cannot make the
+    /// reply to a release untrue, or else the release itself waits `[L3]` `[G17]`.
     pub(crate) fn end_command(&mut self) {
         if let Some(seen) = &mut self.seen {
             if !seen.kept.is_empty() {

@@ -1,0 +1,56 @@
+//! Checking whether keys are held: EXISTS, TOUCH and TYPE.
+
+use locknode_resp::Encoder;
+
+use super::context::Context;
+use super::spec::{Call, Flags, Keys, Spec, exact};
+
+fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let mut found = 0;
+    for key in args.iter().skip(1) {
+        found += i64::from(context.entry_to_read(key).is_live());
+    }
+    reply.integer(found);
+}
+
+fn key_type(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    reply.simple(if context.entry_to_read(key).is_live() {
+        "string"
+    } else {
+        "none"
+    });
+}
+
+const CHECK: Spec = Spec::of(
+    Call::any(-2, exists),
+    Flags::READONLY.and(Flags::FAST),
+    Keys::Each { step: 1 },
+    "generic",
+);
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "exists",
+        syntax: "key [key ...]",
+        summary: "Counts the keys that are held.",
+        since: "1.0.0",
+        ..CHECK
+    },
+    Spec {
+        name: "touch",
+        syntax: "key [key ...]",
+        summary: "Counts the keys that are held; nothing is evicted, so this has no other effect.",
+        since: "3.2.1",
+        ..CHECK
+    },
+    Spec {
+        name: "type",
+        syntax: "key",
+        call: exact!(key_type),
+        keys: Keys::One,
+        summary: "Returns `string` for a key that is held and `none` for any other.",
+        since: "1.0.0",
+        ..CHECK
+    },
+];
