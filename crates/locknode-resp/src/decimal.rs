@@ -1,7 +1,7 @@
-//! Decimal numbers as the protocol spells them: strict when read, fast when written.
+//! Decimal numbers of the protocol: strict when parsed, fast when written.
 
-/// The integer that the bytes spell exactly as Redis reads arguments and lengths: decimal, no sign but `-`, no spaces, no
-/// leading zeros; `None` otherwise.
+/// Parses an integer exactly as Redis parses arguments and lengths: decimal, no sign but `-`, no
+/// spaces, no leading zeros; `None` otherwise.
 #[inline]
 pub fn parse_integer(bytes: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match bytes {
@@ -28,10 +28,11 @@ pub fn parse_integer(bytes: &[u8]) -> Option<i64> {
     }
 }
 
-/// Appends `prefix`, the number and CR LF: the whole of an integer reply or a length line.
+/// Appends `prefix`, the number and CR LF: a whole integer reply or length line.
 #[inline]
 pub(crate) fn append_line(out: &mut Vec<u8>, prefix: u8, n: u64) {
-    // Almost every length and integer of a lock node is below 100; a constant-sized append is one store.
+    // Almost every length and integer of a lock node is below 100; a constant-sized append is one
+    // store.
     if n < 10 {
         out.extend_from_slice(&[prefix, ascii(n), b'\r', b'\n']);
     } else if n < 100 {
@@ -41,7 +42,7 @@ pub(crate) fn append_line(out: &mut Vec<u8>, prefix: u8, n: u64) {
     }
 }
 
-/// As [`append_line`], for numbers with a sign.
+/// Like [`append_line`], for signed numbers.
 #[inline]
 pub(crate) fn append_signed_line(out: &mut Vec<u8>, prefix: u8, n: i64) {
     match u64::try_from(n) {
@@ -76,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lengths_are_read_as_strictly_as_redis_reads_them() {
+    fn lengths_are_parsed_as_strictly_as_in_redis() {
         for (text, number) in [
             ("0", Some(0)),
             ("7", Some(7)),

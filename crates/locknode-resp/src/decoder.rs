@@ -1,18 +1,19 @@
-//! Requests out of bytes: the hot path of a node.
+//! Decodes requests: the hot path of a node.
 //!
 //! ```text
-//!  input ---> Decoder::decode ---> Frame: arguments as slices of the input, and how many bytes they took
+//!  input ---> Decoder::decode ---> Frame: arguments as slices of the input, and their length in bytes
 //!                  |
 //!                  +--> None: call again with the same bytes and more
-//!                  +--> ProtocolError: answer it and close
+//!                  +--> ProtocolError: reply and close
 //! ```
-//! The state between calls is the position of the first byte not understood yet and the spans of the arguments
-//! before it, so a request that arrives byte by byte costs a constant for each byte. Nothing recurses, nothing
-//! is reserved because a client announced it, and a request that is complete at once allocates nothing.
+//! The state between calls is the position of the first byte not yet decoded and the spans of the
+//! arguments before it, so a request that arrives byte by byte costs a constant per byte. Nothing
+//! recurses, nothing is reserved because a client announced it, and a request that arrives whole
+//! allocates nothing.
 //!
-//! Like Redis it does not look at the byte after a carriage return nor at the two bytes after an argument.
-//! Unlike Redis it never accepts a line that is too long, whatever arrives in one read, and takes a NUL in a
-//! length line for an invalid length at once instead of waiting for more.
+//! Like Redis, it ignores the byte after a carriage return and the two bytes after an argument.
+//! Unlike Redis, it never accepts a line that is too long, whatever arrives in one read, and it
+//! rejects a NUL in a length line at once instead of waiting for more.
 
 use crate::decimal;
 use crate::frame::{Frame, Span};
@@ -23,8 +24,9 @@ use crate::short_args::{SHORT_ARGS_MAX, SHORT_LEN_MAX, TERMINATOR_LEN, short_arg
 
 /// Decodes the requests of one connection.
 ///
-/// Takes 64 bytes and, once used, a list of argument positions that shrinks back after a big request. Call
-/// [`decode`](Self::decode) until it returns `None` (also with no input left): that releases the memory.
+/// Takes 64 bytes and, once used, a list of argument positions that shrinks after a large request.
+/// Call [`decode`](Self::decode) until it returns `None`, even with no input left: that frees the
+/// memory.
 ///
 /// ```
 /// use locknode_resp::{Decoder, Limits};
@@ -47,30 +49,33 @@ pub struct Decoder {
     spans: Vec<Span>,
     /// The words of an inline request without their quotes.
     scratch: Vec<u8>,
-    /// Where the first argument not in `spans` starts: at its `$`, or at its bytes once `body_end` is known.
+    /// Where the first argument not in `spans` starts: at its `$`, or at its bytes once `body_end`
+    /// is known.
     pos: u32,
     /// Arguments not in `spans` yet; 0 between requests and while the first line is incomplete.
     missing: u32,
-    /// Up to where the current line was searched for its end; 0 when no line was begun.
+    /// How far the current line has been searched for its end; 0 when no line has begun.
     scanned: u32,
-    /// Where the bytes of the argument at `pos` end; 0 when its length is not known yet.
+    /// Where the bytes of the argument at `pos` end; 0 when its length is not yet known.
     body_end: u32,
 }
 
 impl Decoder {
-    /// A decoder at the start of a connection.
+    /// Creates a decoder for a new connection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decodes one request from `input`, which starts at the first byte that no frame has consumed yet.
+    /// Decodes one request from `input`, which starts at the first byte not yet consumed by a
+    /// frame.
     ///
-    /// `None` means that the request is incomplete: call again with the same bytes and more after them. What
-    /// was seen is not looked at again. `authenticated` says whether the limits for strangers are off.
+    /// `None` means that the request is incomplete: call again with the same bytes and more after
+    /// them; nothing is decoded twice. `authenticated` lifts the limits for clients that have not
+    /// authenticated.
     ///
     /// # Errors
-    /// When the bytes break the protocol or a limit. The decoder must not be used again; the connection is to
-    /// be closed after [`ProtocolError::append_reply`].
+    /// Fails when the bytes break the protocol or a limit. Do not use the decoder again; close the
+    /// connection after [`ProtocolError::append_reply`].
     #[inline]
     pub fn decode<'b>(
         &'b mut self,
@@ -112,15 +117,18 @@ impl Decoder {
             }
             missing -= 1;
         }
-        // A length line that was taken up again may have been short enough for the fast way.
+        // A resumed length line may have been short enough for the fast path.
         (self.missing, self.scanned) = (0, 0);
         Self::finish(input, &self.spans, pos)
     }
 
-    /// Decodes the next request straight into `args`, if it is complete and has at most nine arguments of at most 99
-    /// bytes, as nearly every request of a lock client: how many arguments it has, and how many bytes it took. It
-    /// is the same request that [`decode`](Self::decode) would give, for less than half of the price; `None` means that
-    /// `decode` has to be asked. No limit that Redis lets one set is below what it takes.
+    /// Decodes the next request straight into `args` if it is complete and has at most nine
+    /// arguments of at most 99 bytes, like nearly every request of a lock client. Returns the
+    /// number of arguments and of bytes consumed.
+    ///
+    /// The result is the same as that of [`decode`](Self::decode), for less than half of the cost;
+    /// `None` means that `decode` must be called. Every limit that Redis accepts is above what this
+    /// accepts.
     #[inline]
     pub fn decode_short<'b>(
         &self,
@@ -133,8 +141,9 @@ impl Decoder {
         short_request(input, args)
     }
 
-    /// How long the input must be before [`decode`](Self::decode) can get further than the last time, in bytes;
-    /// 0 if unknown. A hint for reading: a client announced it, so reserve no memory for it beforehand.
+    /// Returns how long the input must be, in bytes, before [`decode`](Self::decode) can get
+    /// further than last time; 0 if unknown. This is only a hint for reading: a client announced
+    /// it, so do not reserve memory for it.
     pub fn needed(&self) -> usize {
         match self.body_end {
             0 => 0,
@@ -142,7 +151,7 @@ impl Decoder {
         }
     }
 
-    /// Forgets the request before and gives back what only a big one needs.
+    /// Resets the previous request and frees what only a large one needs.
     #[inline]
     fn release(&mut self) {
         self.spans.clear();
@@ -176,7 +185,8 @@ impl Decoder {
         Ok(Some(frame))
     }
 
-    /// Reads the `*` line: how many arguments, and the length of the line. A count that Redis ignores is 0.
+    /// Parses the `*` line: the number of arguments, and the length of the line. A count that Redis
+    /// ignores is 0.
     #[cold]
     fn array_header(
         &mut self,
@@ -191,7 +201,7 @@ impl Decoder {
         let count = decimal::parse_integer(count.get(1..).unwrap_or_default()).ok_or(
             ProtocolError::new(ProtocolErrorKind::InvalidMultibulkLength),
         )?;
-        // A negative count is below every limit and then ignored.
+        // A negative count is below every limit, and then ignored.
         let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
         if count > limits.args() {
             return Err(ProtocolError::new(
@@ -207,8 +217,8 @@ impl Decoder {
         Ok(Some((count, len)))
     }
 
-    /// Decodes the argument at `pos`, whatever its length: where the next one starts. If the argument is
-    /// incomplete, remembers how far it got.
+    /// Decodes the argument at `pos`, of any length, and returns where the next one starts. If the
+    /// argument is incomplete, remembers how far it got.
     #[inline(never)]
     fn arg(
         &mut self,
@@ -244,14 +254,14 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Reads the `$` line at `pos`: the length of the argument, and the length of the line.
+    /// Parses the `$` line at `pos`: the length of the argument, and the length of the line.
     fn bulk_header(
         &mut self,
         window: &[u8],
         pos: usize,
         limits: &Limits,
     ) -> Result<Option<(usize, usize)>, ProtocolError> {
-        // Script texts and SHA1 lists have three digits: too common for the general way.
+        // Script texts and SHA1 lists have three digits: too common for the general path.
         if let Some(
             [
                 b'$',
@@ -281,7 +291,7 @@ impl Decoder {
         }
     }
 
-    /// Finds the line that starts at `pos`: its text, and its length with the end of line.
+    /// Finds the line that starts at `pos`: its text, and its length including the line end.
     fn line<'w>(
         &mut self,
         window: &'w [u8],
@@ -310,7 +320,8 @@ impl Decoder {
         Ok(rest.get(..len).map(|text| (text, len + TERMINATOR_LEN)))
     }
 
-    /// Takes up an incomplete request: how many arguments are missing, and where the next one starts.
+    /// Resumes an incomplete request: the number of missing arguments, and where the next one
+    /// starts.
     #[cold]
     fn resume(
         &mut self,
@@ -327,7 +338,7 @@ impl Decoder {
         }
         let next = end + TERMINATOR_LEN;
         if window.len() < next {
-            // The limit may have been lowered since.
+            // The limit may have been lowered in the meantime.
             if next > limits.request_len() {
                 return Err(ProtocolError::new(ProtocolErrorKind::RequestTooLarge));
             }
@@ -346,7 +357,7 @@ impl Decoder {
         limits: &Limits,
     ) -> Result<Option<Frame<'b>>, ProtocolError> {
         let seen = self.scanned as usize;
-        // Redis searches with `strchr`: a line with a NUL never ends, until it is too long.
+        // Redis searches with `strchr`, so a line with a NUL never ends, until it is too long.
         let found = input
             .get(seen..)
             .and_then(|unseen| unseen.iter().position(|&byte| matches!(byte, b'\n' | 0)));
@@ -371,31 +382,34 @@ impl Decoder {
     }
 }
 
-/// The value of a digit.
+/// Returns the value of a digit.
 #[inline]
 fn number(digit: u8) -> usize {
     usize::from(digit - b'0')
 }
 
-/// An offset as it is kept between calls; the limits keep it in range.
+/// Converts an offset to the form kept between calls; the limits keep it in range.
 fn offset(n: usize) -> u32 {
     debug_assert!(u32::try_from(n).is_ok(), "offset beyond the request limit");
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Whether a command's name is one that browsers send. Redis compares C strings, hence the NUL.
+/// Returns whether a command's name is one that browsers send. Redis compares C strings, hence the
+/// NUL.
 #[cold]
 fn is_http(name: &[u8]) -> bool {
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-/// Spans kept between requests, 512 bytes: more than any lock script takes, little against an idle connection.
+/// Spans kept between requests, 512 bytes: more than any lock script needs, and little for an idle
+/// connection.
 const SPANS_KEPT_MAX: usize = 64;
-/// Spans reserved on a client's word alone; the same number, so that ordinary requests allocate once at most.
+/// Spans reserved because a client announced them; the same number, so that ordinary requests
+/// allocate at most once.
 const SPANS_RESERVED_MAX: usize = SPANS_KEPT_MAX;
 
-// One decoder per connection: ten thousand of them are to cost little.
+// One decoder per connection: ten thousand of them must be cheap.
 const _: () = assert!(size_of::<Decoder>() <= 64);
 
 #[cfg(test)]
@@ -423,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_big_request_is_given_back() {
+    fn memory_of_a_large_request_is_freed() {
         let mut decoder = Decoder::new();
         let input = [&b"*10000\r\n"[..], &b"$1\r\nx\r\n".repeat(10_000)].concat();
         assert_eq!(decoded(&mut decoder, &input), Some(10_000));

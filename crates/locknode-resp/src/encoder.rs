@@ -1,12 +1,12 @@
-//! Replies into bytes.
+//! Encodes replies.
 
 use crate::decimal;
 use crate::protocol::Protocol;
 
 /// Appends replies to a buffer.
 ///
-/// It has no state but the dialect, so creating one per command is free. Aggregates are written as a length
-/// followed by that many calls for the elements; the encoder does not count them.
+/// Its only state is the dialect, so creating one per command is free. An aggregate is a length
+/// followed by as many calls for its elements; the encoder does not count them.
 ///
 /// ```
 /// use locknode_resp::{Encoder, Protocol};
@@ -25,57 +25,58 @@ pub struct Encoder<'o> {
 }
 
 impl<'o> Encoder<'o> {
-    /// An encoder that appends to `out`.
+    /// Creates an encoder that appends to `out`.
     #[inline]
     pub fn new(out: &'o mut Vec<u8>, protocol: Protocol) -> Self {
         Self { out, protocol }
     }
 
-    /// The dialect it writes.
+    /// Returns the dialect that it writes.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Length of the buffer, in bytes: a mark for [`truncate`](Self::truncate).
+    /// Returns the length of the buffer in bytes, a mark for [`truncate`](Self::truncate).
     #[inline]
     pub fn out_len(&self) -> usize {
         self.out.len()
     }
 
-    /// Takes back everything after a mark.
+    /// Removes everything after a mark.
     pub fn truncate(&mut self, len: usize) {
         self.out.truncate(len);
     }
 
-    /// Appends bytes that are replies already.
+    /// Appends bytes that are already encoded replies.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
 
-    /// `+OK`.
+    /// Appends `+OK`.
     #[inline]
     pub fn ok(&mut self) {
         self.out.extend_from_slice(b"+OK\r\n");
     }
 
-    /// A simple string; CR and LF in it become spaces.
+    /// Appends a simple string; CR and LF in it become spaces.
     pub fn simple(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error; `message` starts with its code, as in `ERR syntax error`. CR and LF in it become spaces.
+    /// Appends an error; `message` starts with its code, as in `ERR syntax error`. CR and LF in it
+    /// become spaces.
     pub fn error(&mut self, message: &str) {
         self.line(b'-', message.as_bytes());
     }
 
-    /// As [`error`](Self::error), for a message that quotes bytes of the client.
+    /// Like [`error`](Self::error), for a message that quotes bytes from the client.
     pub fn error_bytes(&mut self, message: &[u8]) {
         self.line(b'-', message);
     }
 
-    /// An integer.
+    /// Appends an integer.
     #[inline]
     pub fn integer(&mut self, n: i64) {
         match n {
@@ -85,7 +86,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// A string of any bytes.
+    /// Appends a string of any bytes.
     #[inline]
     pub fn bulk(&mut self, b: &[u8]) {
         decimal::append_line(self.out, b'$', b.len() as u64);
@@ -93,7 +94,7 @@ impl<'o> Encoder<'o> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Nothing, where a string would be.
+    /// Appends null in place of a string.
     #[inline]
     pub fn null(&mut self) {
         match self.protocol {
@@ -102,7 +103,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Nothing, where an array would be.
+    /// Appends null in place of an array.
     #[inline]
     pub fn null_array(&mut self) {
         match self.protocol {
@@ -111,13 +112,13 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// The start of an array of `len` elements.
+    /// Begins an array of `len` elements.
     #[inline]
     pub fn array(&mut self, len: usize) {
         decimal::append_line(self.out, b'*', len as u64);
     }
 
-    /// The start of a map of `pairs` keys, each followed by its value; a flat array in RESP2.
+    /// Begins a map of `pairs` keys, each followed by its value; a flat array in RESP2.
     pub fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(pairs.saturating_mul(2)),
@@ -125,17 +126,17 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// The start of a set of `len` elements; an array in RESP2.
+    /// Begins a set of `len` elements; an array in RESP2.
     pub fn set(&mut self, len: usize) {
         self.aggregate(b'~', len);
     }
 
-    /// The start of a push of `len` elements, which answers no request; an array in RESP2.
+    /// Begins a push of `len` elements, which answers no request; an array in RESP2.
     pub fn push(&mut self, len: usize) {
         self.aggregate(b'>', len);
     }
 
-    /// A truth value; 1 or 0 in RESP2.
+    /// Appends a boolean; 1 or 0 in RESP2.
     pub fn boolean(&mut self, b: bool) {
         match (self.protocol, b) {
             (Protocol::Resp2, b) => self.integer(i64::from(b)),
@@ -144,7 +145,8 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// A floating point number in the shortest form that reads back as the same; a string in RESP2.
+    /// Appends a floating-point number in the shortest form that reads back as the same; a string
+    /// in RESP2.
     pub fn double(&mut self, d: f64) {
         let text = if d.is_nan() {
             "nan".to_owned()
@@ -159,7 +161,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// A text with its format, such as `txt`; a plain string in RESP2.
+    /// Appends a text with its format, such as `txt`; a plain string in RESP2.
     pub fn verbatim(&mut self, format: [u8; 3], text: &[u8]) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
@@ -197,7 +199,7 @@ impl<'o> Encoder<'o> {
 
 /// Numbers from here to [`PLAIN_MAX`] are written without an exponent, as C's `%.17g` does.
 const PLAIN_MIN: f64 = 1e-4;
-/// Above it every digit is before the point and most of them are noise.
+/// Above it every digit is before the point, and most of them are noise.
 const PLAIN_MAX: f64 = 1e17;
 
 #[cfg(test)]
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reply_is_spelt_as_its_dialect_spells_it() {
+    fn every_reply_is_written_in_its_dialect() {
         check(|e| e.ok(), r"+OK\r\n", r"+OK\r\n");
         check(|e| e.simple("PONG"), r"+PONG\r\n", r"+PONG\r\n");
         check(
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_can_be_taken_back() {
+    fn a_reply_can_be_removed() {
         let mut out = Vec::new();
         let mut reply = Encoder::new(&mut out, Protocol::Resp2);
         reply.ok();

@@ -1,46 +1,47 @@
-//! A complete request, as slices of the bytes that it came in.
+//! A complete request, as slices of the received bytes.
 
 use std::iter::FusedIterator;
 use std::slice;
 
 /// One complete request: its arguments, borrowed from the input and the decoder.
 ///
-/// A frame without arguments stands for bytes that Redis skips in silence: an empty line, `*0` or a negative
-/// count. The caller only advances by [`consumed`](Self::consumed).
+/// A frame without arguments stands for bytes that Redis skips silently: an empty line, `*0` or a
+/// negative count. The caller only advances by [`consumed`](Self::consumed).
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'b> {
-    /// What the spans point into: the input, or the decoder's scratch buffer for an inline request with quotes.
+    /// What the spans point into: the input, or the decoder's scratch buffer for an inline request
+    /// with quotes.
     bytes: &'b [u8],
     spans: &'b [Span],
     consumed: usize,
 }
 
 impl<'b> Frame<'b> {
-    /// How many bytes of the input the request took; never 0.
+    /// Returns how many bytes of the input the request took; never 0.
     #[inline]
     pub fn consumed(&self) -> usize {
         self.consumed
     }
 
-    /// How many arguments there are, the command's name included.
+    /// Returns the number of arguments, including the command's name.
     #[inline]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether the bytes are to be skipped only.
+    /// Returns whether there is nothing to execute.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The argument at index `i`; 0 is the command's name.
+    /// Returns the argument at index `i`; 0 is the command's name.
     #[inline]
     pub fn arg(&self, i: usize) -> Option<&'b [u8]> {
         self.spans.get(i).map(|span| span.of(self.bytes))
     }
 
-    /// All arguments in order, the command's name first.
+    /// Returns all arguments in order, the command's name first.
     #[inline]
     pub fn args(&self) -> Args<'b> {
         Args {
@@ -91,7 +92,7 @@ impl ExactSizeIterator for Args<'_> {}
 
 impl FusedIterator for Args<'_> {}
 
-/// Where an argument lies; 32 bits each, because a request may have a million of them.
+/// The position of an argument; 32 bits each, because a request may have a million of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     offset: u32,

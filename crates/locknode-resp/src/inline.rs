@@ -1,12 +1,12 @@
-//! Inline requests: one line of words, with the quoting that `redis-cli` and `redis.conf` have.
+//! Inline requests: one line of words, with the quoting of `redis-cli` and `redis.conf`.
 //!
-//! Words are separated by white space. Inside `".."` the escapes `\n \r \t \b \a \xHH` are known and any other
-//! escaped character stands for itself; inside `'..'` only `\'` is. A closing quote ends the word and must be
-//! followed by white space or the end of the line.
+//! Words are separated by white space. Inside `".."` the escapes are `\n \r \t \b \a \xHH`, and any
+//! other escaped character stands for itself; inside `'..'` only `\'` is an escape. A closing quote
+//! ends the word and must be followed by white space or the end of the line.
 
 use crate::frame::Span;
 
-/// Where the words of a line are.
+/// Where the words of a line are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Words {
     /// In the line itself: there were no quotes.
@@ -15,7 +15,7 @@ pub(crate) enum Words {
     InScratch,
 }
 
-/// Splits `line` into words and pushes where they are; `None` if the quotes are unbalanced.
+/// Splits `line` into words and pushes their positions; `None` if the quotes are unbalanced.
 pub(crate) fn split(line: &[u8], spans: &mut Vec<Span>, scratch: &mut Vec<u8>) -> Option<Words> {
     if line.iter().any(|byte| matches!(byte, b'"' | b'\'')) {
         split_quoted(line, spans, scratch).map(|()| Words::InScratch)
@@ -130,12 +130,12 @@ fn skip_space(line: &[u8]) -> &[u8] {
     line.get(len..).unwrap_or_default()
 }
 
-/// What C's `isspace` calls white space.
+/// White space, as defined by C's `isspace`.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Vertical tab and form feed separate words only where a word would begin, as in Redis.
+/// As in Redis, vertical tab and form feed separate words only where a word would begin.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }

@@ -1,13 +1,14 @@
 //! The Redis wire protocol for lock nodes: requests and replies as bytes, nothing else.
 //!
-//! * [`Decoder`] turns received bytes into [`Frame`]s: arrays of bulk strings and inline commands, as borrowed
-//!   slices, resumable at any byte, without recursion and without allocating per command.
+//! * [`Decoder`] turns received bytes into [`Frame`]s: arrays of bulk strings and inline commands,
+//!   as borrowed slices, resumable at any byte, without recursion and without allocating per
+//!   command.
 //! * [`Encoder`] appends replies in RESP2 or RESP3.
 //! * [`encode_command`] and [`ReplyDecoder`] are the client's half.
 //!
-//! It is not a server and not a client: it opens no sockets, reads no clocks, knows no command. Limits come in
-//! as arguments ([`Limits`], [`ReplyLimits`]) and bad input comes out as an error ([`ProtocolError`],
-//! [`ReplyError`]), never as a panic and never as memory that the peer did not pay for with bytes.
+//! It is neither a server nor a client: it opens no sockets, reads no clocks and knows no commands.
+//! Limits are arguments ([`Limits`], [`ReplyLimits`]), and bad input is an error
+//! ([`ProtocolError`], [`ReplyError`]), never a panic or memory that the peer only announced.
 //!
 //! ```
 //! use locknode_resp::{Decoder, Encoder, Limits, Protocol};

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::error;
 use std::fmt;
 
-/// A request that breaks the protocol. The connection cannot go on: its reply, if any, is the last.
+/// A request that breaks the protocol. The connection cannot continue: the reply to it, if any, is
+/// the last.
 ///
-/// Commands decoded before it are valid and answered first.
+/// Commands decoded before it are valid and are answered first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtocolError {
     kind: ProtocolErrorKind,
-    /// The byte that stood where `$` should; only for that kind.
+    /// The byte in place of `$`; only for that kind.
     found: u8,
 }
 
@@ -24,7 +25,7 @@ pub enum ProtocolErrorKind {
     UnbalancedQuotes,
     /// No end of the `*` line within `inline_len_max` bytes.
     TooBigMultibulkCount,
-    /// The number after `*` is none, or larger than `args_max`.
+    /// The number after `*` is invalid or larger than `args_max`.
     InvalidMultibulkLength,
     /// More than 10 arguments before authentication.
     UnauthenticatedMultibulkLength,
@@ -32,7 +33,7 @@ pub enum ProtocolErrorKind {
     TooBigBulkCount,
     /// An argument that does not start with `$`.
     ExpectedDollar,
-    /// The number after `$` is none, negative, or larger than `bulk_len_max`.
+    /// The number after `$` is invalid, negative, or larger than `bulk_len_max`.
     InvalidBulkLength,
     /// An argument of more than 16,384 bytes before authentication.
     UnauthenticatedBulkLength,
@@ -43,12 +44,13 @@ pub enum ProtocolErrorKind {
 }
 
 impl ProtocolError {
-    /// What is wrong.
+    /// Returns what is wrong.
     pub fn kind(&self) -> ProtocolErrorKind {
         self.kind
     }
 
-    /// Whether the connection is closed without a reply, as Redis does for a browser and a full query buffer.
+    /// Returns whether the connection closes without a reply, as in Redis for a browser and a full
+    /// query buffer.
     pub fn is_silent(&self) -> bool {
         matches!(
             self.kind,
@@ -56,10 +58,10 @@ impl ProtocolError {
         )
     }
 
-    /// What Redis says after `-ERR `, such as `Protocol error: invalid bulk length`.
+    /// Returns Redis's text after `-ERR `, such as `Protocol error: invalid bulk length`.
     ///
-    /// For a [silent](Self::is_silent) error it is a text for the log. A byte that is not ASCII is shown as U+FFFD;
-    /// [`append_reply`](Self::append_reply) has it as it came.
+    /// For a [silent](Self::is_silent) error it is a text for the log. A byte that is not ASCII
+    /// appears as U+FFFD; [`append_reply`](Self::append_reply) keeps it unchanged.
     pub fn message(&self) -> Cow<'static, str> {
         match (self.kind, self.kind.text()) {
             (ProtocolErrorKind::ExpectedDollar, text) => {
@@ -74,7 +76,8 @@ impl ProtocolError {
         }
     }
 
-    /// Appends the reply, byte for byte as Redis sends it; nothing for a [silent](Self::is_silent) error.
+    /// Appends the reply, byte for byte as Redis sends it; nothing for a [silent](Self::is_silent)
+    /// error.
     pub fn append_reply(&self, out: &mut Vec<u8>) {
         if self.is_silent() {
             return;

@@ -11,19 +11,19 @@ pub enum Reply {
     Integer(i64),
     /// A string of any bytes.
     Bulk(Vec<u8>),
-    /// Nothing, in any of its three spellings.
+    /// Null, in any of its three forms.
     Null,
     /// An array.
     Array(Vec<Self>),
-    /// A map in the order in which it was sent, repeated keys and all.
+    /// A map in the order in which it was sent, including repeated keys.
     Map(Vec<(Self, Self)>),
     /// A set in the order in which it was sent.
     Set(Vec<Self>),
     /// A message that answers no request.
     Push(Vec<Self>),
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
-    /// A floating point number.
+    /// A floating-point number.
     Double(f64),
     /// A text with its format.
     Verbatim {

@@ -1,10 +1,10 @@
-//! Replies out of bytes, for clients.
+//! Decodes replies, for clients.
 //!
-//! Aggregates are followed with an explicit stack, so nesting costs a bounded list instead of call frames, and
-//! the limits hold before anything is stored. The four scalars that lock nodes send are taken as they are; each
-//! other one, once complete, is handed to the `redis-protocol` crate on its own: that crate recurses into
-//! aggregates, reserves what a peer announces and forgets the order of maps, all of which a single scalar cannot
-//! trigger.
+//! Aggregates use an explicit stack, so nesting costs a bounded list instead of call frames, and
+//! the limits apply before anything is stored. The four scalars that lock nodes send are decoded
+//! here; every other one, once complete, is passed alone to the `redis-protocol` crate. That crate
+//! recurses into aggregates, reserves what a peer announces and loses the order of maps, none of
+//! which a single scalar can trigger.
 
 use redis_protocol::resp3::decode::complete::decode_range;
 use redis_protocol::resp3::types::RangeFrame;
@@ -30,18 +30,18 @@ use crate::reply_limits::ReplyLimits;
 #[derive(Clone, Debug)]
 pub struct ReplyDecoder {
     limits: ReplyLimits,
-    /// The aggregates that are open, outermost first.
+    /// The open aggregates, outermost first.
     open: Vec<Aggregate>,
-    /// Where the element not decoded yet starts.
+    /// Where the next element starts.
     pos: usize,
-    /// Up to where its first line was searched for its end.
+    /// How far its first line has been searched for its end.
     scanned: usize,
-    /// Elements begun or announced so far.
+    /// The number of elements begun or announced so far.
     elements: usize,
 }
 
 impl ReplyDecoder {
-    /// A decoder at the start of a connection.
+    /// Creates a decoder for a new connection.
     pub fn new(limits: ReplyLimits) -> Self {
         Self {
             limits,
@@ -52,11 +52,12 @@ impl ReplyDecoder {
         }
     }
 
-    /// Decodes one reply from `input`, which starts at the first byte not consumed yet, and says how many bytes
-    /// it took. `None` means that it is incomplete: call again with the same bytes and more after them.
+    /// Decodes one reply from `input`, which starts at the first byte not yet consumed, and returns
+    /// it with its length in bytes. `None` means that it is incomplete: call again with the same
+    /// bytes and more after them.
     ///
     /// # Errors
-    /// When the bytes are no reply or break a limit. The decoder must not be used again.
+    /// Fails when the bytes are not a reply or break a limit. Do not use the decoder again.
     pub fn decode(&mut self, input: &[u8]) -> Result<Option<(Reply, usize)>, ReplyError> {
         let window = input.get(..self.limits.bytes_max).unwrap_or(input);
         loop {
@@ -80,7 +81,8 @@ impl ReplyDecoder {
         }
     }
 
-    /// Decodes the scalar, or the first line of the aggregate, at `pos`; also says how many bytes it takes.
+    /// Decodes the scalar, or the first line of the aggregate, at `pos`, and returns its length in
+    /// bytes.
     fn element(&mut self, window: &[u8]) -> Result<Option<(Element, usize)>, ReplyError> {
         let rest = window.get(self.pos..).unwrap_or_default();
         let seen = self.scanned.saturating_sub(self.pos);
@@ -90,7 +92,8 @@ impl ReplyDecoder {
             return Ok(None);
         };
         let line_len = seen + end + 1;
-        // The line is searched again only if a string after it is incomplete, from its last byte on.
+        // The line is searched again only if a string after it is incomplete, from its last byte
+        // on.
         self.scanned = self.pos + line_len - 1;
         let line = rest
             .get(..line_len)
@@ -101,7 +104,7 @@ impl ReplyDecoder {
         let reply = match tag {
             b'+' => Some(Reply::Simple(text.to_vec())),
             b'-' => Some(Reply::Error(text.to_vec())),
-            // The crate takes other spellings as well.
+            // The crate accepts other forms as well.
             b':' => decimal::parse_integer(text).map(Reply::Integer),
             _ => None,
         };
@@ -109,7 +112,7 @@ impl ReplyDecoder {
             return Ok(Some((Element::Scalar(reply), line_len)));
         }
         match tag {
-            // The crate takes anything after these two.
+            // The crate accepts anything after these two.
             b'_' if !text.is_empty() => Err(MALFORMED),
             b'(' if !is_integer(text) => Err(MALFORMED),
             b':' | b'_' | b',' | b'#' | b'(' => {
@@ -148,7 +151,7 @@ impl ReplyDecoder {
         }
         let reply = match (tag, body) {
             (b'$', _) => Reply::Bulk(body.to_vec()),
-            // The crate knows two formats only.
+            // The crate knows only two formats.
             (b'=', &[a, b, c, b':', ref text @ ..]) => Reply::Verbatim {
                 format: [a, b, c],
                 text: text.to_vec(),
@@ -177,8 +180,8 @@ impl ReplyDecoder {
         Ok(self.close(None))
     }
 
-    /// Adds an element to the innermost aggregate and closes every aggregate that this completes; the reply
-    /// when none is left open.
+    /// Adds an element to the innermost aggregate and closes every aggregate that this completes;
+    /// returns the reply when none is left open.
     fn close(&mut self, mut element: Option<Reply>) -> Option<Reply> {
         loop {
             let Some(top) = self.open.last_mut() else {
@@ -191,16 +194,16 @@ impl ReplyDecoder {
             if top.missing > 0 {
                 return None;
             }
-            // An attribute is no element: what it describes comes next.
+            // An attribute is not an element: what it describes comes next.
             element = Some(self.open.pop().and_then(Aggregate::into_reply)?);
         }
     }
 }
 
-/// What one line, with the string that may follow it, turned out to be.
+/// The content of one line, with the string that may follow it.
 enum Element {
     Scalar(Reply),
-    /// An aggregate and how many elements it has, keys and values counted singly.
+    /// An aggregate and its number of elements; keys and values count separately.
     Open(Kind, usize),
 }
 
@@ -254,7 +257,7 @@ fn aggregate(tag: u8, text: &[u8]) -> Result<Element, ReplyError> {
     })
 }
 
-/// Hands the first `len` bytes, which are one scalar, to `redis-protocol`.
+/// Passes the first `len` bytes, which are one scalar, to `redis-protocol`.
 fn scalar(rest: &[u8], len: usize) -> Result<Reply, ReplyError> {
     let bytes = rest.get(..len).ok_or(MALFORMED)?;
     let frame = match decode_range(bytes) {
@@ -289,5 +292,6 @@ fn is_integer(text: &[u8]) -> bool {
 }
 
 const MALFORMED: ReplyError = ReplyError::MALFORMED;
-/// Elements reserved on the server's word alone; longer aggregates grow with the bytes that arrive.
+/// Elements reserved because a server announced them; longer aggregates grow with the bytes that
+/// arrive.
 const RESERVED_MAX: usize = 64;

@@ -3,7 +3,8 @@
 use std::error;
 use std::fmt;
 
-/// A reply that breaks the protocol or a limit. What follows it cannot be told apart: close the connection.
+/// A reply that breaks the protocol or a limit. The end of the reply is unknown: close the
+/// connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplyError {
     kind: ReplyErrorKind,
@@ -13,18 +14,18 @@ pub struct ReplyError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReplyErrorKind {
-    /// The bytes are no reply.
+    /// The bytes are not a reply.
     Malformed,
-    /// More aggregates inside each other than `depth_max`.
+    /// Aggregates are nested deeper than `depth_max`.
     TooDeep,
-    /// More elements than `elements_max`.
+    /// There are more elements than `elements_max`.
     TooManyElements,
-    /// More bytes than `bytes_max`.
+    /// There are more bytes than `bytes_max`.
     TooLong,
 }
 
 impl ReplyError {
-    /// What is wrong.
+    /// Returns what is wrong.
     pub fn kind(&self) -> ReplyErrorKind {
         self.kind
     }

@@ -1,15 +1,17 @@
-//! What one reply may cost a client.
+//! The limits of one reply, for clients.
 
 /// Limits that a [`ReplyDecoder`](crate::ReplyDecoder) enforces on each reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplyLimits {
-    /// Most aggregates inside each other. Default 8, what `COMMAND` of Redis 8.0 needs and twice what a lock
-    /// needs; only `COMMAND DOCS` goes deeper (12). Freeing a reply recurses this deep, so keep it small.
+    /// The maximum nesting of aggregates. Default 8: what `COMMAND` of Redis 8.0 needs, and twice
+    /// what a lock needs; only `COMMAND DOCS` is deeper (12). Freeing a reply recurses this deep,
+    /// so keep it small.
     pub depth_max: usize,
-    /// Most elements in total, aggregates and attributes included. Default 262,144, sixteen times what the
-    /// largest reply of an idle Redis 8.0 has (`COMMAND DOCS`, 15,772).
+    /// The maximum number of elements in total, including aggregates and attributes. Default
+    /// 262,144, sixteen times the largest reply of an idle Redis 8.0 (`COMMAND DOCS`, 15,772).
     pub elements_max: usize,
-    /// Longest reply, in bytes. Default 16 MiB, sixteen times the longest value that a node takes by default.
+    /// The longest reply in bytes. Default 16 MiB, sixteen times the longest value that a node
+    /// accepts by default.
     pub bytes_max: usize,
 }
 

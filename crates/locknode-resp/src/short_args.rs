@@ -1,13 +1,14 @@
-//! The inner loop of the decoder: short arguments that are complete.
+//! The inner loop of the decoder: complete short arguments.
 //!
-//! Command names, keys, tokens and numbers have lengths of one or two digits. For them the length line is read
-//! as one machine word; whatever is longer, incomplete or wrong is left to the decoder's general way, which
-//! gives the same result for these too.
+//! Command names, keys, tokens and numbers have lengths of one or two digits. Their length line is
+//! read as one machine word; anything longer, incomplete or invalid is left to the general path of
+//! the decoder, which returns the same result for these too.
 
 use crate::frame::Span;
 
-/// Takes arguments of at most 99 bytes, as long as they are complete: how many are missing after them, and
-/// where the next one starts. This loop is most of what a node's own code does per command.
+/// Decodes arguments of at most 99 bytes as long as they are complete; returns how many are still
+/// missing, and where the next one starts. This loop is most of what a node's own code does per
+/// command.
 #[inline]
 pub(crate) fn short_args(
     window: &[u8],
@@ -44,8 +45,8 @@ pub(crate) fn short_args(
     (missing, window.len() - rest.len())
 }
 
-/// Decodes a request of one to nine short arguments that is complete, straight into slices: how many arguments,
-/// and how many bytes it took. `None` says nothing about the input but that the general way has to look at it.
+/// Decodes a complete request of one to nine short arguments straight into slices; returns the
+/// number of arguments and of bytes. `None` means only that the general path must decode it.
 #[inline]
 pub(crate) fn short_request<'b>(
     input: &'b [u8],
@@ -74,21 +75,21 @@ pub(crate) fn short_request<'b>(
         *slot = arg.get(header_len..header_len + len)?;
         rest = next;
     }
-    // A browser's first words are looked at by the general way.
+    // The general path checks for a browser's first words.
     if matches!(args.first()?, [b'P' | b'p' | b'H' | b'h', b'O' | b'o', ..]) {
         return None;
     }
     Some((count, input.len() - rest.len()))
 }
 
-/// The most arguments that [`short_request`] takes: those that a count of one digit announces.
+/// The most arguments that [`short_request`] accepts: those that a count of one digit can announce.
 pub(crate) const SHORT_ARGS_MAX: usize = 9;
 
 /// `$`, a digit and CR, the digit and the fourth byte masked out.
 const HEAD_1: u32 = u32::from_le_bytes([b'$', 0, b'\r', 0]);
 /// `$`, two digits and CR, the digits masked out.
 const HEAD_2: u32 = u32::from_le_bytes([b'$', 0, 0, b'\r']);
-/// The longest argument that [`short_args`] takes.
+/// The longest argument that [`short_args`] accepts.
 pub(crate) const SHORT_LEN_MAX: usize = 99;
 
 /// Length of CR LF.
