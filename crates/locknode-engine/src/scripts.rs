@@ -1,7 +1,8 @@
-//! The scripts that a node knows: those of known lock libraries from the start, others as clients send them.
+//! The scripts that a node knows: those of known lock libraries from the start, others as clients
+//! send them.
 //!
-//! A script is found by its SHA1 (EVALSHA) or by its text (EVAL). Hashing a text with SHA-1 for every EVAL would cost
-//! more than the release it asks for, so texts that were seen are remembered.
+//! A script is found by its SHA1 (EVALSHA) or by its text (EVAL). Hashing the text of every EVAL
+//! with SHA-1 would cost more than the release that it performs, so texts are remembered.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use parking_lot::RwLock;
 
 use crate::script::{CompileError, Program, Shape, all_known};
 
-/// A script's SHA1, kept as its forty digits in lower case: that is how it arrives and how it is compared.
+/// A script's SHA1 as forty lower-case digits, the form in which it arrives and is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sha([u64; 5]);
 
@@ -29,7 +30,7 @@ pub(crate) struct Scripts {
     cache: RwLock<Cache>,
 }
 
-/// A script of a known library, compiled when it is first asked for: a node has to start in a few milliseconds.
+/// A script of a known library, compiled on first use: a node must start within milliseconds.
 #[derive(Debug)]
 struct KnownScript {
     sha: Sha,
@@ -41,7 +42,7 @@ struct KnownScript {
 struct Cache {
     by_sha: HashTable<Arc<Script>>,
     by_text: HashMap<Box<[u8]>, Arc<Script>, foldhash::quality::FixedState>,
-    /// Texts that came by EVAL, oldest first; those of SCRIPT LOAD stay.
+    /// Texts sent by EVAL, oldest first; those of SCRIPT LOAD stay.
     passing: VecDeque<(Sha, Box<[u8]>)>,
     loaded: usize,
     text_bytes: usize,
@@ -54,8 +55,8 @@ impl Script {
         self.program.shape()
     }
 
-    /// Whether the script is refused as a whole when memory is short: it has a `#!` line that says neither allow-oom
-    /// nor no-writes.
+    /// Returns whether the whole script is refused when memory is short: it has a `#!` line with
+    /// neither allow-oom nor no-writes.
     pub(crate) fn needs_memory_first(&self) -> bool {
         let flags = self.program.flags();
         flags.shebang && !flags.allow_oom && !flags.no_writes
@@ -81,7 +82,7 @@ impl Scripts {
         }
     }
 
-    /// The script with that SHA1 in hexadecimal of any case.
+    /// Finds the script with that SHA1 in hexadecimal, in any case.
     #[inline]
     pub(crate) fn by_sha(&self, hex: &[u8]) -> Option<Arc<Script>> {
         let sha = Sha::from_hex(hex)?;
@@ -91,7 +92,7 @@ impl Scripts {
         self.cache.read().find(&sha).cloned()
     }
 
-    /// The shape of the script with that SHA1, without taking part in its ownership: the hot path.
+    /// Finds the shape of the script with that SHA1 without cloning its `Arc`: the hot path.
     #[inline]
     pub(crate) fn shape_by_sha(&self, hex: &[u8]) -> Option<Shape> {
         let sha = Sha::from_hex(hex)?;
@@ -101,22 +102,22 @@ impl Scripts {
         }
     }
 
-    /// The shape of a text that was seen before.
+    /// Finds the shape of a known text.
     #[inline]
     pub(crate) fn shape_by_text(&self, text: &[u8]) -> Option<Shape> {
         self.cache.read().by_text.get(text)?.shape()
     }
 
-    /// The script with a text that was seen before.
+    /// Finds the script with a known text.
     pub(crate) fn find_text(&self, text: &[u8]) -> Option<Arc<Script>> {
         self.cache.read().by_text.get(text).cloned()
     }
 
-    /// The script with that text, which is new.
+    /// Adds the script with a new text.
     ///
     /// # Errors
     ///
-    /// The error reply, code included, when the script can't be run here.
+    /// Returns the error reply, including its code, when the script cannot run here.
     pub(crate) fn by_text(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
         let script = compile(text)?;
         let mut cache = self.cache.write();
@@ -138,7 +139,7 @@ impl Scripts {
     ///
     /// # Errors
     ///
-    /// The error reply when the script can't be run here or the cache is full.
+    /// Returns the error reply when the script cannot run here or the cache is full.
     pub(crate) fn load(&self, text: &[u8]) -> Result<Sha, Vec<u8>> {
         let script = compile(text)?;
         let mut cache = self.cache.write();
@@ -159,12 +160,12 @@ impl Scripts {
         Ok(script.sha)
     }
 
-    /// Forgets what clients sent; known scripts stay.
+    /// Removes the scripts that clients sent; known scripts stay.
     pub(crate) fn flush(&self) {
         *self.cache.write() = Cache::default();
     }
 
-    /// Scripts that clients sent, and the bytes of their texts.
+    /// Returns the number of scripts that clients sent, and the bytes of their texts.
     pub(crate) fn cached(&self) -> (usize, usize) {
         let cache = self.cache.read();
         (cache.by_sha.len(), cache.text_bytes)
@@ -186,7 +187,8 @@ impl KnownScript {
     #[inline]
     fn script(&self) -> Option<&Arc<Script>> {
         let compile = || {
-            // A test compiles every one of them; one that did not compile would only be unknown.
+            // A test compiles every one of them; one that failed to compile would merely be
+            // unknown.
             let program = Program::compile(self.source).ok()?;
             let sha = self.sha;
             Some(Arc::new(Script { sha, program }))
@@ -225,16 +227,16 @@ impl Cache {
 }
 
 impl Sha {
-    /// Reads forty hexadecimal digits of any case; `None` for anything of another length. What is not a digit stays
-    /// what it is and is never found.
+    /// Reads forty hexadecimal digits in any case; `None` for any other length. Invalid digits are
+    /// kept, and the result is then never found.
     #[inline]
     fn from_hex(hex: &[u8]) -> Option<Self> {
         let hex: &[u8; 40] = hex.try_into().ok()?;
         let mut words = [0; 5];
         for (word, bytes) in words.iter_mut().zip(hex.as_chunks::<8>().0) {
             let digits = u64::from_le_bytes(*bytes);
-            // Letters become lower case, digits stay. Bytes with neither of the two bits are no digits and must not
-            // become some.
+            // Letters become lower case, digits stay. A byte with neither of the two bits is not a
+            // digit and must not become one.
             if ((digits >> 5) | (digits >> 6)) & LOW_BITS != LOW_BITS {
                 return None;
             }
@@ -243,12 +245,13 @@ impl Sha {
         Some(Self(words))
     }
 
-    /// Whether this can be a SHA1, as far as its length tells.
+    /// Returns whether this can be a SHA1, judging by its length.
     pub(crate) const fn has_length(hex: &[u8]) -> bool {
         hex.len() == 40
     }
 
-    /// A hash for tables. The digits are random already; multiplying brings them where tables look.
+    /// Returns a hash for tables. The digits are random already; multiplying moves them to where
+    /// tables look.
     #[inline]
     fn hash(&self) -> u64 {
         (self.0[0] ^ self.0[1].rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -259,7 +262,7 @@ impl Sha {
         Self::from_hex(hex.as_bytes()).unwrap_or(Self([0; 5]))
     }
 
-    /// The digits in lower case, as clients write them.
+    /// Returns the digits in lower case, as clients write them.
     pub(crate) fn to_hex(self) -> [u8; 40] {
         let mut hex = [0; 40];
         for (bytes, word) in hex.as_chunks_mut::<8>().0.iter_mut().zip(self.0) {
@@ -272,13 +275,13 @@ impl Sha {
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const LOWER_CASE: u64 = 0x2020_2020_2020_2020;
 
-/// Scripts that came by EVAL and are remembered, as many as Redis remembers.
+/// The number of EVAL scripts remembered, the same as in Redis.
 const PASSING_MAX: usize = 500;
 
-/// Scripts kept by SCRIPT LOAD at most: a hundred libraries with a hundred versions each.
+/// The maximum number of SCRIPT LOAD scripts: a hundred libraries with a hundred versions each.
 const LOADED_MAX: usize = 10_000;
 
-/// Bytes of script texts remembered at most.
+/// The maximum bytes of script texts remembered.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]

@@ -70,7 +70,10 @@ fn a_strangers_state_is_refused_and_left_as_it_was() {
         for flags in [&["--dir", &path][..], &["--dir", &path, "--first-start"]] {
             let (code, err) = refused(flags);
             assert_eq!(code, Some(69), "{name}: {err}");
-            for part in ["/state: this is not a lock node's file", "an empty directory"] {
+            for part in [
+                "/state: this is not a lock node's file",
+                "an empty directory",
+            ] {
                 assert!(err.contains(part), "{name}: {part:?} in {err}");
             }
             assert_eq!(everything(&directory.path), before, "{name}");

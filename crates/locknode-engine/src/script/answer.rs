@@ -1,6 +1,6 @@
-//! What a shape answers, and how it takes a TTL.
+//! A shape's answers and the unit of its TTL.
 
-/// What a shape answers in one case.
+/// A shape's answer in one case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// An integer reply.

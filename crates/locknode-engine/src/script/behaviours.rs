@@ -1,8 +1,9 @@
-//! The scripts of known lock libraries, one for each behaviour, in our own words.
+//! The scripts of known lock libraries, rewritten: one for each behaviour.
 //!
-//! Libraries differ in the text that they send and much less in what it does. `known.rs` maps the SHA1
-//! of each library's text to one of these programs, which gives the same replies and leaves the same
-//! keys. Keys, tokens and TTLs are where the libraries put them; a comment says what is answered.
+//! Libraries differ in the text that they send, and much less in what it does. `known.rs` maps the
+//! SHA1 of each library's text to one of these programs, which returns the same replies and leaves
+//! the same keys. Keys, tokens and TTLs are where the libraries put them; the comments state the
+//! replies.
 
 /// A script that the node knows by its SHA1 without having seen it.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,14 +17,14 @@ impl Known {
         Self { name, source }
     }
 
-    /// What the script does, in a word or a few.
+    /// The name of the behaviour.
     #[cfg(test)]
     #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// A script that does the same as the known one, for [`Program::compile`](super::Program::compile).
+    /// A script equivalent to the known one, for [`Program::compile`](super::Program::compile).
     #[must_use]
     pub(crate) fn source(&self) -> &'static [u8] {
         self.source.as_bytes()
@@ -41,7 +42,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
-    /// Deletes the key of the holder: 1, otherwise 0.
+    /// Deletes the holder's key: 1, otherwise 0.
     RELEASE, "release", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 0 end
@@ -53,7 +54,7 @@ behaviours! {
         if holder == ARGV[1] then return redis.call('del', KEYS[1]) end
         return holder == false and -1 or 0";
 
-    /// 1, or -1 when there is no key, or -2 when another one holds it.
+    /// 1, or -1 when there is no key, or -2 for another holder.
     RELEASE_GRADED, "release_graded", "
         local holder = redis.call('get', KEYS[1])
         if holder == false then return -1 end
@@ -67,7 +68,7 @@ behaviours! {
         redis.call('unlink', KEYS[1])
         return true";
 
-    /// 1, or status OK when there is no key, or an error when another one holds it.
+    /// 1, or status OK when there is no key, or an error for another holder.
     RELEASE_OR_ERROR, "release_or_error", "
         local holder = redis.call('get', KEYS[1])
         if holder == false then return redis.status_reply('OK') end
@@ -81,13 +82,13 @@ behaviours! {
         if mine then return redis.call('del', KEYS[1]) end
         return 0";
 
-    /// Deletes the key whoever holds it: 1, otherwise 0.
+    /// Deletes the key for any holder: 1, otherwise 0.
     DELETE, "delete", "
         local deleted = redis.call('del', KEYS[1])
         if deleted ~= 1 then return 0 end
         return deleted";
 
-    /// Gives the holder a new TTL in milliseconds: 1, otherwise 0.
+    /// Sets the holder's TTL in milliseconds: 1, otherwise 0.
     EXTEND, "extend", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 0 end
@@ -107,14 +108,14 @@ behaviours! {
         if mine then return redis.call('pexpire', KEYS[1], ARGV[2]) end
         return 0";
 
-    /// Gives the holder a TTL in seconds: 0, otherwise 1.
+    /// Sets the holder's TTL in seconds: 0, otherwise 1.
     EXTEND_SECONDS_INVERTED, "extend_seconds_inverted", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 1 end
         redis.call('expire', KEYS[1], ARGV[2])
         return 0";
 
-    /// Gives the holder a TTL in seconds, or none for 0 and less: 1, otherwise 0.
+    /// Sets the holder's TTL in seconds, or removes it for 0 and less: 1, otherwise 0.
     EXTEND_SECONDS_OR_PERSIST, "extend_seconds_or_persist", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 0 end
@@ -122,7 +123,8 @@ behaviours! {
         redis.call('persist', KEYS[1])
         return 1";
 
-    /// Replaces a TTL by another in seconds: 0, or 1 for another holder, or 2 when there is no TTL.
+    /// Replaces a TTL with another in seconds: 0, or 1 for another holder, or 2 when there is no
+    /// TTL.
     EXTEND_SECONDS_WITH_TTL, "extend_seconds_with_ttl", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 1 end
@@ -130,19 +132,19 @@ behaviours! {
         redis.call('expire', KEYS[1], ARGV[2])
         return 0";
 
-    /// Gives the holder a later end, or an error to anybody else.
+    /// Moves the holder's deadline later; an error for any other caller.
     EXTEND_LATER_OR_ERROR, "extend_later_or_error", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return redis.error_reply('NOT LOCKED') end
         return redis.call('pexpire', KEYS[1], ARGV[2], 'GT')";
 
-    /// Gives the holder an end as a point in time: 1, otherwise 0.
+    /// Sets the holder's deadline as a point in time: 1, otherwise 0.
     EXTEND_AT, "extend_at", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 0 end
         return redis.call('pexpireat', KEYS[1], ARGV[2])";
 
-    /// As `extend_at`, and reads the key so that the caller's cache is told of changes.
+    /// Like `extend_at`, and reads the key so that the caller's cache is notified of changes.
     EXTEND_AT_AND_READ, "extend_at_and_read", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 0 end
@@ -163,20 +165,20 @@ behaviours! {
         if holder ~= ARGV[1] then return 'ERR' end
         return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'XX')";
 
-    /// The same with the TTL and the token given as keys: status OK, otherwise 0.
+    /// The same with the TTL and the token passed as keys: status OK, otherwise 0.
     EXTEND_BY_SET_FROM_KEYS, "extend_by_set_from_keys", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= KEYS[3] then return 0 end
         return redis.call('set', KEYS[1], KEYS[3], 'XX', 'PX', KEYS[2])";
 
-    /// Extends, or acquires a key that is free: 1, otherwise 0.
+    /// Extends, or acquires a free key: 1, otherwise 0.
     EXTEND_OR_ACQUIRE, "extend_or_acquire", "
         local holder = redis.call('get', KEYS[1])
         if holder == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
         local set = redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
         return set and 1 or 0";
 
-    /// Extends, or acquires a key that is free: 1, otherwise -1.
+    /// Extends, or acquires a free key: 1, otherwise -1.
     EXTEND_OR_CREATE, "extend_or_create", "
         local holder = redis.call('get', KEYS[1])
         if holder == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
@@ -184,7 +186,7 @@ behaviours! {
         redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
         return 1";
 
-    /// Replaces a TTL by another: 1, or 0 when not held or without a TTL.
+    /// Replaces a TTL: 1, or 0 when not held or without a TTL.
     EXTEND_WITH_TTL, "extend_with_ttl", "
         if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
         if redis.call('pttl', KEYS[1]) < 0 then return 0 end
@@ -199,7 +201,7 @@ behaviours! {
         redis.call('pexpire', KEYS[1], left + ARGV[2])
         return 1";
 
-    /// Adds to a TTL when the third argument is 0, otherwise replaces it.
+    /// Adds to a TTL if the third argument is 0, otherwise replaces it.
     EXTEND_ADDING_OR_REPLACING, "extend_adding_or_replacing", "
         if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
         local left = redis.call('pttl', KEYS[1])
@@ -208,7 +210,7 @@ behaviours! {
         redis.call('pexpire', KEYS[1], ttl)
         return 1";
 
-    /// Extends while enough time is left; answers how it went and the TTL that was left.
+    /// Extends while enough time is left; returns the outcome and the TTL that was left.
     EXTEND_ENOUGH_LEFT, "extend_enough_left", "
         local left = redis.call('pttl', KEYS[1])
         if left == -2 then return {-1, -2} end
@@ -222,25 +224,25 @@ behaviours! {
         local set = redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
         return set";
 
-    /// As `acquire`, and reads the key so that the caller's cache is told of changes.
+    /// Like `acquire`, and reads the key so that the caller's cache is notified of changes.
     ACQUIRE_AND_READ, "acquire_and_read", "
         local set = redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
         redis.call('get', KEYS[1])
         return set";
 
-    /// The same with the end as a point in time.
+    /// The same with the deadline as a point in time.
     ACQUIRE_AT_AND_READ, "acquire_at_and_read", "
         local set = redis.call('set', KEYS[1], ARGV[1], 'PXAT', ARGV[2], 'NX')
         redis.call('get', KEYS[1])
         return set";
 
-    /// Sets the key whoever holds it, and reads it.
+    /// Sets the key for any holder, and reads it.
     FORCE_AND_READ, "force_and_read", "
         local set = redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
         redis.call('get', KEYS[1])
         return set";
 
-    /// The same with the end as a point in time.
+    /// The same with the deadline as a point in time.
     FORCE_AT_AND_READ, "force_at_and_read", "
         local set = redis.call('set', KEYS[1], ARGV[1], 'pxat', ARGV[2])
         redis.call('get', KEYS[1])
@@ -254,7 +256,7 @@ behaviours! {
         end
         return nil";
 
-    /// The same, but a free key only when the third argument is `yes`.
+    /// The same, but a free key only if the third argument is `yes`.
     ACQUIRE_IF_ALLOWED_OR_EXTEND, "acquire_if_allowed_or_extend", "
         local free = redis.call('exists', KEYS[1]) == 0
         if free and ARGV[3] == 'yes' or redis.call('get', KEYS[1]) == ARGV[1] then
@@ -262,7 +264,7 @@ behaviours! {
         end
         return nil";
 
-    /// The same as `acquire_or_extend`, but an error for anybody else.
+    /// The same as `acquire_or_extend`, but an error for any other caller.
     ACQUIRE_OR_ERROR, "acquire_or_error", "
         local holder = redis.call('get', KEYS[1])
         if holder and holder ~= ARGV[1] then return redis.error_reply('ERROR') end
@@ -287,7 +289,7 @@ behaviours! {
         redis.call('pexpire', KEYS[1], ARGV[2])
         return 1";
 
-    /// 1 for the holder without any change and for who acquires, otherwise 0.
+    /// 1 for the holder, without any change, and for a successful acquire; otherwise 0.
     ACQUIRE_REENTRANT, "acquire_reentrant", "
         if redis.call('get', KEYS[1]) == ARGV[1] then return 1 end
         local set = redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
@@ -325,7 +327,7 @@ behaviours! {
         end
         return #KEYS";
 
-    /// Deletes those keys that are held: their number.
+    /// Deletes the keys that are held: their number.
     RELEASE_ALL, "release_all", "
         local released = 0
         for _, name in ipairs(KEYS) do
@@ -337,7 +339,7 @@ behaviours! {
         end
         return released";
 
-    /// Acquires all keys, each with its own token, or none; answers which key was in the way.
+    /// Acquires all keys, each with its own token, or none; returns which key was held.
     ACQUIRE_EACH, "acquire_each", "
         for at, name in ipairs(KEYS) do
             if redis.call('exists', name) ~= 0 then return {0, at, name} end
@@ -348,7 +350,8 @@ behaviours! {
         end
         return {1, #KEYS}";
 
-    /// Acquires all keys or takes them over by the first bytes of the token: status OK, otherwise nil.
+    /// Acquires all keys, or takes them over if the first bytes of the token match: status OK,
+    /// otherwise nil.
     OBTAIN_ALL, "obtain_all", "
         local pairs_to_set = {}
         for at, name in ipairs(KEYS) do
@@ -410,13 +413,13 @@ behaviours! {
         end
         return shortest";
 
-    /// The TTL of the holder, otherwise -3.
+    /// The holder's TTL, otherwise -3.
     TTL_OR_MINUS_THREE, "ttl_or_minus_three", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return -3 end
         return redis.call('pttl', KEYS[1])";
 
-    /// The TTL of the holder, or 0 without one or for anybody else.
+    /// The holder's TTL, or 0 without one or for any other caller.
     TTL_OR_ZERO, "ttl_or_zero", "
         local holder = redis.call('get', KEYS[1])
         if holder ~= ARGV[1] then return 0 end
@@ -424,7 +427,7 @@ behaviours! {
         if left > 0 then return left end
         return 0";
 
-    /// The TTL of the holder in seconds, otherwise an error.
+    /// The holder's TTL in seconds, otherwise an error.
     TTL_OR_ERROR, "ttl_or_error", "
         local holder = redis.call('get', KEYS[1])
         if holder and holder == ARGV[1] then return redis.call('ttl', KEYS[1]) end
@@ -442,7 +445,7 @@ behaviours! {
         if holder == false then return false end
         return {holder, redis.call('pttl', KEYS[1])}";
 
-    /// Takes the first key that is free: its name and number, otherwise nil.
+    /// Acquires the first key that is free: its name and number, otherwise nil.
     FIRST_FREE, "first_free", "
         local holders = redis.call('mget', unpack(KEYS))
         for at, holder in ipairs(holders) do
@@ -452,7 +455,7 @@ behaviours! {
             end
         end";
 
-    /// Finds out whether TIME and a write can be in one script: 1.
+    /// Tests whether TIME and a write can be in one script: 1.
     TIME_PROBE, "time_probe", "
         redis.call('time')
         redis.call('set', KEYS[1], '1', 'px', 1)
@@ -497,7 +500,8 @@ mod tests {
                 &EXTEND_SECONDS_INVERTED,
                 Some(extend(zero, one, Unit::Seconds)),
             ),
-            // Creating a key may be refused for want of memory, and how that reads is the evaluator's to know.
+            // Creating a key may be refused for lack of memory, and only the evaluator knows that
+            // error text.
             (&ACQUIRE, None),
         ];
         for (known, want) in rows {

@@ -1,9 +1,9 @@
 //! How much a script may do before it is stopped.
 //!
-//! Redis lets a script run for as long as it likes and only answers other clients with an error
-//! meanwhile. Here a script has a number of steps, an amount of memory and a depth, all far above what
-//! any known lock script needs. They are counted, not timed, so that every run is the same. Whatever goes
-//! through a string is paid for by the string's length.
+//! Redis lets a script run as long as it likes, and meanwhile only answers other clients with an
+//! error. Here a script has a number of steps, an amount of memory and a depth, all far above what
+//! any known lock script needs. They are counted, not timed, so that every run is the same. Any
+//! operation that reads a whole string costs in proportion to its length.
 
 /// What a running script has left.
 #[derive(Debug)]
@@ -35,12 +35,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes the steps that going through so many bytes once is worth, or returns the text of an error.
+    /// Takes the steps for reading `bytes` bytes once, or returns the text of an error.
     pub(super) fn work(&mut self, bytes: usize) -> Result<(), String> {
         self.steps(bytes / STEP_BYTES)
     }
 
-    /// How many steps were taken.
+    /// Returns how many steps were taken.
     pub(super) fn steps_taken(&self) -> usize {
         STEPS_MAX - self.steps
     }
@@ -57,7 +57,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Goes one level deeper, or returns what Lua says when it can't.
+    /// Goes one level deeper, or returns Lua's error text if that is too deep.
     pub(super) fn enter(&mut self) -> Result<(), &'static str> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -67,46 +67,46 @@ impl Budget {
         }
     }
 
-    /// Comes back from a level. A script that ends with an error leaves its levels as they are.
+    /// Returns from a level. A script that ends with an error leaves its levels as they are.
     pub(super) fn leave(&mut self) {
         debug_assert!(self.depth > 0, "every level that is left was entered");
         self.depth -= 1;
     }
 
-    /// How much memory is left, to be reduced by whoever uses it.
+    /// The memory left, which callers reduce as they use it.
     pub(super) fn bytes_left(&mut self) -> &mut usize {
         &mut self.bytes
     }
 }
 
-/// How many steps (statements, operations, arguments, rounds of a loop) a script may take. The longest
-/// known lock script takes about 20 for each key. This many take 5 to 10 milliseconds, for which no
-/// other client of the shard is served.
+/// How many steps (statements, operations, arguments, loop iterations) a script may take. The
+/// longest known lock script takes about 20 per key. This many take 5 to 10 milliseconds, during
+/// which no other client of the shard is served.
 pub(crate) const STEPS_MAX: usize = 100_000;
 
-/// How many bytes are copied, compared or read as a number in the time of a step.
+/// How many bytes can be copied, compared or parsed as a number in the time of a step.
 const STEP_BYTES: usize = 64;
 
-/// How many times longer than copying it hashing a byte by SHA-1 takes.
+/// How many times longer SHA-1 takes per byte than copying.
 pub(super) const SHA1_WORK: usize = 8;
 
-/// Steps for writing a number as text, which takes much longer than its few bytes tell.
+/// Steps for formatting a number, which takes much longer than its few bytes suggest.
 pub(super) const NUMBER_STEPS: usize = 8;
 
 /// Steps for calling a command, and for each of its arguments, which may be a key.
 pub(super) const CALL_STEPS: usize = 8;
 pub(super) const CALL_ARGUMENT_STEPS: usize = 2;
 
-/// How often the text of a table's field is compared at most until it is found: the depth of a tree of as many fields
-/// as a script can make.
+/// The maximum number of comparisons to find a table field: the depth of a tree with as many fields
+/// as a script can create.
 pub(super) const FIELD_WORK: usize = 18;
 
-/// How much memory a script may use in all, counting what it no longer needs: enough for thousands of
-/// keys and tokens, and little beside what a node has.
+/// How much memory a script may use in total, including what it no longer needs: enough for
+/// thousands of keys and tokens, and small next to what a node has.
 pub(super) const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How deep expressions and calls of a script's own functions may nest while it runs. A level takes
-/// about a kilobyte of the thread's stack, of which two megabytes are usual.
+/// How deep expressions and calls of a script's own functions may nest at run time. A level takes
+/// about a kilobyte of the thread's stack, which is usually two megabytes.
 const DEPTH_MAX: usize = 200;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The library functions that a native script may call, by name.
 //!
-//! Only the list is here; `stdlib.rs` says what they do. Everything that is in Redis' Lua but not in
-//! this list is refused before the script runs.
+//! This is only the list; `stdlib.rs` implements the functions. Anything in Redis's Lua that is not
+//! in this list is refused before the script runs.
 
 /// A library function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,15 +30,15 @@ pub(super) enum Builtin {
     Upper,
 }
 
-/// What a global name means.
+/// The meaning of a global name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Global {
     Builtin(Builtin),
     /// A table of functions, such as `redis`.
     Library,
-    /// Redis has it, native scripts don't.
+    /// Redis has it, but native scripts do not.
     Unsupported,
-    /// Redis doesn't have it either.
+    /// Redis does not have it either.
     Missing,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn global(name: &[u8]) -> Global {
     }
 }
 
-/// Looks up a field of a library; `None` when native scripts don't have it.
+/// Looks up a field of a library; `None` when native scripts do not have it.
 pub(super) fn field(library: &[u8], name: &[u8]) -> Option<Field> {
     let builtin = match (library, name) {
         (b"redis" | b"server", _) => return server_field(name),

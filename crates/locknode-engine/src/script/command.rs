@@ -1,8 +1,9 @@
-//! Which Redis commands a native script may name.
+//! The Redis commands that a native script may call.
 //!
-//! A script that names another command in the text is refused before it runs, so that it never stops
-//! half-way because of it; a name that is only known at run time is refused then. Commands whose cost
-//! depends on how many keys the node holds are left out: a script could repeat them without end.
+//! A script whose text names another command is refused before it runs, so that it never stops
+//! halfway because of it; a name known only at run time is refused then. Commands whose cost
+//! depends on the number of keys on the node are excluded, because a script could repeat them
+//! endlessly.
 
 /// What a script needs to know about a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub(super) enum Effect {
     Writes,
 }
 
-/// Looks a command up by its name in any case; `None` when native scripts don't have it.
+/// Looks up a command by name, in any case; `None` when native scripts do not have it.
 pub(super) fn effect(name: &[u8]) -> Option<Effect> {
     COMMANDS
         .iter()

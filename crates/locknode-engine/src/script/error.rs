@@ -1,7 +1,7 @@
-//! What can go wrong with a script: before it runs and while it runs.
+//! What can go wrong with a script, before and while it runs.
 //!
-//! The texts are those of Redis and Lua wherever there is one, since scripts and their users match on
-//! them. Only an unsupported construct has a text of our own.
+//! The texts are those of Redis and Lua wherever they exist, because scripts and users match on
+//! them. Only unsupported constructs have texts of our own.
 
 /// Why a script could not be compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) struct CompileError {
 }
 
 impl CompileError {
-    /// The text is not Lua 5.1; no other implementation would take it either.
+    /// The text is not Lua 5.1; no other implementation would accept it either.
     pub(super) fn syntax(line: u32, what: &str, near: Option<&[u8]>) -> Self {
         let place =
             format!("ERR Error compiling script (new function): user_script:{line}: {what}");
@@ -25,7 +25,7 @@ impl CompileError {
         Self::new(&[b"ERR ", text, what])
     }
 
-    /// The text may be right but uses something outside the native subset: `construct`, as a user would write it.
+    /// The text may be valid Lua but uses `construct`, which is outside the native subset.
     pub(super) fn unsupported(construct: &str, line: u32) -> Self {
         let text = format!(
             "UNSUPPORTED This node runs lock scripts only, it has no {construct} at line {line}"
@@ -45,8 +45,8 @@ impl CompileError {
     }
 }
 
-/// Why a running script stopped without a result. What it wrote before an error of its own stays written, as on Redis;
-/// of a script that was stopped by a limit that Redis does not have, nothing stays.
+/// Why a running script stopped without a result. After an error of its own, what it wrote before
+/// stays, as in Redis; after a limit that Redis does not have, nothing stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptError {
     /// The error's code and text.
@@ -67,7 +67,7 @@ impl ScriptError {
         }
     }
 
-    /// The script was stopped where Redis would have gone on: `why`, which may begin with its place.
+    /// Stops the script where Redis would have continued: `why`, which may begin with its place.
     #[must_use]
     pub(crate) fn stopped(line: u32, why: &str) -> Self {
         let text = format!("UNSUPPORTED script stopped, nothing of it is kept: {why}");
@@ -77,7 +77,7 @@ impl ScriptError {
         }
     }
 
-    /// Whether nothing that the script wrote may stay.
+    /// Returns whether everything that the script wrote must be undone.
     #[must_use]
     pub(crate) fn was_stopped(&self) -> bool {
         self.was_stopped
@@ -88,7 +88,8 @@ impl ScriptError {
         Self::new(format!("ERR user_script:{line}: {what}").into_bytes(), line)
     }
 
-    /// The text of the error reply without the leading `-`: the message, then which script and line.
+    /// The text of the error reply without the leading `-`: the message, then which script and
+    /// line.
     #[must_use]
     pub(crate) fn reply(&self, sha1_hex: &[u8]) -> Vec<u8> {
         let mut text = self.message.clone();
@@ -99,7 +100,7 @@ impl ScriptError {
     }
 }
 
-/// An error or status reply is one line, so line ends inside become spaces, one for each byte.
+/// Error and status replies are single lines, so each byte of a line end becomes a space.
 pub(super) fn one_line(text: &[u8]) -> Vec<u8> {
     text.iter()
         .map(|&byte| {

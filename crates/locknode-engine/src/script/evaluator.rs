@@ -1,9 +1,8 @@
 //! Runs a script that has no hot shape: statements, frames and the budget.
 //!
-//! A tree walker. `operator.rs` has what operators mean, `stdlib.rs` what library functions do. A
-//! script gets a number of steps, an amount of memory and a depth; whatever it does beyond them stops it
-//! with an error, so that one client's script can't hold up the node. The limits are far above what any
-//! known lock script needs.
+//! A tree walker. `operator.rs` implements operators, `stdlib.rs` library functions. Exceeding the
+//! budget of steps, memory or depth stops a script with an error, so that one client's script
+//! cannot hold up the node. The limits are far above what any known lock script needs.
 
 use crate::script::Caller;
 use crate::script::Value;
@@ -52,7 +51,8 @@ pub(super) enum Flow {
     Return,
 }
 
-/// One run of a script. `'r` is the time of the run, for which script, keys and arguments are borrowed.
+/// One run of a script. `'r` is the lifetime of the run, for which script, keys and arguments are
+/// borrowed.
 pub(super) struct Evaluator<'r, 'c> {
     chunk: &'r Chunk,
     keys: &'r [&'r [u8]],
@@ -73,7 +73,7 @@ pub(super) struct Evaluator<'r, 'c> {
     pub(super) line: u32,
 }
 
-/// The outcome of what has no value.
+/// The result of an operation without a value.
 pub(super) type Done = Result<(), ScriptError>;
 
 impl<'r> Evaluator<'r, '_> {
@@ -180,7 +180,7 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     fn assign(&mut self, targets: &'r [Target], values: &'r [Expression], line: u32) -> Done {
-        // Lua evaluates what is on the left before it assigns anything.
+        // Lua evaluates the left side before it assigns anything.
         let mut places = Vec::with_capacity(targets.len());
         for target in targets {
             places.push(match target {
@@ -387,7 +387,7 @@ impl<'r> Evaluator<'r, '_> {
         String::from_utf8_lossy(name).into_owned()
     }
 
-    /// An element of `KEYS` or `ARGV`.
+    /// Returns an element of `KEYS` or `ARGV`.
     pub(super) fn input_element(&self, input: Input, index: usize) -> Datum<'r> {
         let (list, table) = match input {
             Input::Keys => (self.keys, self.inputs[0]),
@@ -402,7 +402,7 @@ impl<'r> Evaluator<'r, '_> {
         element.map_or(Datum::Nil, |bytes| Datum::Text(Text::Borrowed(bytes)))
     }
 
-    /// How many elements `KEYS` or `ARGV` has, as long as it is not a table.
+    /// Returns the length of `KEYS` or `ARGV`, as long as it is not a table.
     pub(super) fn input_count(&self, input: Input) -> Option<usize> {
         match input {
             Input::Keys => self.inputs[0].is_none().then_some(self.keys.len()),
@@ -445,14 +445,14 @@ impl<'r> Evaluator<'r, '_> {
             .map_err(|why| ScriptError::stopped(self.line, &why))
     }
 
-    /// Counts going through bytes.
+    /// Counts reading bytes.
     pub(super) fn work(&mut self, bytes: usize) -> Done {
         self.budget
             .work(bytes)
             .map_err(|why| ScriptError::stopped(self.line, &why))
     }
 
-    /// Counts what reading a value as a number, or writing it as text, takes.
+    /// Counts parsing a value as a number, or formatting it.
     pub(super) fn convert(&mut self, datum: &Datum<'_>) -> Done {
         match datum {
             Datum::Text(text) => self.work(text.bytes().len()),
@@ -469,7 +469,7 @@ impl<'r> Evaluator<'r, '_> {
         }
     }
 
-    /// Counts memory. What was spent once is not given back before the script ends.
+    /// Counts memory, which is not returned before the script ends.
     pub(super) fn spend(&mut self, bytes: usize) -> Done {
         self.budget
             .spend(bytes)
@@ -514,7 +514,7 @@ impl<'r> Evaluator<'r, '_> {
     }
 }
 
-/// A value as a number, by the rule that strings which look like one are.
+/// Converts a value to a number, by Lua's rule that strings which look like numbers are numbers.
 pub(super) fn as_number(datum: &Datum<'_>) -> Option<f64> {
     match datum {
         Datum::Number(value) => Some(*value),
@@ -540,8 +540,8 @@ fn number_key<'r>(value: f64) -> Key<'r> {
     Key::Number((value + 0.0).to_bits())
 }
 
-/// How many locals all running functions may have together.
+/// The maximum number of locals of all running functions together.
 const STACK_SLOTS_MAX: usize = 16 * 1024;
 
-/// What a field of a table takes, roughly.
+/// The approximate memory of a table field.
 const FIELD_BYTES: usize = 64;

@@ -1,7 +1,7 @@
 //! Parses the expressions of a script.
 //!
-//! Operators by precedence climbing with Lua's own table of priorities. Library functions are resolved
-//! here, so that a script which uses one that is not native is refused before it runs.
+//! Operators are parsed by precedence climbing with Lua's own priorities. Library functions are
+//! resolved here, so that a script that uses a non-native one is refused before it runs.
 
 use crate::script::ast::{Binary, Call, Callee, Expression, Index, Input, Item, Operator};
 use crate::script::builtin::{self, Builtin, Field, Global};
@@ -61,8 +61,8 @@ impl<'s> Parser<'s> {
         self.simple()
     }
 
-    /// Continues an expression that starts with `left`. The tree grows to the left with each operator,
-    /// so each one counts as a level.
+    /// Continues an expression that starts with `left`. The tree grows to the left with each
+    /// operator, so each one counts as a level.
     fn joined(&mut self, mut left: Expression, limit: u8) -> Result<Expression, CompileError> {
         let mut levels = 0;
         while let Some((joint, left_priority, right_priority)) = joint(&self.token) {
@@ -138,7 +138,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parentheses make a value of what is inside: it can be indexed, but not assigned to.
+    /// Parentheses turn their content into a value: it can be indexed, but not assigned to.
     fn parenthesised(&mut self, inner: Expression) -> Result<Expression, CompileError> {
         let whole = self.suffixes(inner)?;
         if self.at_sign("=") && !matches!(whole, Expression::Index(_)) {
@@ -322,7 +322,7 @@ impl<'s> Parser<'s> {
                 self.expression()?,
             ));
         }
-        // The name was the beginning of an expression after all.
+        // The name began an expression after all.
         self.enter()?;
         let first = self.resolve(name, line)?;
         let first = self.suffixes(first)?;
@@ -331,7 +331,8 @@ impl<'s> Parser<'s> {
         Ok(Item::Next(whole))
     }
 
-    /// Refuses calls which are known to be outside the native subset, and notes calls that may write.
+    /// Refuses calls that are known to be outside the native subset, and notes calls that may
+    /// write.
     fn check_call(
         &mut self,
         callee: &Callee,
@@ -363,7 +364,8 @@ fn index(base: Expression, key: Expression, line: u32) -> Expression {
     Expression::Index(Box::new(Index { base, key, line }))
 }
 
-/// The operator at a token with its left and right priority; right-associative ones differ.
+/// Returns the operator at a token with its left and right priority; they differ if it is
+/// right-associative.
 fn joint(token: &Token<'_>) -> Option<(Joint, u8, u8)> {
     Some(match token {
         Token::Word("or") => (Joint::Or, 1, 1),

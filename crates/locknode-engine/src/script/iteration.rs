@@ -1,6 +1,6 @@
 //! The loops of Lua: `while`, `repeat` and both kinds of `for`.
 //!
-//! Each round counts as a step, so a loop can't run for longer than the budget allows.
+//! Each iteration counts as a step, so a loop cannot run longer than the budget allows.
 
 use std::ops::Range;
 
@@ -81,7 +81,7 @@ impl<'r> Evaluator<'r, '_> {
         Ok(Flow::Next)
     }
 
-    /// `for ... in ipairs(KEYS)`, without making a table of the keys.
+    /// `for ... in ipairs(KEYS)`, without creating a table of the keys.
     pub(super) fn each_input(
         &mut self,
         input: Input,
@@ -159,5 +159,5 @@ impl<'r> Evaluator<'r, '_> {
     }
 }
 
-/// What Lua calls the three numbers of a `for`.
+/// Lua's names for the three numbers of a `for`.
 const RANGE: [&str; 3] = ["initial value", "limit", "step"];

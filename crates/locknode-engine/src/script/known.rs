@@ -1,9 +1,10 @@
-//! The SHA1s of scripts that lock libraries send, and what each of them does.
+//! The SHA1s of the scripts that lock libraries send, and what each of them does.
 //!
-//! A library asks for its script by SHA1 first and sends the text only when the node doesn't know it;
-//! some never send it again, and break when a node restarts. With this table a node that has never seen
-//! the text can run it. A SHA1 is of the text exactly as the library sends it; the program that runs is
-//! our own, from `behaviours.rs`. Libraries are named in comments, with the versions where texts changed.
+//! A library requests its script by SHA1 first and sends the text only when the node does not know
+//! it; some never send it again, and break when a node restarts. With this table, a node that has
+//! never seen the text can run it. Each SHA1 is that of the exact text that the library sends; the
+//! program that runs is our own, from `behaviours.rs`. Comments name the libraries, with versions
+//! where texts changed.
 
 use crate::script::behaviours::{self, Known};
 

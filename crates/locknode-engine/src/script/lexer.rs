@@ -1,8 +1,8 @@
 //! Splits a script into Lua 5.1 tokens.
 //!
-//! The lexer accepts every token of Lua 5.1, including those that the parser then refuses, so that a
-//! syntax error and an unsupported construct are told apart. Its error texts are Lua's own, because
-//! people search for them. It works on bytes: scripts and tokens are not necessarily UTF-8.
+//! The lexer accepts every token of Lua 5.1, including those that the parser then refuses, so that
+//! syntax errors and unsupported constructs can be distinguished. Its error texts are Lua's own,
+//! because people search for them. It works on bytes: scripts and tokens need not be UTF-8.
 
 use crate::script::error::CompileError;
 use crate::script::number;
@@ -19,16 +19,16 @@ pub(super) enum Token<'s> {
     Word(&'static str),
     /// An operator or a separator such as `==`.
     Sign(&'static str),
-    /// A byte that begins nothing. The parser has no use for it and says so.
+    /// A byte that begins no token. The parser reports it.
     Other(u8),
     End,
 }
 
-/// Reads tokens one after the other.
+/// Reads tokens in order.
 #[derive(Debug)]
 pub(super) struct Lexer<'s> {
     source: &'s [u8],
-    /// Where the next token is looked for.
+    /// Where the next token is searched.
     at: usize,
     /// Where the latest token begins, for error texts.
     start: usize,
@@ -299,7 +299,7 @@ const WORDS: [&str; 21] = [
     "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 ];
 
-/// Longer signs come before their own beginnings.
+/// Longer signs precede their own prefixes.
 const SIGNS: [&str; 26] = [
     "...", "..", "==", "~=", "<=", ">=", ".", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=",
     "(", ")", "{", "}", "[", "]", ";", ":", ",",

@@ -5,9 +5,10 @@
 //!                                            +--> evaluator: a budgeted walk over the tree
 //! ```
 //!
-//! The subset is what string locks need, and for that subset the semantics are those of Lua 5.1 inside
-//! Redis. What is outside is refused when the script is compiled, with an error that names it.
-//! The room knows no keyspace: commands go through a [`Caller`].
+//! The native subset is what string locks need, with the semantics of Lua 5.1 inside Redis. A
+//! script outside it is refused when it is compiled, with an error that names the construct.
+//!
+//! This module knows no keyspace: commands go through a [`Caller`].
 
 mod answer;
 mod ast;
@@ -53,8 +54,8 @@ impl Program {
     /// Compiles a script.
     ///
     /// # Errors
-    /// A syntax error or a bad `#!` line with the text that Redis gives; what is not native with the name of the construct
-    /// and its line.
+    /// Returns a syntax error or a bad `#!` line with Redis's text, and an unsupported construct
+    /// with its name and line.
     pub(crate) fn compile(source: &[u8]) -> Result<Self, CompileError> {
         let (flags, body) = shebang::split(source)?;
         let chunk = parser::parse(body, 1)?;
@@ -70,19 +71,19 @@ impl Program {
         })
     }
 
-    /// The operation that the script is, if the engine can run it without the evaluator.
+    /// Returns the operation that the script is, if the engine can run it without the evaluator.
     #[must_use]
     pub(crate) fn shape(&self) -> Option<Shape> {
         self.shape
     }
 
-    /// What the script's `#!` line says.
+    /// Returns the flags of the script's `#!` line.
     #[must_use]
     pub(crate) fn flags(&self) -> Flags {
         self.flags
     }
 
-    /// Runs the script, with write commands refused if it is run as EVAL_RO and EVALSHA_RO run it.
+    /// Runs the script; write commands are refused if it is run by EVAL_RO or EVALSHA_RO.
     ///
     /// # Errors
     /// The script raised an error or was stopped; see [`ScriptError`].
@@ -98,12 +99,12 @@ impl Program {
     }
 }
 
-/// What a script returned, by Redis' rules for Lua values.
+/// The value that a script returned, by Redis's rules for Lua values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// The null reply: nil, false, and what has no reply of its own.
+    /// The null reply: nil, false, and anything without a reply of its own.
     Nil,
-    /// A number cut to an integer, or true as 1.
+    /// A number truncated to an integer, or true as 1.
     Integer(i64),
     /// A string.
     Bulk(Vec<u8>),
@@ -119,18 +120,20 @@ pub(crate) enum Value {
 pub(crate) trait Caller {
     /// Runs one command and appends its RESP2 reply to `reply`.
     ///
-    /// `args` begins with the command's name in any case; the script room has checked that the command
-    /// is one that native scripts may use. An error reply keeps its text, with one exception: Redis
-    /// words the check of a command's arity differently inside scripts, as
-    /// `-ERR Wrong number of args calling Redis command from script`.
+    /// `args` begins with the command's name in any case; it has already been checked to be a
+    /// command that native scripts may use. An error reply keeps its text, with one exception:
+    /// inside scripts Redis words a wrong arity as `-ERR Wrong number of args calling Redis command
+    /// from script`.
     fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>);
 
-    /// How many bytes of values the last command went through that are not in its reply; a script pays for them.
+    /// Returns how many bytes of values the last command scanned that are not in its reply; the
+    /// script pays for them.
     fn scanned_bytes(&mut self) -> usize {
         0
     }
 
-    /// To be called when the script ends, with the steps that it took: what takes long lets other connections go first.
+    /// Called when the script ends, with the steps it took, so that a long script yields to other
+    /// connections.
     fn note_steps(&mut self, steps: usize) {
         let _ = steps;
     }

@@ -1,12 +1,12 @@
-//! Lua 5.1 numbers as text: reading them and the three ways of writing them.
+//! Lua 5.1 numbers as text: parsing them and the three ways to format them.
 //!
-//! A Lua number is a double. `tostring` and `..` write 14 significant digits; an argument of
-//! `redis.call` is written as an integer when it is one and otherwise with the fewest digits that read
-//! back as the same number; a reply is cut to an integer.
+//! A Lua number is a double. `tostring` and `..` write 14 significant digits. An argument of
+//! `redis.call` is written as an integer if it is one, and otherwise with the fewest digits that
+//! read back as the same number. A reply is truncated to an integer.
 
-/// Reads a number as `tonumber` does: blanks around it, decimal, hexadecimal, `inf` and `nan`.
+/// Parses a number like `tonumber`: surrounding blanks, decimal, hexadecimal, `inf` and `nan`.
 pub(super) fn parse(text: &[u8]) -> Option<f64> {
-    // C strings end at the first zero byte, and Lua 5.1 reads numbers as C strings.
+    // C strings end at the first zero byte, and Lua 5.1 parses numbers as C strings.
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = trim(text);
     let (negative, digits) = match text.first() {
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// Writes a number as `tostring` and `..` do: C's `%.14g`.
+/// Formats a number like `tostring` and `..`: C's `%.14g`.
 pub(super) fn display(value: f64) -> Vec<u8> {
     if let Some(special) = special(value) {
         return special.to_vec();
@@ -48,7 +48,7 @@ pub(super) fn display(value: f64) -> Vec<u8> {
     format!("{sign}{}", plain(&digits, exponent)).into_bytes()
 }
 
-/// Writes a number as `redis.call` passes it on.
+/// Formats a number as `redis.call` passes it.
 pub(super) fn argument(value: f64) -> Vec<u8> {
     if let Some(integer) = exact_integer(value) {
         return integer.to_string().into_bytes();
@@ -82,7 +82,8 @@ pub(super) fn argument(value: f64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Cuts a number to the integer of a reply; what does not fit becomes the least integer, as on x86.
+/// Truncates a number to the integer of a reply; out-of-range values become the least integer, as
+/// on x86.
 pub(super) fn integer(value: f64) -> i64 {
     if (-TWO_TO_63..TWO_TO_63).contains(&value) {
         #[expect(
@@ -105,14 +106,15 @@ pub(super) fn exact_integer(value: f64) -> Option<i64> {
     (back == value).then_some(cut)
 }
 
-/// The number as an index into a list that starts at 1: `None` unless it is a positive integer.
+/// Converts a number to an index into a list that starts at 1; `None` unless it is a positive
+/// integer.
 pub(super) fn index(value: f64) -> Option<usize> {
     exact_integer(value)
         .and_then(|index| usize::try_from(index).ok())
         .filter(|&index| index > 0)
 }
 
-/// A count as a number; exact for every count that fits in memory.
+/// Converts a count to a number; exact for every count that fits in memory.
 pub(super) fn count(count: usize) -> f64 {
     #[expect(
         clippy::cast_precision_loss,
@@ -122,7 +124,7 @@ pub(super) fn count(count: usize) -> f64 {
     number
 }
 
-/// An integer reply as a number, rounded above 2^53 as in Lua.
+/// Converts an integer reply to a number, rounded above 2^53 as in Lua.
 pub(super) fn from_integer(integer: i64) -> f64 {
     #[expect(
         clippy::cast_precision_loss,
@@ -132,7 +134,7 @@ pub(super) fn from_integer(integer: i64) -> f64 {
     number
 }
 
-/// The result of an operation on numbers that has none. Its sign is what x86 gives and Redis prints.
+/// The result of an undefined operation on numbers. Its sign is what x86 produces and Redis prints.
 pub(super) fn undefined() -> f64 {
     f64::from_bits(0xfff8_0000_0000_0000)
 }
@@ -186,7 +188,7 @@ fn trim(text: &[u8]) -> &[u8] {
 }
 
 fn decimal(digits: &[u8]) -> Option<f64> {
-    // Rust's own reader also takes words such as "infinity"; those were dealt with before.
+    // Rust's own parser also accepts words such as "infinity", which were handled above.
     let allowed = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
     if !digits.iter().all(allowed) {
         return None;
@@ -194,7 +196,7 @@ fn decimal(digits: &[u8]) -> Option<f64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Hexadecimal digits with an optional point and binary exponent, as C's `strtod` reads them.
+/// Parses hexadecimal digits with an optional point and binary exponent, like C's `strtod`.
 fn hexadecimal(text: &[u8]) -> Option<f64> {
     let mut value = 0.0_f64;
     let mut exponent: i32 = 0;

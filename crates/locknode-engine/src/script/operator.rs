@@ -1,6 +1,6 @@
-//! What the operators of Lua 5.1 mean: indexing, arithmetic, comparison, joining and length.
+//! The operators of Lua 5.1: indexing, arithmetic, comparison, concatenation and length.
 //!
-//! Errors have Lua's text, including how it names the value that was wrong.
+//! Errors have Lua's text, including how it names the faulty value.
 
 use crate::script::ast::{Binary, Expression, Index, Input, Operator};
 use crate::script::error::ScriptError;
@@ -56,7 +56,7 @@ impl<'r> Evaluator<'r, '_> {
                 }
                 Ok(field_key(key).map_or(Datum::Nil, |key| table.field(&key)))
             }
-            // The methods of strings are not native, and any other key finds nothing.
+            // String methods are not native, and any other key finds nothing.
             Datum::Text(_) => {
                 if matches!(key, Datum::Text(_)) {
                     let what = "string methods are not supported on this node";
@@ -166,7 +166,7 @@ impl<'r> Evaluator<'r, '_> {
         Ok(Datum::owned(&text))
     }
 
-    /// Lua's error for a value of the wrong type, which names the variable that it came from.
+    /// Lua's error for a value of the wrong type, which names the variable it came from.
     pub(super) fn misuse(
         &self,
         what: &str,
@@ -203,7 +203,7 @@ pub(super) fn append_text(text: &mut Vec<u8>, datum: &Datum<'_>) {
     }
 }
 
-/// The error for a list of which Lua does not define the length.
+/// The error for a list whose length Lua does not define.
 pub(super) fn holes(line: u32) -> ScriptError {
     ScriptError::stopped(
         line,

@@ -1,8 +1,8 @@
 //! Parses the statements of a script into the tree of `ast.rs`; `expression.rs` parses expressions.
 //!
-//! Recursive descent as in Lua's own parser, so that its errors come at the same place with the same
-//! text. Nesting is limited, because the script comes from a client and the stack is ours. What is
-//! right Lua but outside the native subset ends in [`CompileError::unsupported`].
+//! Recursive descent as in Lua's own parser, so that its errors appear at the same place with the
+//! same text. Nesting is limited, because the script comes from a client and the stack is ours.
+//! Valid Lua outside the native subset ends in [`CompileError::unsupported`].
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(super) struct Parser<'s> {
     pub(super) token: Token<'s>,
     /// The line of `token`.
     pub(super) line: u32,
-    /// The line of the token before it, to which Lua attributes what was just parsed.
+    /// The line of the previous token, to which Lua attributes what was just parsed.
     pub(super) last_line: u32,
     pub(super) scope: Scope<'s>,
     functions: Vec<Function>,
@@ -68,7 +68,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// Moves on and returns the token that was current.
+    /// Advances and returns the token that was current.
     pub(super) fn advance(&mut self) -> Result<Token<'s>, CompileError> {
         self.last_line = self.line;
         let next = self.lexer.token()?;
@@ -84,7 +84,7 @@ impl<'s> Parser<'s> {
         matches!(self.token, Token::Word(current) if current == word)
     }
 
-    /// Moves on if the current token is this word or sign.
+    /// Advances if the current token is this word or sign.
     pub(super) fn accept(&mut self, text: &str) -> Result<bool, CompileError> {
         let found = self.at_sign(text) || self.at_word(text);
         if found {
@@ -101,7 +101,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Expects what ends a construct that began with `opener` on `line`.
+    /// Expects the end of a construct that began with `opener` on `line`.
     pub(super) fn expect_end(
         &mut self,
         text: &str,
@@ -179,7 +179,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// Parses statements until a token that ends a block, in a scope of their own.
+    /// Parses statements until a token that ends a block, in their own scope.
     fn block(&mut self) -> Result<Block, CompileError> {
         let mark = self.scope.open();
         let block = self.open_block()?;
@@ -187,7 +187,7 @@ impl<'s> Parser<'s> {
         Ok(block)
     }
 
-    /// Parses statements and leaves their scope open, which `until` needs.
+    /// Parses statements and leaves their scope open, as `until` needs.
     fn open_block(&mut self) -> Result<Block, CompileError> {
         self.enter()?;
         let mut statements = Vec::new();
@@ -408,7 +408,7 @@ impl<'s> Parser<'s> {
         if !self.scope.enter_function() {
             return Err(self.unsupported("function inside a function"));
         }
-        // The place is taken now, so that the body may call the function that it belongs to.
+        // The index is reserved now, so that the body may call the function itself.
         self.functions.push(Function {
             parameters: 0,
             frame: 0,
@@ -497,8 +497,8 @@ impl From<Call> for Expression {
     }
 }
 
-/// The longest script. Lock scripts are below 2 KiB; the largest known one that needs no data types
-/// beyond strings has 1018 bytes. The limit bounds the tree that one client can make the node keep.
+/// The longest script. Lock scripts are below 2 KiB; the largest known one that needs only strings
+/// has 1018 bytes. The limit bounds the tree that one client can make the node keep.
 pub(super) const SOURCE_BYTES_MAX: usize = 64 * 1024;
 
 /// The deepest nesting of blocks and expressions: Lua 5.1's own limit.

@@ -1,7 +1,8 @@
-//! Redis' rules for what passes between commands and scripts, in both directions.
+//! Redis's conversions between replies and Lua values, in both directions.
 //!
 //! A RESP2 reply becomes a Lua value when a script calls a command, and the value that the script
-//! returns becomes a reply. Replies come from the node itself, but are read with care all the same.
+//! returns becomes a reply. Replies come from the node itself, but are parsed with care all the
+//! same.
 
 use locknode_resp::parse_integer;
 
@@ -10,14 +11,14 @@ use crate::script::error::one_line;
 use crate::script::number;
 use crate::script::value::{Datum, Table, TableId, Text};
 
-/// Why a value is no reply.
+/// Why a value cannot become a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unencodable {
     Large,
     Deep,
 }
 
-/// Reads one reply and returns it with what follows it. `add` stores a table.
+/// Parses one reply and returns it with the bytes after it. `add` stores a table.
 pub(super) fn decode<'b, 'r>(
     bytes: &'b [u8],
     depth: usize,
@@ -65,7 +66,7 @@ pub(super) fn error_table<'r>(message: &[u8]) -> Table<'r> {
     table
 }
 
-/// The table of a status or error that a script makes.
+/// The table of a status or error created by a script.
 pub(super) fn single<'r>(name: &'static [u8], text: &[u8]) -> Table<'r> {
     let mut table = Table::default();
     let key = crate::script::value::Key::Text(Text::Borrowed(name));
@@ -73,7 +74,8 @@ pub(super) fn single<'r>(name: &'static [u8], text: &[u8]) -> Table<'r> {
     table
 }
 
-/// Turns what a script returns into a reply. `budget` is how many bytes the reply may still take.
+/// Converts a script's return value to a reply. `budget` is how many bytes the reply may still
+/// take.
 ///
 /// # Errors
 /// The reply would be too large or too deep.
@@ -120,7 +122,7 @@ pub(super) fn encode(
 /// itself from overflowing the stack.
 pub(super) const REPLY_DEPTH_MAX: usize = 64;
 
-/// What one element of a reply costs at least.
+/// The minimum cost of one element of a reply.
 const ELEMENT_BYTES: usize = size_of::<Value>();
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Functions of a script can only be called, not passed around, so a function never outlives the
 //! frames around it: an outer local is simply a slot of the main frame and no closure is needed.
 
-/// What a local name stands for.
+/// The meaning of a local name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Binding {
     Local(usize),
@@ -12,7 +12,7 @@ pub(super) enum Binding {
     Function(usize),
 }
 
-/// Where to return to when a block ends.
+/// The state to restore when a block ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     names: usize,

@@ -1,20 +1,20 @@
 //! Recognises the hot shapes of lock scripts by what they do.
 //!
-//! A candidate is run on symbols instead of values, once for each state that its key can be in: absent,
-//! holding the caller's token, holding another one. If the script does nothing but what a shape does,
-//! in every state, it is that shape, however it is written. Anything that the symbols can't decide (a
-//! loop, another key, an argument compared with a literal) means that there is no shape, and the
-//! evaluator runs the script as it stands.
+//! A candidate runs on symbols instead of values, once for each state that its key can be in:
+//! absent, holding the caller's token, holding another one. If in every state it does exactly what
+//! a shape does, it is that shape, however it is written. Anything that the symbols cannot decide
+//! (a loop, another key, an argument compared with a literal) means that there is no shape, and the
+//! evaluator runs the script as it is.
 
 use crate::script::answer::{Answer, Unit};
 use crate::script::ast::Chunk;
 use crate::script::symbolic::{STATES, Trial, Write};
 
-/// What a script does, when it is one of the operations that the engine has natively.
+/// What a script does, if the engine has it as a native operation.
 ///
-/// A shape holds for calls with at least one key and the arguments that it uses; the key is
-/// `KEYS[1]`, the token `ARGV[1]`, the TTL `ARGV[2]`. With fewer, or when the TTL is not a valid one, the
-/// script has to be run by [`Program::run`](crate::script::Program::run), which finds the exact error.
+/// A shape applies to calls with at least one key and the arguments that it uses; the key is
+/// `KEYS[1]`, the token `ARGV[1]`, the TTL `ARGV[2]`. With fewer, or with an invalid TTL,
+/// [`Program::run`](crate::script::Program::run) must run the script, which finds the exact error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Deletes the key if it holds the token.
@@ -39,7 +39,7 @@ pub(crate) enum Shape {
     },
 }
 
-/// The shape of a script, if it has one.
+/// Returns the shape of a script, if it has one.
 pub(super) fn recognise(chunk: &Chunk) -> Option<Shape> {
     let [absent, own, foreign] = STATES.map(|state| Trial::run(chunk, state));
     let (absent, own, foreign) = (absent?, own?, foreign?);

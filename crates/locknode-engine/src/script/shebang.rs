@@ -2,10 +2,11 @@
 
 use crate::script::error::CompileError;
 
-/// What the first line of a script says.
+/// The content of a script's first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flags {
-    /// There is a `#!` line. Redis is stricter with such scripts, for instance when memory is short.
+    /// There is a `#!` line. Redis is stricter with such scripts, for instance when memory is
+    /// short.
     pub(crate) shebang: bool,
     /// `no-writes`: write commands are refused while it runs.
     pub(crate) no_writes: bool,
@@ -13,7 +14,8 @@ pub(crate) struct Flags {
     pub(crate) allow_oom: bool,
 }
 
-/// Splits the first line off. What remains still begins with the line end, so that lines count right.
+/// Splits off the first line. The remainder still begins with the line end, so that line numbers
+/// are correct.
 ///
 /// # Errors
 /// The line names another engine, an unknown option or an unknown flag.
@@ -49,7 +51,7 @@ pub(super) fn split(source: &[u8]) -> Result<(Flags, &[u8]), CompileError> {
             match flag {
                 b"no-writes" => flags.no_writes = true,
                 b"allow-oom" => flags.allow_oom = true,
-                // These concern replicas and clusters, which a node knows nothing of.
+                // These concern replicas and clusters, which a node does not have.
                 b"allow-stale" | b"no-cluster" | b"allow-cross-slot-keys" => {}
                 _ => {
                     return refuse(b"Unexpected flag in script shebang: ", flag);

@@ -1,4 +1,4 @@
-//! What the library functions of `builtin.rs` do.
+//! The library functions of `builtin.rs`.
 //!
 //! `redis.call` and its relatives come first; then the few functions of Lua's own library that lock
 //! scripts use, with Lua's conversions and error texts.
@@ -67,7 +67,7 @@ impl<'r> Evaluator<'r, '_> {
         Ok(vec![value])
     }
 
-    /// `redis.call` (an error reply raises an error) and `redis.pcall` (it is returned).
+    /// `redis.call` raises an error reply as an error; `redis.pcall` returns it.
     fn command(
         &mut self,
         arguments: &[Datum<'r>],
@@ -90,7 +90,7 @@ impl<'r> Evaluator<'r, '_> {
         Ok(Datum::Table(self.add_table(reply::error_table(&refusal))?))
     }
 
-    /// Why a command is not even passed on.
+    /// Returns why a command is not even passed on.
     fn refusal(&self, arguments: &[Datum<'r>]) -> Option<Vec<u8>> {
         let Some(name) = arguments.first() else {
             return Some(NO_ARGUMENTS.to_vec());
@@ -161,7 +161,7 @@ impl<'r> Evaluator<'r, '_> {
         };
         let text = text.bytes();
         let bare = text.strip_prefix(b"-").unwrap_or(text);
-        // A lone word is a text without a code.
+        // A single word is a text without a code.
         let message = if bare.contains(&b' ') {
             bare.to_vec()
         } else {
@@ -179,7 +179,7 @@ impl<'r> Evaluator<'r, '_> {
         ))
     }
 
-    /// Both makers of replies return this error instead of raising it.
+    /// `error_reply` and `status_reply` return this error instead of raising it.
     fn wrong_reply_arguments(&mut self) -> Result<Datum<'r>, ScriptError> {
         let table = reply::error_table(b"ERR wrong number or type of arguments");
         Ok(Datum::Table(self.add_table(table)?))
@@ -228,7 +228,7 @@ impl<'r> Evaluator<'r, '_> {
                 return Err(ScriptError::lua(given.line, what));
             }
         };
-        // Shifting costs what it moves.
+        // Shifting costs in proportion to the elements moved.
         let moved = length.saturating_sub(position);
         self.spend((moved + 1) * size_of::<Datum<'_>>())?;
         self.work(moved * size_of::<Datum<'_>>())?;
@@ -238,7 +238,7 @@ impl<'r> Evaluator<'r, '_> {
         Ok(Vec::new())
     }
 
-    /// The table that is the first argument, and its length.
+    /// Returns the table in the first argument, and its length.
     fn list_length(&self, given: &Arguments<'_, 'r>) -> Result<(TableId, usize), ScriptError> {
         let id = given.table(0)?;
         let length = self.table(id).map_or(Some(0), |table| table.length());
@@ -311,7 +311,7 @@ fn sha1_hex<'r>(arguments: &[Datum<'r>], line: u32) -> Result<Datum<'r>, ScriptE
             line,
         ));
     };
-    // A value that has no text hashes as the empty string, as on Redis.
+    // A value without text hashes as the empty string, as in Redis.
     let mut text = Vec::new();
     append_text(&mut text, value);
     Ok(Datum::owned(
@@ -319,7 +319,8 @@ fn sha1_hex<'r>(arguments: &[Datum<'r>], line: u32) -> Result<Datum<'r>, ScriptE
     ))
 }
 
-/// Checks the arguments of `redis.log` as Redis does. The node has no script log: nothing is written.
+/// Checks the arguments of `redis.log` like Redis. The node has no script log, so nothing is
+/// written.
 fn log<'r>(arguments: &[Datum<'r>], line: u32) -> Values<'r> {
     let text: &[u8] = match arguments {
         [] | [_] => b"ERR redis.log() requires two arguments or more.",
@@ -401,7 +402,7 @@ const BAD_ARGUMENTS: &[u8] = b"ERR Lua redis lib command arguments must be strin
 const UNKNOWN: &[u8] = b"ERR Unknown Redis command called from script";
 const READ_ONLY: &[u8] = b"ERR Write commands are not allowed from read-only scripts.";
 
-/// Lua 5.1 has room for 8000 values on its C stack, of which a few are taken.
+/// Lua 5.1 has room for 8000 values on its C stack, some of which are in use.
 const UNPACK_MAX: i64 = 7_990;
 
 /// Most replies are an integer, a status or a token.

@@ -1,7 +1,8 @@
 //! Runs a script on symbols instead of values, in one assumed state of its key.
 //!
-//! Only what lock scripts do with one key is understood; a trial gives up on anything else. That makes
-//! it sound: whatever the values behind the symbols are, the script does what the trial saw.
+//! It understands only what lock scripts do with one key, and a trial gives up on anything else.
+//! That makes it sound: whatever the values behind the symbols are, the script does what the trial
+//! observed.
 
 use crate::script::answer::{Answer, Unit};
 use crate::script::ast::{
@@ -27,7 +28,7 @@ pub(super) enum Write {
     Expire(Unit),
 }
 
-/// A value of which only this much is known.
+/// A value of which only this is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Symbol<'c> {
     Nil,
@@ -62,7 +63,7 @@ impl Symbol<'_> {
 pub(super) struct Trace<'c> {
     pub(super) write: Option<Write>,
     pub(super) answer: Symbol<'c>,
-    /// The highest argument that was looked at.
+    /// The highest argument that was used.
     pub(super) arguments: usize,
 }
 
@@ -92,7 +93,7 @@ impl<'c> Trial<'c> {
         })
     }
 
-    /// Runs statements; the inner option is what was returned, if something was.
+    /// Runs statements; the inner option is the returned value, if any.
     fn block(&mut self, block: &'c Block) -> Option<Option<Symbol<'c>>> {
         for statement in block {
             match statement {
@@ -220,7 +221,7 @@ impl<'c> Trial<'c> {
         else {
             return None;
         };
-        // After the write the state is no longer the one that the trial assumes.
+        // After the write, the state is no longer the one that the trial assumes.
         if self.write.is_some() {
             return None;
         }
@@ -249,7 +250,7 @@ impl<'c> Trial<'c> {
         }
     }
 
-    /// A write that answers 1 because the key exists.
+    /// A write that returns 1 because the key exists.
     fn owned_write(&mut self, write: Write) -> Option<Symbol<'c>> {
         if self.state != State::Own {
             return None;

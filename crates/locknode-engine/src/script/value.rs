@@ -1,9 +1,9 @@
-//! Values while a script runs, and its tables.
+//! Values at run time, and tables.
 //!
-//! Strings are borrowed from the script, its keys or its arguments whenever they can be; only what the
-//! script builds or reads from the keyspace is owned. Tables live in a list of the evaluator and a
-//! value holds an index into it: cycles cost nothing, and dropping a deep nest of tables can't overflow
-//! the stack.
+//! Strings are borrowed from the script, its keys or its arguments wherever possible; only what the
+//! script builds or reads from the keyspace is owned. Tables live in a list of the evaluator, and a
+//! value holds an index into it: cycles cost nothing, and dropping deeply nested tables cannot
+//! overflow the stack.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) enum Datum<'r> {
     Builtin(Builtin),
 }
 
-/// Which table of the evaluator a value means.
+/// The index of a table in the evaluator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TableId(pub(super) usize);
 
@@ -67,7 +67,7 @@ impl Datum<'_> {
         Self::Text(Text::Owned(Rc::from(bytes)))
     }
 
-    /// The length of a string; other values have none.
+    /// Returns the length of a string; other values have none.
     pub(super) fn text_len(&self) -> usize {
         match self {
             Self::Text(text) => text.bytes().len(),
@@ -99,8 +99,8 @@ pub(super) struct Table<'r> {
     fields: BTreeMap<Key<'r>, Datum<'r>>,
     /// How many elements of `list` are nil.
     holes: usize,
-    /// Whether elements were added in another order than 1, 2, 3. Lua then lists them in an order of
-    /// its own, which is not imitated.
+    /// Whether elements were added in an order other than 1, 2, 3. Lua then lists them in an order
+    /// of its own, which is not imitated.
     irregular: bool,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct Table<'r> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'r> {
     Boolean(bool),
-    /// The bits of a number. Zero has one form, and "not a number" is not a key.
+    /// The bits of a number. Zero has one form, and NaN is not a key.
     Number(u64),
     Text(Text<'r>),
     Table(TableId),
@@ -142,7 +142,7 @@ impl<'r> Table<'r> {
         self.fields.get(key).cloned().unwrap_or(Datum::Nil)
     }
 
-    /// The text under a name, for `ok` and `err`.
+    /// Returns the text under a name, for `ok` and `err`.
     pub(super) fn named_text(&self, name: &'static [u8]) -> Option<Text<'r>> {
         match self.fields.get(&Key::Text(Text::Borrowed(name))) {
             Some(Datum::Text(text)) => Some(text.clone()),
@@ -176,7 +176,7 @@ impl<'r> Table<'r> {
             return;
         }
         self.list.push(value);
-        // Elements that came too early now continue the list.
+        // Elements that were added too early now continue the list.
         while self.irregular {
             let Some(next) = self.fields.remove(&element_key(self.list.len() + 1)) else {
                 break;
@@ -185,7 +185,7 @@ impl<'r> Table<'r> {
         }
     }
 
-    /// The length, or `None` when Lua would pick one of several.
+    /// Returns the length, or `None` when Lua would choose one of several.
     pub(super) fn length(&self) -> Option<usize> {
         let first = Key::Number(1.0_f64.to_bits());
         let end = Key::Number(f64::INFINITY.to_bits());
@@ -193,17 +193,17 @@ impl<'r> Table<'r> {
         (self.holes == 0 && !apart).then_some(self.list.len())
     }
 
-    /// Whether the list part was never used.
+    /// Returns whether the list part was never used.
     pub(super) fn is_listless(&self) -> bool {
         self.list.is_empty() && !self.irregular
     }
 
-    /// The list, when `pairs` visits exactly it in order.
+    /// Returns the list, if `pairs` visits exactly it in order.
     pub(super) fn pairs_length(&self) -> Option<usize> {
         (self.holes == 0 && !self.irregular && self.fields.is_empty()).then_some(self.list.len())
     }
 
-    /// Shifts the elements from `index` on by one and puts `value` there.
+    /// Shifts the elements from `index` on by one and inserts `value` there.
     pub(super) fn insert(&mut self, index: usize, value: Datum<'r>) {
         match index.checked_sub(1) {
             Some(at) if at < self.list.len() => {
@@ -214,7 +214,7 @@ impl<'r> Table<'r> {
         }
     }
 
-    /// Keeps the promise that the last element is not nil.
+    /// Restores the rule that the last element is not nil.
     fn trim(&mut self) {
         while self.list.last() == Some(&Datum::Nil) {
             self.list.pop();
