@@ -136,7 +136,7 @@ fn a_node_whose_lock_file_is_gone_grants_nothing_more_and_says_why() {
     assert!(refusal.starts_with("-MISCONF"), "{refusal}");
     let line = node.line_with("lock file was removed or replaced");
     assert!(
-        line.contains("another process may use the directory"),
+        line.contains("another process may be using the directory"),
         "{line}"
     );
     // The second one has what the first one told.
