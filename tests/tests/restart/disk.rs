@@ -261,7 +261,10 @@ fn a_reply_that_waited_for_the_sync_that_failed_is_lost() {
         node.take_late(),
         [(first, Answer::Lost), (second, Answer::Lost)]
     );
-    assert!(told(&mut node, "SET another a NX PX 1").starts_with("-MISCONF writing to the data directory failed"));
+    assert!(
+        told(&mut node, "SET another a NX PX 1")
+            .starts_with("-MISCONF writing to the data directory failed")
+    );
 }
 
 /// S16 [G14]: from every point of the script on, and with every size.

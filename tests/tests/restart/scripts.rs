@@ -98,7 +98,10 @@ fn a_node_that_grants_nothing_runs_scripts_that_release() {
     let Answer::Told(reply) = eval(&mut node, grants) else {
         panic!("no reply");
     };
-    assert!(reply.starts_with("-LOADING locknode is shutting down"), "{reply}");
+    assert!(
+        reply.starts_with("-LOADING locknode is shutting down"),
+        "{reply}"
+    );
     assert_eq!(told(&mut node, "GET k"), "$1 a");
     let releases =
         "redis.call('setnx',KEYS[2],1) redis.call('del',KEYS[2]) return redis.call('del',KEYS[1])";
