@@ -21,6 +21,7 @@ mod expectation;
 mod expired;
 mod facts;
 mod fencing;
+mod lack;
 mod late;
 mod liveness;
 mod majority;

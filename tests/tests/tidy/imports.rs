@@ -54,8 +54,8 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "locknode-testkit",
-        &["timeline::bars", "timeline::picture"],
-        "one type each way",
+        &["swarm::faults", "swarm::kinds"],
+        "the row of a kind says how it is drawn",
     ),
 ];
 

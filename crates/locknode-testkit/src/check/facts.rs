@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::check::majority::lack;
+use crate::check::lack::lack;
 use crate::history::index::Index;
 use crate::history::{AttemptNo, Event, History, Window};
 use crate::span::SimTime;
