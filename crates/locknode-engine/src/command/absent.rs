@@ -202,7 +202,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "get",
                 syntax: "[<count>]",
                 call: least!(slow_commands),
-                summary: "List the slow commands: there are none.",
+                summary: "List the slow commands (this node keeps none).",
                 ..SLOWLOG
             },
             Spec {
@@ -214,7 +214,7 @@ pub(crate) const SPECS: &[Spec] = &[
             Spec {
                 name: "reset",
                 call: Call::any(2, |_, _, reply| reply.ok()),
-                summary: "Remove all entries: there are none.",
+                summary: "Remove all entries (this node keeps none).",
                 ..SLOWLOG
             },
         ],
@@ -251,20 +251,20 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "history",
                 syntax: "<event>",
                 call: Call::any(3, |_, _, reply| reply.array(0)),
-                summary: "List the samples of an event: there are none.",
+                summary: "List the samples of an event (this node keeps none).",
                 ..LATENCY
             },
             Spec {
                 name: "latest",
                 call: Call::any(2, |_, _, reply| reply.array(0)),
-                summary: "List the latest samples: there are none.",
+                summary: "List the latest samples (this node keeps none).",
                 ..LATENCY
             },
             Spec {
                 name: "reset",
                 syntax: "[<event> ...]",
                 call: Call::any(-2, |_, _, reply| reply.integer(0)),
-                summary: "Remove samples: there are none.",
+                summary: "Remove samples (this node keeps none).",
                 ..LATENCY
             },
         ],
@@ -278,14 +278,14 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "flush",
                 syntax: "[ASYNC|SYNC]",
                 call: least!(flush_functions),
-                summary: "Remove all functions: there are none.",
+                summary: "Remove all functions (this node keeps none).",
                 ..FUNCTION
             },
             Spec {
                 name: "list",
                 syntax: "[LIBRARYNAME <pattern>] [WITHCODE]",
                 call: least!(functions),
-                summary: "List the functions: there are none.",
+                summary: "List the functions (this node keeps none).",
                 ..FUNCTION
             },
         ],
