@@ -278,7 +278,7 @@ macro_rules! links {
 }
 
 faults! {
-    "crash node" Crash(node: u8, how: Crash) "The node's process ends, and what it kept in memory is gone.",
+    "crash node" Crash(node: u8, how: Crash) "The node's process ends, and everything in its memory is lost.",
         kind: how.name(),
         told: |_ends| match how {
             Crash::Kill => format!("node {node} is killed"),
@@ -287,24 +287,24 @@ faults! {
             how => format!("node {node} is killed ({})", how.name()),
         },
         undo: Some(Self::Restart(*node)),
-    "crash client" CrashClient(client: u8) "The client's process ends: it holds nothing any more and says nothing.",
+    "crash client" CrashClient(client: u8) "The client's process ends without releasing its locks.",
         kind: "client-crash",
         told: |_ends| format!("client {client} dies and releases nothing"),
     "crash-in node" CrashIn(node: u8, phase: Phase, after: u16, how: Crash)
-        "The process ends when it has done so many more operations on its disk in this phase, and is about to do another.",
+        "The process ends in this phase, just before the disk operation that follows `after` others.",
         kind: match phase {
             Phase::Open => "crash-in-open",
             Phase::Compact => "crash-in-compact",
             Phase::Close => "crash-in-close",
         },
         simulated: "a process of this machine ends wherever it happens to be",
-    "restart node" Restart(node: u8) "The node starts if it is down; if it ends in order, when it is down.",
+    "restart node" Restart(node: u8) "Starts the node if it is down, or once it is down if it is stopping.",
         kind: "restart",
         told: |_ends| format!("node {node} starts again"),
     "promote node" Promote(node: u8)
         "The node is lost, and its asynchronous replica takes its place with what had reached it, if there is one.",
         kind: "promote",
-    "pause" Pause(who: Who, time: Duration) "The process stands still, and its clocks go on.",
+    "pause" Pause(who: Who, time: Duration) "The process stands still while its clocks go on.",
         kind: who.pick("node-pause", "client-pause"),
         told: |_ends| format!("{who} stands still for {}", Span(*time)),
     "suspend" Suspend(who: Who, time: Duration) "The machine sleeps: only its boottime and its wall clock go on.",
@@ -319,13 +319,13 @@ faults! {
         },
         link: |link| link.each(*way, |lane| lane.is_cut = true),
         undo: Some(Self::Heal(*links)),
-    "heal" Heal(links: Links) "What was cut is whole again.",
+    "heal" Heal(links: Links) "Reconnects what was cut.",
         told: |ends| match *links == Links::ALL {
             true => "healed: every link".to_owned(),
             false => format!("healed: {}", ends.between(*links)),
         },
         link: |link| link.each(Way::Both, |lane| lane.is_cut = false),
-    "delay" Delay(links: Links, time: Duration) "Messages take so much longer, each way.",
+    "delay" Delay(links: Links, time: Duration) "Every message takes this much longer, each way.",
         told: |ends| match time.is_zero() {
             true => format!("on time again: messages {}", ends.between(*links)),
             false => format!("{} later: messages {}", Span(*time), ends.between(*links)),
@@ -335,11 +335,11 @@ faults! {
     "hold" Hold(links: Links, way: Way) "Messages are held back.",
         link: |link| link.each(*way, |lane| lane.is_held = true),
         undo: Some(Self::Release(*links, *way)),
-    "release" Release(links: Links, way: Way) "Messages that were held back are let go.",
+    "release" Release(links: Links, way: Way) "Delivers the messages that were held back.",
         kind: "release-held",
         link: |link| link.each(*way, |lane| lane.is_held = false),
     "drop" Drop(links: Links, way: Way, count: u8)
-        "The next messages are lost, and with each its connection, which nobody notices at once.",
+        "Drops the next messages. Each takes its connection down with it, and neither end notices at once.",
         kind: if *way == Way::Requests { "drop-requests" } else { "drop-replies" },
         told: |ends| {
             let (request, reply) = match count {
@@ -350,14 +350,14 @@ faults! {
         },
         link: |link| link.each(*way, |lane| lane.losses = *count),
     "late" Late(links: Links, way: Way, count: u8, time: Duration)
-        "The next messages come so much later, and what follows them on the connection behind them.",
+        "Delays the next messages by this much, and whatever follows them on their connections.",
         link: |link| link.each(*way, |lane| (lane.lates, lane.late_by) = (*count, *time)),
     "duplicate" Duplicate(links: Links, count: u8)
         "The next requests arrive twice, the second time through a connection whose replies nobody reads.",
         link: |link| link.doubles = *count,
     "reset" Reset(links: Links) "The connections break, and both ends notice.",
         told: |ends| format!("broken: connections {}", ends.between(*links)),
-    "rate" Rate(who: Who, ppm: i32) "The monotonic clocks run so many millionths too fast, or too slow.",
+    "rate" Rate(who: Who, ppm: i32) "The monotonic clocks run fast or slow by this many millionths.",
         kind: "clock-rate",
         told: |_ends| match ppm {
             0 => format!("the clock of {who} runs right again"),
@@ -365,14 +365,14 @@ faults! {
             _ => format!("the clock of {who} runs {} too slow", percent(*ppm)),
         },
         undo: Some(Self::Rate(*who, 0)),
-    "slew" Slew(who: Who, ppm: i32) "Boottime alone does, as when NTP slews it.",
+    "slew" Slew(who: Who, ppm: i32) "Only boottime runs fast or slow, as when NTP slews it.",
         kind: "clock-slew",
         undo: Some(Self::Slew(*who, 0)),
     "noise" Noise(who: Who, time: Duration)
-        "Each reading of the clocks is up to so much late; time never runs back.",
+        "Each clock reading is late by up to this much; time never runs backwards.",
         kind: "clock-noise",
         undo: Some(Self::Noise(*who, Duration::ZERO)),
-    "wall" WallJump(who: Who, jump: i64) "The wall clock is set ahead by so many milliseconds, or back.",
+    "wall" WallJump(who: Who, jump: i64) "Sets the wall clock forward or back.",
         kind: "wall-jump",
         told: |_ends| {
             let way = if *jump < 0 { "back" } else { "ahead" };
@@ -390,7 +390,7 @@ faults! {
     "max-ttl node" MaxTtl(node: u8, time: Duration)
         "From its next start on: the longest TTL that rides on the restart guard, and the wait after a lost disk.",
         kind: "max-ttl",
-    "calm" Calm "All is well again: links are healed and let go, disks work, clocks run right, and nodes that are down start.",
+    "calm" Calm "Repairs everything: links, disks and clocks work again, and nodes that are down start.",
         told: |_ends| "everything is put right, and nodes that are down start".to_owned(),
 }
 

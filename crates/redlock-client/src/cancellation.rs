@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells that a lock is not held any more. Clones tell of the same lock.
+/// Reports when a lock is no longer held. Clones report the same lock.
 ///
 /// ```no_run
 /// # async fn example(guard: &redlock_client::Guard) {
@@ -22,12 +22,12 @@ impl Cancellation {
         Self(token)
     }
 
-    /// Whether the lock is over.
+    /// Whether the lock is no longer held.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Resolves when the lock is over.
+    /// Resolves when the lock is no longer held.
     ///
     /// # Cancel safety
     /// Safe to drop and to call again.
