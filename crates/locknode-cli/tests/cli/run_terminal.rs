@@ -70,6 +70,9 @@ fn two_interrupts_in_a_row_kill() {
     let (mut job, _) = start(&terminal, &cluster.nodes(), CATCHER);
     terminal.type_keys("\x03");
     job.line_with("got INT");
+    // A signal that comes before an equal one was taken is one with it. This one is taken after the first.
+    job.signal(Signal::USR1);
+    job.line_with("got USR1");
     terminal.type_keys("\x03");
     assert_eq!(job.wait().code(), Some(137));
     assert!(cluster.is_free("job"));
