@@ -55,25 +55,25 @@ pub struct LockRecord<'a> {
 impl<'a> Record<'a> {
     /// Appends the record's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        match *self {
+        let (kind, db, key, token, grant, deadline) = match *self {
             Self::Put(lock) => {
                 let kind = if lock.is_logged { PUT } else { PUT_UNLOGGED };
-                header(out, kind, lock.db, lock.key.len(), lock.token.len());
-                out.extend_from_slice(&lock.grant.to_le_bytes());
-                out.extend_from_slice(&lock.deadline.to_bits().to_le_bytes());
-                out.extend_from_slice(lock.key);
-                out.extend_from_slice(lock.token);
+                let deadline = lock.deadline.to_bits();
+                (kind, lock.db, lock.key, lock.token, lock.grant, deadline)
             }
-            Self::Remove { db, key } => {
-                header(out, REMOVE, db, key.len(), 0);
-                out.extend_from_slice(&[0; 16]);
-                out.extend_from_slice(key);
-            }
-            Self::Clear { db } => {
-                header(out, CLEAR, db.unwrap_or(EVERY_DB), 0, 0);
-                out.extend_from_slice(&[0; 16]);
-            }
-        }
+            Self::Remove { db, key } => (REMOVE, db, key, NONE, 0, 0),
+            Self::Clear { db } => (CLEAR, db.unwrap_or(EVERY_DB), NONE, NONE, 0, 0),
+        };
+        // The table holds only keys below 2^24 bytes and tokens below 2^32 bytes.
+        let len = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let [k0, k1, k2, _] = len(key).to_le_bytes();
+        out.reserve(HEADER_LEN + key.len() + token.len());
+        out.extend_from_slice(&[kind, db, k0, k1, k2]);
+        out.extend_from_slice(&len(token).to_le_bytes());
+        out.extend_from_slice(&grant.to_le_bytes());
+        out.extend_from_slice(&deadline.to_le_bytes());
+        out.extend_from_slice(key);
+        out.extend_from_slice(token);
     }
 
     /// Decodes the first record of `bytes`, and returns it with the bytes after it; `None` if they
@@ -117,16 +117,9 @@ impl<'a> Record<'a> {
     }
 }
 
-fn header(out: &mut Vec<u8>, kind: u8, db: u8, key_len: usize, value_len: usize) {
-    // The table holds only keys below 2^24 bytes and tokens below 2^32 bytes.
-    let key_len = u32::try_from(key_len).unwrap_or(u32::MAX);
-    let value_len = u32::try_from(value_len).unwrap_or(u32::MAX);
-    let [k0, k1, k2, _] = key_len.to_le_bytes();
-    out.extend_from_slice(&[kind, db, k0, k1, k2]);
-    out.extend_from_slice(&value_len.to_le_bytes());
-}
-
 const HEADER_LEN: usize = 25;
+
+const NONE: &[u8] = &[];
 
 const PUT: u8 = 1;
 const PUT_UNLOGGED: u8 = 2;

@@ -11,14 +11,6 @@ use crate::sim::node::{Fate, SimNode};
 use crate::sim::reference::Manner;
 use crate::sim::world::{Event, World};
 
-/// Whole requests, in order.
-#[derive(Debug)]
-pub(crate) struct Requests<'i> {
-    pub(crate) requests: SmallVec<[Request<'i>; 1]>,
-    /// How many bytes they are.
-    pub(crate) consumed: usize,
-}
-
 /// The words of a request.
 #[derive(Debug)]
 pub(crate) enum Request<'i> {
@@ -26,30 +18,42 @@ pub(crate) enum Request<'i> {
     Long(Vec<Vec<u8>>),
 }
 
-impl<'i> Requests<'i> {
-    /// Reads whole requests, `most` at most; `None` when the input is none.
-    pub(crate) fn read(decoder: &mut Decoder, input: &'i [u8], most: usize) -> Option<Self> {
+/// Whole requests, in order.
+pub(crate) type Requests<'i> = SmallVec<[Request<'i>; 1]>;
+
+impl<'i> Request<'i> {
+    /// Reads whole requests, `most` at most, and returns how many bytes they are; `None` when the
+    /// input is not the protocol.
+    pub(crate) fn read(
+        decoder: &mut Decoder,
+        input: &'i [u8],
+        most: usize,
+        requests: &mut Requests<'i>,
+    ) -> Option<usize> {
         let limits = Limits::default();
-        let (mut requests, mut consumed) = (SmallVec::new(), 0);
+        let mut consumed = 0;
         while requests.len() < most {
             let rest = input.get(consumed..).unwrap_or_default();
             if rest.is_empty() {
                 break;
             }
-            let mut short: [&[u8]; SHORT] = [&[]; SHORT];
-            if let Some((count, len)) = decoder.decode_short(rest, &mut short) {
-                requests.push(Request::Short(short, count));
+            requests.push(Self::Short([&[]; SHORT], 0));
+            if let Some(Self::Short(words, count)) = requests.last_mut()
+                && let Some((word_count, len)) = decoder.decode_short(rest, words)
+            {
+                *count = word_count;
                 consumed += len;
                 continue;
             }
+            requests.pop();
             let Some(frame) = decoder.decode(rest, &limits, true).ok()? else {
                 break;
             };
             let words = frame.args().map(<[u8]>::to_vec).collect();
             consumed += frame.consumed();
-            requests.push(Request::Long(words));
+            requests.push(Self::Long(words));
         }
-        Some(Self { requests, consumed })
+        Some(consumed)
     }
 }
 
@@ -110,7 +114,8 @@ impl World {
             self.cue(cue);
         }
         let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
-        let bytes = out.clone();
+        let mut bytes = self.buffers.pop().unwrap_or_default();
+        bytes.extend_from_slice(&out);
         (self.out, self.ends) = (out, ends);
         let Some(at) = self.nodes.get(usize::from(node)).filter(is_same) else {
             return Err(Gone);

@@ -27,7 +27,7 @@ use std::time::Duration;
 use redlock_proto::{Drift, OpId, Time};
 
 use tale::{Asked, Confirmed, Line, Part, Release, Stand, Tale};
-use wire::{Ask, Said};
+use wire::{Ask, Said, Written};
 
 /// The model of one run of a client's process.
 #[derive(Clone, Debug)]
@@ -43,6 +43,7 @@ pub(crate) struct Conduct {
     spent: BTreeMap<Vec<u8>, bool>,
     /// Who tries for a lock, or takes one over.
     calls: Vec<Call>,
+    written: Written,
     now: Time,
     /// Counts what the client was told so far.
     turn: u32,
@@ -74,6 +75,7 @@ impl Conduct {
             next: 0,
             spent: BTreeMap::new(),
             calls: Vec::new(),
+            written: Written::default(),
             now: Time::ZERO,
             turn: 0,
             has_news: false,
@@ -180,7 +182,8 @@ impl Conduct {
 
     fn answered(&mut self, node: usize, asked: Asked, said: Said) {
         let (now, drift) = (self.now, self.drift);
-        let tale = self.tales.iter_mut().find(|it| it.number == asked.tale);
+        let mut newest_first = self.tales.iter_mut().rev();
+        let tale = newest_first.find(|it| it.number == asked.tale);
         let Some(tale) = tale else { return };
         let (part, confirmed) = (tale.part, tale.confirmed);
         let Some(stand) = tale.stands.get_mut(node) else {
@@ -219,9 +222,9 @@ impl Conduct {
 
     /// The client writes to a node.
     pub(crate) fn sends(&mut self, node: usize, bytes: &[u8]) {
-        let mut at = 0;
-        while let Some((request, len)) = bytes.get(at..).and_then(wire::request) {
-            at += len;
+        let mut written = std::mem::take(&mut self.written);
+        written.read(bytes);
+        for request in written.requests() {
             let tale = self.asks(node, &request);
             let asked = Asked {
                 tale: tale.unwrap_or(u32::MAX),
@@ -233,6 +236,7 @@ impl Conduct {
                 line.asked.push_back(asked);
             }
         }
+        self.written = written;
     }
 
     /// Looks at a request; the number of the attempt that it is about.
@@ -530,7 +534,7 @@ impl Conduct {
     }
 
     fn tale(&self, token: &[u8]) -> Option<usize> {
-        self.tales.iter().position(|tale| tale.token == token)
+        self.tales.iter().rposition(|tale| tale.token == token)
     }
 
     fn held(&mut self, op: OpId) -> Option<&mut Tale> {

@@ -1,6 +1,7 @@
 //! An event and its place in the order of a world.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::sim::world::Event;
 
@@ -21,23 +22,39 @@ pub(crate) struct Place {
     pub(crate) seq: u64,
 }
 
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.place) == (other.at, other.place)
-    }
+/// What is still to come. The heap sorts small keys; events stay where they were put.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    keys: BinaryHeap<Reverse<Key>>,
+    events: Vec<Option<Event>>,
+    free: Vec<u32>,
 }
 
-impl Eq for Due {}
+/// When an event comes, and where it is kept.
+type Key = (u64, Place, u32);
 
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl Queue {
+    pub(crate) fn push(&mut self, due: Due) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            u32::try_from(self.events.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(event) = self.events.get_mut(slot as usize) {
+            *event = Some(due.event);
+        }
+        self.keys.push(Reverse((due.at, due.place, slot)));
     }
-}
 
-impl Ord for Due {
-    /// The earliest is the greatest, which is what a heap gives first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.place).cmp(&(self.at, self.place))
+    /// The earliest event.
+    pub(crate) fn pop(&mut self) -> Option<Due> {
+        let Reverse((at, place, slot)) = self.keys.pop()?;
+        self.free.push(slot);
+        let event = self.events.get_mut(slot as usize)?.take()?;
+        Some(Due { at, place, event })
+    }
+
+    /// When the earliest event comes, in nanoseconds.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.keys.peek().map(|Reverse((at, ..))| *at)
     }
 }

@@ -563,7 +563,7 @@ const LOOK_EVERY: u32 = 128;
 
 /// Where every lock is on the log, nothing that was seen before covers a new one: then so many looks are taken at once,
 /// and one in so many from there on.
-const LOOKS_FIRST: u32 = 4;
+const LOOKS_FIRST: u32 = 2;
 const LOOK_SOME: u32 = 32;
 
 /// A disk that is full for long is tried once a second.

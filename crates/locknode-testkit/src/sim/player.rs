@@ -197,24 +197,19 @@ impl Player {
         }
     }
 
-    /// Bytes to be written to a node; the world takes them.
-    pub(crate) fn take_output(&mut self, node: u8) -> Option<Vec<u8>> {
+    /// Moves the bytes to be written to a node into `bytes`; whether there are any.
+    pub(crate) fn take_output(&mut self, node: u8, bytes: &mut Vec<u8>) -> bool {
         let out = match self {
-            Self::Shipped(it) => {
-                let node = NodeId::new(node.into())?;
-                let out = it.core.output(node)?;
+            Self::Shipped(it) => NodeId::new(node.into()).and_then(|node| {
+                let out = it.core.output(node).filter(|out| !out.is_empty())?;
                 it.conduct.sends(node.index(), out);
-                out
-            }
-            Self::Plain(it) => it.output(node)?,
+                Some(out)
+            }),
+            Self::Plain(it) => it.output(node).filter(|out| !out.is_empty()),
         };
-        if out.is_empty() {
-            return None;
-        }
-        // The client keeps its room.
-        let bytes = out.clone();
-        out.clear();
-        Some(bytes)
+        let Some(out) = out else { return false };
+        bytes.append(out);
+        true
     }
 
     /// All is said and written: what was not as it has to be. Of the plain client nothing is known.

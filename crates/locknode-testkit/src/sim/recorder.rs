@@ -153,9 +153,10 @@ impl Recorder {
         for chunk in chunks {
             hash = mix(hash ^ u64::from_le_bytes(*chunk));
         }
-        for byte in rest {
-            hash = mix(hash ^ u64::from(*byte));
-        }
+        let tail = rest.iter().fold(rest.len() as u64, |tail, byte| {
+            (tail << 8) | u64::from(*byte)
+        });
+        hash = mix(hash ^ tail);
         self.hash = hash;
         if let Some(hashes) = &mut self.hashes {
             hashes.push(hash);

@@ -6,7 +6,7 @@ use crate::bug::Bug;
 use crate::fault::{Crash, Phase};
 use crate::history::Event as Told;
 use crate::scenario::Cue;
-use crate::sim::batch::{Gone, Requests};
+use crate::sim::batch::{Gone, Request, Requests};
 use crate::sim::link::{Cover, NodeEnd, Withheld};
 use crate::sim::node::{Fate, NoStart, SimNode};
 use crate::sim::oracle::{Breach, Outcome};
@@ -48,20 +48,22 @@ impl World {
         let mut done = 0;
         while end.withheld.is_empty() && !self.is_stopped(node) {
             let rest = input.get(done..).unwrap_or_default();
-            let Some(read) = Requests::read(&mut end.decoder, rest, most) else {
+            let mut requests = Requests::new();
+            let read = Request::read(&mut end.decoder, rest, most, &mut requests);
+            let Some(consumed) = read else {
                 self.hang_up(conn);
                 return;
             };
-            if read.requests.is_empty() {
+            if requests.is_empty() {
                 break;
             }
             if end.is_closing && self.is_stopping(node) {
                 self.recorder.counters.bump("served-while-stopping");
             }
-            done += read.consumed;
+            done += consumed;
             let members = (client, node);
             let state = (&mut end.session, &mut end.manner);
-            let executed = self.execute(conn, members, state, &read.requests);
+            let executed = self.execute(conn, members, state, &requests);
             if self.incarnation(node) != incarnation || !self.is_up(node) {
                 // The process ended meanwhile, and this end of the connection with it.
                 self.after_lost_end(conn, node);
@@ -73,6 +75,7 @@ impl World {
             }
         }
         end.unread = input.get(done..).unwrap_or_default().to_vec();
+        self.recycle(input);
         end.is_closing |= self.is_stopping(node);
         let is_done = end.withheld.is_empty() && !self.is_stopped(node);
         let is_silent = end.withheld.iter().any(|it| it.bytes.is_empty());

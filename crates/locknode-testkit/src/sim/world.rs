@@ -11,7 +11,6 @@
 
 mod cues;
 
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::history::{Event as Told, History};
 use crate::random::Random;
 use crate::scenario::{Act, Cue, Dialect, Scenario};
 use crate::sim::client::SimClient;
-use crate::sim::due::{Due, Place};
+use crate::sim::due::{Due, Place, Queue};
 use crate::sim::link::{Conn, Link};
 use crate::sim::node::SimNode;
 use crate::sim::recorder::{Counters, Recorder, Recording};
@@ -45,7 +44,7 @@ use crate::span::{SimTime, nanos};
 pub struct World {
     pub(crate) scenario: Arc<Scenario>,
     pub(crate) now: SimTime,
-    pub(crate) queue: BinaryHeap<Due>,
+    pub(crate) queue: Queue,
     pub(crate) seq: u64,
     /// The place of the event that happens now.
     present: Place,
@@ -71,6 +70,8 @@ pub struct World {
     events_now: u32,
     /// It did not get on, and goes on no more.
     is_stuck: bool,
+    /// Empty, for messages to come: there are thousands.
+    pub(crate) buffers: Vec<Vec<u8>>,
     /// Room for replies, and where each of them ends.
     pub(crate) out: Vec<u8>,
     pub(crate) ends: Vec<usize>,
@@ -216,7 +217,7 @@ impl World {
         let link = |number: usize| Link::new(Random::stream(setup.seed, "link", number as u64));
         let mut world = Self {
             now: SimTime::ZERO,
-            queue: BinaryHeap::new(),
+            queue: Queue::default(),
             seq: 0,
             present: Place::default(),
             nodes: (0..nodes).map(|node| SimNode::new(setup, node)).collect(),
@@ -236,6 +237,7 @@ impl World {
             held_cues: None,
             events_now: 0,
             is_stuck: false,
+            buffers: Vec::new(),
             out: Vec::new(),
             ends: Vec::new(),
             scenario: Arc::new(scenario.clone()),
@@ -268,8 +270,8 @@ impl World {
 
     /// Runs up to a moment, everything that is due then included.
     pub fn run_until(&mut self, end: SimTime) {
-        while let Some(due) = self.queue.peek() {
-            if due.at > end.as_nanos() || self.is_stuck {
+        while let Some(at) = self.queue.next_at() {
+            if at > end.as_nanos() || self.is_stuck {
                 break;
             }
             self.step();
@@ -282,8 +284,8 @@ impl World {
     pub fn run_until_seen(&mut self, mut is_it: impl FnMut(&Told) -> bool) -> bool {
         let end = self.scenario.setup.run_for;
         let mut seen = self.recorder.history.entries.len();
-        while let Some(due) = self.queue.peek() {
-            if due.at > nanos(end) || self.is_stuck {
+        while let Some(at) = self.queue.next_at() {
+            if at > nanos(end) || self.is_stuck {
                 break;
             }
             self.step();
@@ -410,6 +412,14 @@ impl World {
     /// An event that comes before all others of its moment.
     pub(crate) fn push_early(&mut self, at: SimTime, event: Event) {
         self.push_as(at, 0, event);
+    }
+
+    /// A message is read: its room is for another one.
+    pub(crate) fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if bytes.capacity() > 0 && self.buffers.len() < BUFFERS_MAX {
+            bytes.clear();
+            self.buffers.push(bytes);
+        }
     }
 
     fn push_as(&mut self, at: SimTime, since: u64, event: Event) {
@@ -593,6 +603,9 @@ const EVENTS_NOW_MAX: u32 = 100_000;
 
 /// What happens in a world at most.
 const EVENTS_MAX: u64 = 20_000_000;
+
+/// More than are under way at once.
+const BUFFERS_MAX: usize = 64;
 
 /// As many as a set of members holds, and as the client takes nodes.
 const MEMBERS_MAX: u8 = 16;

@@ -1,6 +1,7 @@
 //! What a client asks of a node and what the node says, as far as locks are concerned. Both come from code of this workspace,
 //! so that nothing here has limits.
 
+use std::ops::Range;
 use std::time::Duration;
 
 /// A request of a client.
@@ -37,6 +38,44 @@ pub(super) enum Said {
     UnknownScript,
     Error,
     Other,
+}
+
+/// What a client has written last. It writes the same to each node, which is read once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Written {
+    bytes: Vec<u8>,
+    /// Where key and token are, and what is asked for.
+    requests: Vec<(Range<usize>, Range<usize>, Ask)>,
+}
+
+impl Written {
+    pub(super) fn read(&mut self, bytes: &[u8]) {
+        if self.bytes == bytes {
+            return;
+        }
+        self.requests.clear();
+        let mut at = 0;
+        while let Some((request, len)) = bytes.get(at..).and_then(request) {
+            let place = |word: &[u8]| {
+                let start = word.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+                start..start.wrapping_add(word.len())
+            };
+            let (key, token) = (place(request.key), place(request.token));
+            self.requests.push((key, token, request.ask));
+            at += len;
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
+        let word = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        self.requests.iter().map(move |(key, token, ask)| Request {
+            key: word(key),
+            token: word(token),
+            ask: *ask,
+        })
+    }
 }
 
 /// The next request in these bytes, and how long it is.
@@ -104,21 +143,24 @@ pub(super) fn reply(bytes: &[u8]) -> Option<(Said, usize)> {
 }
 
 fn reply_len(bytes: &[u8]) -> Option<usize> {
-    match bytes.first()? {
-        b'$' => {
-            let (len, head) = header(bytes, b'$')?;
-            let len = usize::try_from(len).map_or(head, |len| head + len + 2);
-            (bytes.len() >= len).then_some(len)
-        }
-        b'*' => {
-            let (count, mut at) = header(bytes, b'*')?;
-            for _ in 0..count {
-                at += reply_len(bytes.get(at..)?)?;
+    let (mut at, mut missing) = (0, 1);
+    while missing > 0 {
+        let rest = bytes.get(at..)?;
+        missing -= 1;
+        match rest.first()? {
+            mark @ (b'$' | b'*' | b':') => {
+                let (number, head) = header(rest, *mark)?;
+                at += head;
+                match (mark, usize::try_from(number)) {
+                    (b'$', Ok(len)) => at += len + 2,
+                    (b'*', Ok(len)) => missing += len,
+                    _ => {}
+                }
             }
-            Some(at)
+            _ => at += line(rest)?.len() + 2,
         }
-        _ => line(bytes).map(|line| line.len() + 2),
     }
+    (bytes.len() >= at).then_some(at)
 }
 
 /// The number in a first line that begins so, and where what it tells of begins; `-1` for any below zero.

@@ -111,17 +111,8 @@ pub(super) fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_line(out: &mut Vec<u8>, mark: &[u8], number: u64) {
-    let (mut digits, mut first, mut rest) = ([b'0'; 20], 20, number);
-    for digit in digits.iter_mut().rev() {
-        // What is left of ten fits a byte.
-        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-        (first, rest) = (first - 1, rest / 10);
-        if rest == 0 {
-            break;
-        }
-    }
     out.extend_from_slice(mark);
-    out.extend_from_slice(digits.get(first..).unwrap_or_default());
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
