@@ -20,6 +20,7 @@ mod recorder;
 mod reference;
 mod serving;
 mod stopping;
+mod trying;
 mod world;
 
 pub(crate) use player::timeout;

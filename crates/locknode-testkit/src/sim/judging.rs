@@ -1,15 +1,13 @@
 //! A node held to its word: its oracle is asked at every reply and at every start.
 
-use locknode_engine::durable::{
-    Durability, Machine, MachineTime, Reading, StartReason, Store, StoreSettings, Which,
-};
-use locknode_engine::{Moment, Time};
+use locknode_engine::Time;
+use locknode_engine::durable::{StartReason, Which};
 
-use crate::faulty_disk::{FaultyDisk, dice};
+use crate::fault::Crash;
 use crate::history::{AttemptNo, KeyNo};
 use crate::scenario::Guarding;
 use crate::sim::link::Cover;
-use crate::sim::node::{SIZES, SimNode, backs};
+use crate::sim::node::SimNode;
 use crate::sim::oracle::{Breach, Outcome, Pardon, Since, left_of};
 use crate::sim::recorder::Recorder;
 use crate::span::{SimTime, nanos};
@@ -19,27 +17,20 @@ impl SimNode {
     pub(crate) fn told(&mut self, now: SimTime, cover: &Cover, recorder: &Recorder) -> Vec<Breach> {
         self.oracle.tell(cover);
         let left = left_of(cover.until, self.clocks.machine(now));
-        if self.keeps().is_none() || self.is_rotten || !self.oracle.looks(left, cover) {
+        if !self.keeps() || self.is_rotten || !self.oracle.looks(left, cover) {
             return Vec::new();
         }
         self.look(now, recorder)
     }
 
     /// Looks at what is on the disk: what the next start would be after a power loss that keeps nothing but what was synced,
-    /// and now and then after a crash of the process, and after a start that was itself cut short by a power loss.
+    /// and after something else.
     fn look(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
-        let Some(durability) = self.keeps() else {
-            return Vec::new();
-        };
         self.settle(now, recorder);
         let (generation, tolerance) = (self.disk.generation(), self.clocks.noise_max());
-        let boot = Machine {
-            boot_id: [1; 16],
-            ..self.machine
-        };
         if self.oracle.seen(generation).is_none() {
-            let disk = self.disk.survivor(false);
-            match self.open_copy(now, disk, Durability::Long, boot, recorder) {
+            let place = self.after_power_loss(1);
+            match self.try_start(now, self.disk.survivor(false), place, recorder) {
                 Ok(outcome) => self.oracle.see(generation, outcome),
                 Err(why) => return vec![Breach::Refusal(format!("after a power loss: {why}"))],
             }
@@ -50,86 +41,39 @@ impl SimNode {
             breaches = self.oracle.judge(outcome, tolerance, when);
             breaches.extend(self.oracle.judge_back(outcome, true, tolerance, when));
         }
-        let looked = self.oracle.looked();
-        if looked.is_multiple_of(KILL_EVERY) {
-            let disk = self.disk.survivor(true);
-            let machine = self.machine;
-            match self.open_copy(now, disk, Durability::Long, machine, recorder) {
-                Ok(outcome) => {
-                    let when = "after a crash of the process";
-                    breaches.extend(self.oracle.judge(&outcome, tolerance, when));
-                    breaches.extend(self.oracle.judge_back(&outcome, false, tolerance, when));
-                }
-                Err(why) => breaches.push(Breach::Refusal(format!("after a crash: {why}"))),
-            }
-        }
-        if looked.is_multiple_of(CUT_EVERY) {
-            // What starts may also be the next process, which reads what is not durable.
-            let cut = looked / CUT_EVERY;
-            let is_kill = cut % 2 == 1;
-            let disk = match is_kill {
-                true => self.disk.fork(),
-                false => self.disk.survivor(false),
-            };
-            disk.stop(u64::from(cut) % OPEN_STEPS);
-            let machine = if is_kill { self.machine } else { boot };
-            let first = self.open_copy(now, disk.clone(), durability, machine, recorder);
-            if first.is_err() {
-                disk.crash(&mut dice(looked.into()));
-                let boot = Machine {
-                    boot_id: [2; 16],
-                    ..self.machine
-                };
-                match self.open_copy(now, disk, durability, boot, recorder) {
-                    Ok(outcome) => {
-                        let when = "after a power loss in the middle of its start";
-                        breaches.extend(self.oracle.judge(&outcome, tolerance, when));
-                        let back = self.oracle.judge_back(&outcome, !is_kill, tolerance, when);
-                        breaches.extend(back);
-                    }
-                    Err(why) => breaches.push(Breach::Refusal(format!(
-                        "after a power loss in the middle of its start: {why}"
-                    ))),
-                }
-            }
-        }
+        breaches.extend(self.try_something(now, recorder));
         breaches
     }
 
-    /// What a start on such a disk would begin with. With `Long` it makes no segment for what comes after, which costs as much as
-    /// all the rest.
-    fn open_copy(
-        &self,
+    /// Looks at a disk on which something has become less.
+    pub(crate) fn look_if_lowered(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
+        let looks = std::mem::take(&mut self.has_lowered) && !self.is_rotten;
+        match looks && self.keeps() {
+            true => self.look(now, recorder),
+            false => Vec::new(),
+        }
+    }
+
+    /// The process has ended: what starts that are cut short would make of what it left.
+    pub(crate) fn look_at_remains(
+        &mut self,
         now: SimTime,
-        disk: FaultyDisk,
-        durability: Durability,
-        machine: Machine,
+        how: Crash,
         recorder: &Recorder,
-    ) -> Result<Outcome, String> {
-        let settings = StoreSettings {
-            max_ttl: self.max_ttl,
-            durability,
-            is_first_start: false,
-            needs_state: false,
-        };
-        let clocks = match machine == self.machine {
-            true => self.clocks.machine(now),
-            false => MachineTime::default(),
-        };
-        let reading = Reading {
-            moment: Moment {
-                time: Time::ZERO,
-                wall: self.clocks.wall(now),
-            },
-            machine: clocks,
-        };
-        let opened = Store::open_sized(disk, &settings, SIZES, machine, reading, [7; 32]);
-        let (_, start) = opened.map_err(|error| error.to_string())?;
-        Ok(Outcome {
-            wait_ns: start.quarantine_end.as_nanos(),
-            fence_base: start.fence_base,
-            locks: backs(&start, Time::ZERO, recorder),
-        })
+    ) -> Vec<Breach> {
+        let is_plain = matches!(
+            how,
+            Crash::Kill
+                | Crash::CleanStop
+                | Crash::PowerLoss
+                | Crash::PowerLossAll
+                | Crash::TornWrite
+        );
+        let is_kept = matches!(self.guard, Guarding::Long | Guarding::Always);
+        match is_plain && is_kept && !self.is_rotten && self.pardon == Pardon::Nothing {
+            true => self.try_cut_starts(now, recorder),
+            false => Vec::new(),
+        }
     }
 
     /// What is not in the node's table any more binds it no more.
@@ -189,27 +133,14 @@ impl SimNode {
         let since = std::mem::take(&mut self.since);
         self.oracle.begin(self.clocks.machine(now), since);
         if self.pardon != Pardon::Nothing {
-            self.oracle.excuse(nanos(self.max_ttl));
+            self.oracle.excuse(nanos(self.max_ttl), self.pardon);
         }
         since
     }
 
-    /// Which locks are on the log, where there is one.
-    fn keeps(&self) -> Option<Durability> {
-        self.run.as_ref()?.store.as_ref()?;
-        match self.guard {
-            Guarding::Off | Guarding::Memory => None,
-            Guarding::Long => Some(Durability::Long),
-            Guarding::Always => Some(Durability::Always),
-        }
+    /// Whether it runs and keeps anything.
+    fn keeps(&self) -> bool {
+        let store = self.run.as_ref().map(|run| &run.store);
+        store.is_some_and(Option::is_some) && self.guard != Guarding::Memory
     }
 }
-
-/// Every so many looks are at what the next process would read as well ...
-const KILL_EVERY: u32 = 6;
-
-/// ... and at a start that is cut short.
-const CUT_EVERY: u32 = 9;
-
-/// More operations than a start has.
-const OPEN_STEPS: u64 = 24;

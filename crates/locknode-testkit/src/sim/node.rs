@@ -13,12 +13,13 @@ mod dialect;
 mod disk;
 mod ending;
 mod owing;
+mod replica;
 
 use std::time::Duration;
 
 use locknode_engine::durable::{
-    Durability, Machine, OpenErrorKind, Reading, Start, StartReason, Store, StoreSettings,
-    StoreSizes, Table as _, Which,
+    Durability, Machine, MachineTime, OpenErrorKind, Reading, Start, StartReason, Store,
+    StoreSettings, StoreSizes, Table as _, Which,
 };
 use locknode_engine::{
     Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session,
@@ -54,7 +55,15 @@ pub(crate) struct SimNode {
     /// Counts starts.
     pub(crate) incarnation: u32,
     /// Its disk was broken once.
-    was_broken: bool,
+    pub(super) was_broken: bool,
+    /// What a file ends with may be a part of something.
+    pub(super) is_torn: bool,
+    /// Its last work has lowered what is durable.
+    pub(super) has_lowered: bool,
+    /// How often the state had been synced when the last batch of this run's log was durable, if there is one.
+    pub(super) log_marked: Option<u64>,
+    /// What the machine's clocks showed when it started.
+    pub(super) began_at: MachineTime,
     /// The disk comes back with nothing for now.
     pub(crate) is_stalled: bool,
     /// What each piece of work takes instead of its usual time.
@@ -62,6 +71,8 @@ pub(crate) struct SimNode {
     /// It has refused, and is not asked again before this.
     pub(crate) disk_rests_until: SimTime,
     pub(crate) oracle: Oracle,
+    /// Chooses what is tried on copies of its disk.
+    pub(super) trials: Random,
     /// What its next start need not bring back.
     pub(super) pardon: Pardon,
     /// It is to start when its orderly stop has ended; with `true` on an empty disk, if it does not on its own.
@@ -88,7 +99,7 @@ pub(crate) struct SimNode {
     /// The disk at the last clean stop.
     image: Option<Image>,
     /// Where the counters began at the first start.
-    first_base: Option<u64>,
+    pub(super) first_base: Option<u64>,
     /// Where they begin at most at the next one, if it is not known better.
     pub(super) base_most: u64,
     has_replica: bool,
@@ -159,11 +170,16 @@ impl SimNode {
             _ => random.between(UPTIME_NS.0, UPTIME_NS.1),
         };
         let wall = NOON_NS + random.below(WALL_SPREAD_NS);
-        let machine = Machine {
+        let mut machine = Machine {
             boot_id: fresh_id(&mut random),
             machine_id: fresh_id(&mut random),
             time_namespace: Machine::INITIAL_TIME_NAMESPACE,
         };
+        let mut trials = Random::stream(setup.seed, "trials", number.into());
+        if trials.chance(10) {
+            // A system that has no names for that.
+            machine = Machine::default();
+        }
         Self {
             clocks: Clocks::new(rule, uptime, wall),
             random,
@@ -172,10 +188,15 @@ impl SimNode {
             is_silent: false,
             incarnation: 0,
             was_broken: false,
+            is_torn: false,
+            has_lowered: false,
+            log_marked: None,
+            began_at: MachineTime::default(),
             is_stalled: false,
             slow: None,
             disk_rests_until: SimTime::ZERO,
             oracle: Oracle::default(),
+            trials,
             pardon: Pardon::Nothing,
             starts_again: None,
             may_be_clean: false,
@@ -200,56 +221,6 @@ impl SimNode {
         }
     }
 
-    /// A command reaches the replica, which knows of nothing else.
-    pub(crate) fn replicate(&mut self, now: SimTime, args: &[Vec<u8>]) {
-        let moment = self.clocks.moment(now, &mut self.random);
-        if let Some((engine, session)) = self.replica(moment) {
-            let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-            let mut batch = engine.batch(moment);
-            batch.execute(session, &args, &mut Vec::new());
-            // A replica keeps nothing: no reply rests on it.
-            let _ = batch.finish(session, 1);
-        }
-    }
-
-    /// The replica takes the place of a node that is down; whether there is one.
-    pub(crate) fn promote(&mut self, now: SimTime) -> bool {
-        let moment = self.clocks.moment(now, &mut self.random);
-        self.replica(moment);
-        let Some((engine, _)) = self.replica.take() else {
-            return false;
-        };
-        self.incarnation += 1;
-        self.oracle = Oracle::default();
-        self.run = Some(Run {
-            engine,
-            reason: StartReason::GuardOff,
-            reference: None,
-            store: None,
-            in_flight: None,
-            owed: (Need::NONE, now),
-            batches: 0,
-            waits_until: None,
-            stop: None,
-            restored: Vec::new(),
-            has_failed: false,
-            is_serving: false,
-        });
-        true
-    }
-
-    /// The node's replica, if nodes have one.
-    fn replica(&mut self, moment: Moment) -> Option<&mut (Engine, Session)> {
-        if self.has_replica && self.replica.is_none() {
-            let mut config = EngineConfig::new(self.random.next(), String::new());
-            config.sizes = TABLES;
-            let engine = Engine::new(config, moment);
-            let session = engine.connect(Peer::default(), moment.time);
-            self.replica = session.map(|session| (engine, session));
-        }
-        self.replica.as_mut()
-    }
-
     /// Starts the process; `is_first` says that it has never granted anything.
     ///
     /// # Errors
@@ -266,6 +237,7 @@ impl SimNode {
         self.disk_rests_until = SimTime::ZERO;
         let reading = self.clocks.reading(now, &mut self.random);
         self.note_calendar(reading.moment.wall);
+        (self.began_at, self.log_marked) = (reading.machine, None);
         let (store, start, mode) = match self.guard {
             Guarding::Off => (None, Start::without_guard(reading), GuardMode::Off),
             Guarding::Memory => {
@@ -281,6 +253,7 @@ impl SimNode {
         let run_id = format!("{:040x}", self.random.next());
         let mut config = EngineConfig::new(self.random.next(), run_id);
         let outcome = Outcome {
+            reason: start.reason,
             wait_ns: nanos(guard.quarantine_end.since(reading.moment.time)),
             fence_base: guard.fence_base,
             locks: backs(&start, reading.moment.time, recorder),

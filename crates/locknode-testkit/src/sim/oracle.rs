@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locknode_engine::Deadline;
-use locknode_engine::durable::{MachineTime, Record};
+use locknode_engine::durable::{MachineTime, Record, StartReason};
 
 use crate::history::{AttemptNo, KeyNo};
 use crate::sim::link::Cover;
@@ -35,8 +35,6 @@ pub(crate) struct Oracle {
     counter: u64,
     /// Locks that were told to be gone for good.
     gone: BTreeSet<(KeyNo, AttemptNo)>,
-    /// The next reply looks at the disk.
-    is_due: bool,
     /// What the log may give back: first what it held after the last piece of work that was done, then what it would hold
     /// after each that was tried since.
     logged: Vec<Vec<Logged>>,
@@ -56,6 +54,8 @@ pub(crate) struct Pledge {
     pub(crate) until: MachineTime,
     /// How much of it was left when the node went down.
     left: u64,
+    /// It is on the log.
+    is_logged: bool,
     /// So much was left when a start began that it need not come back.
     is_excused: bool,
 }
@@ -75,6 +75,7 @@ struct Logged {
 /// What a node begins with.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
+    pub(crate) reason: StartReason,
     /// From the start on.
     pub(crate) wait_ns: u64,
     pub(crate) fence_base: u64,
@@ -191,6 +192,7 @@ impl Oracle {
             attempt: cover.attempt,
             until: cover.until,
             left: 0,
+            is_logged: cover.is_logged,
             is_excused: false,
         };
         self.pledges.insert(cover.key, pledge);
@@ -200,8 +202,7 @@ impl Oracle {
     /// not cover the reply, or it is time to look again.
     pub(crate) fn looks(&mut self, left: u64, cover: &Cover) -> bool {
         self.replies = self.replies.wrapping_add(1);
-        let is_due = std::mem::take(&mut self.is_due) || cover.is_gone;
-        if is_due || self.replies.is_multiple_of(LOOK_EVERY) {
+        if cover.is_gone || self.replies.is_multiple_of(LOOK_EVERY) {
             return true;
         }
         // What is told binds until it ends: a look that is left out is made up for by the next.
@@ -210,16 +211,6 @@ impl Oracle {
             && self.seen.as_ref().is_none_or(|(_, outcome)| {
                 outcome.fence_base < self.counter || !outcome.covers(cover.key, cover.attempt, left)
             })
-    }
-
-    /// What the disk says has become less: the next reply looks at it.
-    pub(crate) fn lowers(&mut self) {
-        self.is_due = true;
-    }
-
-    /// How often the disk was looked at.
-    pub(crate) const fn looked(&self) -> u32 {
-        self.looks
     }
 
     /// The disk was looked at.
@@ -304,9 +295,22 @@ impl Oracle {
 
     /// What a start gives back, held against what was told.
     pub(crate) fn judge(&self, outcome: &Outcome, tolerance: u64, when: &str) -> Vec<Breach> {
+        self.judge_but(outcome, u64::MAX, tolerance, when)
+    }
+
+    /// The same, but for locks on the log with more than `longest` left: it is damaged.
+    pub(crate) fn judge_but(
+        &self,
+        outcome: &Outcome,
+        longest: u64,
+        tolerance: u64,
+        when: &str,
+    ) -> Vec<Breach> {
         let mut breaches = Vec::new();
         for (key, pledge) in &self.pledges {
+            let is_excused = pledge.is_logged && pledge.left > longest;
             if pledge.left > tolerance
+                && !is_excused
                 && !outcome.covers(*key, pledge.attempt, pledge.left - tolerance)
             {
                 breaches.push(pledge.breach(*key, outcome, when));
@@ -457,11 +461,12 @@ impl Oracle {
         self.logged.push(next);
     }
 
-    /// A start begins that need not bring back what is longer than its wait. Of one that was cut short the next one carries on
-    /// the wait, and of the lock less is left by then.
-    pub(crate) fn excuse(&mut self, longest_ns: u64) {
+    /// A start begins that need not bring back what is longer than its wait; where only the log may be damaged, what is on it.
+    /// Of one that was cut short the next one carries on the wait, and of the lock less is left by then.
+    pub(crate) fn excuse(&mut self, longest_ns: u64, pardon: Pardon) {
+        let is_log_alone = pardon == Pardon::LostLog;
         for pledge in self.pledges.values_mut() {
-            pledge.is_excused |= pledge.left > longest_ns;
+            pledge.is_excused |= pledge.left > longest_ns && (pledge.is_logged || !is_log_alone);
         }
     }
 
@@ -574,6 +579,7 @@ mod tests {
     use super::*;
 
     const EMPTY: Outcome = Outcome {
+        reason: StartReason::Empty,
         wait_ns: 0,
         fence_base: u64::MAX,
         locks: Vec::new(),
@@ -586,6 +592,7 @@ mod tests {
             attempt: 7,
             until: MachineTime::default(),
             left,
+            is_logged: true,
             is_excused: false,
         };
         oracle.pledges.insert(0, pledge);
@@ -599,9 +606,9 @@ mod tests {
         for (left, is_lost) in [(2_100, true), (2_000, false)] {
             let mut oracle = bound(left);
             oracle.begin(MachineTime::default(), Since::Other);
-            oracle.excuse(2_000);
+            oracle.excuse(2_000, Pardon::LostDisk);
             oracle.begin(until(MachineTime::default(), 1_500), Since::Same);
-            oracle.excuse(2_000);
+            oracle.excuse(2_000, Pardon::LostDisk);
             let lost = oracle.pardon(Pardon::LostDisk, &EMPTY);
             assert_eq!(!lost.is_empty(), is_lost, "{left}");
             assert_eq!(oracle.judge(&EMPTY, 0, "").is_empty(), is_lost, "{left}");
@@ -613,14 +620,14 @@ mod tests {
     fn a_lock_that_came_back_is_not_excused_again() {
         let mut oracle = bound(3_000);
         oracle.begin(MachineTime::default(), Since::Other);
-        oracle.excuse(2_000);
+        oracle.excuse(2_000, Pardon::LostDisk);
         let waits = Outcome {
             wait_ns: 3_000,
             ..EMPTY
         };
         assert_eq!(oracle.pardon(Pardon::LostLog, &waits), []);
         oracle.begin(until(MachineTime::default(), 1_500), Since::Same);
-        oracle.excuse(2_000);
+        oracle.excuse(2_000, Pardon::LostDisk);
         assert_eq!(oracle.pardon(Pardon::LostLog, &EMPTY), []);
         assert_eq!(oracle.judge(&EMPTY, 0, "").len(), 1);
     }

@@ -228,9 +228,15 @@ impl World {
             return;
         }
         let done = at.finish_work(now);
-        if at.is_struck() {
+        let breaches = at.look_if_lowered(now, &self.recorder);
+        let is_struck = at.is_struck();
+        self.report(node, breaches);
+        if is_struck {
             return self.node_down(node, Crash::Kill);
         }
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
         match done {
             _ if at.is_closing() => return self.go_on_stopping(node, done),
             Some(false) => {
@@ -394,6 +400,8 @@ impl World {
                 self.recorder.counters.bump(Phase::Open.cut_short());
                 if let Some(at) = self.nodes.get_mut(usize::from(node)) {
                     at.lose(now, how);
+                    let breaches = at.look_at_remains(now, how, &self.recorder);
+                    self.report(node, breaches);
                 }
                 self.recorder.push(now, Told::Down { node, how });
                 self.cue(Cue::Down(node));
@@ -530,6 +538,8 @@ impl World {
             Crash::Kill | Crash::CleanStop | Crash::DiskLost | Crash::Contained | Crash::ClocksBack
         );
         at.is_silent = !is_told;
+        let breaches = at.look_at_remains(now, how, &self.recorder);
+        self.report(node, breaches);
         if let Some(mirror) = self.mirrors.get_mut(usize::from(node)) {
             mirror.clear();
         }

@@ -69,16 +69,14 @@ impl SimNode {
         };
         let store = run.store.as_mut()?;
         let guard = run.engine.guard();
-        let lowers = work.goal.ttl_in_use < store.durable().ttl_in_use;
+        self.has_lowered |= work.goal.ttl_in_use < store.durable().ttl_in_use;
         let result = store.perform(&work, reading);
         let is_done = result.is_ok();
         match result {
             Ok(()) => {
                 if !work.log.is_empty() {
                     self.oracle.logged();
-                }
-                if lowers {
-                    self.oracle.lowers();
+                    self.log_marked = Some(self.disk.syncs("state"));
                 }
                 guard.done(&work);
             }
@@ -115,7 +113,11 @@ impl SimNode {
 
     /// The disk breaks, or is whole again.
     pub(crate) fn break_disk(&mut self, fault: DiskFault) {
-        self.was_broken = true;
+        let is_late = matches!(
+            fault,
+            DiskFault::Slow(_) | DiskFault::Stall | DiskFault::Go | DiskFault::Room
+        );
+        self.was_broken |= !is_late;
         match fault {
             DiskFault::SyncError => self.disk.fail_sync(0),
             DiskFault::SyncFull => self.disk.fail_sync_with(0, ErrorKind::StorageFull),

@@ -1,6 +1,8 @@
 //! How a node's process ends: at once, in the middle of something, or in order; and what that does to its disk and its
 //! machine.
 
+use locknode_engine::durable::Machine;
+
 use super::disk::{Job, close};
 use super::{BACK_NS, CONTAINER_NAMESPACE, Run, SimNode, UPTIME_NS, fresh_id};
 use crate::bug::Bug;
@@ -59,7 +61,7 @@ impl SimNode {
                 None
             }
             None => {
-                self.doom = None;
+                (self.doom, self.is_torn) = (None, true);
                 Some((phase, how))
             }
         }
@@ -127,6 +129,7 @@ impl SimNode {
                 (run.in_flight.take(), run.store.take())
         {
             // The process or the machine ends in the middle of what the disk was doing.
+            self.is_torn = true;
             let least = u64::from(how == Crash::TornWrite);
             match job {
                 Job::Work(work) => {
@@ -143,6 +146,24 @@ impl SimNode {
         }
         self.run = None;
         self.lose(now, how);
+    }
+
+    /// Whether its system has names for boots.
+    pub(in crate::sim) fn knows_boot(&self) -> bool {
+        self.machine.boot_id != Machine::default().boot_id
+    }
+
+    /// What its system calls a boot.
+    pub(in crate::sim) fn boot_named(&self, boot_id: [u8; 16]) -> [u8; 16] {
+        match self.knows_boot() {
+            true => boot_id,
+            false => Machine::default().boot_id,
+        }
+    }
+
+    fn boots(&mut self) {
+        let boot_id = fresh_id(&mut self.random);
+        self.machine.boot_id = self.boot_named(boot_id);
     }
 
     /// What an end does to the disk and the machine.
@@ -173,13 +194,16 @@ impl SimNode {
             Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
                 self.since = Since::Other;
                 self.clocks.reboot(now);
-                self.machine.boot_id = fresh_id(&mut self.random);
+                self.boots();
             }
             Crash::Moved => {
                 self.since = Since::Other;
                 let uptime = self.random.between(UPTIME_NS.0, UPTIME_NS.1);
                 self.clocks.replace(now, uptime);
-                self.machine.boot_id = fresh_id(&mut self.random);
+                // A copy of a machine that ran has its boot.
+                if self.trials.chance(60) {
+                    self.boots();
+                }
                 self.machine.machine_id = fresh_id(&mut self.random);
             }
             Crash::Contained => {
