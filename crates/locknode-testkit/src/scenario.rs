@@ -208,6 +208,8 @@ pub struct LockAct {
     pub ttl: Duration,
     /// Attempts at most.
     pub tries: u32,
+    /// How long to try at most instead, as often as there is time for.
+    pub within: Option<Duration>,
     /// How long it is held; `None` until something else ends it.
     pub hold: Option<Duration>,
     /// How often the client extends it by its TTL meanwhile.
@@ -345,6 +347,7 @@ impl LockAct {
             renew_for: None,
             write_every: None,
             at_least: None,
+            within: None,
             ending: Ending::Release,
         }
     }
@@ -353,6 +356,13 @@ impl LockAct {
     #[must_use]
     pub const fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
+        self
+    }
+
+    /// Tried for so long, however often.
+    #[must_use]
+    pub const fn within(mut self, time: Duration) -> Self {
+        self.within = Some(time);
         self
     }
 

@@ -304,6 +304,7 @@ impl Swarm {
         let end = nanos(self.run_for).saturating_sub(nanos(MS * 2_000));
         let mut others = Random::stream(setup.seed, "extensions", client.into());
         let mut keeping = Random::stream(setup.seed, "keeping", client.into());
+        let mut patience = Random::stream(setup.seed, "patience", client.into());
         let mut acts = Vec::new();
         while at < end {
             let most = if logs && random.chance(10) {
@@ -355,6 +356,10 @@ impl Swarm {
                 && (act.extend_to.is_some() || act.renew_for.is_some())
             {
                 act.ending = Ending::Leave;
+            }
+            let within = rounded(patience.between(nanos(MS * 200), nanos(MS * 2_000)));
+            if patience.chance(20) && style.renews {
+                act = act.within(Duration::from_nanos(within));
             }
             let hold = act.hold.map_or(hold, nanos);
             acts.push((Duration::from_nanos(at), Act::Lock(act)));

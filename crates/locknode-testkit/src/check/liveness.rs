@@ -57,6 +57,7 @@ impl Bounds {
         let setup = &scenario.setup;
         let from = setup.liveness_from?;
         let (mut ttl, mut wait, mut tries) = (Duration::ZERO, setup.max_ttl, 1);
+        let mut within = Duration::ZERO;
         let mut least_ttl = Duration::MAX;
         let mut by_call = BTreeMap::new();
         for step in &scenario.steps {
@@ -68,6 +69,7 @@ impl Bounds {
                     ttl = ttl.max(act.at_least.unwrap_or_default());
                     least_ttl = least_ttl.min(act.ttl);
                     tries = tries.max(act.tries);
+                    within = within.max(act.within.unwrap_or_default());
                     if let Trigger::At(at) = step.when {
                         let of_call = by_call.entry((at, client)).or_insert(act.tries);
                         *of_call = act.tries.min(*of_call);
@@ -83,7 +85,7 @@ impl Bounds {
             from,
             settle: lasting(ttl.max(wait)),
             quarantine: lasting(wait),
-            call: round.saturating_mul(tries).saturating_add(SLACK),
+            call: (round.saturating_mul(tries).saturating_add(SLACK)).saturating_add(within),
             quiet: SLACK.saturating_add(hop.saturating_mul(HOPS)),
             contended: ROUNDS.saturating_mul(setup.clients.into()),
             tries: by_call,

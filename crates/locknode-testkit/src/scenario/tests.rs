@@ -110,6 +110,10 @@ fn extensions_to_another_ttl_and_renewals_are_words_of_a_lock() {
             "lock k ttl 3s tries 1 hold 2s renew every 1s write 1s then release",
         ),
         (
+            lock.clone().within(2 * S),
+            "lock k ttl 3s tries 1 within 2s hold 2s write 1s then release",
+        ),
+        (
             lock.renew_every(S).renew_for(9 * S),
             "lock k ttl 3s tries 1 hold 2s renew every 1s for 9s write 1s then release",
         ),
@@ -167,7 +171,7 @@ fn what_is_no_scenario_is_told_where_and_why() {
         ),
         (
             "locknode-scenario 1\nat 1s client 0 lock k ttl 3s until monday",
-            "tries, hold",
+            "tries, within, hold",
         ),
         (
             "locknode-scenario 1\nat 1s client 0 lock k ttl 3s hold 1s to 2s",

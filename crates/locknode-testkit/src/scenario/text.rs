@@ -20,6 +20,7 @@
 //! at 1s client 0 lock k ttl 3s tries 3 hold 2s extend 1s write 500ms then release
 //! at 1s client 1 lock k ttl 3s extend 1s to 2s      # every second extension to 2s
 //! at 1s client 1 lock k ttl 3s renew every 1s for 9s # by the client core
+//! at 1s client 2 lock k ttl 3s within 2s             # tried for so long, however often
 //! at 1s client 2 lock k ttl 3s hold 1ms at-least 2s # released, and taken until then
 //! at 2s client 0 extend k ttl 3s
 //! at 2s client 0 write k takes 1ms
@@ -134,10 +135,13 @@ impl LockAct {
     /// Whether there is a client that works so: the shipped one refuses such terms, the plain one does not know them.
     fn check(&self, setup: &Setup) -> Result<(), ParseError> {
         let is_other = self.extend_to.is_some() || self.renew_every.is_some();
-        if is_other && setup.is_plain() {
+        if self.within.is_some_and(|time| time.is_zero()) {
+            return Err(ParseError::because("tries within 0s are none"));
+        }
+        if (is_other || self.within.is_some()) && setup.is_plain() {
             return Err(ParseError::because(
-                "the plain client, which also runs with a bug of a client, extends a lock by its own TTL and renews none: \
-                 leave out `to` and `renew`",
+                "the plain client, which also runs with a bug of a client, extends a lock by its own TTL and renews none, \
+                 and counts its tries: leave out `to`, `renew` and `within`",
             ));
         }
         if self.extend_to.is_some_and(|ttl| ttl < LEAST) {
@@ -287,6 +291,7 @@ impl Display for LockAct {
             self.tries
         )?;
         let spans = [
+            ("within", self.within),
             ("hold", self.hold),
             ("extend", self.extend_every),
             ("to", self.extend_every.and(self.extend_to)),
@@ -546,6 +551,7 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             ("extend", "to") => lock.extend_to = Some(words.span()?),
             ("renew", "for") => lock.renew_for = Some(words.span()?),
             (_, "tries") => lock.tries = words.number("how often")?,
+            (_, "within") => lock.within = Some(words.span()?),
             (_, "hold") => lock.hold = Some(words.span()?),
             (_, "extend") => lock.extend_every = Some(words.span()?),
             (_, "renew") => {
@@ -571,7 +577,7 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             }
             _ => {
                 return Err(ParseError::unexpected(
-                    "tries, hold, extend, to behind extend, renew, for behind renew, write, at-least or then",
+                    "tries, within, hold, extend, to behind extend, renew, for behind renew, write, at-least or then",
                     word,
                     "a lock",
                 ));

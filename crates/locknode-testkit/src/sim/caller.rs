@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock_proto::Drift;
+use redlock_proto::{Drift, Time};
 
 use crate::history::{Event as Told, KeyNo, LockNo};
 use crate::scenario::{Act, Cue, Ending, LockAct};
@@ -97,6 +97,7 @@ impl World {
         let act = Arc::new(LockAct {
             ending: Ending::Release,
             at_least: None,
+            within: None,
             ..act.clone()
         });
         let Some(handle) = it.player.adopt(time, &act, &token) else {
@@ -160,10 +161,13 @@ impl World {
             return;
         };
         let time = it.time(now);
+        let mut kept_until = act.at_least.map(|_| Time::ZERO);
         if let Some(active) = it.locks.iter_mut().find(|active| active.lock == lock)
             && let Some(held) = active.held.take()
         {
-            let keep = (held.since + act.at_least.unwrap_or_default()).since(time);
+            let until = held.since + act.at_least.unwrap_or_default();
+            kept_until = kept_until.map(|_| until);
+            let keep = until.since(time);
             // By a clock that is as fast as it may be.
             active.kept_until = now + keep.saturating_sub(drift.of(keep));
         }
@@ -172,7 +176,7 @@ impl World {
                 it.player.leave(handle);
                 it.locks.retain(|active| active.lock != lock);
             }
-            false => it.player.release(time, handle, act.at_least.is_some()),
+            false => it.player.release(time, handle, kept_until),
         }
         self.cue(Cue::Releases(client));
         self.turn(client);

@@ -115,7 +115,11 @@ impl World {
                 self.recycle(bytes);
             }
         }
-        let findings = self.clients.get_mut(place).map(|it| it.player.settle());
+        let now = self.now;
+        let findings = self.clients.get_mut(place).map(|it| {
+            let time = it.time(now);
+            it.player.settle(time)
+        });
         for Finding { key, text } in findings.unwrap_or_default() {
             let (key, text) = (self.recorder.key(&key), text.into());
             let told = Told::Misbehaved { client, key, text };

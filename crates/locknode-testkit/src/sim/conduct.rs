@@ -11,11 +11,14 @@
 //! * *One token each*. An attempt has a token that was not there before, and asks for nothing more under it once it is over.
 //! * *Nothing left*. What nodes may hold and no caller has is released: at once where a node is connected, and when it is
 //!   connected again, until the TTL is over or the node has answered.
+//! * *Terms*. Between two attempts there is a pause, and none begins when its caller's time is over. What is to be renewed is,
+//!   and what is to be kept for a while is not released before.
 //! * *Healing*. A node that says that it lost a lock while a majority extended it is asked to hold it again.
 //!
 //! What cannot be known from outside is not judged: a client that has not heard from a node for long does not ask it anything.
 
 mod tale;
+mod terms;
 mod wire;
 
 #[cfg(test)]
@@ -27,6 +30,7 @@ use std::time::Duration;
 use redlock_proto::{Drift, OpId, Time};
 
 use tale::{Asked, Confirmed, Line, Part, Release, Stand, Tale};
+pub(crate) use terms::Terms;
 use wire::{Ask, Said, Written};
 
 /// The model of one run of a client's process.
@@ -49,6 +53,10 @@ pub(crate) struct Conduct {
     turn: u32,
     /// Calls or attempts have come or gone.
     has_news: bool,
+    /// The turn in which a call failed last.
+    failed_in: u32,
+    /// What is wrong with an attempt that has just begun, if that was no request that had waited for its node.
+    untimely: Option<Finding>,
 }
 
 /// Something that was not as it has to be, and the key that it was about.
@@ -63,6 +71,9 @@ struct Call {
     op: OpId,
     key: Vec<u8>,
     takes_over: bool,
+    terms: Terms,
+    since: Time,
+    turn: u32,
 }
 
 impl Conduct {
@@ -79,6 +90,8 @@ impl Conduct {
             now: Time::ZERO,
             turn: 0,
             has_news: false,
+            failed_in: u32::MAX,
+            untimely: None,
         }
     }
 
@@ -88,30 +101,38 @@ impl Conduct {
     }
 
     /// A caller wants a lock.
-    pub(crate) fn calls(&mut self, op: OpId, key: &[u8]) {
+    pub(crate) fn calls(&mut self, op: OpId, key: &[u8], terms: Terms) {
         self.calls.push(Call {
             op,
             key: key.to_vec(),
             takes_over: false,
+            terms,
+            since: self.now,
+            turn: self.turn,
         });
     }
 
     /// A caller takes over a lock that was left to it.
-    pub(crate) fn takes_over(&mut self, op: OpId, key: &[u8], token: &[u8]) {
+    pub(crate) fn takes_over(&mut self, op: OpId, key: &[u8], token: &[u8], terms: Terms) {
         self.calls.push(Call {
             op,
             key: key.to_vec(),
             takes_over: true,
+            terms,
+            since: self.now,
+            turn: self.turn,
         });
         if self.tale(token).is_none() {
             self.begin(key, token, Part::Left, Duration::ZERO);
         }
     }
 
-    /// The caller's lock ends, by its will or because it was told so; `is_left` when its key may stay taken.
-    pub(crate) fn ends(&mut self, op: OpId, is_left: bool) {
+    /// The caller's lock ends, by its will or because it was told so; `is_left` when its key may stay taken, and does until
+    /// `kept_until` at least.
+    pub(crate) fn ends(&mut self, op: OpId, is_left: bool, kept_until: Time) {
         let turn = self.turn;
         if let Some(tale) = self.held(op) {
+            tale.kept_until = kept_until;
             tale.part = match is_left {
                 true => Part::Left,
                 false => Part::Over(Some(op), turn),
@@ -252,6 +273,10 @@ impl Conduct {
                         "asks for a lock under a token that it had before",
                     );
                 }
+                self.untimely = self
+                    .untimely
+                    .take()
+                    .or_else(|| self.is_untimely(request.key));
                 self.begin(request.key, request.token, Part::Open, ttl)
             }
             (Ask::Extend { .. } | Ask::Fence { .. }, None) => {
@@ -276,6 +301,9 @@ impl Conduct {
                 is_late.then_some("asks for more under a token that it has let go")
             }
             (Part::Held(_), Ask::Release) => Some("releases a lock that its caller holds"),
+            (Part::Left, Ask::Release) if now < tale.kept_until => {
+                Some("releases a lock that is to be kept for longer")
+            }
             (Part::Open, Ask::Release) => {
                 tale.part = Part::Over(None, turn);
                 is_thrown_away.then_some("lets a lock go that a majority has granted in time")
@@ -291,6 +319,7 @@ impl Conduct {
             Ask::Extend { ttl } => {
                 (stand.lacks, stand.denies) = (None, false);
                 tale.last_ttl = ttl;
+                (tale.unrenewed_since, tale.overdue_since) = (None, None);
             }
             Ask::Fence { .. } => tale.is_written_back = true,
             Ask::Release => stand.release = Release::Asked,
@@ -334,7 +363,7 @@ impl Conduct {
             );
         };
         tale.part = Part::Held(op);
-        tale.valid_until = until;
+        (tale.valid_until, tale.renews) = (until, call.terms.renews);
         if call.takes_over {
             let ttl = tale.last_ttl;
             tale.confirmed = Some(Confirmed { until, ttl, turn });
@@ -403,7 +432,7 @@ impl Conduct {
 
     /// The client did not get a lock.
     pub(crate) fn failed(&mut self, op: OpId) {
-        self.has_news = true;
+        (self.has_news, self.failed_in) = (true, self.turn);
         self.calls.retain(|call| call.op != op);
     }
 
@@ -423,8 +452,10 @@ impl Conduct {
         }
     }
 
-    /// All that the client had to say and to write is said and written.
-    pub(crate) fn settle(&mut self) {
+    /// All that the client had to say and to write is said and written; with `is_idle` it has done all that was due.
+    pub(crate) fn settle(&mut self, is_idle: bool) {
+        self.findings
+            .extend(self.untimely.take().filter(|_| is_idle));
         if std::mem::take(&mut self.has_news) {
             self.abandon();
         }
@@ -435,6 +466,9 @@ impl Conduct {
                 Part::Held(_) => {
                     if std::mem::take(&mut tale.is_heal_due) {
                         self.heal(tale);
+                    }
+                    if is_idle {
+                        self.see_renewal(tale);
                     }
                     true
                 }
@@ -527,6 +561,10 @@ impl Conduct {
             is_heal_due: false,
             confirmed: None,
             valid_until: Time::ZERO,
+            renews: None,
+            unrenewed_since: None,
+            overdue_since: None,
+            kept_until: Time::ZERO,
             stands: vec![Stand::default(); self.lines.len()],
         });
         self.next += 1;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redlock_proto::{
-    Cause, Core, CoreConfig, Drift, ErrorKind, LockTerms, Login, NodeId, Notice, OpId, RenewPolicy,
-    RetryPolicy, Time, Token,
+    Cause, Core, CoreConfig, Drift, Entropy, ErrorKind, LockTerms, Login, NodeId, Notice, OpId,
+    RenewPolicy, RetryPolicy, Time, Token,
 };
 
 use crate::random::Random;
 use crate::scenario::{LockAct, Setup};
-use crate::sim::conduct::{Conduct, Finding};
+use crate::sim::conduct::{Conduct, Finding, Terms};
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::plain::{PlainClient, PlainTerms};
 
@@ -23,10 +23,25 @@ pub(crate) enum Player {
 /// The shipped core, with the handles of its operations and a model of what it may say.
 #[derive(Clone, Debug)]
 pub(crate) struct Shipped {
-    core: Core<Random>,
+    core: Core<Dice>,
     conduct: Conduct,
     handles: Vec<(OpId, Handle)>,
     next: u64,
+}
+
+/// The randomness of a client. One that tries for ever within one moment would never give it back.
+#[derive(Clone, Debug)]
+struct Dice {
+    random: Random,
+    left: u32,
+}
+
+impl Entropy for Dice {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        assert!(self.left > 0, "a client tries without end");
+        self.left -= 1;
+        self.random.fill(bytes);
+    }
 }
 
 impl Player {
@@ -39,7 +54,11 @@ impl Player {
             connect_timeout: CONNECT_TIMEOUT,
         };
         let plain_bug = setup.bug.filter(|bug| bug.is_clients());
-        match Core::new(config, random.clone()) {
+        let dice = Dice {
+            random: random.clone(),
+            left: DRAWS_MAX,
+        };
+        match Core::new(config, dice) {
             Some(core) if !setup.is_plain() => Self::Shipped(Box::new(Shipped {
                 core,
                 conduct: Conduct::new(setup.nodes, drift),
@@ -62,7 +81,7 @@ impl Player {
             Self::Shipped(it) => {
                 it.conduct.begins(now);
                 let op = it.core.acquire(now, terms(act));
-                it.conduct.calls(op, act.key.as_bytes());
+                it.conduct.calls(op, act.key.as_bytes(), wanted(act));
                 it.handle_of(op)
             }
             Self::Plain(it) => it.acquire(
@@ -82,7 +101,8 @@ impl Player {
         let Self::Shipped(it) = self else { return None };
         it.conduct.begins(now);
         let op = it.core.adopt(now, terms(act), Token::new(token).ok()?);
-        it.conduct.takes_over(op, act.key.as_bytes(), token);
+        it.conduct
+            .takes_over(op, act.key.as_bytes(), token, wanted(act));
         Some(it.handle_of(op))
     }
 
@@ -98,13 +118,15 @@ impl Player {
         }
     }
 
-    /// Ends a lock; `is_kept` when its key may have to stay taken for a while.
-    pub(crate) fn release(&mut self, now: Time, lock: Handle, is_kept: bool) {
+    /// Ends a lock; with `kept_until` its key may have to stay taken for a while, and does up to then at least.
+    pub(crate) fn release(&mut self, now: Time, lock: Handle, kept_until: Option<Time>) {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
                     it.conduct.begins(now);
-                    it.conduct.ends(op, is_kept);
+                    let is_kept = kept_until.is_some();
+                    let until = kept_until.unwrap_or(Time::ZERO);
+                    it.conduct.ends(op, is_kept, until);
                     it.core.release(now, op);
                 }
             }
@@ -118,7 +140,7 @@ impl Player {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
                     it.conduct.begins(now);
-                    it.conduct.ends(op, false);
+                    it.conduct.ends(op, false, Time::ZERO);
                     it.core.drop_interest(now, op);
                     it.forget(lock);
                 }
@@ -132,7 +154,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
-                    it.conduct.ends(op, true);
+                    it.conduct.ends(op, true, Time::ZERO);
                     it.core.leak(op);
                     it.forget(lock);
                 }
@@ -213,10 +235,10 @@ impl Player {
     }
 
     /// All is said and written: what was not as it has to be. Of the plain client nothing is known.
-    pub(crate) fn settle(&mut self) -> Vec<Finding> {
+    pub(crate) fn settle(&mut self, now: Time) -> Vec<Finding> {
         match self {
             Self::Shipped(it) => {
-                it.conduct.settle();
+                it.conduct.settle(it.core.next_deadline() > now);
                 std::mem::take(&mut it.conduct.findings)
             }
             Self::Plain(_) => Vec::new(),
@@ -388,9 +410,20 @@ fn terms(act: &LockAct) -> LockTerms {
         key: act.key.as_bytes().into(),
         ttl: act.ttl,
         timeout: timeout(act.ttl),
-        retry: RetryPolicy::tries(act.tries),
+        retry: match act.within {
+            Some(within) => RetryPolicy::wait_for(within),
+            None => RetryPolicy::tries(act.tries),
+        },
         renew: renewal(act),
         hold_at_least: act.at_least.unwrap_or_default(),
+    }
+}
+
+/// What the model is told of a lock.
+fn wanted(act: &LockAct) -> Terms {
+    Terms {
+        within: act.within,
+        renews: act.renew_every.filter(|_| act.renew_for.is_none()),
     }
 }
 
@@ -418,3 +451,6 @@ const fn word(kind: ErrorKind) -> &'static str {
 
 /// The shipped client's default.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Many times what a client needs in the longest world.
+const DRAWS_MAX: u32 = 1_000_000;

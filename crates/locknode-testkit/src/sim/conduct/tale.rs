@@ -43,6 +43,14 @@ pub(super) struct Tale {
     /// The last extension that succeeded.
     pub(super) confirmed: Option<Confirmed>,
     pub(super) valid_until: Time,
+    /// How often it is to be renewed while it is held, if it is.
+    pub(super) renews: Option<Duration>,
+    /// Since when that could have been done and was not.
+    pub(super) unrenewed_since: Option<Time>,
+    /// Since when that is so for too long.
+    pub(super) overdue_since: Option<Time>,
+    /// It is let go, and not to be released before.
+    pub(super) kept_until: Time,
     pub(super) stands: Vec<Stand>,
 }
 

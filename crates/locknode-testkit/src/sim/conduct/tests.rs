@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redlock_proto::{Core, CoreConfig, Drift, LockTerms, Login, OpId, RetryPolicy, Time};
 
-use super::Conduct;
 use super::wire::{self, Ask, Said};
+use super::{Conduct, Terms};
 use crate::random::Random;
 
 /// A client that has just been connected to its nodes.
@@ -38,8 +38,12 @@ impl Stage {
 
     /// It has been let in, and a caller wants `k`.
     fn calling() -> Self {
+        Self::calling_on(Terms::default())
+    }
+
+    fn calling_on(terms: Terms) -> Self {
         let mut stage = Self::new();
-        stage.conduct.calls(stage.op, b"k");
+        stage.conduct.calls(stage.op, b"k", terms);
         stage
     }
 
@@ -50,7 +54,7 @@ impl Stage {
     }
 
     fn at(&mut self, at: u64) {
-        self.conduct.settle();
+        self.conduct.settle(true);
         self.conduct.begins(time(at));
     }
 
@@ -91,7 +95,7 @@ impl Stage {
     /// What was wrong so far.
     #[track_caller]
     fn found(&mut self, want: &[&str]) {
-        self.conduct.settle();
+        self.conduct.settle(true);
         let findings = self.conduct.findings.iter();
         let texts: Vec<&str> = findings.map(|it| it.text.as_str()).collect();
         assert_eq!(texts, want);
@@ -292,7 +296,7 @@ fn each_attempt_has_a_token_of_its_own_and_no_part_in_another() {
     stage.found(&["releases a lock that its caller holds"]);
 
     let mut stage = Stage::holding();
-    stage.conduct.ends(stage.op, false);
+    stage.conduct.ends(stage.op, false, Time::ZERO);
     for node in 0..3 {
         stage.sends(node, RELEASE);
     }
@@ -331,7 +335,7 @@ fn what_nobody_has_is_released_wherever_it_may_be() {
     let back = |at, prepare: fn(&mut Stage), want: &[&str]| {
         let mut stage = Stage::holding();
         stage.conduct.closes(0);
-        stage.conduct.ends(stage.op, false);
+        stage.conduct.ends(stage.op, false, Time::ZERO);
         stage.asks(&[1, 2], RELEASE, ":1\r\n");
         stage.at(at);
         stage.connects(0);
@@ -361,7 +365,7 @@ fn what_nobody_has_is_released_wherever_it_may_be() {
 
     // What is left to its TTL is.
     let mut stage = Stage::holding();
-    stage.conduct.ends(stage.op, true);
+    stage.conduct.ends(stage.op, true, Time::ZERO);
     stage.found(&[]);
     // A node that was slow to reply is told of it once more, even when the TTL is over.
     stage.at(2_000);
@@ -441,7 +445,7 @@ fn the_end_of_a_lock_is_not_told_while_a_majority_may_hold_it() {
 
     let released = |reply, want: &[&str]| {
         let mut stage = Stage::holding();
-        stage.conduct.ends(stage.op, false);
+        stage.conduct.ends(stage.op, false, Time::ZERO);
         stage.asks(&[0, 1, 2], RELEASE, reply);
         // One waits for its reply.
         stage.sends(0, "PTTL k");
@@ -495,5 +499,66 @@ fn words_are_understood_and_replies_are_read_to_their_end() {
             let head = text.as_bytes().get(..cut).expect("it is shorter");
             assert_eq!(wire::reply(head), None, "{text} cut at {cut}");
         }
+    }
+}
+
+#[test]
+fn between_attempts_is_a_pause_and_none_begins_when_the_time_is_over() {
+    let tries = |at, terms| {
+        let mut stage = Stage::calling_on(terms);
+        stage.asks(&[0], ACQUIRE, GRANT);
+        stage.asks(&[1, 2], ACQUIRE, REFUSAL);
+        stage.at(5);
+        stage.asks(&[0, 1, 2], RELEASE, ":0\r\n");
+        if at > 5 {
+            stage.at(at);
+        }
+        stage.asks(&[0, 1, 2], "LOCK.ACQUIRE k u 1000", REFUSAL);
+        stage
+    };
+    let within = |within| Terms {
+        within: Some(ms(within)),
+        renews: None,
+    };
+    let rushes = "tries for a lock again without a pause";
+    tries(5, Terms::default()).found(&[rushes]);
+    tries(15, Terms::default()).found(&[]);
+    tries(15, within(16)).found(&[]);
+    tries(15, within(15)).found(&["tries for a lock when its caller's time is over"]);
+}
+
+#[test]
+fn a_lock_is_renewed_and_kept_as_its_caller_wants() {
+    let renewing = || {
+        let mut stage = Stage::calling_on(Terms {
+            within: None,
+            renews: Some(ms(300)),
+        });
+        stage.asks(&[0, 1, 2], ACQUIRE, GRANT);
+        stage.acquired(Some(7), 988);
+        stage
+    };
+    let mut stage = renewing();
+    for at in [200, 410, 600] {
+        stage.at(at);
+    }
+    stage.found(&["does not renew a lock as often as it is to"]);
+    let mut stage = renewing();
+    for at in [200, 400] {
+        stage.at(at);
+        stage.asks(&[0, 1, 2], EXTEND, ":1\r\n");
+    }
+    stage.at(600);
+    stage.found(&[]);
+
+    for (at, want) in [
+        (499, &["releases a lock that is to be kept for longer"][..]),
+        (500, &[]),
+    ] {
+        let mut stage = Stage::holding();
+        stage.conduct.ends(stage.op, true, time(500));
+        stage.at(at);
+        stage.sends(0, RELEASE);
+        stage.found(want);
     }
 }
