@@ -10,6 +10,8 @@ use crate::decimal;
 /// assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$4\r\njobs\r\n");
 /// ```
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
+    let len: usize = args.iter().map(|arg| arg.len() + FRAME_LEN).sum();
+    out.reserve(FRAME_LEN + len);
     decimal::append_line(out, b'*', args.len() as u64);
     for arg in args {
         decimal::append_line(out, b'$', arg.len() as u64);
@@ -17,3 +19,6 @@ pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
         out.extend_from_slice(b"\r\n");
     }
 }
+
+/// What is around a word: its mark, its length and two ends of lines.
+const FRAME_LEN: usize = 8;

@@ -49,7 +49,7 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: 
     let mut report = Report {
         context,
         facts,
-        text: String::new(),
+        text: String::with_capacity(TEXT_LEN),
     };
     for section in SECTIONS {
         if has_all || names(section.name) || (has_default && section.is_default) {
@@ -334,6 +334,9 @@ const SECTIONS: &[Section] = &[
 
 const NANOS_PER_MICRO: u64 = 1000;
 const SECONDS_PER_DAY: u64 = 86_400;
+
+/// Room for the section that clients ask for when they connect.
+const TEXT_LEN: usize = 512;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[Spec] = &[Spec {

@@ -5,8 +5,18 @@
 //! neither bytes chosen by a client nor the remains of an earlier file look like the beginning of a
 //! batch.
 
+use std::fmt::Write as _;
+
 use crate::durable::machine::{Machine, MachineTime, Reading};
 use crate::time::Time;
+
+/// Returns the name of the file of this kind with this number.
+pub(super) fn numbered(kind: &str, number: u64) -> String {
+    let mut name = String::with_capacity(kind.len() + 16);
+    // Writing to a string cannot fail.
+    let _ = write!(name, "{kind}{number:016x}");
+    name
+}
 
 /// The header of a log segment or a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

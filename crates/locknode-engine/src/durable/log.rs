@@ -6,7 +6,7 @@
 //! lost batch. The state names a segment before the first record is written to it.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Header};
+use crate::durable::frame::{Batch, Header, numbered};
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 
@@ -110,7 +110,7 @@ impl Log {
 
 /// Returns the name of the segment with this number.
 pub(super) fn name(number: u64) -> String {
-    format!("{PREFIX}{number:016x}")
+    numbered(PREFIX, number)
 }
 
 /// Returns whether a whole batch begins anywhere in `bytes`; what precedes it is then not the torn

@@ -5,7 +5,7 @@
 //! once the state names it.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Defect, Header};
+use crate::durable::frame::{Batch, Defect, Header, numbered};
 use crate::durable::machine::Reading;
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
@@ -110,7 +110,7 @@ pub(super) fn read<'a>(
 
 /// Returns the name of the snapshot with this number.
 pub(super) fn name(number: u64) -> String {
-    format!("{PREFIX}{number:016x}")
+    numbered(PREFIX, number)
 }
 
 fn len_of(bytes: &[u8]) -> u64 {
