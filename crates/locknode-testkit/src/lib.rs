@@ -105,7 +105,7 @@ mod timeline;
 pub use bug::Bug;
 pub use check::{Bounds, Promise, Tolerance, Violation, ViolationKind, check, check_all};
 pub use determinism::{Difference, check_determinism, first_difference};
-pub use fault::{Crash, DiskFault, Fault, Form, Links, Members, Phase, Way, Who};
+pub use fault::*;
 pub use history::{History, Window};
 pub use parse_error::ParseError;
 pub use random::Random;

@@ -86,8 +86,8 @@ struct State {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Link {
-    state: LinkState,
+pub(crate) struct Link {
+    pub(crate) state: LinkState,
     /// So many replies are missing.
     skips: u8,
     resets: u64,
@@ -127,28 +127,30 @@ impl Net {
     }
 
     pub(crate) fn verdict(&self, link: LinkId, direction: Direction, now: Instant) -> Verdict {
-        let mut state = self.state();
-        let (low, high) = state.delay;
-        let drawn = match high > low {
-            true => Duration::from_nanos(state.random.between(nanos(low), nanos(high))),
-            false => low,
-        };
-        let Some(link) = self.link(&mut state, link) else {
-            return Verdict::Lost;
+        let drawn = {
+            let mut state = self.state();
+            let (low, high) = state.delay;
+            match high > low {
+                true => Duration::from_nanos(state.random.between(nanos(low), nanos(high))),
+                false => low,
+            }
         };
         let is_request = direction == Direction::Requests;
-        if take_one(&mut link.state.lane(is_request).losses) {
-            return Verdict::Lost;
-        }
-        if !is_request && take_one(&mut link.skips) {
-            return Verdict::Skipped;
-        }
-        let late = link.state.lane(is_request).take_late();
-        let delay = drawn.saturating_add(link.state.delay).saturating_add(late);
-        Verdict::Due {
-            at: after(now, delay),
-            is_doubled: is_request && take_one(&mut link.state.doubles),
-        }
+        let verdict = self.on_link(link, |link| {
+            if take_one(&mut link.state.lane(is_request).losses) {
+                return Verdict::Lost;
+            }
+            if !is_request && take_one(&mut link.skips) {
+                return Verdict::Skipped;
+            }
+            let late = link.state.lane(is_request).take_late();
+            let delay = drawn.saturating_add(link.state.delay).saturating_add(late);
+            Verdict::Due {
+                at: after(now, delay),
+                is_doubled: is_request && take_one(&mut link.state.doubles),
+            }
+        });
+        verdict.unwrap_or(Verdict::Lost)
     }
 
     pub(crate) fn condition(&self, link: LinkId, direction: Direction) -> Condition {
@@ -269,6 +271,11 @@ impl Net {
         }
         drop(state);
         self.changed.send_replace(());
+    }
+
+    /// Asks or changes a link, if it exists.
+    pub(crate) fn on_link<T>(&self, id: LinkId, change: impl FnOnce(&mut Link) -> T) -> Option<T> {
+        self.link(&mut self.state(), id).map(change)
     }
 
     fn link<'s>(&self, state: &'s mut State, id: LinkId) -> Option<&'s mut Link> {

@@ -178,7 +178,7 @@ impl<'t> Words<'t> {
     }
 
     /// One of a list, by its name.
-    fn one_of<T: Copy>(
+    pub(super) fn one_of<T: Copy>(
         &mut self,
         list: &[T],
         name: fn(T) -> &'static str,

@@ -301,7 +301,7 @@ impl FaultMaker {
         }
     }
 
-    fn one_of<T: Copy>(&mut self, list: &[T]) -> Option<T> {
+    pub(super) fn one_of<T: Copy>(&mut self, list: &[T]) -> Option<T> {
         list.get(self.random.index(list.len())).copied()
     }
 
