@@ -114,6 +114,8 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             if is_killed {
                 self.leave_node();
             }
+            // What waited for the desk.
+            self.take();
             let now = Instant::now();
             let condition = self
                 .passage
@@ -160,7 +162,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 },
                 _ = killed.changed(), if !is_killed => {}
                 Some(answer) = next(&mut self.answers_from), if is_replies => {
-                    self.settle(answer);
+                    self.answers.push_back(answer);
                 }
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
                 read = read(&mut self.from, buffer), if may_read => match read {
@@ -189,23 +191,27 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         }
         let due = self.queue.front().map(|entry| entry.due);
         let due = due.filter(|_| !is_stalled);
-        let is_desk_full = !is_replies && self.passage.at_desk() >= AT_DESK_MAX;
-        let glance = is_desk_full.then(|| now + DESK_GLANCE);
+        let waits_for_desk = !is_replies && self.passage.at_desk() > 0;
+        let glance = waits_for_desk.then(|| now + DESK_GLANCE);
         let wakes = [due, still_until, orphaned_at, glance]
             .into_iter()
             .flatten();
         let wake = wakes.filter(|at| *at > now).min();
         let may_read = self.ended_at.is_none()
             && self.queued_bytes < HELD_BYTES_MAX
-            && !is_desk_full
+            && !waits_for_desk
             && self.from.is_some()
             && !(is_replies && still_until.is_some());
         Some((wake, may_read))
     }
 
-    /// Judges the messages that have become whole.
+    /// Judges the messages that have become whole. What follows a request for the desk waits for its answer, so that
+    /// replies keep the order of the requests.
     fn take(&mut self) {
-        while let Some(message) = self.framer.next() {
+        let is_replies = self.direction == Direction::Replies;
+        while (is_replies || self.passage.at_desk() == 0)
+            && let Some(message) = self.framer.next()
+        {
             let mut told = None;
             if self.direction == Direction::Replies && message.is_counted {
                 self.passage.answered();
@@ -354,14 +360,6 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         is_taken
     }
 
-    /// The desk has answered, or is done with a request.
-    fn settle(&mut self, answer: Vec<u8>) {
-        match answer.is_empty() {
-            true => self.passage.leaves_desk(),
-            false => self.answers.push_back(answer),
-        }
-    }
-
     /// Whether answers of the desk are still to come or to be told.
     fn is_awaited(&self) -> bool {
         !self.answers.is_empty() || self.answers_from.is_some() && self.passage.at_desk() > 0
@@ -374,7 +372,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         killed: &mut watch::Receiver<bool>,
     ) -> Option<PumpEnd> {
         while let Some(Ok(answer)) = self.answers_from.as_mut().map(UnboundedReceiver::try_recv) {
-            self.settle(answer);
+            self.answers.push_back(answer);
         }
         let passage = self.passage;
         let has_more = self.queue.front().is_some_and(|entry| !entry.is_end);
@@ -390,6 +388,11 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         }
         let to = self.to.as_mut()?;
         while let Some(answer) = self.answers.pop_front() {
+            // The desk is done with a request.
+            if answer.is_empty() {
+                passage.leaves_desk();
+                continue;
+            }
             let is_told = tokio::select! {
                 biased;
                 written = to.write_all(&answer) => written.is_ok(),
@@ -445,11 +448,8 @@ async fn next(answers: &mut Option<UnboundedReceiver<Vec<u8>>>) -> Option<Vec<u8
     }
 }
 
-/// Requests that wait at the desk: from a client that has more, no more is read.
-const AT_DESK_MAX: usize = 64;
-
-/// Between two looks at a desk that has too much to do.
-const DESK_GLANCE: Duration = Duration::from_millis(10);
+/// Between two looks at a desk that has not answered yet.
+const DESK_GLANCE: Duration = Duration::from_millis(1);
 
 /// Read at once: the commands of some hundred locks.
 const READ_BYTES: usize = 16 << 10;
