@@ -115,6 +115,22 @@ pub enum DiskFault {
     Go,
 }
 
+/// The error with which a node refuses a request, in the words of Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It is a replica.
+    ReadOnly,
+    /// It has no memory left.
+    Oom,
+    /// It cannot save to its disk.
+    Misconf,
+    /// It has too few replicas.
+    NoReplicas,
+    /// A script keeps it busy.
+    Busy,
+}
+
 /// How a fault is written, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -355,6 +371,13 @@ faults! {
     "duplicate" Duplicate(links: Links, count: u8)
         "The next requests arrive twice, the second time through a connection whose replies nobody reads.",
         link: |link| link.doubles = *count,
+    "refuse" Refuse(links: Links, refusal: Refusal, count: u8)
+        "The node refuses the next requests for locks with this error, and executes none of them.",
+        told: |ends| format!(
+            "refused ({}): the next {count} requests {}", refusal.name(), ends.between(*links)
+        ),
+        link: |link| link.refusals = (*count > 0).then_some((*count, *refusal)),
+        undo: Some(Self::Refuse(*links, *refusal, 0)),
     "reset" Reset(links: Links) "The connections break, and both ends notice.",
         told: |ends| format!("broken: connections {}", ends.between(*links)),
     "rate" Rate(who: Who, ppm: i32) "The monotonic clocks run fast or slow by this many millionths.",
@@ -492,6 +515,55 @@ impl Who {
             Self::Node(_) => of_node,
             Self::Client(_) => of_client,
         }
+    }
+}
+
+impl Refusal {
+    /// Every kind.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::ReadOnly,
+        Self::Oom,
+        Self::Misconf,
+        Self::NoReplicas,
+        Self::Busy,
+    ];
+
+    /// As it is written.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readonly",
+            Self::Oom => "oom",
+            Self::Misconf => "misconf",
+            Self::NoReplicas => "noreplicas",
+            Self::Busy => "busy",
+        }
+    }
+
+    /// The reply.
+    pub(crate) const fn reply(self) -> &'static [u8] {
+        match self {
+            Self::ReadOnly => b"-READONLY You can't write against a read only replica.\r\n",
+            Self::Oom => b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+            Self::Misconf => {
+                b"-MISCONF Redis is configured to save RDB snapshots, but cannot persist on disk.\r\n"
+            }
+            Self::NoReplicas => b"-NOREPLICAS Not enough good replicas to write.\r\n",
+            Self::Busy => {
+                b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
+            }
+        }
+    }
+}
+
+impl Written for Refusal {
+    fn written(&self) -> impl std::fmt::Display {
+        self.name()
+    }
+}
+
+impl Words<'_> {
+    fn refusal(&mut self) -> Result<Refusal, ParseError> {
+        self.one_of(&Refusal::ALL, Refusal::name)
     }
 }
 

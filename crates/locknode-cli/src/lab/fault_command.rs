@@ -341,7 +341,7 @@ const LASTS_MAX: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
-    use locknode_testkit::{Crash, Way, Who};
+    use locknode_testkit::{Crash, Refusal, Way, Who};
 
     use super::*;
 
@@ -405,6 +405,7 @@ mod tests {
             ("hold", vec![Fault::Hold(here, Way::Both)]),
             ("release", vec![Fault::Release(Links::ALL, Way::Both)]),
             ("duplicate", vec![Fault::Duplicate(here, 1)]),
+            ("refuse oom 2", vec![Fault::Refuse(here, Refusal::Oom, 2)]),
             ("reset", vec![Fault::Reset(here)]),
             ("PAUSE 2s", vec![Fault::Pause(Who::Node(1), s(2))]),
             ("CLOCK RATE +5000ppm", vec![Fault::Rate(Who::Node(1), 5000)]),

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::desk::words;
 use super::framing::{Framer, MESSAGE_BYTES_MAX};
 use super::net::{Direction, Verdict};
 use super::relay::{ORPHAN_MAX, Passage, Recorded};
@@ -217,7 +218,9 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 self.passage.answered();
                 told = self.passage.record_reply(&message.bytes);
             }
-            if message.is_counted && self.is_for_desk(&message.bytes) {
+            if message.is_counted
+                && (self.is_for_desk(&message.bytes) || self.is_refused(&message.bytes))
+            {
                 continue;
             }
             if self.is_dead || self.is_sink_gone {
@@ -358,6 +361,25 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             self.passage.waits_at_desk();
         }
         is_taken
+    }
+
+    /// Refuses a request as a fault of the link has it, if it is refused.
+    fn is_refused(&self, request: &[u8]) -> bool {
+        let (Some(answers), Some(words)) = (&self.answers_to, words(request)) else {
+            return false;
+        };
+        let name = words.first().map_or(&[][..], Vec::as_slice);
+        let link = self.passage.link;
+        let refusal = (self.passage.net).on_link(link, |link| link.state.take_refusal(name));
+        let Some(refusal) = refusal.flatten() else {
+            return false;
+        };
+        self.passage.waits_at_desk();
+        for answer in [refusal.reply(), &[]] {
+            // A connection that is gone wants no answer.
+            let _ = answers.send(answer.to_vec());
+        }
+        true
     }
 
     /// Whether answers of the desk are still to come or to be told.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fault::Way;
+use crate::fault::{Refusal, Way};
 
 /// What happens to what one client and one node send each other.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct LinkState {
     pub(crate) delay: Duration,
     /// So many requests arrive twice.
     pub(crate) doubles: u8,
+    /// The next requests for locks are refused instead of executed: how many, and how.
+    pub(crate) refusals: Option<(u8, Refusal)>,
 }
 
 /// One direction.
@@ -45,6 +47,15 @@ impl LinkState {
         }
     }
 
+    /// How a request with this name is refused, if it is one of those that are.
+    pub(crate) fn take_refusal(&mut self, name: &[u8]) -> Option<Refusal> {
+        if ALWAYS_SERVED.iter().any(|it| name.eq_ignore_ascii_case(it)) {
+            return None;
+        }
+        let (count, refusal) = self.refusals.as_mut()?;
+        take_one(count).then_some(*refusal)
+    }
+
     /// No connection can be made.
     pub(crate) const fn is_cut(&self) -> bool {
         self.requests.is_cut || self.replies.is_cut
@@ -72,3 +83,8 @@ pub(crate) const fn take_one(count: &mut u8) -> bool {
     *count = count.saturating_sub(1);
     is_left
 }
+
+/// What servers serve in every state: they say who they are, and whether they live.
+const ALWAYS_SERVED: [&[u8]; 7] = [
+    b"AUTH", b"HELLO", b"SELECT", b"CLIENT", b"COMMAND", b"INFO", b"PING",
+];

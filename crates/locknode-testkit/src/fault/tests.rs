@@ -23,6 +23,7 @@ fn every_fault() -> Vec<Fault> {
         Fault::Drop(links, Way::Replies, 3),
         Fault::Late(links, Way::Requests, 2, 500 * MS),
         Fault::Duplicate(links, 1),
+        Fault::Refuse(links, Refusal::ReadOnly, 3),
         Fault::Reset(links),
         Fault::Rate(node, 9_000),
         Fault::Slew(node, -83_333),

@@ -11,6 +11,7 @@
 //! rate node 3 +9000ppm             slew node 3 +83333ppm          noise client 0 2ms
 //! wall node 3 -3600000ms           disk node 1 sync-error|sync-full|write-error|write-full
 //! disk node 1 rot|cut              disk node 1 full|room|stall|go|slow 20ms
+//! refuse client all node 2 readonly|oom|misconf|noreplicas|busy 3
 //! ```
 
 use std::fmt::{Display, Formatter, Result as FmtResult};

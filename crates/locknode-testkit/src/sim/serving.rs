@@ -44,7 +44,10 @@ impl World {
         input: Vec<u8>,
     ) {
         let incarnation = self.incarnation(node);
-        let most = self.nodes.get(usize::from(node)).map_or(1, SimNode::most);
+        let most = match self.link_mut(client, node) {
+            Some(link) if link.state.refusals.is_some() => 1,
+            _ => self.nodes.get(usize::from(node)).map_or(1, SimNode::most),
+        };
         let mut done = 0;
         while end.withheld.is_empty() && !self.is_stopped(node) {
             let rest = input.get(done..).unwrap_or_default();
@@ -56,6 +59,10 @@ impl World {
             };
             if requests.is_empty() {
                 break;
+            }
+            if self.refuses(conn, client, node, &requests) {
+                done += consumed;
+                continue;
             }
             if end.is_closing && self.is_stopping(node) {
                 self.recorder.counters.bump("served-while-stopping");
@@ -91,6 +98,24 @@ impl World {
         if !is_silent || self.scenario.setup.bug != Some(Bug::SilentNotSynced) {
             self.start_disk(node);
         }
+    }
+
+    /// Refuses requests as a fault of the link has it, if they are refused.
+    fn refuses(&mut self, conn: u32, client: u8, node: u8, requests: &Requests<'_>) -> bool {
+        let link = self.link_mut(client, node);
+        let Some(link) = link.filter(|link| link.conn == Some(conn)) else {
+            return false;
+        };
+        let name = |args: &[&[u8]]| args.first().and_then(|name| link.state.take_refusal(name));
+        let Some(refusal) = requests.first().and_then(|request| request.with(name)) else {
+            return false;
+        };
+        let why = refusal.name();
+        self.recorder.counters.bump("refused-by-fault");
+        let told = Told::Refused { node, client, why };
+        self.recorder.push(self.now, told);
+        self.send_reply(conn, refusal.reply().to_vec());
+        true
     }
 
     /// The end of a connection that was being served when its process ended: the client is told as others are.

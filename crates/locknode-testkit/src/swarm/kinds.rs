@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-use crate::fault::{Crash, Fault, Way, last};
+use crate::fault::{Crash, Fault, Refusal, Way, last};
 use crate::parse_error::ParseError;
 use crate::scenario::{Cue, Scenario};
 use crate::swarm::faults::FaultMaker;
@@ -183,6 +183,13 @@ kinds! {
     "machine" Machine "a node comes into a container with clocks of its own, or its machine's clocks go back",
         counts ["contained", "clocks-back", "restart"],
         most 6: |it, scenario| it.crash(scenario, &[Crash::Contained, Crash::ClocksBack]),
+    "refuse" Refuse "nodes refuse single requests with an error",
+        counts ["refuse"],
+        most 6: |it, scenario| {
+            let refusal = it.one_of(&Refusal::ALL).unwrap_or(Refusal::ReadOnly);
+            let fault = Fault::Refuse(it.links(), refusal, it.count());
+            it.any_time(scenario, fault);
+        },
 }
 
 /// A node and a client may differ by twice as much, which is within the 1 % that clients allow for.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_resp::Reply;
 use locknode_testkit::cluster::Cluster;
-use locknode_testkit::{Fault, Guarding, Links, Members, Way};
+use locknode_testkit::{Fault, Guarding, Links, Members, Refusal, Way};
 use tokio::time::Instant;
 
 use crate::wire::{Conversation, Wire, eventually, ok};
@@ -21,6 +21,7 @@ on_both!(
     messages_take_as_long_as_they_are_delayed,
     late_messages_hold_up_what_follows,
     a_doubled_request_arrives_twice,
+    a_refused_request_is_not_executed,
     a_reset_breaks_connections_and_nothing_else,
     a_node_that_stands_still_answers_afterwards,
     a_crash_behind_a_cut_is_noticed_when_it_is_healed,
@@ -234,6 +235,29 @@ async fn a_doubled_request_arrives_twice(wire: Wire) {
     // The client hears one reply to each.
     let echo = client.ask(&["ECHO", "x"]).await.unwrap();
     assert_eq!(echo, Reply::Bulk(b"x".to_vec()));
+}
+
+async fn a_refused_request_is_not_executed(wire: Wire) {
+    let (cluster, mut client, mut witness) = pair(wire).await;
+    let fault = Fault::Refuse(link(), Refusal::ReadOnly, 2);
+    cluster.inject(fault).await.unwrap();
+    client.say(&["PING"]).await.unwrap();
+    for _ in 0..3 {
+        client
+            .say(&["SET", "k", "t", "NX", "PX", "9000"])
+            .await
+            .unwrap();
+    }
+    let mut replies = Vec::new();
+    for _ in 0..4 {
+        replies.push(client.hear().await.unwrap());
+    }
+    let refused =
+        |reply: &Reply| matches!(reply, Reply::Error(text) if text.starts_with(b"READONLY"));
+    assert_eq!(replies[0], Reply::Simple(b"PONG".to_vec()));
+    assert!(refused(&replies[1]) && refused(&replies[2]), "{replies:?}");
+    assert_eq!(replies[3], Reply::Simple(b"OK".to_vec()));
+    assert_eq!(witness.get("k").await.as_deref(), Some("t"));
 }
 
 async fn a_reset_breaks_connections_and_nothing_else(wire: Wire) {

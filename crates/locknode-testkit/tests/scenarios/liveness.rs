@@ -1,10 +1,31 @@
 //! Nobody waits for longer than has to be.
 
 use locknode_testkit::history::Event;
-use locknode_testkit::{Cue, Ending, Fault, Links, Scenario, Setup, SimTime, ViolationKind, Way};
+use locknode_testkit::{
+    Cue, Ending, Fault, Links, Members, Refusal, Scenario, Setup, SimTime, ViolationKind, Way,
+};
 
 use crate::outcome::*;
 use crate::script::*;
+
+/// Errors of a minority stop nobody, and those of a majority are no votes.
+#[test]
+fn refusals_of_a_majority_cost_a_lock_and_no_safety() {
+    for (nodes, is_acquired) in [(Members::from([0, 1]), true), ([0, 1, 2].into(), false)] {
+        let refuse = |refusal| Fault::Refuse(Links::between(0, nodes), refusal, 1);
+        let script = Scenario::new(setup())
+            .act(ms(100), 0, warm())
+            .at(ms(900), refuse(Refusal::Oom))
+            .act(s(1), 0, lock(s(4)).tries(1).hold(ms(200)).into());
+        let it = safe(&script);
+        assert_eq!(
+            it.counters.of("refused-by-fault"),
+            nodes.iter().count() as u64
+        );
+        let acquired = it.count(|event| matches!(event, Event::Acquired { key: 1, .. }));
+        assert_eq!(acquired == 1, is_acquired, "{}", it.story());
+    }
+}
 
 /// Three clients that call at the same moment, each next to other nodes: two, two, and one.
 #[test]

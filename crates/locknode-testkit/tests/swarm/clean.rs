@@ -99,7 +99,7 @@ fn without_a_restart_guard_two_hold_a_lock() {
 }
 
 /// Faults and states that a thousand worlds reach.
-const SOMETIMES: [&str; 111] = [
+const SOMETIMES: [&str; 113] = [
     "kill",
     "power-loss",
     "power-loss-all",
@@ -124,6 +124,8 @@ const SOMETIMES: [&str; 111] = [
     "drop-replies",
     "late",
     "duplicate",
+    "refuse",
+    "refused-by-fault",
     "reset",
     "node-pause",
     "client-pause",
