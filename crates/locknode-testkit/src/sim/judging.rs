@@ -1,7 +1,7 @@
 //! A node held to its word: its oracle is asked at every reply and at every start.
 
 use locknode_engine::Time;
-use locknode_engine::durable::{StartReason, Which};
+use locknode_engine::durable::{MachineTime, StartReason, Which};
 
 use crate::fault::Crash;
 use crate::history::{AttemptNo, KeyNo};
@@ -17,10 +17,31 @@ impl SimNode {
     pub(crate) fn told(&mut self, now: SimTime, cover: &Cover, recorder: &Recorder) -> Vec<Breach> {
         self.oracle.tell(cover);
         let left = left_of(cover.until, self.clocks.machine(now));
-        if !self.keeps() || self.is_rotten || !self.oracle.looks(left, cover) {
+        if !self.keeps() || self.is_rotten {
             return Vec::new();
         }
-        self.look(now, recorder)
+        if self.oracle.looks(left, cover) {
+            return self.look(now, recorder);
+        }
+        match self.clocks.slip() > 0 && !cover.is_logged && !self.oracle.is_within(cover.until) {
+            true => self.look_at_horizon(now, recorder),
+            false => Vec::new(),
+        }
+    }
+
+    /// `[G6]` Where the node's time has fallen behind, what the disk says of its machine's clocks covers less and less.
+    fn look_at_horizon(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
+        self.settle(now, recorder);
+        let mut horizon = self.clocks.machine(now);
+        for clock in [Clock::Boottime, Clock::Raw] {
+            let mut place = self.here(now);
+            // The other one is long past it.
+            *clock.other(&mut place.clocks) = u64::MAX;
+            let tried = self.try_start(now, self.disk.survivor(true), place, recorder);
+            *clock.of(&mut horizon) += tried.map_or(0, |outcome| outcome.wait_ns);
+        }
+        self.oracle.reaches(horizon);
+        self.try_crash(now, recorder)
     }
 
     /// Looks at what is on the disk: what the next start would be after a power loss that keeps nothing but what was synced,
@@ -142,5 +163,28 @@ impl SimNode {
     fn keeps(&self) -> bool {
         let store = self.run.as_ref().map(|run| &run.store);
         store.is_some_and(Option::is_some) && self.guard != Guarding::Memory
+    }
+}
+
+/// A clock of a machine that goes on while the node is down.
+#[derive(Clone, Copy)]
+enum Clock {
+    Boottime,
+    Raw,
+}
+
+impl Clock {
+    const fn of(self, time: &mut MachineTime) -> &mut u64 {
+        match self {
+            Self::Boottime => &mut time.boottime_ns,
+            Self::Raw => &mut time.raw_ns,
+        }
+    }
+
+    const fn other(self, time: &mut MachineTime) -> &mut u64 {
+        match self {
+            Self::Boottime => &mut time.raw_ns,
+            Self::Raw => &mut time.boottime_ns,
+        }
     }
 }

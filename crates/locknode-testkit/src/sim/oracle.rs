@@ -42,6 +42,8 @@ pub(crate) struct Oracle {
     /// newest record, and an older one holds, which was there for longer.
     since_rot: Option<BTreeSet<(KeyNo, AttemptNo)>>,
     seen: Option<(u64, Outcome)>,
+    /// Up to where a start in the same boot would wait.
+    horizon: MachineTime,
     replies: u32,
     looks: u32,
 }
@@ -211,6 +213,16 @@ impl Oracle {
             && self.seen.as_ref().is_none_or(|(_, outcome)| {
                 outcome.fence_base < self.counter || !outcome.covers(cover.key, cover.attempt, left)
             })
+    }
+
+    /// Whether a start in the same boot is known to wait for a lock that ends then.
+    pub(crate) fn is_within(&self, until: MachineTime) -> bool {
+        earlier(until, self.horizon) == until
+    }
+
+    /// A start in the same boot would wait until then.
+    pub(crate) const fn reaches(&mut self, horizon: MachineTime) {
+        self.horizon = horizon;
     }
 
     /// The disk was looked at.
@@ -410,7 +422,7 @@ impl Oracle {
             self.ends.clear();
         }
         self.pledges.retain(|_, pledge| pledge.left > 0);
-        self.seen = None;
+        (self.seen, self.horizon) = (None, MachineTime::default());
     }
 
     /// The log of the run that begins holds what came back.

@@ -352,6 +352,13 @@ impl World {
             }
             return;
         }
+        if is_first {
+            let breaches = at.look_at_remains(now, Crash::Kill, &self.recorder);
+            self.report(node, breaches);
+        }
+        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+            return;
+        };
         let outcome = match at.start(now, is_first, &self.recorder) {
             Ok(outcome) => outcome,
             Err(why) => return self.does_not_start(node, why),

@@ -94,9 +94,17 @@ impl SimNode {
     }
 
     /// The process dies, and starts again at once.
-    fn try_crash(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
+    pub(super) fn try_crash(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
         let when = "after a crash of the process";
         let tried = self.try_start(now, self.disk.survivor(true), self.here(now), recorder);
+        if let Ok(outcome) = &tried
+            && outcome.reason == StartReason::DroppedBatch
+            && self.log_marked.is_some()
+        {
+            return vec![breach(format!(
+                "{when} drops a batch, and the last one is whole"
+            ))];
+        }
         self.judge_trial(tried, false, when)
     }
 

@@ -35,7 +35,11 @@ impl AsideMaker<'_> {
                 0 => {
                     let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
                     let (cue, after) = (Cue::Lowers(node), Duration::ZERO);
-                    (Trigger::On { cue, nth, after }, self.own())
+                    let words = match self.random.chance(50) {
+                        true => self.own_longer(),
+                        false => self.own(),
+                    };
+                    (Trigger::On { cue, nth, after }, words)
                 }
                 1..4 => {
                     let cue = match self.random.chance(70) {
@@ -153,6 +157,14 @@ impl AsideMaker<'_> {
                 self.read()
             ),
         }
+    }
+
+    /// A lock that is a little longer than what a node may have lowered its bound to.
+    fn own_longer(&mut self) -> String {
+        let bound = self.random.pick(&[512, 1_024, 2_048, 4_096]);
+        let (key, token) = (self.own_key(), self.token());
+        let ttl = bound + self.random.between(1, 240);
+        format!("LOCK.ACQUIRE {key} {token} {ttl}")
     }
 
     /// What nobody may do to a lock that is not his.

@@ -100,6 +100,16 @@ impl FaultMaker {
             true => i32::try_from(SLEW_PPM).unwrap_or(i32::MAX),
             false => self.ppm(SLEW_PPM),
         };
+        // First one clock of a machine is faster and then the other, so that its node falls behind both.
+        if self.random.chance(40) {
+            let (node, every) = (Who::Node(self.node()), nanos(self.span(50, 800)));
+            let (mut at, mut ppm) = (self.moment(), ppm);
+            for _ in 0..self.random.between(4, 24) {
+                push(scenario, at.min(self.end), Fault::Slew(node, ppm));
+                (at, ppm) = (at + every, -ppm);
+            }
+            return push(scenario, at.min(self.end), Fault::Slew(node, 0));
+        }
         // A client that sleeps has only its slewed clock to go by.
         let who = match self.chosen.has(FaultKind::Suspend) {
             true => Who::Node(self.node()),
@@ -211,7 +221,34 @@ impl FaultMaker {
         }
         let node = self.node();
         let span = self.span(5, 400);
-        match self.random.below(5) {
+        match self.random.below(7) {
+            // While a bound is being lowered.
+            6 => {
+                let nth = u16::try_from(self.random.between(1, 3)).unwrap_or(1);
+                let cue = Cue::Lowers(node);
+                for (after, fault) in [
+                    (Duration::ZERO, DiskFault::Stall),
+                    (self.span(5, 1_000), DiskFault::Go),
+                ] {
+                    let when = Trigger::On { cue, nth, after };
+                    let what = Deed::Fault(Fault::Disk(node, fault));
+                    scenario.steps.push(crate::scenario::Step { when, what });
+                }
+            }
+            // While something is being written, and more is waiting.
+            5 => {
+                let at = self.moment();
+                let slow = self.span(50, 400);
+                push(scenario, at, Fault::Disk(node, DiskFault::Slow(slow)));
+                let full = at + nanos(self.span(1, 2_000));
+                push(
+                    scenario,
+                    full.min(self.end),
+                    Fault::Disk(node, DiskFault::WriteFull),
+                );
+                let go = full + nanos(self.span(500, 2_000));
+                push(scenario, go.min(self.end), Fault::Disk(node, DiskFault::Go));
+            }
             4 => {
                 let faults = [DiskFault::WriteError, DiskFault::WriteFull];
                 let fault = self.one_of(&faults).unwrap_or(DiskFault::WriteError);

@@ -82,6 +82,7 @@ impl SimNode {
             }
             Err(error) => {
                 run.has_failed |= !error.is_full();
+                self.log_marked = None;
                 guard.failed(work, &error, &store.durable());
             }
         }
