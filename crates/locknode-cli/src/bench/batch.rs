@@ -2,9 +2,10 @@
 //! replies to them.
 //!
 //! The load generator shares the machine with the server it measures. So nothing is formatted or parsed per command:
-//! sixteen digits are written in place, and replies are compared with the bytes they must be.
+//! sixteen digits are written in place, and replies are compared with the bytes they must be. Only where a reply holds
+//! a number that the server chooses are its digits passed over.
 
-use super::workload::{NUMBER_LEN, Step};
+use super::workload::{NUMBER, NUMBER_LEN, Step};
 use crate::server_connection::printable;
 
 /// A pipeline's worth of one command.
@@ -13,17 +14,20 @@ pub(super) struct Batch {
     requests: Vec<u8>,
     request_len: usize,
     number_at: Option<usize>,
-    replies: Vec<u8>,
-    reply_len: usize,
+    reply: Vec<u8>,
 }
 
 /// The replies of one batch as they come in.
 #[derive(Debug)]
 pub(super) struct Replies<'b> {
-    expected: &'b [u8],
-    reply_len: usize,
-    /// Bytes that came and were right.
-    received: usize,
+    /// What each must be.
+    reply: &'b [u8],
+    /// How much of the next one has come.
+    at: usize,
+    /// Whether the number at that place has begun.
+    has_digit: bool,
+    /// Replies that are to come.
+    left: usize,
 }
 
 impl Batch {
@@ -32,8 +36,7 @@ impl Batch {
             requests: step.request.repeat(pipeline),
             request_len: step.request.len(),
             number_at: step.number_at,
-            replies: step.reply.repeat(pipeline),
-            reply_len: step.reply.len(),
+            reply: step.reply.clone(),
         }
     }
 
@@ -54,9 +57,10 @@ impl Batch {
     /// What must come back for `count` requests.
     pub(super) fn replies(&self, count: usize) -> Replies<'_> {
         Replies {
-            expected: &self.replies[..self.reply_len * count],
-            reply_len: self.reply_len,
-            received: 0,
+            reply: &self.reply,
+            at: 0,
+            has_digit: false,
+            left: count,
         }
     }
 }
@@ -68,47 +72,44 @@ impl Replies<'_> {
     ///
     /// What came instead.
     pub(super) fn check(&mut self, bytes: &[u8]) -> Result<u64, String> {
-        let end = self.received + bytes.len();
-        match self.expected.get(self.received..end) {
-            Some(expected) if expected == bytes => {
-                let completed = end / self.reply_len - self.received / self.reply_len;
-                self.received = end;
-                Ok(u64::try_from(completed).unwrap_or(u64::MAX))
+        let mut completed = 0;
+        for (index, &byte) in bytes.iter().enumerate() {
+            if self.left == 0 {
+                let more = printable(&bytes[index..]);
+                return Err(format!("more replies than requests came: {more:?}"));
             }
-            _ => Err(self.explain(bytes)),
+            if self.reply[self.at] == NUMBER {
+                if byte.is_ascii_digit() {
+                    self.has_digit = true;
+                    continue;
+                }
+                self.at += usize::from(self.has_digit);
+                self.has_digit = false;
+            }
+            if self.reply[self.at] != byte || byte == NUMBER {
+                return Err(self.explain(&bytes[index..]));
+            }
+            self.at += 1;
+            if self.at == self.reply.len() {
+                self.at = 0;
+                self.left -= 1;
+                completed += 1;
+            }
         }
+        Ok(completed)
     }
 
     pub(super) const fn are_complete(&self) -> bool {
-        self.received == self.expected.len()
+        self.left == 0
     }
 
     #[cold]
-    fn explain(&self, bytes: &[u8]) -> String {
-        let expected = self.expected.get(self.received..).unwrap_or_default();
-        let right = bytes
-            .iter()
-            .zip(expected)
-            .take_while(|(came, expected)| came == expected)
-            .count();
-        if self.received + right == self.expected.len() {
-            return format!(
-                "more replies than requests came: {:?}",
-                printable(&bytes[right..])
-            );
-        }
-        // The wrong reply begins at a multiple of the right one's length; its beginning may have come earlier.
-        let within = (self.received + right) % self.reply_len;
-        let known = &self.expected[..within];
-        let rest = bytes[right..]
-            .split(|byte| *byte == b'\r')
-            .next()
-            .unwrap_or_default();
-        let wanted = &self.expected[..self.reply_len];
+    fn explain(&self, wrong: &[u8]) -> String {
+        let rest = wrong.split(|byte| *byte == b'\r').next();
         format!(
             "the reply was {:?} instead of {:?}",
-            printable(&[known, rest].concat()),
-            printable(wanted.trim_ascii_end())
+            printable(&[&self.reply[..self.at], rest.unwrap_or_default()].concat()),
+            printable(self.reply.trim_ascii_end())
         )
     }
 }
@@ -127,19 +128,19 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 mod tests {
     use super::*;
 
-    fn batch() -> Batch {
+    fn batch(reply: &str) -> Batch {
         let step = Step {
             name: "acquire",
             request: [b"<", [b'0'; NUMBER_LEN].as_slice(), b">"].concat(),
             number_at: Some(1),
-            reply: b"+OK\r\n",
+            reply: reply.into(),
         };
         Batch::new(&step, 3)
     }
 
     #[test]
     fn requests_are_numbered_in_place() {
-        let mut batch = batch();
+        let mut batch = batch("+OK\r\n");
         assert_eq!(
             batch.number(&[1, u64::MAX]),
             b"<0000000000000001><ffffffffffffffff>"
@@ -152,27 +153,50 @@ mod tests {
 
     #[test]
     fn replies_are_counted_at_every_split() {
-        let batch = batch();
-        let all = b"+OK\r\n+OK\r\n+OK\r\n";
-        for split in 0..=all.len() {
-            let mut replies = batch.replies(3);
-            let first = replies.check(&all[..split]).expect("right so far");
-            let second = replies.check(&all[split..]).expect("right to the end");
-            assert_eq!(first, u64::try_from(split / 5).expect("small"));
-            assert_eq!(first + second, 3);
-            assert!(replies.are_complete());
+        for (reply, came) in [
+            ("+OK\r\n", ["+OK\r\n"; 3]),
+            (
+                ":#\r\n:30\r\n",
+                [
+                    ":7\r\n:30\r\n",
+                    ":1887436800000001\r\n:30\r\n",
+                    ":8\r\n:30\r\n",
+                ],
+            ),
+        ] {
+            let (batch, all) = (batch(reply), came.concat());
+            for split in 0..=all.len() {
+                let mut replies = batch.replies(3);
+                let first = replies.check(&all.as_bytes()[..split]);
+                assert!(split == all.len() || !replies.are_complete());
+                let second = replies.check(&all.as_bytes()[split..]);
+                let ends = [1, 2, 3].map(|count| came[..count].concat().len());
+                let before = ends.iter().filter(|&&end| end <= split).count();
+                assert_eq!(first, Ok(u64::try_from(before).expect("small")));
+                assert_eq!(second, Ok(u64::try_from(3 - before).expect("small")));
+                assert!(replies.are_complete());
+            }
         }
     }
 
     #[test]
     fn a_wrong_reply_is_told_whole() {
-        let batch = batch();
-        for (first, second, part) in [
-            ("$-1\r\n", "", "\"$-1\" instead of \"+OK\""),
-            ("+OK\r\n-ERR no\r\n", "", "\"-ERR no\""),
-            ("+O", "NO\r\n", "\"+ONO\""),
-            ("+OK\r\n", "+OK\r\n+OK\r\n+OK\r\n", "more replies"),
+        for (reply, first, second, part) in [
+            ("+OK\r\n", "$-1\r\n", "", "\"$-1\" instead of \"+OK\""),
+            ("+OK\r\n", "+OK\r\n-ERR no\r\n", "", "\"-ERR no\""),
+            ("+OK\r\n", "+O", "NO\r\n", "\"+ONO\""),
+            (
+                "+OK\r\n",
+                "+OK\r\n",
+                "+OK\r\n+OK\r\n+OK\r\n",
+                "more replies",
+            ),
+            (":#\r\n:30\r\n", ":7\r\n", ":29\r\n", ":29\" instead"),
+            (":#\r\n", ":\r\n", "", "\":\" instead"),
+            (":#\r\n", ":#\r\n", "", "\":#\" instead"),
+            (":#\r\n", ":1", "x\r\n", "x\" instead"),
         ] {
+            let batch = batch(reply);
             let mut replies = batch.replies(3);
             let error = replies
                 .check(first.as_bytes())

@@ -15,6 +15,10 @@ pub(super) enum Workload {
     CycleDelex,
     /// SET NX PX, then release by DELIFEQ key token (Valkey 9, locknode)
     CycleDelifeq,
+    /// LOCK.ACQUIRE, then LOCK.RELEASE (locknode)
+    CycleLock,
+    /// The same with a FLOOR that every fencing token is above
+    CycleLockFloor,
     /// PING, the least that a server can do
     Ping,
 }
@@ -28,8 +32,8 @@ pub(super) struct Step {
     pub(super) request: Vec<u8>,
     /// Where the [`NUMBER_LEN`] digits of the key's number stand, if it has a key.
     pub(super) number_at: Option<usize>,
-    /// The only right reply.
-    pub(super) reply: &'static [u8],
+    /// The only right reply; [`NUMBER`] in it stands for a number of any length.
+    pub(super) reply: Vec<u8>,
 }
 
 /// What the commands of one connection have in common.
@@ -59,13 +63,21 @@ impl Workload {
     /// The commands that make one operation, in order.
     pub(super) fn steps(self, material: &Material) -> Vec<Step> {
         let ttl_ms = material.ttl_ms.to_string();
+        let granted = format!("*3\r\n:1\r\n:{}\r\n:{ttl_ms}\r\n", char::from(NUMBER));
         let key = [material.key_prefix.as_slice(), &[b'0'; NUMBER_LEN]].concat();
         let (key, token) = (key.as_slice(), material.token.as_slice());
         let acquire = || {
             let args: [&[u8]; 6] = [b"SET", key, token, b"NX", b"PX", ttl_ms.as_bytes()];
-            Step::new("acquire", &args, 1, b"+OK\r\n")
+            Step::new("acquire", &args, 1, "+OK\r\n")
         };
-        let release = |args: &[&[u8]], key_at| Step::new("release", args, key_at, b":1\r\n");
+        let release = |args: &[&[u8]], key_at| Step::new("release", args, key_at, ":1\r\n");
+        let lock = |floor: &[&[u8]]| {
+            let args = [&[b"LOCK.ACQUIRE", key, token, ttl_ms.as_bytes()], floor].concat();
+            vec![
+                Step::new("acquire", &args, 1, &granted),
+                release(&[b"LOCK.RELEASE", key, token], 1),
+            ]
+        };
         match self {
             Self::Set => vec![acquire()],
             Self::CycleEvalsha => {
@@ -74,21 +86,20 @@ impl Workload {
             }
             Self::CycleDelex => vec![acquire(), release(&[b"DELEX", key, b"IFEQ", token], 1)],
             Self::CycleDelifeq => vec![acquire(), release(&[b"DELIFEQ", key, token], 1)],
-            Self::Ping => {
-                let request = encode(&[b"PING"]);
-                vec![Step {
-                    name: "ping",
-                    request,
-                    number_at: None,
-                    reply: b"+PONG\r\n",
-                }]
-            }
+            Self::CycleLock => lock(&[]),
+            Self::CycleLockFloor => lock(&[b"FLOOR", FLOOR]),
+            Self::Ping => vec![Step {
+                name: "ping",
+                request: encode(&[b"PING"]),
+                number_at: None,
+                reply: b"+PONG\r\n".to_vec(),
+            }],
         }
     }
 }
 
 impl Step {
-    fn new(name: &'static str, args: &[&[u8]], key_index: usize, reply: &'static [u8]) -> Self {
+    fn new(name: &'static str, args: &[&[u8]], key_index: usize, reply: &str) -> Self {
         // What stands before and in the key, less the digits at its end.
         let until_key = encode(&args[..=key_index]).len() - 2 - NUMBER_LEN;
         // The count in the first line is of one digit in both.
@@ -96,10 +107,16 @@ impl Step {
             name,
             request: encode(args),
             number_at: Some(until_key),
-            reply,
+            reply: reply.into(),
         }
     }
 }
+
+/// Stands for a number in a reply.
+pub(super) const NUMBER: u8 = b'#';
+
+/// As long as a fencing token is, and below all of them.
+const FLOOR: &[u8] = b"1000000000000000";
 
 /// Digits of a key's number, hexadecimal.
 pub(super) const NUMBER_LEN: usize = 16;

@@ -14,6 +14,8 @@ fn every_workload_counts_its_replies_on_a_node_in_the_process() {
         ("cycle-evalsha", 1002, 501),
         ("cycle-delex", 1002, 501),
         ("cycle-delifeq", 1002, 501),
+        ("cycle-lock", 1002, 501),
+        ("cycle-lock-floor", 1002, 501),
     ] {
         for (connections, pipeline, threads) in [("1", "1", "1"), ("7", "16", "2")] {
             let (code, out, err) = outcome(&run(&[
