@@ -1,8 +1,8 @@
 //! Runs Redlock clients beside each other on the same five nodes, interleaved, and prints ratios as Markdown.
 //!
-//! Method: the nodes are pinned to one core and the client, a process of its own, to another; every round starts
-//! the nodes afresh and every other round goes through the clients in reverse; a ratio is taken within each round
-//! and the median over the rounds is shown with its spread. The main figure is the client's CPU per lock, an
+//! Method: the nodes are pinned to one core and the client, a process of its own, to another; every client meets
+//! fresh nodes and every other round goes through the clients in reverse; a ratio is taken within each round and the
+//! median over the rounds is shown with its spread. The main figure is the client's CPU per lock, an
 //! acquire and its release, counted until the last reply is in. Every key is fresh; a round with a lock that was
 //! not granted or not released is void, and so is one during which other processes used more than a quarter of a
 //! core.
@@ -19,25 +19,23 @@ mod contestant;
 mod cost;
 mod end_to_end;
 mod options;
-mod rounds;
 mod run;
 mod silence;
 mod target;
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use locknode_peers::machine;
 
 use crate::options::{Options, Table};
 use crate::target::Finding;
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1).peekable();
-    let result = if args.next_if(|word| word == "client").is_some() {
-        let name = args.next().unwrap_or_default();
-        client::main(&name, args)
-    } else {
-        Options::from_args(args).and_then(|options| measure(&options))
+    let options = Options::parse();
+    let result = match &options.client {
+        Some(client) => client.run(),
+        None => measure(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,30 +1,59 @@
 //! What to measure.
 
+use clap::builder::PossibleValuesParser;
+use clap::{ValueEnum, value_parser};
 use locknode_peers::server::{Kind, Server};
 
+use crate::client::Client;
+use crate::contestant;
 use crate::run::Load;
 
-/// The command line.
-#[derive(Debug)]
+/// Runs Redlock clients beside each other on the same five nodes, interleaved, and prints ratios as Markdown
+#[derive(Debug, clap::Parser)]
+#[command(name = "scripts/bench-clients", args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
-    /// The node's program.
-    pub(crate) locknode: String,
-    pub(crate) rounds: usize,
-    /// How long each client runs in a round, after a warm-up of half of that.
-    pub(crate) seconds: f64,
-    /// Whether this is about everything working, on a machine however busy, and not about the figures.
-    is_quick: bool,
-    /// Directories with the packages of clients in other languages, by client.
-    pub(crate) packages: Vec<(String, String)>,
+    /// The node's program (the script gives it)
+    #[arg(long, value_name = "PATH", default_value = "target/release/locknode")]
+    locknode: String,
+
+    /// What the five nodes are
+    #[arg(long, value_enum, default_value_t = Kind::Locknode)]
     servers: Kind,
-    /// Names of clients; empty for all.
+
+    /// Rounds that count
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(default_value = "5", default_value_if("quick", "true", "1"))]
+    pub(crate) rounds: u32,
+
+    /// How long each client runs in a round, after a warm-up of half of that
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    // Enough to see that everything works; too short for a figure.
+    #[arg(default_value = "2", default_value_if("quick", "true", "0.3"))]
+    pub(crate) seconds: f64,
+
+    /// Show that everything works, on a machine however busy: the figures mean nothing
+    #[arg(long)]
+    quick: bool,
+
+    /// Only these clients
+    #[arg(long, value_name = "CLIENT,...", value_delimiter = ',')]
+    #[arg(value_parser = PossibleValuesParser::new(contestant::names()))]
     only: Vec<String>,
-    /// Empty for all.
+
+    /// Only these tables
+    #[arg(long, value_enum, value_name = "TABLE,...", value_delimiter = ',')]
     tables: Vec<Table>,
+
+    /// Where the packages of a client in another language are (the script gives it)
+    #[arg(long, value_name = "NAME=DIR", value_parser = locknode_peers::pair)]
+    pub(crate) packages: Vec<(String, String)>,
+
+    #[command(subcommand)]
+    pub(crate) client: Option<Client>,
 }
 
 /// One part of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Table {
     Cost,
     Silence,
@@ -32,55 +61,12 @@ pub(crate) enum Table {
 }
 
 impl Options {
-    /// Reads the command line.
-    pub(crate) fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self {
-            locknode: "target/release/locknode".to_owned(),
-            rounds: 5,
-            seconds: 2.0,
-            is_quick: false,
-            packages: Vec::new(),
-            servers: Kind::Locknode,
-            only: Vec::new(),
-            tables: Vec::new(),
-        };
-        while let Some(flag) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
-            match flag.as_str() {
-                "--locknode" => options.locknode = value()?,
-                "--servers" => options.servers = servers(&value()?)?,
-                "--rounds" => options.rounds = number(&value()?)?,
-                "--seconds" => options.seconds = number(&value()?)?,
-                "--quick" => {
-                    options.is_quick = true;
-                    (options.rounds, options.seconds) = (1, QUICK_SECONDS);
-                }
-                "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
-                "--tables" => {
-                    options.tables = value()?.split(',').map(table).collect::<Result<_, _>>()?;
-                }
-                "--packages" => {
-                    let spec = value()?;
-                    let (name, path) = spec.split_once('=').ok_or("--packages takes NAME=DIR")?;
-                    options.packages.push((name.to_owned(), path.to_owned()));
-                }
-                _ => return Err(format!("unknown option {flag}; {USAGE}")),
-            }
-        }
-        if options.rounds == 0 || !(SECONDS_MIN..=SECONDS_MAX).contains(&options.seconds) {
-            return Err(format!(
-                "at least one round, of {SECONDS_MIN} to {SECONDS_MAX} seconds"
-            ));
-        }
-        Ok(options)
-    }
-
     /// What a client is asked for.
     pub(crate) fn load(&self, in_flight: u32) -> Load {
         Load {
             in_flight,
             seconds: self.seconds,
-            others_max: if self.is_quick {
+            others_max: if self.quick {
                 f64::INFINITY
             } else {
                 OTHERS_MAX
@@ -93,7 +79,7 @@ impl Options {
         let Self {
             rounds, seconds, ..
         } = self;
-        if self.is_quick {
+        if self.quick {
             format!("{rounds} round of {seconds} s, whatever else runs: the figures mean nothing")
         } else {
             format!(
@@ -112,12 +98,6 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|name| name == client)
     }
 
-    /// The first wanted client that is none of `known`.
-    pub(crate) fn unknown<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
-        let mut names = self.only.iter().map(String::as_str);
-        names.find(|name| !known.contains(name))
-    }
-
     /// What the five nodes are.
     pub(crate) fn server(&self) -> Result<Server, String> {
         match self.servers {
@@ -128,12 +108,8 @@ impl Options {
 
     /// Our node.
     pub(crate) fn locknode(&self) -> Result<Server, String> {
-        Server::probe("locknode", &self.locknode, Kind::Locknode).ok_or_else(|| {
-            format!(
-                "{} does not run; build it with cargo build --release",
-                self.locknode
-            )
-        })
+        let node = Server::probe("locknode", &self.locknode, Kind::Locknode);
+        node.ok_or_else(|| format!("{} does not run; build it first", self.locknode))
     }
 }
 
@@ -143,38 +119,35 @@ pub(crate) fn redis() -> Result<Server, String> {
         .ok_or_else(|| "redis-server is not in PATH".to_owned())
 }
 
-fn servers(name: &str) -> Result<Kind, String> {
-    match name {
-        "locknode" => Ok(Kind::Locknode),
-        "redis" => Ok(Kind::Redis),
-        _ => Err(format!("--servers takes locknode or redis, not '{name}'")),
-    }
+/// The slowest client makes a hundred locks a second; fewer than ten have no percentile. A client keeps every latency: a
+/// minute of the fastest is tens of megabytes.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok();
+    let seconds = seconds.filter(|seconds| (0.1..=60.0).contains(seconds));
+    seconds.ok_or_else(|| "takes 0.1 to 60".to_owned())
 }
 
-fn table(name: &str) -> Result<Table, String> {
-    match name {
-        "cost" => Ok(Table::Cost),
-        "silence" => Ok(Table::Silence),
-        "end-to-end" => Ok(Table::EndToEnd),
-        _ => Err(format!(
-            "--tables takes cost, silence and end-to-end, not '{name}'"
-        )),
-    }
-}
-
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is not a number"))
-}
-
-/// Enough to see that everything works; too short for a figure.
-const QUICK_SECONDS: f64 = 0.3;
 /// A neighbour that uses more than a quarter of a core shows in the figures.
 const OTHERS_MAX: f64 = 0.25;
-/// The slowest client makes a hundred locks a second; fewer than ten have no percentile.
-const SECONDS_MIN: f64 = 0.1;
-/// A client keeps every latency: a minute of the fastest is tens of megabytes.
-const SECONDS_MAX: f64 = 60.0;
 
-const USAGE: &str = "options: --locknode PATH, --servers locknode|redis, --rounds N, --seconds S, --quick, \
-    --only CLIENT,..., --tables cost,silence,end-to-end, --packages NAME=DIR";
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::*;
+
+    #[test]
+    fn a_quick_run_is_short_where_nothing_else_is_asked_for() {
+        Options::command().debug_assert();
+        let options = Options::parse_from(["bench-clients", "--quick", "--rounds", "2"]);
+        assert_eq!((options.rounds, options.load(1).seconds), (2, 0.3));
+    }
+
+    #[test]
+    fn a_number_of_seconds_is_within_its_bounds() {
+        for (text, is_right) in [("0.1", true), ("60", true), ("0", false), ("x", false)] {
+            let read = Options::try_parse_from(["bench-clients", "--seconds", text]);
+            assert_eq!(read.is_ok(), is_right, "{text}");
+        }
+    }
+}

@@ -5,7 +5,9 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use locknode_peers::machine;
+use locknode_peers::machine::Watch;
+use locknode_peers::rounds::Turn;
+use locknode_peers::server::Server;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -56,12 +58,7 @@ pub(crate) fn run(
     load: Load,
     on_warm: impl FnOnce() -> Result<(), String>,
 ) -> Result<Run, String> {
-    let before = (
-        machine::busy_seconds(),
-        machine::children_cpu_seconds(),
-        cluster.cpu_seconds(),
-    );
-    let started = Instant::now();
+    let watch = Watch::start(cluster.pids());
     let mut command = contestant.command();
     command.args([
         addresses,
@@ -83,7 +80,7 @@ pub(crate) fn run(
         let _ = input.write_all(b"\n");
         Ok(())
     };
-    let deadline = started + limit(load);
+    let deadline = Instant::now() + limit(load);
     let Some(report) = report(&output, deadline, proceed)? else {
         return Ok(Run::Stuck);
     };
@@ -100,13 +97,34 @@ pub(crate) fn run(
     if measured.failures > 0.0 && !complaint.is_empty() {
         eprintln!("{}: {complaint}", contestant.name);
     }
-    let seconds = started.elapsed().as_secs_f64();
-    let own = machine::children_cpu_seconds() - before.1 + cluster.cpu_seconds() - before.2;
-    let others = machine::busy_seconds() - before.0 - own;
-    if others > seconds * load.others_max {
+    if watch.others() > load.others_max {
         return Ok(Run::Disturbed(measured.title));
     }
     Ok(Run::Done(measured))
+}
+
+/// A run in which every lock has to be granted and released.
+pub(crate) fn flawless(name: &str, run: Run) -> Turn<Measured> {
+    match run {
+        Run::Done(measured) if measured.failures > 0.0 || measured.locks < 1.0 => {
+            let (failures, locks) = (measured.failures, measured.locks);
+            Turn::Void(format!("{name}: {failures} failures beside {locks} locks"))
+        }
+        Run::Done(measured) => Turn::Counted(measured),
+        Run::Disturbed(_) => Turn::Disturbed,
+        Run::Stuck => Turn::Void(format!("{name} does not come to an end")),
+    }
+}
+
+/// One flawless run on five fresh nodes.
+pub(crate) fn afresh(
+    contestant: &Contestant,
+    server: &Server,
+    load: Load,
+) -> Result<Turn<Measured>, String> {
+    let cluster = Cluster::start(server)?;
+    let run = run(contestant, &cluster, &cluster.addresses(), load, || Ok(()))?;
+    Ok(flawless(contestant.name, run))
 }
 
 /// How long a client may take from its start to its report.

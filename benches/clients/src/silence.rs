@@ -1,14 +1,14 @@
 //! The second table: what a node that takes connections and never answers does to the slowest acquires.
 
+use locknode_peers::rounds::{Rounds, Turn};
 use locknode_peers::server::Server;
-use locknode_peers::statistics::median;
+use locknode_peers::statistics::ratio;
 
 use crate::cluster::{BlackHole, Cluster};
 use crate::contestant::Contestant;
 use crate::options::Options;
-use crate::rounds::{self, Round};
 use crate::run::{self, Load, Run};
-use crate::target::{self, Finding, ratio};
+use crate::target::{self, Finding};
 
 /// When the fifth node falls silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +61,10 @@ pub(crate) fn measure(
                     is_stuck: false,
                 })
                 .collect();
-            let rounds = rounds::collect(options, |is_reversed| {
-                round(server, &hole, &mut rows, is_reversed)
-            })?;
+            let rounds = Rounds::collect(options.rounds, &mut rows, |row| row.turn(server, &hole))?;
+            rounds.tell();
             for (index, row) in rows.iter().enumerate() {
-                let pairs = rounds.iter().filter_map(|round| *round.get(index)?);
-                printed.push(row.report(&pairs.collect::<Vec<_>>(), findings));
+                printed.push(row.report(index, &rounds, findings));
             }
         }
     }
@@ -78,41 +76,20 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// Every client once with all nodes up and once with one silent; `None` for a client in trouble.
-fn round(
-    server: &Server,
-    hole: &BlackHole,
-    rows: &mut [Row<'_>],
-    is_reversed: bool,
-) -> Result<Round<Vec<Option<Pair>>>, String> {
-    let mut pairs = vec![None; rows.len()];
-    let mut order: Vec<_> = rows.iter_mut().zip(&mut pairs).collect();
-    if is_reversed {
-        order.reverse();
-    }
-    for (row, pair) in order {
-        if row.is_stuck {
-            continue;
-        }
-        match row.pair(server, hole)? {
-            Round::Counted(counted) => *pair = counted,
-            Round::Disturbed => return Ok(Round::Disturbed),
-            Round::Void(reason) => return Ok(Round::Void(reason)),
-        }
-    }
-    Ok(Round::Counted(pairs))
-}
-
 impl Row<'_> {
     /// Both runs; a client that cannot do with a silent node has no pair and remembers its trouble.
-    fn pair(&mut self, server: &Server, hole: &BlackHole) -> Result<Round<Option<Pair>>, String> {
+    fn turn(&mut self, server: &Server, hole: &BlackHole) -> Result<Turn<Pair>, String> {
+        if self.is_stuck {
+            return Ok(Turn::Unable);
+        }
         let cluster = Cluster::start(server)?;
         let addresses = cluster.addresses();
         let run = run::run(self.contestant, &cluster, &addresses, self.load, || Ok(()))?;
-        let all_up_us = match rounds::flawless(self.contestant.name, run) {
-            Round::Counted(measured) => measured.p99_us,
-            Round::Disturbed => return Ok(Round::Disturbed),
-            Round::Void(reason) => return Ok(Round::Void(reason)),
+        let all_up_us = match run::flawless(self.contestant.name, run) {
+            Turn::Counted(measured) => measured.p99_us,
+            Turn::Unable => return Ok(Turn::Unable),
+            Turn::Disturbed => return Ok(Turn::Disturbed),
+            Turn::Void(reason) => return Ok(Turn::Void(reason)),
         };
         let run = match self.silence {
             Silence::AtTheStart => {
@@ -126,36 +103,38 @@ impl Row<'_> {
         };
         let measured = match run {
             Run::Done(measured) => measured,
-            Run::Disturbed(_) => return Ok(Round::Disturbed),
+            Run::Disturbed(_) => return Ok(Turn::Disturbed),
             Run::Stuck => {
                 self.is_stuck = true;
                 self.trouble = Some(format!(
                     "not done after {:.0} s",
                     run::limit(self.load).as_secs_f64()
                 ));
-                return Ok(Round::Counted(None));
+                return Ok(Turn::Unable);
             }
         };
         if measured.failures > 0.0 {
             let (failures, locks) = (measured.failures, measured.locks);
             self.trouble = Some(format!("{failures} failures beside {locks} locks"));
         }
-        let pair = (measured.locks >= 1.0).then_some(Pair {
+        if measured.locks < 1.0 {
+            return Ok(Turn::Unable);
+        }
+        Ok(Turn::Counted(Pair {
             all_up_us,
             silent_us: measured.p99_us,
-        });
-        Ok(Round::Counted(pair))
+        }))
     }
 
-    fn report(&self, pairs: &[Pair], findings: &mut Vec<Finding>) -> String {
-        let of = |pick: fn(&Pair) -> f64| median(&pairs.iter().map(pick).collect::<Vec<_>>());
-        let ratios: Vec<f64> = pairs.iter().map(|it| it.silent_us / it.all_up_us).collect();
+    fn report(&self, index: usize, rounds: &Rounds<Pair>, findings: &mut Vec<Finding>) -> String {
+        let of = |pick: fn(&Pair) -> f64| rounds.median(index, pick);
+        let ratios = rounds.ratios(index, index, |pair, _| pair.silent_us / pair.all_up_us);
         let when = match self.silence {
             Silence::AtTheStart => "from the start",
             Silence::MidRun => "in mid-run",
         };
         let in_flight = self.load.in_flight;
-        let figures = if pairs.is_empty() {
+        let figures = if ratios.is_empty() {
             " | ".to_owned()
         } else {
             format!(
@@ -167,7 +146,7 @@ impl Row<'_> {
         let row = format!(
             "| {in_flight} | {when} | {} | {figures} | {} | {} |",
             self.contestant.name,
-            ratio(&ratios),
+            ratio(&ratios, 2),
             self.trouble.as_deref().unwrap_or_default(),
         );
         if self.contestant.is_ours() {

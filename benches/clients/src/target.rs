@@ -1,6 +1,6 @@
 //! What the figures should be, and whether they are.
 
-use locknode_peers::statistics::{median, spread};
+use locknode_peers::statistics::{median, ratio};
 
 /// A ratio to reach, and the floor or ceiling beyond which nothing is released.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ impl Bound {
 
     fn columns(self) -> String {
         match self {
-            Self::AtLeast { target, least } => format!(">= {target}x | {least}x"),
-            Self::AtMost { target, least } => format!("<= {target}x | {least}x"),
+            Self::AtLeast { target, least } => format!(">= {target} | {least}"),
+            Self::AtMost { target, least } => format!("<= {target} | {least}"),
         }
     }
 }
@@ -77,24 +77,11 @@ pub(crate) fn print(findings: &[Finding]) {
         println!(
             "| {} | {} | {} | {} |",
             finding.label,
-            ratio(&finding.ratios),
+            ratio(&finding.ratios, 2),
             finding.bound.columns(),
             finding.bound.verdict(median(&finding.ratios)),
         );
     }
-}
-
-/// The median with the spread, or nothing when there was nothing to compare with.
-pub(crate) fn ratio(ratios: &[f64]) -> String {
-    if ratios.is_empty() {
-        return String::new();
-    }
-    let middle = median(ratios);
-    if middle.is_nan() {
-        return "none".to_owned();
-    }
-    let (low, high) = spread(ratios);
-    format!("{middle:.2}x [{low:.2}-{high:.2}]")
 }
 
 /// Locks a second, ours to theirs.

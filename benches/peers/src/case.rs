@@ -1,10 +1,14 @@
 //! The rows of the table.
 
+use locknode_peers::directory;
+use locknode_peers::machine::{self, Watch};
+use locknode_peers::rounds::{Rounds, Turn};
 use locknode_peers::server::Server;
+use locknode_peers::setup::{Run, Setup};
 
-use crate::cycle::Cycle;
+use crate::load::Load;
 use crate::options::Options;
-use crate::setup::Setup;
+use crate::table;
 
 /// One row of the table: contestants under the same load.
 #[derive(Debug)]
@@ -12,12 +16,9 @@ pub(crate) struct Case<'s> {
     /// What `--only` selects it by; the first section has no name.
     pub(crate) section: &'static str,
     pub(crate) name: String,
-    pub(crate) pipeline: u32,
-    pub(crate) operations: u64,
-    pub(crate) keys: u64,
-    pub(crate) ttl: &'static str,
     pub(crate) figure: Figure,
-    pub(crate) rounds: usize,
+    operations: u64,
+    rounds: u32,
     /// The others are compared with the first.
     pub(crate) contestants: Vec<Contestant<'s>>,
 }
@@ -37,18 +38,23 @@ pub(crate) enum Figure {
 #[derive(Clone, Debug)]
 pub(crate) struct Contestant<'s> {
     pub(crate) label: String,
-    pub(crate) server: &'s Server,
+    server: &'s Server,
     pub(crate) setup: Setup,
-    pub(crate) load: Load,
+    load: Load,
 }
 
-/// Who sends the load.
+/// What one contestant did in one round.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Load {
-    /// `locknode bench` with a workload of this name.
-    Bench(&'static str),
-    /// This program, which knows the commands with fencing tokens.
-    Own(Cycle),
+pub(crate) struct Measured {
+    /// Server CPU per operation in nanoseconds; resident bytes per lock in a memory row.
+    pub(crate) cost: f64,
+    /// The user share of that CPU, 0 to 1.
+    pub(crate) user_share: f64,
+    pub(crate) operations_per_second: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    /// Syncs of the disk, where the server counts them.
+    pub(crate) syncs_per_second: Option<f64>,
 }
 
 /// All rows that are asked for.
@@ -67,139 +73,218 @@ pub(crate) fn all<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>>
 fn volatile<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
     let mut cases = Vec::new();
     for workload in ["cycle-evalsha", "cycle-delex", "cycle-delifeq", "set"] {
-        for pipeline in PIPELINES {
-            let mut case = Case::new(options, "", &format!("{workload} P{pipeline}"), pipeline);
-            // A plain SET NX must find its key free, so it runs over as many keys as it sends.
-            if workload == "set" {
-                case.keys = case.operations;
-            }
-            case.contestants = beside(servers, Setup::Nothing, Load::Bench(workload));
-            cases.push(case);
-        }
+        cases.extend(PIPELINES.map(|pipeline| {
+            let contestants = beside(servers, Setup::Nothing, workload, pipeline, LONG_TTL);
+            Case::new(options, "", workload, pipeline, contestants)
+        }));
     }
     let locks = options.memory_locks;
     if locks > 0 {
+        let contestants = beside(servers, Setup::Nothing, "set", 16, LONG_TTL);
         cases.push(Case {
+            name: format!("memory per lock, {locks} locks"),
             operations: locks,
-            keys: locks,
             figure: Figure::Memory,
-            contestants: beside(servers, Setup::Nothing, Load::Bench("set")),
-            ..Case::new(options, "", &format!("memory per lock, {locks} locks"), 16)
+            ..Case::new(options, "", "memory", 16, contestants)
         });
     }
     cases
 }
 
-fn guard<'s>(options: &Options, ours: &'s Server) -> Vec<Case<'s>> {
-    let cases = PIPELINES.map(|pipeline| {
+fn guard<'s>(options: &Options, ours: &'s Server) -> [Case<'s>; 2] {
+    PIPELINES.map(|pipeline| {
         let contestants = [
             ("guard off", Setup::Nothing),
             ("guard on, --dir", Setup::Guard),
             ("guard on, no dir", Setup::GuardInMemory),
         ];
+        let contestants = contestants.map(|(label, setup)| {
+            Contestant::new(ours, label, setup, "cycle-evalsha", pipeline, SHORT_TTL)
+        });
+        let case = Case::new(
+            options,
+            "guard",
+            "guard cycle",
+            pipeline,
+            contestants.into(),
+        );
         Case {
-            ttl: SHORT_TTL,
             // Two in a hundred are to be seen.
-            rounds: if options.is_smoke {
-                1
-            } else {
-                options.rounds * 3
-            },
-            contestants: contestants
-                .map(|(label, setup)| Contestant {
-                    label: label.to_owned(),
-                    server: ours,
-                    setup,
-                    load: Load::Bench("cycle-evalsha"),
-                })
-                .to_vec(),
-            ..Case::new(
-                options,
-                "guard",
-                &format!("guard cycle P{pipeline}"),
-                pipeline,
-            )
+            rounds: case.rounds * if options.smoke { 1 } else { 3 },
+            ..case
         }
-    });
-    cases.into()
+    })
 }
 
-fn fence<'s>(options: &Options, ours: &'s Server) -> Vec<Case<'s>> {
-    let cases = PIPELINES.map(|pipeline| {
-        let contestants = Cycle::ALL.map(|cycle| Contestant {
-            label: cycle.label().to_owned(),
-            server: ours,
-            setup: Setup::Nothing,
-            load: Load::Own(cycle),
+fn fence<'s>(options: &Options, ours: &'s Server) -> [Case<'s>; 2] {
+    PIPELINES.map(|pipeline| {
+        let contestants = [
+            ("SET, DELIFEQ", "cycle-delifeq"),
+            ("SET, EVALSHA", "cycle-evalsha"),
+            ("LOCK.*", "cycle-lock"),
+            ("LOCK.* FLOOR", "cycle-lock-floor"),
+        ];
+        let contestants = contestants.map(|(label, workload)| {
+            Contestant::new(ours, label, Setup::Nothing, workload, pipeline, SHORT_TTL)
         });
-        Case {
-            contestants: contestants.to_vec(),
-            ..Case::new(
-                options,
-                "fence",
-                &format!("fence cycle P{pipeline}"),
-                pipeline,
-            )
-        }
-    });
-    cases.into()
+        Case::new(
+            options,
+            "fence",
+            "fence cycle",
+            pipeline,
+            contestants.into(),
+        )
+    })
 }
 
 fn durable<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
     let mut cases = Vec::new();
-    for (name, workload) in [("set", "set"), ("cycle", "cycle-evalsha")] {
-        for pipeline in PIPELINES {
-            let case = Case::new(
-                options,
-                "durable",
-                &format!("durable {name} P{pipeline}"),
-                pipeline,
-            );
-            cases.push(Case {
+    for (name, workload) in [("durable set", "set"), ("durable cycle", "cycle-evalsha")] {
+        cases.extend(PIPELINES.map(|pipeline| {
+            let contestants = beside(servers, Setup::Always, workload, pipeline, SHORT_TTL);
+            let case = Case::new(options, "durable", name, pipeline, contestants);
+            Case {
                 operations: case.operations / DURABLE_PART,
-                ttl: SHORT_TTL,
                 figure: Figure::Durable,
-                contestants: beside(servers, Setup::Always, Load::Bench(workload)),
                 ..case
-            });
-        }
+            }
+        }));
     }
     cases
 }
 
-fn beside(servers: &[Server], setup: Setup, load: Load) -> Vec<Contestant<'_>> {
-    let contestants = servers.iter().map(|server| Contestant {
-        label: server.name.clone(),
-        server,
-        setup,
-        load,
-    });
+/// The same of every server.
+fn beside<'s>(
+    servers: &'s [Server],
+    setup: Setup,
+    workload: &'static str,
+    pipeline: u32,
+    ttl: &'static str,
+) -> Vec<Contestant<'s>> {
+    let contestants = servers
+        .iter()
+        .map(|server| Contestant::new(server, &server.name, setup, workload, pipeline, ttl));
     contestants.collect()
 }
 
-impl Case<'_> {
-    fn new(options: &Options, section: &'static str, name: &str, pipeline: u32) -> Self {
-        let operations = if pipeline == 1 {
-            options.operations
-        } else {
-            options.operations * 4
-        };
+impl<'s> Case<'s> {
+    fn new(
+        options: &Options,
+        section: &'static str,
+        name: &str,
+        pipeline: u32,
+        contestants: Vec<Contestant<'s>>,
+    ) -> Self {
         Self {
             section,
-            name: name.to_owned(),
-            pipeline,
-            operations,
-            keys: 100_000,
-            ttl: LONG_TTL,
+            name: format!("{name} P{pipeline}"),
             figure: Figure::Cost,
+            operations: options.operations * if pipeline == 1 { 1 } else { 4 },
             rounds: options.rounds,
-            contestants: Vec::new(),
+            contestants,
+        }
+    }
+
+    /// Runs the rounds and prints them.
+    pub(crate) fn measure(&self, options: &Options) -> Result<(), String> {
+        let mut contestants: Vec<_> = self.contestants.iter().collect();
+        let rounds = Rounds::collect(self.rounds, &mut contestants, |contestant| {
+            self.turn(options, contestant)
+        })?;
+        table::print_case(self, &rounds);
+        Ok(())
+    }
+
+    fn turn(
+        &self,
+        options: &Options,
+        contestant: &Contestant<'_>,
+    ) -> Result<Turn<Measured>, String> {
+        let Contestant {
+            server,
+            setup,
+            load,
+            ..
+        } = contestant;
+        let directory = directory::empty(&options.data_dir)?;
+        let args = setup.args(server.kind(), directory.path(), Run::First, MAX_TTL);
+        let running = server.start_with(&args)?;
+        let pid = running.pid();
+        let send = |commands| load.send(options, &running, commands);
+        if self.figure != Figure::Memory {
+            // Connections, scripts, sub-tables and branch predictors: not what is measured.
+            let report = send(WARM_UP_OPERATIONS.min(self.operations / 10))?;
+            if report.is_none() {
+                return Ok(Turn::Unable);
+            }
+        }
+        let syncs = || running.info("restart", "disk_syncs");
+        let syncs_before = syncs();
+        let (rss, split) = (
+            machine::resident_bytes(pid),
+            machine::user_and_system_seconds(pid),
+        );
+        let watch = Watch::start(vec![pid]);
+        let Some(report) = send(self.operations)? else {
+            return Ok(Turn::Unable);
+        };
+        let (seconds, cpu, others) = (watch.seconds(), watch.cpu_seconds(), watch.others());
+        let split_after = machine::user_and_system_seconds(pid);
+        if others > self.others_max() {
+            if std::env::var_os("BENCH_PEERS_VERBOSE").is_some() {
+                eprintln!("{}: others used {others:.2} of a core", contestant.label);
+            }
+            if !options.smoke {
+                return Ok(Turn::Disturbed);
+            }
+        }
+        let operations = report.number("/commands");
+        let (user, system) = (split_after.0 - split.0, split_after.1 - split.1);
+        Ok(Turn::Counted(Measured {
+            cost: match self.figure {
+                Figure::Memory => (machine::resident_bytes(pid) - rss) / operations,
+                Figure::Cost | Figure::Durable => cpu * 1e9 / operations,
+            },
+            user_share: user / (user + system),
+            operations_per_second: report.number("/commands_per_second"),
+            p50_us: report.latency("p50"),
+            p99_us: report.latency("p99"),
+            syncs_per_second: syncs_before
+                .zip(syncs())
+                .map(|(before, after)| (after - before) / seconds),
+        }))
+    }
+
+    /// Which share of a core others may use. The kernel's threads that write a file system's journal are others, too.
+    fn others_max(&self) -> f64 {
+        match self.figure {
+            Figure::Durable => 0.5,
+            Figure::Cost | Figure::Memory => 0.25,
         }
     }
 }
 
-/// Connections of every row.
-pub(crate) const CONNECTIONS: u32 = 50;
+impl<'s> Contestant<'s> {
+    fn new(
+        server: &'s Server,
+        label: &str,
+        setup: Setup,
+        workload: &'static str,
+        pipeline: u32,
+        ttl: &'static str,
+    ) -> Self {
+        Self {
+            label: label.to_owned(),
+            server,
+            setup,
+            load: Load {
+                workload,
+                pipeline,
+                ttl,
+            },
+        }
+    }
+}
 
 const PIPELINES: [u32; 2] = [1, 16];
 
@@ -208,6 +293,11 @@ const LONG_TTL: &str = "600s";
 
 /// Within the longest TTL that rides on the restart guard by default.
 const SHORT_TTL: &str = "30s";
+
+/// What a lock node has by default.
+const MAX_TTL: &str = "60s";
+
+const WARM_UP_OPERATIONS: u64 = 20_000;
 
 /// A disk does thousands of syncs a second, not hundreds of thousands.
 const DURABLE_PART: u64 = 4;

@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use locknode_peers::data_directory::{DataDirectory, Extent};
+use locknode_peers::directory::{self, Extent, extent};
 use locknode_peers::server::Server;
+use locknode_peers::setup::{Run, Setup};
 
-use crate::case::Load;
+use crate::load::Load;
 use crate::options::Options;
-use crate::run::Sender;
-use crate::setup::{Run, Setup};
 
 /// Runs cycles, and prints bytes and syncs.
 pub(crate) fn measure(options: &Options, ours: &Server) -> Result<(), String> {
@@ -34,34 +33,31 @@ pub(crate) fn measure(options: &Options, ours: &Server) -> Result<(), String> {
 }
 
 fn row(options: &Options, ours: &Server, name: &str, setup: Setup) -> Result<(), String> {
-    let directory = DataDirectory::new(&options.data_dir).map_err(|error| error.to_string())?;
+    let directory = directory::empty(&options.data_dir)?;
     let args = setup.args(ours.kind(), directory.path(), Run::First, "60s");
     let running = ours.start_with(&args)?;
     let syncs = || {
         let syncs = running.info("restart", "disk_syncs");
         syncs.ok_or_else(|| format!("{name}: INFO tells no disk_syncs"))
     };
-    let sender = Sender {
-        locknode: &options.locknode,
-        load: Load::Bench("cycle-evalsha"),
-        port: running.port,
+    let load = Load {
+        workload: "cycle-evalsha",
         pipeline: 16,
-        keys: 100_000,
         ttl: "30s",
     };
-    let before = directory.extent();
+    let before = extent(directory.path());
     let (syncs_before, started) = (syncs()?, Instant::now());
     // In parts, so that a directory that grows and shrinks is seen at its largest.
     let mut most = Extent::default();
     for _ in 0..PARTS {
-        let (report, _) = sender.send(options.disk_cycles.div_ceil(PARTS) * 2)?;
+        let report = load.send(options, &running, options.disk_cycles.div_ceil(PARTS) * 2)?;
         report.ok_or_else(|| format!("{name}: the node lacks EVALSHA"))?;
-        let extent = directory.extent();
-        if extent.bytes > most.bytes {
-            most = extent;
+        let now = extent(directory.path());
+        if now.bytes > most.bytes {
+            most = now;
         }
     }
-    let (after, seconds) = (directory.extent(), started.elapsed().as_secs_f64());
+    let (after, seconds) = (extent(directory.path()), started.elapsed().as_secs_f64());
     let cycles = u32::try_from(options.disk_cycles).map_or(f64::NAN, f64::from);
     println!(
         "{name:<34} {:>12} {:>12} {:>12} {:>12} {:>8.0} {seconds:>9.1} {:>9.0}",

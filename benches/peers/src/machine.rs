@@ -5,9 +5,53 @@ use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Watches who uses the processors: some processes, this one's children, and others.
+#[derive(Debug)]
+pub struct Watch {
+    started: Instant,
+    pids: Vec<u32>,
+    cpu_seconds: f64,
+    children_seconds: f64,
+    busy_seconds: f64,
+}
+
+impl Watch {
+    /// Watches these processes from now on.
+    #[must_use]
+    pub fn start(pids: Vec<u32>) -> Self {
+        Self {
+            started: Instant::now(),
+            cpu_seconds: pids.iter().copied().map(cpu_seconds).sum(),
+            children_seconds: children_cpu_seconds(),
+            busy_seconds: busy_seconds(),
+            pids,
+        }
+    }
+
+    /// Seconds until now.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// CPU time of the processes until now.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
+        let now: f64 = self.pids.iter().copied().map(cpu_seconds).sum();
+        now - self.cpu_seconds
+    }
+
+    /// The share of a core that others used: neither these processes nor children that have ended.
+    #[must_use]
+    pub fn others(&self) -> f64 {
+        let children = children_cpu_seconds() - self.children_seconds;
+        let busy = busy_seconds() - self.busy_seconds;
+        (busy - self.cpu_seconds() - children) / self.seconds()
+    }
+}
+
 /// Busy time of all processors in seconds since boot.
-#[must_use]
-pub fn busy_seconds() -> f64 {
+fn busy_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks: Vec<f64> = stat
         .lines()
@@ -57,8 +101,7 @@ pub fn user_and_system_seconds(pid: u32) -> (f64, f64) {
 }
 
 /// CPU time in seconds of this process's children that have ended.
-#[must_use]
-pub fn children_cpu_seconds() -> f64 {
+fn children_cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = rest

@@ -1,121 +1,71 @@
 //! The command line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The command line.
-#[derive(Debug)]
+use clap::value_parser;
+
+/// Runs a lock node beside Redis and Valkey servers, interleaved, and prints ratios
+#[derive(Debug, clap::Parser)]
+#[command(name = "scripts/bench-peers", after_help = ROWS)]
 pub(crate) struct Options {
-    /// The binary with `serve` and `bench`.
-    pub(crate) locknode: String,
-    /// Extra servers as `name=path`; `redis-server` and `valkey-server` from PATH are found without it.
-    pub(crate) servers: Vec<(String, String)>,
-    pub(crate) rounds: usize,
-    /// Operations per run at pipeline 1; a pipelined run does four times as many.
+    /// Rounds per row; rows of the section guard take three times as many
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(default_value = "5", default_value_if("smoke", "true", "1"))]
+    pub(crate) rounds: u32,
+
+    /// Commands per run at pipeline 1; four times as many at pipeline 16
+    #[arg(long, value_name = "N")]
+    #[arg(default_value = "200000", default_value_if("smoke", "true", "4000"))]
     pub(crate) operations: u64,
-    /// Locks held when memory is measured; 0 leaves memory out.
+
+    /// Locks held when memory is measured; 0 leaves it out
+    #[arg(long, value_name = "N")]
+    #[arg(default_value = "1000000", default_value_if("smoke", "true", "20000"))]
     pub(crate) memory_locks: u64,
-    /// Locks held over a restart.
+
+    /// Locks held over a restart
+    #[arg(long, value_name = "N")]
+    #[arg(default_value = "1000000", default_value_if("smoke", "true", "20000"))]
     pub(crate) restart_locks: u64,
-    /// Cycles after which the data directory is measured.
+
+    /// Cycles after which the data directory is measured
+    #[arg(long, value_name = "N")]
+    #[arg(default_value = "1000000", default_value_if("smoke", "true", "20000"))]
     pub(crate) disk_cycles: u64,
-    /// Where servers keep what they keep.
+
+    /// Where data directories are made and removed: a real file system
+    #[arg(long, value_name = "DIR", default_value = "target")]
     pub(crate) data_dir: PathBuf,
-    /// Whether this only shows that everything works.
-    pub(crate) is_smoke: bool,
-    only: Option<String>,
+
+    /// Rows whose name contains WORDS, and sections or rows of sections that begin with them
+    #[arg(long, value_name = "WORDS,...", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// One more server beside the redis-server and valkey-server in PATH; may be repeated
+    #[arg(long = "server", value_name = "NAME=PATH", value_parser = locknode_peers::pair)]
+    pub(crate) servers: Vec<(String, String)>,
+
+    /// One short round of everything, disturbed or not: shows that it works, the figures say nothing
+    #[arg(long)]
+    pub(crate) smoke: bool,
+
+    /// The binary with serve and bench (the script gives it)
+    #[arg(long, value_name = "PATH", default_value = "target/release/locknode")]
+    pub(crate) locknode: String,
 }
 
 impl Options {
-    /// Reads the command line; `None` when it asks for help.
-    pub(crate) fn from_args(
-        mut args: impl Iterator<Item = String>,
-    ) -> Result<Option<Self>, String> {
-        let mut options = Self {
-            locknode: "target/release/locknode".to_owned(),
-            servers: Vec::new(),
-            rounds: 5,
-            operations: 200_000,
-            memory_locks: 1_000_000,
-            restart_locks: 1_000_000,
-            disk_cycles: 1_000_000,
-            data_dir: PathBuf::new(),
-            is_smoke: false,
-            only: None,
-        };
-        while let Some(flag) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
-            match flag.as_str() {
-                "--locknode" => options.locknode = value()?,
-                "--server" => {
-                    let spec = value()?;
-                    let (name, path) = spec.split_once('=').ok_or("--server takes name=path")?;
-                    options.servers.push((name.to_owned(), path.to_owned()));
-                }
-                "--rounds" => options.rounds = number(&value()?)?,
-                "--operations" => options.operations = number(&value()?)?,
-                "--memory-locks" => options.memory_locks = number(&value()?)?,
-                "--restart-locks" => options.restart_locks = number(&value()?)?,
-                "--disk-cycles" => options.disk_cycles = number(&value()?)?,
-                "--data-dir" => options.data_dir = value()?.into(),
-                "--only" => options.only = Some(value()?),
-                "--smoke" => options.make_small(),
-                "--help" | "-h" => return Ok(None),
-                _ => return Err(format!("unknown option {flag}; see --help")),
-            }
-        }
-        if options.data_dir.as_os_str().is_empty() {
-            let beside = Path::new(&options.locknode).parent();
-            options.data_dir = beside.unwrap_or(Path::new(".")).to_owned();
-        }
-        Ok(Some(options))
-    }
-
     /// Whether to measure a row of a section; the first section has no name.
     pub(crate) fn selects(&self, section: &str, row: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| {
-            only.split(',').any(|words| {
-                if section.is_empty() {
-                    row.contains(words)
-                } else {
-                    row.starts_with(words)
-                }
-            })
-        })
-    }
-
-    fn make_small(&mut self) {
-        self.is_smoke = true;
-        self.rounds = 1;
-        self.operations = 4000;
-        self.memory_locks = 20_000;
-        self.restart_locks = 20_000;
-        self.disk_cycles = 20_000;
+        let meets = |words: &String| match section {
+            "" => row.contains(words),
+            _ => row.starts_with(words),
+        };
+        self.only.is_empty() || self.only.iter().any(meets)
     }
 }
 
-/// Reads a number that may have underscores.
-pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.replace('_', "")
-        .parse()
-        .map_err(|_| format!("'{text}' is not a number"))
-}
-
-/// What `--help` prints.
-pub(crate) const HELP: &str = "\
-Runs a lock node beside Redis and Valkey servers, interleaved, and prints ratios.
-
-usage: scripts/bench-peers [OPTION...]
-  --rounds N         rounds per row; rows of the section guard take three times as many (5)
-  --operations N     commands per run at pipeline 1; four times as many at pipeline 16 (200000)
-  --memory-locks N   locks held when memory is measured; 0 leaves it out (1000000)
-  --restart-locks N  locks held over a restart (1000000)
-  --disk-cycles N    cycles after which the data directory is measured (1000000)
-  --data-dir DIR     where data directories are made and removed; a real file system (beside the binary)
-  --only WORDS       rows whose name contains WORDS, and sections or rows of sections that begin with WORDS;
-                     a list with commas is possible: --only guard,durable
-  --server NAME=PATH one more server beside those in PATH; may be repeated
-  --smoke            one short round of everything, disturbed or not: shows that it works, the figures say nothing
-  --locknode PATH    the binary with serve and bench (the script gives it)
+const ROWS: &str = "\
 Environment: BENCH_PEERS_VERBOSE=1 shows why rounds are disturbed and what servers complain about.
 
 Columns: cost/op is server CPU per command, all threads and the kernel's part, in ns (bytes per lock in the memory
@@ -146,16 +96,17 @@ Rows, 50 connections, 30 byte keys, 32 byte tokens:
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
     use super::*;
 
     fn options(args: &[&str]) -> Options {
-        let args = args.iter().map(ToString::to_string);
-        let options = Options::from_args(args).expect("valid");
-        options.expect("no help")
+        Options::parse_from([&["bench-peers"], args].concat())
     }
 
     #[test]
     fn rows_are_selected_by_words_and_sections_by_their_beginning() {
+        Options::command().debug_assert();
         for (only, section, row, expected) in [
             ("set P1", "", "set P16", true),
             ("P16", "", "set P16", true),
@@ -173,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_beside_the_binary() {
-        let options = options(&["--locknode", "out/release/locknode"]);
-        assert_eq!(options.data_dir, Path::new("out/release"));
+    fn a_smoke_run_is_small_where_nothing_else_is_asked_for() {
+        let options = options(&["--smoke", "--operations", "7"]);
+        assert_eq!((options.rounds, options.operations), (1, 7));
     }
 }

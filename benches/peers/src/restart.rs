@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use locknode_peers::data_directory::DataDirectory;
+use locknode_peers::directory::{self, extent};
 use locknode_peers::machine;
+use locknode_peers::rounds::{Rounds, Turn};
 use locknode_peers::server::{Kind, Server};
-use locknode_peers::statistics::median;
+use locknode_peers::setup::{Run, Setup};
+use locknode_peers::statistics::ratio;
 
-use crate::case::Load;
+use crate::load::Load;
 use crate::options::Options;
-use crate::run::Sender;
-use crate::setup::{Run, Setup};
-use crate::table::brackets;
 
 /// A server that is stopped and started again.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ struct Measured {
 
 /// Stops and starts every server in every round, and prints how long it took.
 pub(crate) fn measure(options: &Options, servers: &[Server]) -> Result<(), String> {
-    let contestants = contestants(servers);
+    let mut contestants = contestants(servers);
     println!(
         "\nrestart: {} locks, TTL 10 min, 30 byte keys, 32 byte tokens; seconds from exec\n{:<34} {:>9} {:>12} {:>9} {:>18} {:>11} {:>18} {:>8}",
         options.restart_locks,
@@ -55,24 +54,32 @@ pub(crate) fn measure(options: &Options, servers: &[Server]) -> Result<(), Strin
         "x first",
         "CPU s"
     );
-    let mut rounds: Vec<Vec<Option<Measured>>> = Vec::new();
-    for round in 0..options.rounds {
-        let mut results = vec![None; contestants.len()];
-        let mut order: Vec<usize> = (0..contestants.len()).collect();
-        if round % 2 == 1 {
-            order.reverse();
-        }
-        for index in order {
-            if let (Some(contestant), Some(slot)) = (contestants.get(index), results.get_mut(index))
-            {
-                let measured = restart(options, contestant);
-                *slot = Some(measured.map_err(|error| format!("{}: {error}", contestant.label))?);
-            }
-        }
-        rounds.push(results);
-    }
+    let rounds = Rounds::collect(options.rounds, &mut contestants, |contestant| {
+        let measured = restart(options, contestant);
+        measured
+            .map(Turn::Counted)
+            .map_err(|error| format!("{}: {error}", contestant.label))
+    })?;
     for (index, contestant) in contestants.iter().enumerate() {
-        print(&contestant.label, index, &rounds);
+        let of = |pick: fn(&Measured) -> f64| rounds.median(index, pick);
+        let against_first = |pick: fn(&Measured) -> f64| match index {
+            0 => String::new(),
+            _ => ratio(
+                &rounds.ratios(index, 0, |this, first| pick(this) / pick(first)),
+                2,
+            ),
+        };
+        println!(
+            "{:<34} {:>9.3} {:>12.0} {:>9.3} {:>18} {:>11.3} {:>18} {:>8.3}",
+            contestant.label,
+            of(|m| m.stop),
+            of(|m| m.bytes),
+            of(|m| m.pong),
+            against_first(|m| m.pong),
+            of(|m| m.grant),
+            against_first(|m| m.grant),
+            of(|m| m.cpu),
+        );
     }
     Ok(())
 }
@@ -104,21 +111,18 @@ fn contestants(servers: &[Server]) -> Vec<Contestant<'_>> {
 
 fn restart(options: &Options, contestant: &Contestant<'_>) -> Result<Measured, String> {
     let server = contestant.server;
-    let directory = DataDirectory::new(&options.data_dir).map_err(|error| error.to_string())?;
+    let directory = directory::empty(&options.data_dir)?;
     let args = |run| {
         let setup = contestant.setup;
         setup.args(server.kind(), directory.path(), run, TTL)
     };
     let running = server.start_with(&args(Run::First))?;
-    let sender = Sender {
-        locknode: &options.locknode,
-        load: Load::Bench("set"),
-        port: running.port,
+    let load = Load {
+        workload: "set",
         pipeline: 16,
-        keys: options.restart_locks,
         ttl: TTL,
     };
-    let (report, _) = sender.send(options.restart_locks)?;
+    let report = load.send(options, &running, options.restart_locks)?;
     report.ok_or("the server lacks SET")?;
     let stop = match contestant.stop {
         Stop::Terminate => running.terminate(PATIENCE)?,
@@ -129,7 +133,7 @@ fn restart(options: &Options, contestant: &Contestant<'_>) -> Result<Measured, S
             started.elapsed()
         }
     };
-    let bytes = directory.extent().bytes;
+    let bytes = extent(directory.path()).bytes;
 
     let started = Instant::now();
     let mut running = server.spawn(&args(Run::Later))?;
@@ -157,40 +161,6 @@ fn restart(options: &Options, contestant: &Contestant<'_>) -> Result<Measured, S
         grant: grant.as_secs_f64(),
         cpu,
     })
-}
-
-fn print(label: &str, index: usize, rounds: &[Vec<Option<Measured>>]) {
-    let of = |pick: fn(&Measured) -> f64| -> f64 {
-        let values: Vec<f64> = rounds
-            .iter()
-            .filter_map(|round| round.get(index)?.as_ref().map(pick))
-            .collect();
-        median(&values)
-    };
-    let against_first = |pick: fn(&Measured) -> f64| {
-        let ratios: Vec<f64> = rounds
-            .iter()
-            .filter_map(|round| {
-                let (this, first) = (round.get(index)?.as_ref()?, round.first()?.as_ref()?);
-                Some(pick(this) / pick(first))
-            })
-            .collect();
-        if index == 0 {
-            String::new()
-        } else {
-            brackets(&ratios, 2)
-        }
-    };
-    println!(
-        "{label:<34} {:>9.3} {:>12.0} {:>9.3} {:>18} {:>11.3} {:>18} {:>8.3}",
-        of(|m| m.stop),
-        of(|m| m.bytes),
-        of(|m| m.pong),
-        against_first(|m| m.pong),
-        of(|m| m.grant),
-        against_first(|m| m.grant),
-        of(|m| m.cpu),
-    );
 }
 
 /// No lock ends while it is measured, and a lock node's restart guard carries all of them.

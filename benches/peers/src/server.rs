@@ -1,9 +1,11 @@
 //! The servers: finding, starting, stopping.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::setup::{Run, Setup};
 use crate::wire::Wire;
 
 /// A server program.
@@ -18,7 +20,7 @@ pub struct Server {
 }
 
 /// Which command line a server takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// Our node.
     Locknode,
@@ -95,12 +97,8 @@ impl Server {
     ///
     /// No free port, no `taskset`, or no answer within ten seconds.
     pub fn start(&self) -> Result<Running, String> {
-        let keeps_nothing: &[&str] = match self.kind {
-            Kind::Locknode => &["--restart-guard", "off"],
-            Kind::Redis => &["--appendonly", "no"],
-        };
-        let keeps_nothing: Vec<String> = keeps_nothing.iter().map(ToString::to_string).collect();
-        self.start_with(&keeps_nothing)
+        let nowhere = Path::new("");
+        self.start_with(&Setup::Nothing.args(self.kind, nowhere, Run::First, ""))
     }
 
     /// The same with these arguments for what it keeps.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use locknode_peers::server::Kind;
+use crate::server::Kind;
 
 /// What a server keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setup {
+pub enum Setup {
     /// Nothing: no restart guard, no snapshots, no append-only file.
     Nothing,
     /// Nothing, and the restart guard on (a lock node only).
@@ -21,19 +21,23 @@ pub(crate) enum Setup {
 
 /// Whether the server has kept something before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Run {
+pub enum Run {
+    /// Not yet.
     First,
+    /// It has.
     Later,
 }
 
 impl Setup {
     /// Whether a directory is needed.
-    pub(crate) fn needs_directory(self) -> bool {
+    #[must_use]
+    pub fn needs_directory(self) -> bool {
         !matches!(self, Self::Nothing | Self::GuardInMemory)
     }
 
     /// The arguments. Locks with a TTL up to `max_ttl` ride on a lock node's restart guard.
-    pub(crate) fn args(self, kind: Kind, directory: &Path, run: Run, max_ttl: &str) -> Vec<String> {
+    #[must_use]
+    pub fn args(self, kind: Kind, directory: &Path, run: Run, max_ttl: &str) -> Vec<String> {
         let directory = directory.to_string_lossy();
         let mut args = match kind {
             Kind::Locknode => match self {

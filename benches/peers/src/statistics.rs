@@ -1,4 +1,4 @@
-//! What a row of rounds amounts to.
+//! What a row of figures amounts to.
 
 /// The middle value, or the mean of the two in the middle; not a number when there is none.
 #[must_use]
@@ -21,4 +21,17 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| {
             (low.min(v), high.max(v))
         })
+}
+
+/// The median of ratios with their spread; empty when there is none.
+#[must_use]
+pub fn ratio(ratios: &[f64], digits: usize) -> String {
+    if ratios.is_empty() {
+        return String::new();
+    }
+    if ratios.iter().all(|ratio| ratio.is_nan()) {
+        return "none".to_owned();
+    }
+    let (middle, (low, high)) = (median(ratios), spread(ratios));
+    format!("{middle:.digits$} [{low:.digits$}-{high:.digits$}]")
 }

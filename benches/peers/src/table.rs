@@ -1,12 +1,9 @@
 //! The table of results.
 
-use locknode_peers::statistics::{median, spread};
+use locknode_peers::rounds::Rounds;
+use locknode_peers::statistics::{median, ratio};
 
-use crate::case::{Case, Figure};
-use crate::run::Measured;
-
-/// One round's results, in the order of the contestants; `None` where a server lacks the command.
-type Round = Vec<Option<Measured>>;
+use crate::case::{Case, Figure, Measured};
 
 /// The column names.
 pub(crate) fn print_header() {
@@ -26,56 +23,38 @@ pub(crate) fn print_header() {
 }
 
 /// One line for each contestant of a case; ratios are taken within each round.
-pub(crate) fn print_case(case: &Case<'_>, rounds: &[Round], voided: usize) {
+pub(crate) fn print_case(case: &Case<'_>, rounds: &Rounds<Measured>) {
+    // A row that asks about hundredths shows thousandths.
+    let digits = if case.section == "guard" { 3 } else { 2 };
+    let unit = if case.figure == Figure::Memory {
+        "B"
+    } else {
+        "ns"
+    };
     for (index, contestant) in case.contestants.iter().enumerate() {
-        let of = |pick: fn(&Measured) -> f64| -> Vec<f64> {
-            rounds
-                .iter()
-                .filter_map(|round| round.get(index)?.as_ref().map(pick))
-                .collect()
-        };
-        if of(|m| m.cost).is_empty() {
-            println!(
-                "{:<34} {:<16} has no such command",
-                case.name, contestant.label
-            );
+        let head = format!("{:<34} {:<16}", case.name, contestant.label);
+        if rounds.of(index).next().is_none() {
+            println!("{head} has no such command");
             continue;
         }
-        let against_first = |ratio: fn(&Measured, &Measured) -> f64| {
-            let ratios: Vec<f64> = rounds
-                .iter()
-                .filter_map(|round| {
-                    Some(ratio(round.get(index)?.as_ref()?, round.first()?.as_ref()?))
-                })
-                .collect();
-            if index == 0 {
-                String::new()
-            } else {
-                brackets(&ratios, digits(case))
-            }
+        let of = |pick: fn(&Measured) -> f64| rounds.median(index, pick);
+        let against_first = |against: fn(&Measured, &Measured) -> f64| match index {
+            0 => String::new(),
+            _ => ratio(&rounds.ratios(index, 0, against), digits),
         };
         let syncs: Vec<f64> = rounds
-            .iter()
-            .filter_map(|round| round.get(index)?.as_ref()?.syncs_per_second)
+            .of(index)
+            .filter_map(|m| m.syncs_per_second)
             .collect();
         println!(
-            "{:<34} {:<16} {:>8.0} {:<2} {:>18} {:>10.0} {:>18} {:>9.0} {:>9.0} {:>5.0}% {:>8}",
-            case.name,
-            contestant.label,
-            median(&of(|m| m.cost)),
-            if case.figure == Figure::Memory {
-                "B"
-            } else {
-                "ns"
-            },
+            "{head} {:>8.0} {unit:<2} {:>18} {:>10.0} {:>18} {:>9.0} {:>9.0} {:>5.0}% {:>8}",
+            of(|m| m.cost),
             against_first(|this, first| this.cost / first.cost),
-            median(&of(|m| m.operations_per_second)),
-            against_first(|this, first| {
-                first.operations_per_second / this.operations_per_second
-            }),
-            median(&of(|m| m.p50_us)),
-            median(&of(|m| m.p99_us)),
-            median(&of(|m| m.user_share)) * 100.0,
+            of(|m| m.operations_per_second),
+            against_first(|this, first| first.operations_per_second / this.operations_per_second),
+            of(|m| m.p50_us),
+            of(|m| m.p99_us),
+            of(|m| m.user_share) * 100.0,
             if syncs.is_empty() {
                 String::new()
             } else {
@@ -83,21 +62,10 @@ pub(crate) fn print_case(case: &Case<'_>, rounds: &[Round], voided: usize) {
             },
         );
     }
-    if voided > 0 {
-        println!("{:<34} {voided} disturbed rounds repeated", case.name);
+    if rounds.disturbed > 0 {
+        println!(
+            "{:<34} {} disturbed rounds repeated",
+            case.name, rounds.disturbed
+        );
     }
-}
-
-/// The median of ratios, and their spread.
-pub(crate) fn brackets(ratios: &[f64], digits: usize) -> String {
-    let (low, high) = spread(ratios);
-    format!(
-        "{:.digits$} [{low:.digits$}-{high:.digits$}]",
-        median(ratios)
-    )
-}
-
-/// A row that asks about hundredths shows thousandths.
-fn digits(case: &Case<'_>) -> usize {
-    if case.section == "guard" { 3 } else { 2 }
 }

@@ -16,28 +16,48 @@ use crate::client::load::{Load, run};
 use crate::client::ours::Ours;
 use crate::client::rslock::Rslock;
 
-/// Runs the client called `name` with the arguments after it.
-pub(crate) fn main(name: &str, mut args: impl Iterator<Item = String>) -> Result<(), String> {
-    let mut next = || args.next().ok_or(USAGE);
-    let addresses: Vec<String> = next()?.split(',').map(str::to_owned).collect();
-    let in_flight = next()?.parse().map_err(|_| USAGE)?;
-    let seconds = next()?.parse().map_err(|_| USAGE)?;
-    let load = Load {
-        in_flight,
-        duration: Duration::try_from_secs_f64(seconds).map_err(|_| USAGE)?,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("no runtime: {error}"))?;
-    runtime.block_on(async {
-        match name {
-            "redlock-client" => run(Ours::new(&addresses)?, load).await,
-            "redis-rs" => run(FanOut::connect(&addresses).await, load).await,
-            "rslock" => run(Rslock::new(&addresses), load).await,
-            _ => Err(format!("no client '{name}'")),
-        }
-    })
+/// The process that is measured.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Client {
+    /// Runs one client; for this program itself
+    #[command(hide = true)]
+    Client {
+        name: String,
+        /// Separated by commas.
+        addresses: String,
+        in_flight: usize,
+        seconds: f64,
+    },
+}
+
+impl Client {
+    /// Runs it.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let Self::Client {
+            name,
+            addresses,
+            in_flight,
+            seconds,
+        } = self;
+        let duration = Duration::try_from_secs_f64(*seconds).map_err(|error| error.to_string())?;
+        let addresses: Vec<String> = addresses.split(',').map(str::to_owned).collect();
+        let load = Load {
+            in_flight: *in_flight,
+            duration,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("no runtime: {error}"))?;
+        runtime.block_on(async {
+            match name.as_str() {
+                "redlock-client" => run(Ours::new(&addresses)?, load).await,
+                "redis-rs" => run(FanOut::connect(&addresses).await, load).await,
+                "rslock" => run(Rslock::new(&addresses), load).await,
+                _ => Err(format!("no client '{name}'")),
+            }
+        })
+    }
 }
 
 /// The version of a crate that this package's manifest pins.
@@ -52,7 +72,6 @@ fn pinned(name: &str) -> &'static str {
 
 /// Of every lock; far longer than any of them is held.
 const TTL: Duration = Duration::from_secs(10);
-const USAGE: &str = "a client takes ADDRESS,... IN-FLIGHT SECONDS";
 
 #[cfg(test)]
 mod tests {
