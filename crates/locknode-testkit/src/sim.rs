@@ -1,6 +1,7 @@
 //! The simulator: worlds of nodes and clients in one thread, without sockets and without real time.
 
 mod batch;
+mod buffers;
 mod caller;
 mod client;
 mod clocks;

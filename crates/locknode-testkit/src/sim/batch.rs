@@ -6,6 +6,7 @@ use locknode_resp::{Decoder, Limits};
 use smallvec::SmallVec;
 
 use crate::bug::Bug;
+use crate::history::Event as Told;
 use crate::sim::link::{Covers, Withheld};
 use crate::sim::node::{Fate, SimNode};
 use crate::sim::reference::Manner;
@@ -71,6 +72,30 @@ impl Request<'_> {
 }
 
 impl World {
+    /// Refuses requests as a fault of the link has it, if they are refused.
+    pub(crate) fn refuses(
+        &mut self,
+        conn: u32,
+        client: u8,
+        node: u8,
+        requests: &Requests<'_>,
+    ) -> bool {
+        let link = self.link_mut(client, node);
+        let Some(link) = link.filter(|link| link.conn == Some(conn)) else {
+            return false;
+        };
+        let name = |args: &[&[u8]]| args.first().and_then(|name| link.state.take_refusal(name));
+        let Some(refusal) = requests.first().and_then(|request| request.with(name)) else {
+            return false;
+        };
+        let why = refusal.name();
+        self.recorder.counters.bump("refused-by-fault");
+        let told = Told::Refused { node, client, why };
+        self.recorder.push(self.now, told);
+        self.send_reply(conn, refusal.reply().to_vec());
+        true
+    }
+
     /// Executes requests in one go; what is withheld then, unless this end of the connection is gone.
     pub(crate) fn execute(
         &mut self,
@@ -114,7 +139,7 @@ impl World {
             self.cue(cue);
         }
         let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
-        let mut bytes = self.buffers.pop().unwrap_or_default();
+        let mut bytes = self.buffers.take();
         bytes.extend_from_slice(&out);
         (self.out, self.ends) = (out, ends);
         let Some(at) = self.nodes.get(usize::from(node)).filter(is_same) else {

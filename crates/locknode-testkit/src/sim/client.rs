@@ -107,12 +107,12 @@ impl World {
             }
         }
         for node in 0..u8::try_from(self.nodes.len()).unwrap_or(u8::MAX) {
-            let mut bytes = self.buffers.pop().unwrap_or_default();
+            let mut bytes = self.buffers.take();
             let it = self.clients.get_mut(place);
             if it.is_some_and(|it| it.player.take_output(node, &mut bytes)) {
                 self.send_request(client, node, bytes);
             } else {
-                self.recycle(bytes);
+                self.buffers.recycle(bytes);
             }
         }
         let now = self.now;

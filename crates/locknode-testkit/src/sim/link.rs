@@ -388,7 +388,7 @@ impl World {
         self.recorder.arrived(message, self.now);
         let bytes = bytes.unwrap_or_default();
         self.tell_client(client, |player, now| player.received(now, node, &bytes));
-        self.recycle(bytes);
+        self.buffers.recycle(bytes);
     }
 
     /// The connection between the two breaks; both ends notice.

@@ -82,7 +82,7 @@ impl World {
             }
         }
         end.unread = input.get(done..).unwrap_or_default().to_vec();
-        self.recycle(input);
+        self.buffers.recycle(input);
         end.is_closing |= self.is_stopping(node);
         let is_done = end.withheld.is_empty() && !self.is_stopped(node);
         let is_silent = end.withheld.iter().any(|it| it.bytes.is_empty());
@@ -98,24 +98,6 @@ impl World {
         if !is_silent || self.scenario.setup.bug != Some(Bug::SilentNotSynced) {
             self.start_disk(node);
         }
-    }
-
-    /// Refuses requests as a fault of the link has it, if they are refused.
-    fn refuses(&mut self, conn: u32, client: u8, node: u8, requests: &Requests<'_>) -> bool {
-        let link = self.link_mut(client, node);
-        let Some(link) = link.filter(|link| link.conn == Some(conn)) else {
-            return false;
-        };
-        let name = |args: &[&[u8]]| args.first().and_then(|name| link.state.take_refusal(name));
-        let Some(refusal) = requests.first().and_then(|request| request.with(name)) else {
-            return false;
-        };
-        let why = refusal.name();
-        self.recorder.counters.bump("refused-by-fault");
-        let told = Told::Refused { node, client, why };
-        self.recorder.push(self.now, told);
-        self.send_reply(conn, refusal.reply().to_vec());
-        true
     }
 
     /// The end of a connection that was being served when its process ended: the client is told as others are.

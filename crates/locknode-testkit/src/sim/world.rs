@@ -18,6 +18,7 @@ use crate::fault::{Crash, Fault, Who};
 use crate::history::{Event as Told, History};
 use crate::random::Random;
 use crate::scenario::{Act, Cue, Dialect, Scenario};
+use crate::sim::buffers::Buffers;
 use crate::sim::client::SimClient;
 use crate::sim::due::{Due, Place, Queue};
 use crate::sim::link::{Conn, Link};
@@ -70,8 +71,8 @@ pub struct World {
     events_now: u32,
     /// It did not get on, and goes on no more.
     is_stuck: bool,
-    /// Empty, for messages to come: there are thousands.
-    pub(crate) buffers: Vec<Vec<u8>>,
+    /// Room for messages to come.
+    pub(crate) buffers: Buffers,
     /// Room for replies, and where each of them ends.
     pub(crate) out: Vec<u8>,
     pub(crate) ends: Vec<usize>,
@@ -237,7 +238,7 @@ impl World {
             held_cues: None,
             events_now: 0,
             is_stuck: false,
-            buffers: Vec::new(),
+            buffers: Buffers::default(),
             out: Vec::new(),
             ends: Vec::new(),
             scenario: Arc::new(scenario.clone()),
@@ -414,14 +415,6 @@ impl World {
         self.push_as(at, 0, event);
     }
 
-    /// A message is read: its room is for another one.
-    pub(crate) fn recycle(&mut self, mut bytes: Vec<u8>) {
-        if bytes.capacity() > 0 && self.buffers.len() < BUFFERS_MAX {
-            bytes.clear();
-            self.buffers.push(bytes);
-        }
-    }
-
     fn push_as(&mut self, at: SimTime, since: u64, event: Event) {
         self.seq += 1;
         let place = Place {
@@ -572,9 +565,7 @@ impl World {
             }
         }
     }
-}
 
-impl World {
     /// Runs a scenario and keeps a hash for every event, to find where two runs part.
     pub(crate) fn hashed(scenario: &Scenario) -> Self {
         let mut world = Self::new(scenario);
@@ -603,9 +594,6 @@ const EVENTS_NOW_MAX: u32 = 100_000;
 
 /// What happens in a world at most.
 const EVENTS_MAX: u64 = 20_000_000;
-
-/// More than are under way at once.
-const BUFFERS_MAX: usize = 64;
 
 /// As many as a set of members holds, and as the client takes nodes.
 const MEMBERS_MAX: u8 = 16;
