@@ -1,13 +1,13 @@
-//! The same client for code without async: every call waits on its own thread until it is done.
+//! The client without async: every call blocks its thread until it is done.
 //!
-//! A blocking [`Redlock`] has one thread of its own, which all its clones and guards share. The
-//! thread keeps the connections, renews the locks and releases them in the background. It ends
-//! after the last clone and the last guard are dropped, once the releases that are under way are
-//! done or two seconds have passed. A process that ends earlier leaves such locks to their TTL:
-//! [`release`](Guard::release) them, or [`close`](Redlock::close) the client, before it does.
+//! A blocking [`Redlock`] has one thread, which all its clones and guards share. That thread keeps the
+//! connections, and renews and releases the locks. After the last clone and the last guard are
+//! dropped, it finishes the releases under way, within two seconds, and ends. If the process exits
+//! earlier, those locks are left to their TTL: [`release`](Guard::release) them, or
+//! [`close`](Redlock::close) the client first.
 //!
-//! Calls may be made from any thread, also from one that belongs to a tokio runtime; there they
-//! hold up the other tasks of that thread, though, and the async client is the better choice.
+//! Any thread may call, even one of a tokio runtime. There a call blocks the other tasks of that
+//! thread, so the async client is the better choice.
 //!
 //! # Examples
 //!
@@ -21,7 +21,7 @@
 //!     .build_blocking()?;
 //! let request = redlock.lock("report").ttl(Duration::from_secs(30));
 //! if let Some(guard) = request.try_acquire()? {
-//!     // ... the work, shorter than guard.validity() ...
+//!     // ... work for less than guard.validity() ...
 //!     guard.release();
 //! }
 //! # Ok(())
@@ -49,18 +49,18 @@ use self::worker::Worker;
 use crate::error::Error;
 use crate::{Builder, NodeStatus, NodeView, Released, Token};
 
-/// A client of one cluster; cheap to clone, and for any number of threads.
+/// A client of a cluster of lock nodes. Cheap to clone, and usable from any number of threads.
 #[derive(Clone, Debug)]
 pub struct Redlock {
     client: Arc<Client>,
 }
 
 impl Builder {
-    /// Makes a client for code without async, and starts its thread. No byte is sent yet.
+    /// Builds a blocking client and starts its thread. It sends nothing yet.
     ///
     /// # Errors
     ///
-    /// Those of [`build`](Builder::build), and kind `Config` when the system has no thread left.
+    /// Those of [`build`](Builder::build), and kind `Config` if the thread cannot be started.
     pub fn build_blocking(self) -> Result<Redlock, Error> {
         Redlock::start(self.build()?)
     }
@@ -77,13 +77,13 @@ impl Redlock {
         LockRequest::new(self.client.inner.lock(key), &self.client)
     }
 
-    /// A request that takes over a lock whose token is known, as the async client's
+    /// A request that takes over a lock by its token, as the async client's
     /// [`adopt`](crate::Redlock::adopt).
     pub fn adopt(&self, key: impl AsRef<[u8]>, token: Token) -> LockRequest {
         LockRequest::new(self.client.inner.adopt(key, token), &self.client)
     }
 
-    /// A request for several locks at once, all or none.
+    /// A request for several locks, all or none.
     pub fn lock_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> MultiLockRequest {
         MultiLockRequest::new(self.client.inner.lock_all(keys), &self.client)
     }
@@ -93,7 +93,7 @@ impl Redlock {
         Reentrant::new(self.client.inner.reentrant(), &self.client)
     }
 
-    /// Releases a lock of which only the key and the token are known.
+    /// Releases a lock by its token, on every node.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Redlock {
             .run(|inner| async move { inner.release(key, &token).await })?
     }
 
-    /// What each node says of `key`, in the order of the nodes.
+    /// What each node holds under a key, in the configured order.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl Redlock {
             .run(|inner| async move { inner.inspect(key).await })?
     }
 
-    /// Connects, and says who the nodes are and how they are.
+    /// Connects to the nodes and returns what they are, in the configured order.
     ///
     /// # Errors
     ///
@@ -125,14 +125,14 @@ impl Redlock {
             .run(|inner| async move { inner.nodes().await })?
     }
 
-    /// Takes the lock, runs `work` on this thread and releases the lock.
+    /// Acquires the lock, runs `work` on this thread and releases the lock.
     ///
-    /// The result of `work` is given back whatever happened to the lock meanwhile. Work that takes
-    /// long looks at [`Guard::is_valid`] before each step that others must not see done twice.
+    /// Returns the result of `work` even if the lock was lost meanwhile. Long work should check
+    /// [`Guard::is_valid`] before each step that must not be done twice.
     ///
     /// # Errors
     ///
-    /// Those of [`LockRequest::acquire`]; `work` was not run then.
+    /// Those of [`LockRequest::acquire`]. `work` has not run then.
     pub fn with_lock<T>(
         &self,
         request: LockRequest,
@@ -144,20 +144,21 @@ impl Redlock {
         Ok(result)
     }
 
-    /// Releases every lock that is still held, waits until all releases are done or two seconds are
-    /// over, and closes the connections. Guards report their loss; whatever is asked afterwards is
-    /// [`Cancelled`](ErrorKind::Cancelled).
+    /// Releases all locks and closes the connections.
+    ///
+    /// Waits until all releases are done, for two seconds at most. Guards report their loss; later
+    /// calls fail with [`Cancelled`](ErrorKind::Cancelled).
     pub fn close(&self) {
-        // A failure means that the thread is gone, and the connections with it.
+        // It fails only if the thread has ended, and the connections with it.
         let _ = self.client.run(|inner| async move { inner.close().await });
     }
 
-    /// How many nodes the cluster has.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.client.inner.node_count()
     }
 
-    /// How many nodes must grant a lock.
+    /// The number of nodes that are a majority.
     pub fn quorum(&self) -> usize {
         self.client.inner.quorum()
     }
@@ -166,7 +167,7 @@ impl Redlock {
         let closing = inner.clone();
         let farewell = async move { closing.close().await };
         let worker = Worker::start(farewell, FAREWELL_TIME_MAX).map_err(|error| {
-            let text = format!("the thread of the blocking client cannot be started: {error}");
+            let text = format!("cannot start the thread of the blocking client: {error}");
             Error::config_by(text, error)
         })?;
         Ok(Self {
@@ -175,7 +176,7 @@ impl Redlock {
     }
 }
 
-/// What the clones and guards of one client share.
+/// The state that a client's clones and guards share.
 #[derive(Debug)]
 struct Client {
     inner: crate::Redlock,
@@ -183,7 +184,7 @@ struct Client {
 }
 
 impl Client {
-    /// Does work with the async client on the thread, and waits for it.
+    /// Runs `work` with the async client on the thread, and waits for it.
     fn run<F, W>(&self, work: W) -> Result<F::Output, Error>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -203,14 +204,14 @@ impl Client {
         })
     }
 
-    /// A release of which nothing is known.
-    fn nobody_told(&self) -> Released {
+    /// A release that was sent to no node.
+    fn nothing_sent(&self) -> Released {
         let Some(quorum) = Quorum::of(self.inner.node_count()) else {
             unreachable!("a client that was built has a valid number of nodes");
         };
-        Released::nobody_told(quorum)
+        Released::nothing_sent(quorum)
     }
 }
 
-/// Closing takes two seconds at most. A thread that outlives its client by more serves nobody.
+/// Closing takes two seconds at most, so a thread that takes longer is stuck.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);

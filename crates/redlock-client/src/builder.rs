@@ -1,4 +1,4 @@
-//! Building a client: everything that can be wrong is found before the first byte is sent.
+//! Builds a client. All mistakes are found before the first byte is sent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ impl Redlock {
 }
 
 impl Builder {
-    /// Adds a node: `host`, `host:port`, `redis://[[user]:password@]host[:port][/database]`, `rediss://...` for TLS
-    /// or `unix:///path/to/socket`.
+    /// Adds a node: `host`, `host:port`, `redis://[[user]:password@]host[:port][/database]`,
+    /// `rediss://...` for TLS, or `unix:///path/to/socket`.
     pub fn node(mut self, url: impl AsRef<str>) -> Self {
         self.nodes.push(url.as_ref().to_owned());
         self
@@ -85,80 +85,80 @@ impl Builder {
         self
     }
 
-    /// User and password for the nodes whose URL has none.
+    /// Sets user and password for nodes whose URL has none.
     pub fn credentials(mut self, username: Option<&str>, password: &str) -> Self {
         self.credentials = Some((username.map(str::to_owned), Secret(password.to_owned())));
         self
     }
 
-    /// What stands before every key on the nodes.
+    /// Sets a prefix for all keys on the nodes.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
     }
 
-    /// How much clocks may disagree. Default 1 % of the TTL and 2 ms.
+    /// Sets how much clocks may disagree. Default: 1 % of the TTL plus 2 ms.
     pub fn drift(mut self, drift: Drift) -> Self {
         self.drift = drift;
         self
     }
 
-    /// How long a node has for a reply. Default a tenth of the TTL, at most 250 ms; never more than half of the TTL
-    /// or less than 1 ms.
+    /// Sets how long a node has to reply, between 1 ms and half of the TTL. Default: a tenth of the
+    /// TTL, at most 250 ms.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = Some(timeout);
         self
     }
 
-    /// How long a connection may take to open, and how long a silent one is kept. Default 1 s.
+    /// Sets how long a connection may take to open, and how long a silent one is kept. Default: 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout.max(Duration::from_millis(1));
         self
     }
 
-    /// How `acquire` tries again unless a request says otherwise. Default: three attempts.
+    /// Sets how `acquire` retries unless the request sets its own policy. Default: three attempts.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Another clock than the system's, for tests.
+    /// Replaces the system's clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Another way to the nodes than the network, such as streams inside of a test. The nodes' addresses then only name
-    /// them, and bring credentials and database.
+    /// Replaces the network, for example by streams in a test. The nodes' addresses then provide only
+    /// their names, credentials and databases.
     pub fn connector(mut self, connector: Arc<dyn Connector>) -> Self {
         self.connector = Some(connector);
         self
     }
 
-    /// Is told what the client does.
+    /// Reports the client's events to `observer`.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Whom to trust behind `rediss://`. Default: the certificates that the system trusts.
+    /// Sets the TLS settings for `rediss://`. Default: trust the system's certificates.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// The client. Nothing is connected yet.
+    /// Builds the client. It does not connect yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for no nodes or too many, a URL that is none, two URLs of one
-    /// node, or a retry policy that never tries.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for no nodes or too many, a malformed URL, two
+    /// URLs of one node, or a retry policy that never tries.
     pub fn build(self) -> Result<Redlock, Error> {
         let addresses = self.addresses()?;
         let Some(quorum) = Quorum::of(addresses.len()) else {
             return Err(Error::config(match addresses.len() {
-                0 => "no nodes: give at least one, best five".to_owned(),
-                n => format!("{n} nodes are too many: at most {NODES_MAX}, best five"),
+                0 => "no nodes: configure at least one, best five".to_owned(),
+                n => format!("{n} nodes are too many: configure at most {NODES_MAX}, best five"),
             }));
         };
         self.retry.check()?;
@@ -183,7 +183,7 @@ impl Builder {
         Ok(Redlock::new(Handle::new(config)))
     }
 
-    /// The nodes' addresses; two of one node are an error, since each would have a vote.
+    /// The nodes' addresses. Two of one node are an error, since each would have a vote.
     fn addresses(&self) -> Result<Vec<NodeAddress>, Error> {
         let mut addresses = Vec::with_capacity(self.nodes.len());
         let mut seen = HashMap::new();
@@ -198,7 +198,7 @@ impl Builder {
             address.check_credentials().map_err(config)?;
             if let Some(first) = seen.insert(address.endpoint().clone(), index) {
                 return Err(Error::config(format!(
-                    "nodes {first} and {index} of the list are the same, {address}: a node has one vote"
+                    "nodes {first} and {index} of the list are both {address}: a node has one vote"
                 )));
             }
             addresses.push(address);
@@ -227,7 +227,7 @@ impl Builder {
     }
 }
 
-/// A password, not shown.
+/// A password that `Debug` does not show.
 #[derive(Clone)]
 struct Secret(String);
 

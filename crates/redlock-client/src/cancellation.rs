@@ -1,4 +1,4 @@
-//! The end of a lock, for work in other tasks.
+//! Reports the end of a lock to work in other tasks.
 
 use tokio_util::sync::CancellationToken;
 

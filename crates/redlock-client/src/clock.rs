@@ -7,26 +7,26 @@ use redlock_proto::Time;
 #[cfg(unix)]
 use rustix::time::{ClockId, clock_gettime};
 
-/// A source of time. The client decides by it whether a lock is still held; timers of the runtime only wake the
-/// client up.
+/// A source of time, by which the client decides whether a lock is still held. Timers of the runtime
+/// only wake the client up.
 pub trait Clock: Debug + Send + Sync {
-    /// The present. Never goes back.
+    /// The current time. Never goes back.
     fn now(&self) -> Time;
 }
 
-/// The operating system's clocks, read so that a lock never seems younger than it is.
+/// The operating system's clocks, combined so that a lock never seems younger than it is.
 ///
-/// One clock counts the time that the machine sleeps but is slowed and hastened by time synchronisation, by up to
-/// a tenth; the other runs evenly but stops while the machine sleeps. The age of a lock is what the faster of the
-/// two says, step by step. (The clock of the standard library, and with it tokio's, has both faults.)
+/// One clock counts the time that the machine sleeps, but time synchronisation changes its speed by up
+/// to a tenth. The other runs evenly, but stops while the machine sleeps. In each step the clock that
+/// advanced more counts. (The clock of the standard library, and so tokio's, has both faults.)
 ///
-/// On systems other than Linux the monotonic clock alone is used.
+/// On systems other than Linux, only the monotonic clock is used.
 #[derive(Debug)]
 pub struct SystemClock {
     mark: Mutex<Mark>,
 }
 
-/// A moment on both clocks, and the time that the client had then. All in nanoseconds.
+/// One instant on both clocks and as the client's time, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     counting: u64,
@@ -35,7 +35,7 @@ struct Mark {
 }
 
 impl SystemClock {
-    /// A clock whose time begins now.
+    /// A clock that starts now.
     pub fn start() -> Self {
         Self {
             mark: Mutex::new(Mark {
@@ -55,13 +55,13 @@ impl Clock for SystemClock {
 }
 
 impl Mark {
-    /// The time when the clocks show this.
+    /// The client's time for these readings.
     fn advance(&mut self, counting: u64, even: u64) -> Time {
         let passed = counting
             .saturating_sub(self.counting)
             .max(even.saturating_sub(self.even));
         let time = self.time.saturating_add(passed);
-        // The two clocks are read one after the other, so each step may add a few nanoseconds: not too many steps.
+        // The clocks are read one after the other, so each step may add a few nanoseconds. Hence few steps.
         if passed >= STEP_NS {
             *self = Self {
                 counting,
@@ -93,7 +93,7 @@ const COUNTING: ClockId = ClockId::Monotonic;
 #[cfg(all(unix, not(target_os = "linux")))]
 const EVEN: ClockId = ClockId::Monotonic;
 
-/// Nanoseconds on the standard library's monotonic clock, the only one there is.
+/// Nanoseconds on the standard library's monotonic clock.
 #[cfg(not(unix))]
 fn read((): ()) -> u64 {
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
@@ -106,7 +106,7 @@ const COUNTING: () = ();
 #[cfg(not(unix))]
 const EVEN: () = ();
 
-/// Steps of at least a millisecond: within one, the two clocks differ by less than a tenth of it, far within the
+/// The shortest step. Within a millisecond the clocks differ by less than a tenth of it, far below the
 /// drift's constant.
 const STEP_NS: u64 = 1_000_000;
 
@@ -131,7 +131,7 @@ mod tests {
             (100 + 1902 * ms, 7 + 1002 * ms, 2002 * ms),
             // A reading within the step.
             (100 + 1902 * ms + 5, 7 + 1002 * ms + 3, 2002 * ms + 5),
-            // Neither ever turns time back.
+            // A reading that goes back does not turn time back.
             (0, 0, 2002 * ms),
         ];
         for (counting, even, time) in rows {

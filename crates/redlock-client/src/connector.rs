@@ -1,4 +1,4 @@
-//! How a client reaches its nodes, when it is not over the network.
+//! Connections to nodes by other means than the network.
 
 use std::fmt;
 use std::future::Future;
@@ -10,16 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::address::NodeAddress;
 
-/// Opens connections in place of the client: to nodes inside of a test's own process, through a proxy, or over a
+/// Opens connections for the client: to nodes in a test's own process, through a proxy, or over a
 /// transport that this crate does not know. See [`Builder::connector`](crate::Builder::connector).
 ///
-/// The client bounds every call with its connect timeout and drops the future when that is over. It asks for one
-/// connection per node at a time.
+/// The client drops the future after its connect timeout. It opens one connection per node at a time.
 ///
 /// ```
 /// use redlock_client::{Connecting, Connector, NodeAddress, NodeId};
 ///
-/// /// Nodes that are reached through one machine.
+/// /// Nodes behind one machine.
 /// #[derive(Debug)]
 /// struct Gateway(std::net::SocketAddr);
 ///
@@ -34,8 +33,8 @@ use crate::address::NodeAddress;
 /// }
 /// ```
 pub trait Connector: fmt::Debug + Send + Sync {
-    /// Opens a connection to the node that stands at this place of the client's list. Encryption, if the address asks
-    /// for it, is up to the connector; the client logs in by itself.
+    /// Opens a connection to a node of the client's list. Encryption, if the address requires it, is up
+    /// to the connector; the client logs in by itself.
     fn connect(&self, node: NodeId, address: &NodeAddress) -> Connecting;
 }
 
@@ -44,7 +43,7 @@ pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection for S {}
 
-/// A connection that is being opened. Dropping it gives that up.
+/// A connection being opened. Dropping it cancels that.
 pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Connection>>> + Send>>;
 
 impl fmt::Debug for dyn Connection {
@@ -65,33 +64,35 @@ mod tests {
     use super::*;
     use crate::{Clock, Redlock, Time};
 
-    /// In-memory nodes that say yes to everything, and one that refuses connections.
+    /// In-memory nodes that grant everything, and one that refuses connections.
     #[derive(Debug, Default)]
-    struct Yes {
-        asked: Mutex<Vec<(usize, String)>>,
+    struct Granting {
+        connected: Mutex<Vec<(usize, String)>>,
     }
 
-    impl Connector for Yes {
+    impl Connector for Granting {
         fn connect(&self, node: NodeId, address: &NodeAddress) -> Connecting {
-            self.asked.lock().push((node.index(), address.to_string()));
+            self.connected
+                .lock()
+                .push((node.index(), address.to_string()));
             let is_refused = node.index() == 2;
             Box::pin(async move {
                 if is_refused {
                     return Err(io::ErrorKind::ConnectionRefused.into());
                 }
                 let (near, far) = duplex(1024);
-                drop(tokio::spawn(say_yes(far)));
+                drop(tokio::spawn(grant(far)));
                 Ok(Box::new(near) as Box<dyn Connection>)
             })
         }
     }
 
-    async fn say_yes(mut stream: DuplexStream) {
+    async fn grant(mut stream: DuplexStream) {
         let mut bytes = [0; 1024];
         while let Ok(len @ 1..) = stream.read(&mut bytes).await {
             for part in bytes[..len].split(|byte| *byte == b'*').skip(1) {
                 let has = |name: &[u8]| part.windows(name.len()).any(|window| window == name);
-                // An old server: it knows nothing but the plain commands.
+                // An old server, which knows only the plain commands.
                 let reply: &[u8] = match () {
                     () if has(b"HELLO") || has(b"SETINFO") || has(b"COMMAND") || has(b"INFO") => {
                         b"-ERR unknown command\r\n"
@@ -116,7 +117,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_works_over_streams_of_the_callers_in_paused_time() {
-        let connector = Arc::new(Yes::default());
+        let connector = Arc::new(Granting::default());
         let redlock = Redlock::builder()
             .nodes(["a", "b", "c"])
             .connector(connector.clone())
@@ -125,11 +126,11 @@ mod tests {
             .unwrap();
         let lock = redlock.lock("k").ttl(Duration::from_secs(3600));
         let guard = lock.acquire().await.unwrap();
-        let mut asked = connector.asked.lock().clone();
-        asked.sort();
-        asked.dedup();
+        let mut connected = connector.connected.lock().clone();
+        connected.sort();
+        connected.dedup();
         let want = [0, 1, 2].map(|node| (node, format!("redis://{}:6379", ["a", "b", "c"][node])));
-        assert_eq!(asked, want);
+        assert_eq!(connected, want);
         // An hour of the runtime's time passes at once.
         assert!(guard.is_valid());
         assert!(guard.lost().await.is_expired());

@@ -1,11 +1,11 @@
 //! The one task that does all input and output of a client.
 //!
-//! It owns the sockets and the [`Core`]: takes the callers' commands, reads what nodes said, lets time pass, tells
-//! callers what came of it, and writes once per node what is to be said. Everything that is there is taken before
-//! anything is written, so many locks in flight share their system calls.
+//! It owns the sockets and the [`Core`]. In each turn it takes the callers' commands, reads the nodes'
+//! replies, lets time pass, reports outcomes to callers, and writes once per node. It takes everything
+//! available before it writes, so many locks in flight share their system calls.
 
 mod port;
-mod telling;
+mod reports;
 mod waiter;
 
 use std::any::Any;
@@ -30,8 +30,8 @@ use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;
 
-/// The task. Ends when the client is closed or nobody has a handle to it any more, after its releases are done or
-/// the time for them is over.
+/// The task. When the client is closed or its last handle dropped, it finishes the releases, within a
+/// time limit, and ends.
 #[derive(Debug)]
 pub(crate) struct Driver {
     config: Arc<Config>,
@@ -93,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// Takes what callers ask for; whether there was anything.
+    /// Takes the callers' commands. Returns whether there were any.
     fn take_commands(&mut self, context: &Context<'_>) -> bool {
         let mut inbox = self.inbox.lock();
         std::mem::swap(&mut self.commands, &mut inbox.commands);
@@ -109,7 +109,7 @@ impl Driver {
         if self.commands.is_empty() {
             return false;
         }
-        // Before the first byte is written: the age of a lock counts from here.
+        // A lock's age counts from here, before the first byte is written.
         let now = self.config.clock.now();
         let mut commands = std::mem::take(&mut self.commands);
         for command in commands.drain(..) {
@@ -127,7 +127,7 @@ impl Driver {
                 adopt,
                 answer,
             } => {
-                // The caller may have gone before the driver came to it.
+                // The caller may have dropped the request already.
                 if answer.is_closed() {
                     return;
                 }
@@ -162,16 +162,16 @@ impl Driver {
                 (Some(op), None) => {
                     match token {
                         Some(_) => self.core.drop_interest(now, op),
-                        None => self.forgo(now, op, &state),
+                        None => self.abandon(now, op, &state),
                     }
                     let waiter = self.waiters.remove(op);
-                    // A grant that was on its way to an acquire when that was dropped was a holder's.
+                    // The acquire was dropped while its grant was on the way: `Acquired` was reported.
                     if let (None, Some(Waiter::Lock { acquire: None, .. })) = (token, waiter) {
                         let (key, released) = (state.key(), None);
                         self.config.observe(&Event::Released { key, released });
                     }
                 }
-                // Another driver's lock: it is known by its token only.
+                // Another driver acquired the lock: only the token is known.
                 (None, answer) => {
                     if let Some(token) = token {
                         let terms = Arc::clone(&state.terms);
@@ -206,8 +206,8 @@ impl Driver {
         }
     }
 
-    /// The caller of an acquire is gone. What it would have held is released, unless it was another's before.
-    fn forgo(&mut self, now: Time, op: OpId, state: &LockState) {
+    /// The caller dropped an acquire. Releases its lock, unless another process had acquired it.
+    fn abandon(&mut self, now: Time, op: OpId, state: &LockState) {
         match state.is_adopted {
             true => self.core.leak(op),
             false => self.core.drop_interest(now, op),
@@ -219,7 +219,7 @@ impl Driver {
         if self.closing.is_none() {
             self.core.close(now);
         }
-        // Nodes have the time for it that they have for any answer.
+        // Nodes have as long as for any reply.
         let other = limits::node_timeout(self.config.node_timeout, Duration::MAX);
         let until = now + self.core.patience(other).min(CLOSE_TIME);
         let closing = self.closing.get_or_insert_with(|| Closing {
@@ -229,7 +229,7 @@ impl Driver {
         closing.answers.extend(answer);
     }
 
-    /// Moves bytes and connections; whether anything happened.
+    /// Reads from all nodes and follows their connections. Returns whether anything happened.
     fn poll_ports(&mut self, context: &mut Context<'_>) -> bool {
         let mut progress = false;
         for node in self.core.quorum().all().iter() {
@@ -241,14 +241,14 @@ impl Driver {
                     break;
                 };
                 progress = true;
-                // After the last byte arrived: what is left of a lock counts from here.
+                // A lock's remaining validity counts from here, after the last byte arrived.
                 let now = self.config.clock.now();
                 match event {
                     PortEvent::Opened => self.core.connected(now, node),
                     PortEvent::Received(len) => {
                         let bytes = self.buffer.get(..len).unwrap_or_default();
                         self.core.received(now, node, bytes);
-                        // Less than the buffer holds: the socket is empty, and says so when it no longer is.
+                        // The socket is empty; poll once more so that it wakes this task.
                         if len < self.buffer.len() {
                             continue;
                         }
@@ -263,7 +263,7 @@ impl Driver {
         progress
     }
 
-    /// Writes what is to be said; whether that broke a connection.
+    /// Writes to all nodes. Returns whether a connection broke.
     fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
         let mut broken = false;
         for node in self.core.quorum().all().iter() {
@@ -282,7 +282,7 @@ impl Driver {
         broken
     }
 
-    /// Lets time pass if it has; whether it had.
+    /// Runs the core if its deadline has passed. Returns whether it had.
     fn pass_time(&mut self) -> bool {
         let deadline = self.core.next_deadline();
         if deadline == Time::NEVER {
@@ -296,8 +296,8 @@ impl Driver {
         true
     }
 
-    /// Has the runtime wake this task when time has something to do. Only earlier wishes move the timer: one that
-    /// goes off too soon is set again, and most deadlines never come.
+    /// Sets the timer for the next deadline. Only an earlier deadline moves the timer: if it fires too
+    /// soon it is set again, and most deadlines never come.
     fn set_timer(&mut self, context: &mut Context<'_>) {
         loop {
             let mut deadline = self.core.next_deadline();
@@ -308,7 +308,7 @@ impl Driver {
                 return;
             }
             let now = self.config.clock.now();
-            // The runtime's timers stand still while the machine sleeps.
+            // The runtime's timers stop while the machine sleeps.
             let deadline = deadline.min(now + TIMER_MAX);
             if deadline < self.wakes_at || self.sleep.is_none() {
                 let at = Instant::now() + deadline.since(now);
@@ -337,8 +337,8 @@ impl Driver {
             let mut progress = self.take_commands(context);
             progress |= self.poll_ports(context);
             progress |= self.pass_time();
-            // First told, then written: see the core.
-            progress |= self.tell();
+            // Report before writing: see the core.
+            progress |= self.report();
             progress |= self.poll_write(context);
             if self.is_over() {
                 return Poll::Ready(());
@@ -348,15 +348,15 @@ impl Driver {
                 return Poll::Pending;
             }
         }
-        // Others on this runtime have a turn.
+        // Let other tasks of this runtime run.
         context.waker().wake_by_ref();
         Poll::Pending
     }
 
     fn is_over(&self) -> bool {
         self.closing.as_ref().is_some_and(|closing| {
-            let is_said = self.core.is_settled() && self.ports.iter().all(Port::is_quiet);
-            is_said || self.config.clock.now() >= closing.until
+            let is_done = self.core.is_settled() && self.ports.iter().all(Port::is_quiet);
+            is_done || self.config.clock.now() >= closing.until
         })
     }
 }
@@ -367,26 +367,26 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         this.pulse.beat();
-        // Callers are to hear what the panic says: it is an observer's, or that of a runtime that lacks something.
+        // An observer panicked, or the runtime lacks something: pass the message on to callers.
         match catch_unwind(AssertUnwindSafe(|| this.turn(context))) {
             Ok(poll) => poll,
             Err(panic) => {
-                this.inbox.lock().panic = Some(words(&*panic));
+                this.inbox.lock().panic = Some(message(&*panic));
                 Poll::Ready(())
             }
         }
     }
 }
 
-/// What a panic says.
-fn words(panic: &(dyn Any + Send)) -> Arc<str> {
+/// The message of a panic.
+fn message(panic: &(dyn Any + Send)) -> Arc<str> {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no words").into()
+    text.unwrap_or("no message").into()
 }
 
 impl Drop for Driver {
-    /// The driver ends, orderly or with its runtime: nobody waits for it any longer.
+    /// The driver ends, in order or with its runtime: ends all locks and waits.
     fn drop(&mut self) {
         let mut inbox = self.inbox.lock();
         inbox.driver = 0;
@@ -396,7 +396,7 @@ impl Drop for Driver {
         drop(inbox);
         drop(commands);
         for state in self.waiters.take_locks() {
-            // An observer that panicked is not told of that.
+            // An observer that panicked is not called again.
             if !has_panicked && state.error().is_none() && state.valid_until() != Time::ZERO {
                 let (key, error) = (state.key(), &error);
                 self.config.observe(&Event::Lost { key, error });
@@ -406,17 +406,17 @@ impl Drop for Driver {
     }
 }
 
-/// Read at once from a node: some thousand replies.
+/// The size of one read: about a thousand replies.
 const READ_BYTES: usize = 16_384;
 
-/// Reads from one node before the others have their turn.
+/// The most reads from one node in a row.
 const READS_MAX: usize = 4;
 
-/// Rounds of work before other tasks of the runtime have a turn.
+/// The most turns before other tasks of the runtime run.
 const TURNS_MAX: usize = 8;
 
-/// Longest the timer runs: a machine that wakes from sleep notices within this time that locks have expired.
+/// The longest timer. After the machine wakes from sleep, expired locks are noticed within this time.
 const TIMER_MAX: Duration = Duration::from_secs(1);
 
-/// How long a client that is closed goes on with its releases at most, whatever time its nodes have for an answer.
+/// The longest that a closed client goes on with its releases.
 const CLOSE_TIME: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use redlock_proto::Entropy;
 
-/// Random bytes that nobody can guess: a generator seeded by the operating system, per thread.
+/// Unpredictable bytes from a generator per thread, seeded by the operating system.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SystemEntropy;
 

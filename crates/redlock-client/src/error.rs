@@ -1,13 +1,13 @@
-//! What can go wrong, told apart by what a caller does about it.
+//! Errors, grouped by what a caller does about them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use redlock_proto::{ArgumentError, Cause, ErrorKind};
 
-/// Why a lock was not had, not extended or no longer held.
+/// Why a lock was not acquired, not extended or is no longer held.
 ///
-/// Match on [`kind`](Self::kind) or ask one of the predicates; [`nodes`](Self::nodes) has what each node said.
+/// Match on [`kind`](Self::kind) or use the predicates; [`nodes`](Self::nodes) has each node's failure.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -16,18 +16,18 @@ pub struct Error {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What one node had to do with an error.
+/// One node's part in an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeFailure {
     /// The node's address, without a password.
     pub address: Arc<str>,
-    /// What it said or did.
+    /// Why it failed.
     pub cause: Cause,
 }
 
 impl NodeFailure {
-    /// What the node at this address said or did.
+    /// A failure of the node at this address.
     pub fn new(address: impl Into<Arc<str>>, cause: Cause) -> Self {
         Self {
             address: address.into(),
@@ -50,7 +50,7 @@ impl Error {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// A mistake in an argument that another error tells of.
+    /// A mistake in an argument, caused by another error.
     pub(crate) fn config_by(
         message: impl Into<Arc<str>>,
         source: impl std::error::Error + Send + Sync + 'static,
@@ -68,12 +68,12 @@ impl Error {
         }
     }
 
-    /// What kind of error it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What the nodes said that did not do what they were asked, in their configured order.
+    /// The failures of nodes, in their configured order.
     pub fn nodes(&self) -> &[NodeFailure] {
         &self.nodes
     }
@@ -83,7 +83,7 @@ impl Error {
         self.kind == ErrorKind::Busy
     }
 
-    /// Nobody is known to hold the lock, and it could not be had.
+    /// Nobody is known to hold the lock, but it could not be acquired.
     pub fn is_contended(&self) -> bool {
         self.kind == ErrorKind::Contended
     }
@@ -93,12 +93,12 @@ impl Error {
         self.kind == ErrorKind::NoQuorum
     }
 
-    /// A majority of the nodes says that the lock is no longer held.
+    /// A majority of the nodes no longer holds the lock.
     pub fn is_lost(&self) -> bool {
         self.kind == ErrorKind::Lost
     }
 
-    /// The lock's validity ended.
+    /// The lock expired.
     pub fn is_expired(&self) -> bool {
         self.kind == ErrorKind::Expired
     }
@@ -108,17 +108,17 @@ impl Error {
         self.kind == ErrorKind::Cancelled
     }
 
-    /// The time to wait ended before the nodes had decided.
+    /// The wait ended before the nodes had decided.
     pub fn is_timeout(&self) -> bool {
         self.kind == ErrorKind::Timeout
     }
 
-    /// Something in the configuration or the arguments is wrong.
+    /// The configuration or an argument is wrong.
     pub fn is_config(&self) -> bool {
         self.kind == ErrorKind::Config
     }
 
-    /// Whether trying the same again later may succeed.
+    /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,
@@ -147,15 +147,15 @@ impl fmt::Display for Error {
     }
 }
 
-/// The kind and the sentence: this is what a program prints that returns the error from `main`.
+/// The kind and the message: a program that returns the error from `main` prints this.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self}", self.kind)
     }
 }
 
-/// The source is what was wrong with an argument: an [`AddressError`](crate::AddressError), an [`ArgumentError`]. What is
-/// behind the failure of a node is the source of its [cause](NodeFailure::cause).
+/// The source of a bad argument's error is an [`AddressError`](crate::AddressError) or an
+/// [`ArgumentError`]. The source of a node's failure belongs to its [cause](NodeFailure::cause).
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|source| source.as_ref() as _)
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_each_node_said() {
+    fn an_error_has_the_failure_of_each_node() {
         let failure = |address: &str, cause| NodeFailure {
             address: address.into(),
             cause,
@@ -182,7 +182,7 @@ mod tests {
         ]);
         assert_eq!(
             error.to_string(),
-            "no quorum: 1 of 3 nodes granted the lock, 2 are needed (a:1: no reply in time; b:1: answered -OOM)"
+            "no quorum: 1 of 3 nodes granted the lock, 2 are needed (a:1: no reply in time; b:1: replied -OOM)"
         );
         assert!(error.is_no_quorum() && error.is_retryable());
         assert!(!Error::config("x").is_retryable());

@@ -1,13 +1,13 @@
-//! What a resource does with fencing tokens: it writes for the present holder and for no earlier one.
+//! The resource's side of fencing tokens: accept the current holder, reject earlier ones.
 //!
-//! The rule is one comparison `[F9]`: a token at least as high as the highest seen for the name is accepted and becomes the
-//! highest, a lower one is rejected. Everything else is about where the highest lives. It has to be as durable as the
-//! data, and compared, raised and acted upon in one step; otherwise a late write slips in between.
+//! The rule is one comparison `[F9]`: a token at least as high as the highest seen for the name is
+//! accepted and becomes the highest; a lower one is rejected. The highest token must be as durable as
+//! the data. Comparing, raising and writing must be one step, or a late write slips in between.
 //!
 //! * A database does all of it in the transaction of the write:
-//!   `UPDATE account SET balance = ?, fence = ?token WHERE id = ? AND fence <= ?token`, and no row changed means that the
-//!   token is too old.
-//! * [`FenceCheck`] is the same for a resource that is written in Rust, on top of a [`FenceStore`].
+//!   `UPDATE account SET balance = ?, fence = ?token WHERE id = ? AND fence <= ?token`. If no row
+//!   changed, the token is too old.
+//! * [`FenceCheck`] does the same for a resource written in Rust, on top of a [`FenceStore`].
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -16,32 +16,35 @@ use std::fmt;
 use parking_lot::Mutex;
 use redlock_proto::FencingToken;
 
-/// Where the highest tokens live: next to the data, in the same file or the same transaction.
+/// Stores the highest tokens next to the data: in the same file or the same transaction.
 pub trait FenceStore {
-    /// What goes wrong with it.
+    /// The error of the store.
     type Error;
 
-    /// The highest token that was remembered for the name.
+    /// The highest token remembered for the name.
     ///
     /// # Errors
-    /// When it cannot be read: nothing is written then.
+    /// If it cannot be read. Nothing is written then.
     fn highest(&mut self, name: &[u8]) -> Result<Option<FencingToken>, Self::Error>;
 
-    /// Remembers a token for the name. It must be durable no later than what is written after it: when data outlive the
-    /// token that they came with, a late holder's write is accepted.
+    /// Remembers a token for the name.
+    ///
+    /// The token must be durable no later than the data written after it. If data outlive their token, a
+    /// late holder's write is accepted.
     ///
     /// # Errors
-    /// When it cannot be remembered: nothing is written then.
+    /// If it cannot be stored. Nothing is written then.
     fn remember(&mut self, name: &[u8], token: FencingToken) -> Result<(), Self::Error>;
 }
 
-/// The highest tokens in memory, for a resource whose data are there as well. One entry per name is kept for ever.
+/// Keeps the highest tokens in memory, for a resource whose data are in memory too. Entries are never
+/// removed.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFences {
     highest: HashMap<Box<[u8]>, FencingToken>,
 }
 
-/// The comparison in front of a resource.
+/// Rejects writes with stale fencing tokens.
 ///
 /// ```
 /// use redlock_client::{FenceCheck, FencingToken, Rejected};
@@ -57,10 +60,10 @@ pub struct FenceCheck<S = MemoryFences> {
     store: Mutex<S>,
 }
 
-/// Why a write did not happen.
+/// Why a write was rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rejected<E = Infallible> {
-    /// The lock has had a later holder: stop.
+    /// A later holder has written: stop.
     Stale {
         /// The token of the write.
         token: FencingToken,
@@ -72,26 +75,28 @@ pub enum Rejected<E = Infallible> {
 }
 
 impl FenceCheck {
-    /// A check that remembers in memory.
+    /// A check with its tokens in memory.
     pub fn in_memory() -> Self {
         Self::default()
     }
 }
 
 impl<S: FenceStore> FenceCheck<S> {
-    /// A check that remembers in the store.
+    /// A check with its tokens in `store`.
     pub fn new(store: S) -> Self {
         Self {
             store: Mutex::new(store),
         }
     }
 
-    /// Writes if the token is not stale. Writes exclude each other, so that none is under way when a later token is
-    /// accepted: `write` should not wait for anything but the store.
+    /// Calls `write` if the token is not stale.
+    ///
+    /// Writes exclude each other, so none is under way when a later token is accepted. `write` should
+    /// wait for nothing but the store.
     ///
     /// # Errors
-    /// [`Rejected::Stale`] when a higher token was seen under this name, [`Rejected::Store`] with what the store or
-    /// `write` failed with.
+    /// [`Rejected::Stale`] if a higher token was seen for this name, [`Rejected::Store`] with the error
+    /// of the store or of `write`.
     pub fn write<T>(
         &self,
         name: impl AsRef<[u8]>,
@@ -102,7 +107,7 @@ impl<S: FenceStore> FenceCheck<S> {
         let mut store = self.store.lock();
         let highest = store.highest(name).map_err(Rejected::Store)?;
         match highest {
-            // [F9] The same token again is the same holder.
+            // [F9] An equal token is the same holder.
             Some(highest) if token < highest => return Err(Rejected::Stale { token, highest }),
             Some(highest) if token == highest => {}
             _ => store.remember(name, token).map_err(Rejected::Store)?,
@@ -110,8 +115,8 @@ impl<S: FenceStore> FenceCheck<S> {
         write(&mut store).map_err(Rejected::Store)
     }
 
-    /// Whether the token is not stale; it is remembered then. For a resource that takes care itself that a write which
-    /// was let through ends before one with a later token begins.
+    /// Accepts and remembers the token if it is not stale. The resource itself must ensure that an
+    /// accepted write ends before one with a later token begins.
     ///
     /// # Errors
     /// Those of [`write`](Self::write).
@@ -147,9 +152,9 @@ impl<E: fmt::Display> fmt::Display for Rejected<E> {
         match self {
             Self::Stale { token, highest } => write!(
                 f,
-                "fencing token {token} is stale, {highest} was seen: the lock has had a later holder, stop"
+                "fencing token {token} is stale, {highest} was seen: there has been a later holder, stop"
             ),
-            Self::Store(error) => write!(f, "the fencing token could not be checked: {error}"),
+            Self::Store(error) => write!(f, "cannot check the fencing token: {error}"),
         }
     }
 }
@@ -173,7 +178,7 @@ mod tests {
 
     /// `[F9]`
     #[test]
-    fn the_highest_token_and_higher_ones_write_and_lower_ones_never_do() {
+    fn the_highest_token_and_higher_ones_may_write_and_lower_ones_never() {
         let check = FenceCheck::in_memory();
         let mut written = Vec::new();
         for n in [3, 3, 7, 5, 3, 7, 6, 8, 7] {
@@ -192,7 +197,7 @@ mod tests {
         );
     }
 
-    /// A store that fails when it is told to.
+    /// A store that can be full.
     #[derive(Debug, Default)]
     struct Disk {
         fences: MemoryFences,
@@ -216,7 +221,7 @@ mod tests {
 
     /// `[F9]`
     #[test]
-    fn nothing_is_written_with_a_token_that_was_not_remembered() {
+    fn nothing_is_written_unless_its_token_is_remembered() {
         let disk = Disk {
             is_full: true,
             ..Disk::default()
@@ -228,7 +233,7 @@ mod tests {
         assert_eq!(outcome, Err(Rejected::Store("full")));
         let disk = check.into_inner();
         assert!(disk.fences.highest.is_empty());
-        // A write that fails itself was let through: its token counts.
+        // A write that fails was accepted before: its token counts.
         let check = FenceCheck::new(Disk::default());
         let outcome: Result<(), _> = check.write("a", token(2), |_| Err("no room"));
         assert_eq!(outcome, Err(Rejected::Store("no room")));

@@ -17,11 +17,11 @@ use crate::lock_state::LockState;
 use crate::observer::Event;
 use crate::released::Released;
 
-/// A lock that is held until it is released, lost or its validity ends.
+/// A held lock, until it is released, lost or expires.
 ///
-/// Between two steps of the work that the lock protects, look at [`is_valid`](Self::is_valid), or do the work next
-/// to [`lost`](Self::lost) in a `select`. A process can be paused after any look, by its garbage collector or its
-/// hypervisor: what must never happen twice needs a resource that compares [fencing tokens](Self::fencing).
+/// Check [`is_valid`](Self::is_valid) between two steps of the protected work, or run the work next to
+/// [`lost`](Self::lost) in a `select`. A hypervisor or scheduler can pause a process after any check: if
+/// something must never happen twice, its resource has to compare [fencing tokens](Self::fencing).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -40,8 +40,8 @@ use crate::released::Released;
 /// ```
 ///
 /// # Drop
-/// Dropping a guard never blocks: it asks the client's task to release the lock on every node in the background. If
-/// the runtime has ended, the TTL releases it.
+/// Dropping a guard never blocks: the client's task releases the lock on every node in the background.
+/// If the runtime has shut down, the lock expires by its TTL.
 #[must_use = "a guard that is dropped releases its lock at once"]
 pub struct Guard {
     handle: Arc<Handle>,
@@ -51,7 +51,7 @@ pub struct Guard {
     tries: u32,
     /// One extension at a time.
     extending: Mutex<()>,
-    /// Whether the lock was released or left alone.
+    /// Whether the lock was released or leaked.
     is_done: AtomicBool,
 }
 
@@ -73,27 +73,28 @@ impl Guard {
         self.state.key()
     }
 
-    /// What proves that the lock is ours. It opens the lock: not for logs.
+    /// The secret that proves who holds the lock. Do not log it.
     pub fn token(&self) -> &Token {
         &self.token
     }
 
-    /// The fencing token: a number that is higher than that of every earlier holder. Send it along with what the lock
-    /// protects, to a resource that [rejects lower ones](crate::FenceCheck). It stays as it is for as long as the guard
-    /// lives, extensions included.
+    /// The fencing token: a number higher than that of every earlier holder.
     ///
-    /// `None` when fewer than a majority of the nodes have `LOCK.ACQUIRE`, as Redis and Valkey, and for a lock that was
-    /// [adopted](crate::Redlock::adopt): hand it on with the token.
+    /// Send it with every protected write, to a resource that [rejects lower
+    /// ones](crate::FenceCheck). Extensions keep it.
+    ///
+    /// `None` if fewer than a majority of the nodes have `LOCK.ACQUIRE`, which Redis and Valkey lack,
+    /// and for an [adopted](crate::Redlock::adopt) lock: pass the number on along with the token.
     pub fn fencing(&self) -> Option<FencingToken> {
         self.fencing
     }
 
-    /// How many attempts it took.
+    /// The number of attempts that it took.
     pub fn tries(&self) -> u32 {
         self.tries
     }
 
-    /// How long the lock is still held for certain, by the local clock; zero when it is lost or over.
+    /// How long the lock is certain to be held, by the local clock; zero if it is lost or expired.
     pub fn validity(&self) -> Duration {
         self.state.valid_until().since(self.handle.now())
     }
@@ -103,20 +104,21 @@ impl Guard {
         self.validity() > Duration::ZERO
     }
 
-    /// When the validity ends if the lock is not extended, for a timer. Decide by [`is_valid`](Self::is_valid): the
-    /// standard library's clock stands still while the machine sleeps.
+    /// When the validity ends without an extension. For timers only: the standard library's clock
+    /// stops while the machine sleeps, so decide by [`is_valid`](Self::is_valid).
     pub fn valid_until(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.validity()).unwrap_or(now + FAR)
     }
 
-    /// Lets the lock live for `ttl` from now on, if a majority of the nodes still holds it. Never makes it anew. A
-    /// TTL that ends before the present validity shortens it at once.
+    /// Extends the lock to `ttl` from now on, if a majority of the nodes still holds it.
+    ///
+    /// Never creates the lock anew. A TTL that ends before the current validity shortens it at once.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] when so many nodes do not hold it any more that it is lost, [`ErrorKind::Expired`] when
-    /// its validity is over; [`ErrorKind::NoQuorum`] when too few nodes answered: the lock is then as it was, and
-    /// the extension can be tried again. [`ErrorKind::Config`] for a TTL that makes no sense.
+    /// [`ErrorKind::Lost`] if too few nodes still hold the lock, [`ErrorKind::Expired`] if it has
+    /// expired, [`ErrorKind::Config`] for a bad TTL. [`ErrorKind::NoQuorum`] if too few nodes replied:
+    /// the lock is unchanged, and the extension can be retried.
     ///
     /// # Cancel safety
     /// The extension goes on in the background and takes effect when it succeeds.
@@ -146,8 +148,8 @@ impl Guard {
         }
     }
 
-    /// Releases the lock on every node. Returns once a majority of them is known not to hold it any more; the others
-    /// are told in the background.
+    /// Releases the lock on every node. Returns once a majority is known not to hold it; the rest
+    /// happens in the background.
     ///
     /// # Cancel safety
     /// The release goes on in the background.
@@ -155,11 +157,11 @@ impl Guard {
         self.release_by_ref().await
     }
 
-    /// Like [`release`](Self::release), for whoever shares the guard. The second call reaches nobody.
+    /// Like [`release`](Self::release), for a shared guard. A second call sends nothing.
     pub(crate) async fn release_by_ref(&self) -> Released {
         let quorum = self.handle.config.quorum;
         if self.is_done.swap(true, Ordering::AcqRel) {
-            return Released::nobody_told(quorum);
+            return Released::nothing_sent(quorum);
         }
         self.state.end(released());
         let (state, token) = (Arc::clone(&self.state), self.token);
@@ -170,7 +172,7 @@ impl Guard {
         });
         let released = answered
             .await
-            .unwrap_or_else(|_| Released::nobody_told(quorum));
+            .unwrap_or_else(|_| Released::nothing_sent(quorum));
         self.handle.config.observe(&Event::Released {
             key: self.state.key(),
             released: Some(&released),
@@ -178,8 +180,8 @@ impl Guard {
         released
     }
 
-    /// Resolves when the lock is lost, or shortly before its validity ends: at that moment at the latest, whatever
-    /// the network does. The error says which.
+    /// Resolves when the lock is lost, or shortly before its validity ends, whatever the network does.
+    /// The error has the reason.
     ///
     /// # Cancel safety
     /// Safe to drop and to call again.
@@ -193,7 +195,7 @@ impl Guard {
             if validity <= LAST_MOMENT {
                 return expired();
             }
-            // The timer is for the case that the client's task does not get to it.
+            // In case the client's task does not get to run.
             let wait = tokio::time::sleep((validity - LAST_MOMENT).min(LOOK_AGAIN));
             tokio::select! {
                 () = cancellation.cancelled() => {}
@@ -202,18 +204,19 @@ impl Guard {
         }
     }
 
-    /// Is cancelled when the lock is not held any more, whatever ended it: at its loss, shortly before its
-    /// validity ends, when the guard is released, left or dropped, and when the client is closed. For work in other
-    /// tasks.
+    /// Fires when the lock is no longer held, for work in other tasks.
+    ///
+    /// That is when it is lost, shortly before its validity ends, when the guard is released, leaked or
+    /// dropped, and when the client is closed.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation::new(self.state.cancellation().clone())
     }
 
-    /// Lets the lock live until its TTL ends, without renewal and without release; whoever has the token can
+    /// Leaves the lock to its TTL, without renewal or release. Any process with the token can
     /// [`adopt`](crate::Redlock::adopt) or release it.
     pub fn leak(self) -> Token {
         self.is_done.store(true, Ordering::Release);
-        self.state.end(left());
+        self.state.end(leaked());
         let state = Arc::clone(&self.state);
         let _ = self.handle.submit_if_running(Command::Leak { state });
         self.handle.config.observe(&Event::Released {
@@ -223,7 +226,7 @@ impl Guard {
         self.token
     }
 
-    /// Has the client's task release the lock, if that was not asked for before.
+    /// Has the client's task release the lock, unless that was requested before.
     pub(crate) fn release_in_background(&self) {
         if self.is_done.swap(true, Ordering::AcqRel) {
             return;
@@ -242,12 +245,12 @@ impl Guard {
         });
     }
 
-    /// Why the lock is not held, which it is not.
-    pub(crate) fn over(&self) -> Error {
+    /// Why the lock is no longer held. Call only when it is not.
+    pub(crate) fn end_reason(&self) -> Error {
         self.error().unwrap_or_else(expired)
     }
 
-    /// Why the lock is no longer held, if it is not.
+    /// Why the lock is no longer held; `None` while it is.
     pub(crate) fn error(&self) -> Option<Error> {
         self.state.error().cloned()
     }
@@ -259,7 +262,7 @@ impl Drop for Guard {
     }
 }
 
-/// Short: the client behind the guard is of no interest to who looks at a guard.
+/// Without the client behind the guard.
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
@@ -271,29 +274,29 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// What whoever still looks at a lock is told after its release.
+/// The error for those who use the lock after its release.
 fn released() -> Error {
     Error::new(ErrorKind::Cancelled, "the lock was released")
 }
 
-/// The same after it was left to its TTL.
-fn left() -> Error {
+/// The same after a leak.
+fn leaked() -> Error {
     Error::new(ErrorKind::Cancelled, "the lock was left to its TTL")
 }
 
 fn expired() -> Error {
     Error::new(
         ErrorKind::Expired,
-        "the lock's validity is over: stop what it protects, or use a longer TTL",
+        "the lock has expired: stop the work it protects, or use a longer TTL",
     )
 }
 
-/// How long before the end of the validity `lost` resolves at the latest: the runtime's timers are late by up to a
-/// millisecond.
+/// How long before the end of the validity `lost` resolves at the latest. The runtime's timers are up to
+/// a millisecond late.
 const LAST_MOMENT: Duration = Duration::from_millis(2);
 
-/// What stands for a moment that the standard library cannot name.
+/// Stands for an instant that the standard library cannot represent.
 const FAR: Duration = Duration::from_secs(1 << 30);
 
-/// How often `lost` looks at the clock: the runtime's timers stand still while the machine sleeps.
+/// How often `lost` reads the clock: the runtime's timers stop while the machine sleeps.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::inbox::{Command, Config, Inbox, Pulse, closed};
 
-/// The way to the driver, shared by the client's clones and its guards. When the last of them is gone the driver
+/// The way to the driver, shared by the client's clones and guards. When the last is dropped, the driver
 /// finishes its releases and ends.
 #[derive(Debug)]
 pub(crate) struct Handle {
@@ -33,10 +33,10 @@ impl Handle {
         self.config.clock.now()
     }
 
-    /// Gives the driver a command, and starts one if there is none.
+    /// Sends the driver a command, and starts a driver if there is none.
     ///
     /// # Errors
-    /// When the client is closed or there is no runtime to start a driver on.
+    /// If the client is closed or there is no runtime to start a driver on.
     pub(crate) fn submit(&self, command: Command) -> Result<(), Error> {
         let mut inbox = self.inbox.lock();
         if inbox.is_closed {
@@ -45,7 +45,7 @@ impl Handle {
         if inbox.driver == 0 {
             let Ok(runtime) = tokio::runtime::Handle::try_current() else {
                 return Err(Error::config(
-                    "there is no tokio runtime here: call from within one, or use the blocking interface",
+                    "no tokio runtime here: call from within one, or use the blocking interface",
                 ));
             };
             inbox.drivers += 1;
@@ -60,7 +60,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Gives a running driver a command; false if there is none.
+    /// Sends a running driver a command; false if there is none.
     pub(crate) fn submit_if_running(&self, command: Command) -> bool {
         let inbox = self.inbox.lock();
         if inbox.driver == 0 {
@@ -73,7 +73,7 @@ impl Handle {
     /// Closes the client for good; resolves when its driver has ended, if there is one.
     pub(crate) async fn close(&self) {
         if let Some(answered) = self.begin_close() {
-            // An error says that the driver has ended already.
+            // An error means that the driver has ended already.
             let _ = self.answer(answered, Duration::ZERO).await;
         }
     }
@@ -89,7 +89,7 @@ impl Handle {
         Some(answered)
     }
 
-    /// Gives the driver a command and waits for its answer.
+    /// Sends the driver a command and waits for its answer.
     pub(crate) async fn ask<T>(
         &self,
         patience: Duration,
@@ -100,14 +100,16 @@ impl Handle {
         self.answer(answered, patience).await
     }
 
-    /// Waits for an answer of the driver: as long as its runtime runs it, and for `patience` at least. The caller's own
-    /// timer decides, since the driver lives on the runtime that the client was first used on, which may be idle by now.
+    /// Waits for the driver's answer as long as the driver runs, and for `patience` at least.
+    ///
+    /// The caller's own timer decides, because the driver's runtime, on which the client was first
+    /// used, may be idle by now.
     pub(crate) async fn answer<T>(
         &self,
         mut answered: oneshot::Receiver<T>,
         patience: Duration,
     ) -> Result<T, Error> {
-        // Without a runtime there is no timer, and the caller has a clock of its own, if any.
+        // Without a runtime there is no timer.
         if tokio::runtime::Handle::try_current().is_err() {
             return answered.await.map_err(|_| self.inbox.lock().end());
         }
@@ -116,7 +118,7 @@ impl Handle {
             let beats = self.pulse.beats();
             let Some(timer) = timer(wait) else {
                 return Err(Error::config(
-                    "the tokio runtime here has no timers: build it with enable_time or enable_all",
+                    "this tokio runtime has no timers: build it with enable_time or enable_all",
                 ));
             };
             tokio::select! {
@@ -145,21 +147,21 @@ fn wake(mut inbox: MutexGuard<'_, Inbox>) {
     }
 }
 
-/// A timer of the caller's runtime; `None` if that has none, which tokio tells by a panic.
+/// A timer of the caller's runtime; `None` if it has no timers, in which case tokio panics.
 fn timer(wait: Duration) -> Option<tokio::time::Sleep> {
     std::panic::catch_unwind(|| tokio::time::sleep(wait)).ok()
 }
 
-/// The driver does not get its turn.
+/// The driver does not run.
 fn stalled() -> Error {
     Error::new(
         ErrorKind::Timeout,
-        "the client's task does not run: the runtime that the client was first used on is idle, blocked, or was left \
-         behind by a fork; build a client for this runtime",
+        "the client's task does not run: the runtime that the client was first used on is idle, blocked or lost by a \
+         fork; build a client for this runtime",
     )
 }
 
-/// A driver with something to do looks at the time at least every second.
+/// A driver with work to do runs at least every second.
 const STALL: Duration = Duration::from_secs(2);
 
 impl Drop for Handle {

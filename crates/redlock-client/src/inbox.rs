@@ -1,4 +1,4 @@
-//! What callers and the driver exchange.
+//! The messages between callers and the driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +19,11 @@ use crate::observer::{Event, Observer};
 use crate::released::Released;
 use crate::socket::Tls;
 
-/// What a client was built with.
+/// The settings of a client.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) addresses: Vec<NodeAddress>,
-    /// The addresses as people see them.
+    /// The addresses as text, without passwords.
     pub(crate) names: Vec<Arc<str>>,
     pub(crate) quorum: Quorum,
     pub(crate) tls: Option<Tls>,
@@ -46,7 +46,7 @@ impl Config {
     }
 }
 
-/// A lock that was had.
+/// An acquired lock.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) token: Token,
@@ -54,10 +54,10 @@ pub(crate) struct Granted {
     pub(crate) tries: u32,
 }
 
-/// What every node said when it was looked at, and who it is.
+/// Each node's reply to a look, and what server it is.
 pub(crate) type Looks = Vec<(Look, Option<Arc<ServerInfo>>)>;
 
-/// What the driver is asked to do.
+/// A request to the driver.
 #[derive(Debug)]
 pub(crate) enum Command {
     Acquire {
@@ -71,7 +71,7 @@ pub(crate) enum Command {
         ttl: Duration,
         answer: oneshot::Sender<Result<Time, Error>>,
     },
-    /// Without a receiver nobody waits: a guard or an acquire was dropped.
+    /// Without `answer`, a guard or an acquire was dropped and nobody waits.
     Release {
         state: Arc<LockState>,
         token: Option<Token>,
@@ -95,7 +95,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Counts the turns of the drivers: how callers see that the driver's runtime still runs it.
+/// Counts the driver's turns, so callers notice when its runtime no longer runs it.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse(AtomicU64);
 
@@ -109,31 +109,31 @@ impl Pulse {
     }
 }
 
-/// What was asked and not taken by the driver yet.
+/// The commands that the driver has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub(crate) commands: Vec<Command>,
     pub(crate) waker: Option<Waker>,
-    /// Which driver takes from this inbox; zero for none.
+    /// The number of the driver that takes from this inbox; zero for none.
     pub(crate) driver: u64,
-    /// Drivers so far.
+    /// The number of drivers so far.
     pub(crate) drivers: u64,
     /// No handle is left.
     pub(crate) is_orphaned: bool,
     pub(crate) is_closed: bool,
-    /// What the last driver panicked with.
+    /// The message of the last driver's panic.
     pub(crate) panic: Option<Arc<str>>,
 }
 
 impl Inbox {
-    /// Why no driver answers any more.
+    /// Why there is no driver any more.
     pub(crate) fn end(&self) -> Error {
         match &self.panic {
             Some(panic) => Error::new(
                 ErrorKind::Cancelled,
                 format!(
-                    "the client's task panicked, in an observer or a connector, or on a runtime that lacks timers or \
-                     I/O (enable_all): {panic}"
+                    "the client's task panicked, in an observer or a connector, or because the runtime lacks timers \
+                     or I/O (enable_all): {panic}"
                 ),
             ),
             None => closed(),
@@ -141,10 +141,10 @@ impl Inbox {
     }
 }
 
-/// The client is closed, or the runtime that its driver ran on has ended.
+/// The client is closed, or its driver's runtime was shut down.
 pub(crate) fn closed() -> Error {
     Error::new(
         ErrorKind::Cancelled,
-        "the client was closed, or the runtime it ran on has ended",
+        "the client was closed, or its runtime was shut down",
     )
 }

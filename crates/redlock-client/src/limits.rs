@@ -1,4 +1,4 @@
-//! Which keys, TTLs and timeouts make sense.
+//! The limits of keys, TTLs and timeouts.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use redlock_proto::Drift;
 
 use crate::error::Error;
 
-/// A TTL as the nodes take it: whole milliseconds, longer than the drift.
+/// The TTL in whole milliseconds, as nodes take it. It must be longer than the drift.
 pub(crate) fn ttl(ttl: Duration, drift: Drift) -> Result<Duration, Error> {
     let millis = match u64::try_from(ttl.as_millis()) {
         Ok(millis) if millis <= TTL_MS_MAX => millis,
         _ => {
             return Err(Error::config(format!(
-                "a TTL is at most {TTL_MS_MAX} ms, this one is {} ms",
+                "a TTL is at most {TTL_MS_MAX} ms, got {} ms",
                 ttl.as_millis()
             )));
         }
@@ -21,20 +21,20 @@ pub(crate) fn ttl(ttl: Duration, drift: Drift) -> Result<Duration, Error> {
     let allowance = drift.of(whole);
     if whole <= allowance {
         return Err(Error::config(format!(
-            "a TTL of {ttl:?} leaves no validity: clocks are allowed to differ by {allowance:?} in that time, use a longer one"
+            "a TTL of {ttl:?} leaves no validity, because clocks may differ by {allowance:?}: use a longer one"
         )));
     }
     Ok(whole)
 }
 
-/// How long a node may take for a reply. One that is not given is a tenth of the TTL and at most 250 ms; none is
-/// zero, and none is over half of the TTL, which would leave nothing of the lock.
+/// How long a node may take to reply. The default is a tenth of the TTL, 5 ms to 250 ms. Never zero,
+/// and never over half of the TTL, which would leave nothing of the lock.
 pub(crate) fn node_timeout(given: Option<Duration>, ttl: Duration) -> Duration {
     let wanted = given.unwrap_or((ttl / 10).min(NODE_TIMEOUT_MAX).max(NODE_TIMEOUT_MIN));
     wanted.min(ttl / 2).max(Duration::from_millis(1))
 }
 
-/// A key as the nodes see it.
+/// The key with its prefix, as the nodes see it.
 pub(crate) fn whole_key(prefix: &[u8], key: &[u8]) -> Box<[u8]> {
     match prefix.is_empty() {
         true => key.into(),
@@ -42,27 +42,27 @@ pub(crate) fn whole_key(prefix: &[u8], key: &[u8]) -> Box<[u8]> {
     }
 }
 
-/// A key that is neither empty nor too long.
+/// The key, unless it is empty or too long.
 pub(crate) fn key(whole: Box<[u8]>) -> Result<Box<[u8]>, Error> {
     match whole.len() {
         0 => Err(Error::config("a key has at least one byte")),
         len if len > KEY_LEN_MAX => Err(Error::config(format!(
-            "a key has at most {KEY_LEN_MAX} bytes, this one has {len}"
+            "a key has at most {KEY_LEN_MAX} bytes, got {len}"
         ))),
         _ => Ok(whole),
     }
 }
 
-/// Longest TTL: what every language and every server counts exactly.
+/// The longest TTL that every language and server represents exactly.
 const TTL_MS_MAX: u64 = (1 << 53) - 1;
 
-/// Longest key, prefix included. Keys of locks are names; every request carries one to every node.
+/// The longest key, prefix included. Every request sends it to every node.
 const KEY_LEN_MAX: usize = 65_536;
 
-/// A node that takes a quarter of a second for a lock has something wrong with it.
+/// A healthy node never takes a quarter of a second.
 const NODE_TIMEOUT_MAX: Duration = Duration::from_millis(250);
 
-/// Less would fail healthy nodes for a scheduler's pause.
+/// With less, a scheduler's pause would fail a healthy node.
 const NODE_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_neither_no_time_nor_all_of_it() {
+    fn a_node_timeout_is_at_least_a_millisecond_and_at_most_half_the_ttl() {
         let ms = Duration::from_millis;
         let rows = [
             (None, ms(10_000), ms(250)),

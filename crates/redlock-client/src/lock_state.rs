@@ -1,4 +1,4 @@
-//! What a guard and the driver both know of one lock.
+//! The state of one lock, shared by its guard and the driver.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,24 +10,22 @@ use redlock_proto::{LockTerms, OpId, Time};
 
 use crate::error::Error;
 
-/// One lock as its holder sees it. The driver writes, the guard reads.
+/// One lock as its holder sees it. The driver writes it, the guard reads it.
 #[derive(Debug)]
 pub(crate) struct LockState {
-    /// What was asked for.
     pub(crate) terms: Arc<LockTerms>,
-    /// How much of the key is the client's prefix.
+    /// The length of the client's prefix in the key.
     prefix_len: usize,
-    /// Whether it was acquired elsewhere: nobody's interest in it is no reason to release it.
+    /// Whether another process acquired it: dropping the request then does not release it.
     pub(crate) is_adopted: bool,
-    /// When the caller asked; known only if an observer wants to know.
+    /// When the caller made the request; zero without an observer.
     pub(crate) started: Time,
-    /// The driver's name for the lock, and which driver it is.
+    /// The driver's number, and its id of the lock.
     op: Mutex<Option<(u64, OpId)>>,
-    /// The moment from which on the lock is not held, in nanoseconds; zero when it is over.
+    /// When the lock stops being held, in nanoseconds; zero after its end.
     valid_until: AtomicU64,
     error: OnceLock<Error>,
-    /// Whether it is over.
-    is_over: AtomicBool,
+    has_ended: AtomicBool,
     cancellation: OnceLock<CancellationToken>,
 }
 
@@ -46,7 +44,7 @@ impl LockState {
             op: Mutex::new(None),
             valid_until: AtomicU64::new(0),
             error: OnceLock::new(),
-            is_over: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             cancellation: OnceLock::new(),
         }
     }
@@ -56,7 +54,7 @@ impl LockState {
         self.terms.key.get(self.prefix_len..).unwrap_or_default()
     }
 
-    /// The lock's name at this driver, if it is this driver's.
+    /// The lock's id, if it belongs to this driver.
     pub(crate) fn op(&self, driver: u64) -> Option<OpId> {
         (*self.op.lock())
             .filter(|(owner, _)| *owner == driver)
@@ -78,29 +76,29 @@ impl LockState {
         }
     }
 
-    /// The lock is over, lost or let go: nobody believes in it any more, and all who watch it are told. Only the first
-    /// reason counts.
+    /// Ends the lock, lost or released, and notifies everyone who watches it. Only the first reason
+    /// counts.
     pub(crate) fn end(&self, error: Error) {
         let is_first = self.error.set(error).is_ok();
         self.valid_until.store(0, Ordering::Release);
         if is_first {
-            self.is_over.store(true, Ordering::SeqCst);
+            self.has_ended.store(true, Ordering::SeqCst);
         }
         if let (true, Some(cancellation)) = (is_first, self.cancellation.get()) {
             cancellation.cancel();
         }
     }
 
-    /// Why the lock is over, if it is.
+    /// Why the lock has ended, if it has.
     pub(crate) fn error(&self) -> Option<&Error> {
         self.error.get()
     }
 
-    /// Cancelled when the lock is over.
+    /// Fires when the lock ends.
     pub(crate) fn cancellation(&self) -> &CancellationToken {
         let cancellation = self.cancellation.get_or_init(CancellationToken::new);
-        // The lock may have ended between the look of `end` and the token's making.
-        if self.is_over.load(Ordering::SeqCst) {
+        // `end` may have run just before the token existed.
+        if self.has_ended.load(Ordering::SeqCst) {
             cancellation.cancel();
         }
         cancellation

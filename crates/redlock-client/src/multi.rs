@@ -12,8 +12,10 @@ use crate::guard::Guard;
 use crate::released::Released;
 use crate::request::LockRequest;
 
-/// Several locks that are wanted together. They are acquired one after the other in the order of their keys, so that
-/// two clients never wait for each other in a circle; when one cannot be had, those before it are released.
+/// A request for several locks, all or none.
+///
+/// It acquires them one after the other in the order of their keys, so two clients cannot deadlock. If
+/// one cannot be acquired, it releases those before it.
 ///
 /// ```no_run
 /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
@@ -42,8 +44,8 @@ impl MultiLockRequest {
         }
     }
 
-    /// As [`LockRequest::ttl`], for each lock. Locks that wait for others grow old: use a TTL that outlives the wait,
-    /// or [`renew`](Self::renew).
+    /// As [`LockRequest::ttl`], for each lock. The first lock must outlive the wait for the last: use a
+    /// long TTL, or [`renew`](Self::renew).
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.each = self.each.ttl(ttl);
         self
@@ -79,13 +81,14 @@ impl MultiLockRequest {
         self
     }
 
-    /// Tries once for each lock. `None` means that another client holds one of them; none is held then.
+    /// Tries once for each lock. `None` means that another client holds one of them; the caller then
+    /// holds none.
     ///
     /// # Errors
-    /// Those of [`LockRequest::try_acquire`]; none of the locks is held then.
+    /// Those of [`LockRequest::try_acquire`]. The caller then holds none of the locks.
     ///
     /// # Cancel safety
-    /// What was acquired is released in the background.
+    /// The locks acquired so far are released in the background.
     pub async fn try_acquire(mut self) -> Result<Option<MultiGuard>, Error> {
         self.each = self.each.retry(RetryPolicy::tries(1));
         match self.acquire().await {
@@ -98,11 +101,11 @@ impl MultiLockRequest {
     /// Acquires all locks.
     ///
     /// # Errors
-    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Expired`] when a lock that was had did not outlive the
-    /// wait for the others. None of the locks is held then.
+    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Expired`] if a lock expired while the client
+    /// waited for the others. The caller then holds none of the locks.
     ///
     /// # Cancel safety
-    /// What was acquired is released in the background.
+    /// The locks acquired so far are released in the background.
     pub async fn acquire(self) -> Result<MultiGuard, Error> {
         if self.keys.is_empty() || self.keys.len() > KEYS_MAX {
             return Err(Error::config(format!(
@@ -125,16 +128,16 @@ impl MultiLockRequest {
             let Some(rest) = policy.rest(request.now(), deadline) else {
                 return Err(Error::new(
                     ErrorKind::Timeout,
-                    "the wait ended before all locks were had",
+                    "the wait ended before all locks were acquired",
                 ));
             };
-            // On the way out of an error the guards so far are dropped, which releases them.
+            // An error drops the guards so far, which releases their locks.
             guards.push(request.retry(rest).acquire().await?);
             if let Some(old) = guards.iter().find(|guard| !guard.is_valid()) {
                 return Err(old.error().unwrap_or_else(|| {
                     Error::new(
                         ErrorKind::Expired,
-                        "a lock did not outlive the wait for the others: use a longer TTL, or renew",
+                        "a lock expired while waiting for the others: use a longer TTL, or renew",
                     )
                 }));
             }
@@ -143,7 +146,7 @@ impl MultiLockRequest {
     }
 }
 
-/// Several locks that are held together. Dropping it releases them all in the background.
+/// Several held locks. Dropping it releases them all in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its locks at once"]
 pub struct MultiGuard {
@@ -161,7 +164,7 @@ impl MultiGuard {
         self.guards.iter().map(Guard::fencing)
     }
 
-    /// How long all of them are still held for certain; zero when one is lost or over.
+    /// How long all of them are certain to be held; zero if one is lost or expired.
     pub fn validity(&self) -> Duration {
         let each = self.guards.iter().map(Guard::validity);
         each.min().unwrap_or(Duration::ZERO)
@@ -172,7 +175,7 @@ impl MultiGuard {
         self.validity() > Duration::ZERO
     }
 
-    /// Extends all of them at the same time. As [`Guard::extend`] for each.
+    /// Extends all of them at the same time, as [`Guard::extend`] does.
     ///
     /// # Errors
     /// The first error in the order of the keys; the other locks may have been extended.
@@ -184,7 +187,7 @@ impl MultiGuard {
         all(each.collect()).await.into_iter().collect()
     }
 
-    /// Releases all of them at the same time; the outcomes are in the order of the keys.
+    /// Releases all of them at the same time. The outcomes are in the order of the keys.
     ///
     /// # Cancel safety
     /// The releases go on in the background.
@@ -237,5 +240,5 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     outputs.into_iter().flatten().collect()
 }
 
-/// Most locks of one request: each is a round trip, and the first must outlive the last.
+/// The most locks of one request: each is a round trip, and the first must outlive them all.
 const KEYS_MAX: usize = 1_000;

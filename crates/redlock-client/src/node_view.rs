@@ -1,22 +1,22 @@
-//! What nodes say of themselves and of a key, for people.
+//! What nodes report about themselves and about a key, for people.
 
 use std::time::Duration;
 
 use redlock_proto::{Cause, ServerInfo, Token};
 
-/// What one node says of a key.
+/// What one node reports about a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeView {
     /// The node's address, without a password.
     pub address: String,
-    /// What it holds under the key, `None` for nothing; or why it did not say. A value that can be no token is
-    /// [`Cause::Protocol`].
+    /// What it holds under the key, `None` for nothing; or why it did not reply. A value that cannot be
+    /// a token is [`Cause::Protocol`].
     pub answer: Result<Option<HeldKey>, Cause>,
 }
 
 impl NodeView {
-    /// What the node at this address says.
+    /// The view of the node at this address.
     pub fn new(address: impl Into<String>, answer: Result<Option<HeldKey>, Cause>) -> Self {
         Self {
             address: address.into(),
@@ -31,29 +31,29 @@ impl NodeView {
 pub struct HeldKey {
     /// The token of the holder.
     pub token: Token,
-    /// How long the node keeps it, to the millisecond; `None` without end.
+    /// The remaining TTL, to the millisecond; `None` for no TTL.
     pub remaining: Option<Duration>,
 }
 
 impl HeldKey {
-    /// A key that has this token.
+    /// A key with this token.
     pub fn new(token: Token, remaining: Option<Duration>) -> Self {
         Self { token, remaining }
     }
 }
 
-/// One node as it answers.
+/// The state of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeStatus {
     /// The node's address, without a password.
     pub address: String,
-    /// Who it is, or why it did not say.
+    /// What it is, or why it did not reply.
     pub state: Result<ServerInfo, Cause>,
 }
 
 impl NodeStatus {
-    /// How the node at this address answers.
+    /// The state of the node at this address.
     pub fn new(address: impl Into<String>, state: Result<ServerInfo, Cause>) -> Self {
         Self {
             address: address.into(),

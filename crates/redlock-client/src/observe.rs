@@ -1,6 +1,6 @@
 //! Observers that are ready to use: one for the `tracing` facade, one for `metrics`.
 //!
-//! Both are told of events by the client and keep nothing themselves. Neither ever sees a token.
+//! Neither keeps state or ever sees a token.
 
 #[cfg(feature = "tracing")]
 mod log;

@@ -1,4 +1,4 @@
-//! What happens inside, for logs and metrics.
+//! Events, for logs and metrics.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use redlock_proto::{Cause, FencingToken, ServerInfo};
 use crate::error::Error;
 use crate::released::Released;
 
-/// Is told what the client does. Called on the client's task between two reads: it must not block.
+/// Receives the client's events. Runs on the client's task between two reads, so it must not block.
 ///
 /// ```
 /// use redlock_client::{Event, Observer};
@@ -25,11 +25,11 @@ use crate::released::Released;
 /// }
 /// ```
 pub trait Observer: Debug + Send + Sync {
-    /// Something happened.
+    /// Handles an event.
     fn on_event(&self, event: &Event<'_>);
 }
 
-/// Something that happened. Keys are without the client's prefix; tokens are never shown.
+/// An event of the client. Keys are without the client's prefix; no event has a token.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -38,21 +38,21 @@ pub enum Event<'a> {
     Acquired {
         /// The key.
         key: &'a [u8],
-        /// The time since the caller asked.
+        /// The time since the call.
         took: Duration,
         /// How long it is valid.
         validity: Duration,
-        /// The attempts it took.
+        /// The number of attempts.
         tries: u32,
-        /// The fencing token, if there is one. No secret, unlike the token.
+        /// The fencing token, if there is one. Unlike the token it is no secret.
         fencing: Option<FencingToken>,
     },
-    /// A lock was not acquired; also what `try_acquire` reports as `None`.
+    /// A lock was not acquired, including when `try_acquire` returns `None`.
     #[non_exhaustive]
     AcquireFailed {
         /// The key.
         key: &'a [u8],
-        /// The time since the caller asked.
+        /// The time since the call.
         took: Duration,
         /// Why.
         error: &'a Error,
@@ -65,7 +65,7 @@ pub enum Event<'a> {
         /// How long it is valid now.
         validity: Duration,
     },
-    /// A renewal failed; the lock is still valid and it will be tried again.
+    /// A renewal failed. The lock is still valid, and the renewal will be retried.
     #[non_exhaustive]
     RenewFailed {
         /// The key.
@@ -73,7 +73,7 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
-    /// A lock is not held any more although its holder did not let it go.
+    /// A lock was lost or expired before its holder released it.
     #[non_exhaustive]
     Lost {
         /// The key.
@@ -81,23 +81,23 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
-    /// The holder let a lock go: exactly one of these follows each `Acquired`.
+    /// The holder released, dropped or leaked a lock. Exactly one of these follows each `Acquired`.
     #[non_exhaustive]
     Released {
         /// The key.
         key: &'a [u8],
-        /// What the nodes said; `None` when nobody waited for it.
+        /// The outcome; `None` if nobody waited for it.
         released: Option<&'a Released>,
     },
-    /// A node takes requests.
+    /// A node accepts requests.
     #[non_exhaustive]
     NodeUp {
         /// Its address.
         address: &'a str,
-        /// What it says of itself.
+        /// What it reports about itself.
         server: &'a ServerInfo,
     },
-    /// A node does not take requests any more, or could not be connected to.
+    /// A node no longer accepts requests, or the client cannot connect to it.
     #[non_exhaustive]
     NodeDown {
         /// Its address.

@@ -1,4 +1,4 @@
-//! The client that users hold.
+//! The client.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::scope::{self, Scope};
 
 /// A client of a cluster of lock nodes. Cloning is cheap and shares the connections.
 ///
-/// Nothing is sent before the first use; then one task on the caller's tokio runtime does all input and output over
-/// one connection per node. It ends when the last clone and the last guard are gone, after releasing what is left
-/// to release.
+/// Nothing is sent before the first use. Then one task on the caller's tokio runtime does all I/O, over
+/// one connection per node. After the last clone and the last guard are dropped, it finishes the
+/// releases under way and ends.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::scope::{self, Scope};
 ///     .nodes(["127.0.0.1:7101", "127.0.0.1:7102", "127.0.0.1:7103", "127.0.0.1:7104", "127.0.0.1:7105"])
 ///     .build()?;
 /// let guard = redlock.lock("invoice/42").ttl(Duration::from_secs(10)).acquire().await?;
-/// // Work, and look at `guard.is_valid()` before each step that matters.
+/// // Work, and check `guard.is_valid()` before each step that matters.
 /// let released = guard.release().await;
 /// assert!(released.is_free());
 /// # Ok(())
@@ -50,21 +50,21 @@ impl Redlock {
         }
     }
 
-    /// A lock that is wanted. Nothing happens until the request's `acquire` or `try_acquire`.
+    /// A request for the lock of `key`. Nothing happens until its `acquire` or `try_acquire`.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> LockRequest {
         LockRequest::new(Arc::clone(&self.handle), key.as_ref(), None)
     }
 
-    /// A lock that another process acquired and whose token came from there: `acquire` takes it over by extending
-    /// it to the request's TTL, and fails with [`ErrorKind::Lost`](crate::ErrorKind::Lost) when a majority of the
-    /// nodes does not hold it with this token.
+    /// A request that takes over a lock which another process acquired and whose token it passed on.
     ///
-    /// A request that is dropped before it is decided leaves the lock alone.
+    /// `acquire` extends the lock to the request's TTL. It fails with
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if too few nodes hold the key with this token. A
+    /// request that is dropped before it is decided leaves the lock alone.
     pub fn adopt(&self, key: impl AsRef<[u8]>, token: Token) -> LockRequest {
         LockRequest::new(Arc::clone(&self.handle), key.as_ref(), Some(token))
     }
 
-    /// Several locks, all or none. Nothing happens until the request's `acquire` or `try_acquire`.
+    /// A request for several locks, all or none. Nothing happens until its `acquire` or `try_acquire`.
     pub fn lock_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> MultiLockRequest {
         MultiLockRequest::new(self.lock(""), keys)
     }
@@ -76,8 +76,9 @@ impl Redlock {
 
     /// Acquires a lock, does `work` while it is held, and releases it.
     ///
-    /// When the lock is lost, or shortly before its validity ends, the work's future is dropped. Its result, once
-    /// there is one, is always returned: neither a loss at the same moment nor a failing release hides it.
+    /// If the lock is lost, or shortly before its validity ends, the work's future is dropped. The
+    /// result of finished work is always returned: neither a loss at the same moment nor a failed
+    /// release hides it.
     ///
     /// ```no_run
     /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
@@ -93,7 +94,7 @@ impl Redlock {
     ///
     /// # Errors
     /// Those of [`LockRequest::acquire`], and [`ErrorKind::Lost`](crate::ErrorKind::Lost) or
-    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired) when the work was given up.
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired) if the work was dropped.
     ///
     /// # Cancel safety
     /// The work's future is dropped and the lock released in the background.
@@ -109,8 +110,8 @@ impl Redlock {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a bad key,
-    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the client is closed. What the nodes said, even
-    /// that none could be reached, is in the [`Released`].
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) if the client is closed. Failures of nodes,
+    /// even of all of them, are in [`Released`].
     ///
     /// # Cancel safety
     /// The release goes on in the background.
@@ -128,8 +129,8 @@ impl Redlock {
             .await
     }
 
-    /// What each node says of a key, in the configured order: for people, not for decisions, since it is the past
-    /// when it arrives.
+    /// What each node holds under a key, in the configured order. For people, not for decisions: it is
+    /// out of date when it arrives.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a bad key,
@@ -161,7 +162,7 @@ impl Redlock {
         Ok(looks.into_iter().zip(&config.names).map(view).collect())
     }
 
-    /// Connects to the nodes and says who they are, in the configured order.
+    /// Connects to the nodes and returns what they are, in the configured order.
     ///
     /// # Errors
     /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the client is closed.
@@ -193,9 +194,10 @@ impl Redlock {
             .collect())
     }
 
-    /// Releases every lock that is still held, waits until all releases are done or two seconds are over, and
-    /// closes the connections. Guards report their loss; whatever is asked afterwards is
-    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    /// Releases all locks and closes the connections.
+    ///
+    /// Waits until all releases are done, for two seconds at most. Guards report their loss; later
+    /// calls fail with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     ///
     /// # Cancel safety
     /// Closing goes on in the background.
@@ -203,17 +205,17 @@ impl Redlock {
         self.handle.close().await;
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.handle.config.quorum.nodes()
     }
 
-    /// How many of them are a majority.
+    /// The number of nodes that are a majority.
     pub fn quorum(&self) -> usize {
         self.handle.config.quorum.needed()
     }
 
-    /// How long a node has to answer what is no attempt at a lock: looking is worth a connection's time.
+    /// How long a node has to reply to a request other than an attempt at a lock.
     fn look_timeout(&self) -> Duration {
         self.handle.config.connect_timeout
     }

@@ -1,4 +1,4 @@
-//! Locks that their owner can enter again.
+//! Reentrant locks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,11 +13,11 @@ use crate::handle::Handle;
 use crate::released::Released;
 use crate::request::LockRequest;
 
-/// An owner of locks: who holds a lock through it can enter the same lock again, and the lock is released when it
-/// has been left as often as it was entered.
+/// An owner of locks, which can enter a lock again while it holds it.
 ///
-/// Clones are the same owner: hand a clone to code that may enter a lock which its caller already holds, and to no
-/// other. The count lives in this process; the nodes know one token per lock.
+/// The lock is released when it has been left as often as it was entered. Clones are the same owner:
+/// give them only to code that may enter a lock its caller already holds. The count lives in this
+/// process; the nodes see one token per lock.
 ///
 /// ```no_run
 /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
@@ -36,7 +36,7 @@ pub struct Reentrant {
     keys: Arc<Mutex<HashMap<Box<[u8]>, Entry>>>,
 }
 
-/// One key of one owner. The lock around it makes entering one at a time, also while the nodes are asked.
+/// One key of one owner. Its mutex serialises entries, even while one waits for the nodes.
 #[derive(Clone, Debug, Default)]
 struct Entry(Arc<tokio::sync::Mutex<Weak<Guard>>>);
 
@@ -48,21 +48,21 @@ impl Reentrant {
         }
     }
 
-    /// Enters the request's lock: at once if this owner holds it, otherwise by acquiring it. The request's options
-    /// count for the first entry.
+    /// Enters the request's lock: at once if this owner holds it, otherwise by acquiring it. Only the
+    /// first entry uses the request's options.
     ///
     /// # Errors
-    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a request of another
-    /// client, whose lock of that key is another one. Entering again a lock that was lost meanwhile is
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) or [`ErrorKind::Expired`](crate::ErrorKind::Expired) until
-    /// everyone has left it.
+    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a
+    /// request of another client. Entering a lock that was lost meanwhile fails with
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) or [`ErrorKind::Expired`](crate::ErrorKind::Expired)
+    /// until all entries have been left.
     ///
     /// # Cancel safety
-    /// As [`LockRequest::acquire`]; an entry that was not returned does not count.
+    /// As [`LockRequest::acquire`]. An entry that was not returned does not count.
     pub async fn enter(&self, request: LockRequest) -> Result<ReentrantGuard, Error> {
         if !request.is_of(&self.client) {
             return Err(Error::config(
-                "a reentrant owner enters locks of the client that it was made by, or of its clones",
+                "the request belongs to another client than this reentrant owner",
             ));
         }
         let entry = self.entry(request.key());
@@ -70,7 +70,7 @@ impl Reentrant {
         if let Some(guard) = held.upgrade() {
             return match guard.is_valid() {
                 true => Ok(ReentrantGuard { guard }),
-                false => Err(guard.over()),
+                false => Err(guard.end_reason()),
             };
         }
         let guard = Arc::new(request.acquire().await?);
@@ -91,14 +91,15 @@ impl Reentrant {
 }
 
 impl Entry {
-    /// Whether somebody is in the lock or about to enter it.
+    /// Whether anyone holds the lock or is entering it.
     fn is_in_use(&self) -> bool {
         let is_held = |guard: tokio::sync::MutexGuard<'_, Weak<Guard>>| guard.strong_count() > 0;
         Arc::strong_count(&self.0) > 1 || self.0.try_lock().is_ok_and(is_held)
     }
 }
 
-/// One entry into a lock. Dropping it leaves; the last one releases the lock in the background.
+/// One entry into a lock. Dropping it leaves the lock; dropping the last one releases it in the
+/// background.
 #[derive(Debug)]
 #[must_use = "an entry that is dropped leaves the lock at once"]
 pub struct ReentrantGuard {
@@ -111,7 +112,7 @@ impl ReentrantGuard {
         self.guard.key()
     }
 
-    /// What proves that the lock is this owner's.
+    /// The secret that proves who holds the lock.
     pub fn token(&self) -> &Token {
         self.guard.token()
     }
@@ -121,12 +122,12 @@ impl ReentrantGuard {
         self.guard.fencing()
     }
 
-    /// How often the owner is in the lock now.
+    /// The number of entries that the owner has now.
     pub fn entries(&self) -> usize {
         Arc::strong_count(&self.guard)
     }
 
-    /// How long the lock is still held for certain; zero when it is lost or over.
+    /// How long the lock is certain to be held; zero if it is lost or expired.
     pub fn validity(&self) -> Duration {
         self.guard.validity()
     }
@@ -155,7 +156,7 @@ impl ReentrantGuard {
         self.guard.lost().await
     }
 
-    /// Leaves the lock. The last one to leave releases it and gets the outcome.
+    /// Leaves the lock. The last entry releases it and returns the outcome.
     ///
     /// # Cancel safety
     /// The release goes on in the background.

@@ -1,11 +1,11 @@
-//! What the nodes said to a release.
+//! The outcome of a release.
 
 use redlock_proto::{Cause, NodeId, NodeSet, Quorum};
 
 /// The outcome of a release, node by node.
 ///
-/// It is there as soon as a majority of the nodes is known not to hold the lock any more; the others are told in
-/// the background and count as pending.
+/// It is ready as soon as a majority of the nodes is known not to hold the lock. The other nodes are
+/// pending; their releases go on in the background.
 ///
 /// ```no_run
 /// use redlock_client::ReleaseAnswer;
@@ -31,7 +31,7 @@ pub struct Released {
     is_kept: bool,
 }
 
-/// What one node said to a release.
+/// The outcome of a release on one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReleaseAnswer {
@@ -39,9 +39,10 @@ pub enum ReleaseAnswer {
     Confirmed,
     /// It did not hold the key with this token.
     NotHeld,
-    /// Its answer was not waited for.
+    /// The client did not wait for its reply.
     Pending,
-    /// It could not be told, or did not answer. It will be told when it is back, if that is before the TTL ends.
+    /// It could not be reached or did not reply. The client releases the key when the node is back,
+    /// unless the TTL has expired by then.
     Unknown(Cause),
 }
 
@@ -63,8 +64,8 @@ impl Released {
         }
     }
 
-    /// A release that reached nobody.
-    pub(crate) fn nobody_told(quorum: Quorum) -> Self {
+    /// A release that was sent to no node.
+    pub(crate) fn nothing_sent(quorum: Quorum) -> Self {
         let nobody = NodeSet::default();
         Self::new(quorum, nobody, nobody, nobody, Vec::new())
     }
@@ -73,53 +74,55 @@ impl Released {
         self.is_kept = is_kept;
     }
 
-    /// Whether the key stays on the nodes until the time of
-    /// [`hold_at_least`](crate::LockRequest::hold_at_least) is over; then confirmed means that a node will keep it
-    /// until then.
+    /// Whether the nodes keep the key until the time of
+    /// [`hold_at_least`](crate::LockRequest::hold_at_least) has passed. If so, "confirmed" means that a
+    /// node will keep it until then.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// What each node said, in the configured order.
+    /// The outcome on each node, in the configured order.
     pub fn nodes(&self) -> Vec<ReleaseAnswer> {
         let all = self.quorum.all();
         all.iter().map(|node| self.answer(node)).collect()
     }
 
-    /// How many nodes deleted the key.
+    /// The number of nodes that deleted the key.
     pub fn confirmed(&self) -> usize {
         self.confirmed.len()
     }
 
-    /// How many nodes did not hold it: it had expired, or was never granted there.
+    /// The number of nodes that did not hold the key: it had expired, or was never granted there.
     pub fn not_held(&self) -> usize {
         self.not_held.len()
     }
 
-    /// How many nodes' answers were not waited for.
+    /// The number of nodes whose reply the client did not wait for.
     pub fn pending(&self) -> usize {
         self.count(&ReleaseAnswer::Pending)
     }
 
-    /// How many nodes could not be told or did not answer.
+    /// The number of nodes that could not be reached or did not reply.
     pub fn unknown(&self) -> usize {
         self.quorum.nodes() - self.confirmed() - self.not_held() - self.pending()
     }
 
-    /// Whether a majority of the nodes answered: deleted the key, did not hold it, or will keep it no longer than
-    /// [`is_kept`](Self::is_kept) says.
+    /// Whether a majority of the nodes replied that it deleted the key, did not hold it, or keeps it no
+    /// longer than [`is_kept`](Self::is_kept) describes.
     pub fn is_settled(&self) -> bool {
         self.confirmed() + self.not_held() >= self.quorum.needed()
     }
 
-    /// Whether a majority of the nodes is known not to hold the lock any more, so that others can have it.
+    /// Whether a majority of the nodes is known not to hold the lock, so that others can acquire it.
     pub fn is_free(&self) -> bool {
         !self.is_kept && self.is_settled()
     }
 
-    /// Whether a majority of the nodes is known to have deleted the key: the lock was held to the end. Not every good
-    /// release is: the answers of nodes that never granted the lock may come first. Whether others can have the lock
-    /// is what [`is_free`](Self::is_free) says.
+    /// Whether a majority of the nodes is known to have deleted the key, so the lock was held to the
+    /// end.
+    ///
+    /// Not every good release is confirmed: nodes that never granted the lock may reply first. Use
+    /// [`is_free`](Self::is_free) to learn whether others can acquire the lock.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed() >= self.quorum.needed()
     }

@@ -1,4 +1,4 @@
-//! A lock that is wanted.
+//! A request for a lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::inbox::Command;
 use crate::limits;
 use crate::lock_state::LockState;
 
-/// How a lock is wanted: how long, how patiently, and how it is kept.
+/// A request for a lock: its TTL, how long to try, and how to keep it.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -35,13 +35,13 @@ use crate::lock_state::LockState;
 #[must_use = "a request does nothing until `acquire` or `try_acquire`"]
 pub struct LockRequest {
     handle: Arc<Handle>,
-    /// Boxed: requests are moved a lot on their way through futures.
+    /// Boxed because futures move requests a lot.
     options: Box<Options>,
 }
 
 #[derive(Clone, Debug)]
 struct Options {
-    /// As the nodes see it, prefix included.
+    /// Prefix included.
     key: Box<[u8]>,
     adopt: Option<Token>,
     ttl: Duration,
@@ -68,45 +68,45 @@ impl LockRequest {
         }
     }
 
-    /// How long the nodes keep the lock when it is neither extended nor released. Default 10 s. Whole milliseconds,
-    /// longer than the drift.
+    /// Sets how long the nodes keep the lock if it is neither extended nor released. Default: 10 s.
+    /// Whole milliseconds, longer than the drift.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options.ttl = ttl;
         self
     }
 
-    /// Let `acquire` try until this much time has passed.
+    /// Lets `acquire` retry until `wait` has passed.
     pub fn wait_for(mut self, wait: Duration) -> Self {
         self.options.retry = Some(RetryPolicy::wait_for(wait));
         self
     }
 
-    /// How `acquire` tries again. Default: the client's.
+    /// Sets how `acquire` retries. Default: the client's policy.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.options.retry = Some(policy);
         self
     }
 
-    /// Extend the lock automatically while the guard lives, within the policy's bound. Default: not at all.
+    /// Renews the lock while the guard lives, within the policy's bound. Default: no renewal.
     pub fn renew(mut self, policy: RenewPolicy) -> Self {
         self.options.renew = Some(policy);
         self
     }
 
-    /// Keep the key this long from the acquisition on, even if it is released sooner: a job that is done in no time
-    /// is not done again by a host whose clock is behind.
+    /// Keeps the key for `time` after the acquisition, even if it is released sooner. So a host whose
+    /// clock is behind does not repeat a short job.
     pub fn hold_at_least(mut self, time: Duration) -> Self {
         self.options.hold_at_least = time;
         self
     }
 
-    /// How long a node has for a reply. Default: the client's.
+    /// Sets how long a node has to reply. Default: the client's.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.options.node_timeout = Some(timeout);
         self
     }
 
-    /// Whether it is a request of this client.
+    /// Whether this client made the request.
     pub(crate) fn is_of(&self, client: &Arc<Handle>) -> bool {
         Arc::ptr_eq(&self.handle, client)
     }
@@ -118,12 +118,11 @@ impl LockRequest {
         request
     }
 
-    /// How an `acquire` of this request tries again.
     pub(crate) fn retry_policy(&self) -> RetryPolicy {
         self.options.retry.unwrap_or(self.handle.config.retry)
     }
 
-    /// Whether the request makes sense.
+    /// Whether the options are valid.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.clone().terms().map(|_| ())
     }
@@ -141,11 +140,12 @@ impl LockRequest {
     /// Tries once. `None` means that another client holds the lock.
     ///
     /// # Errors
-    /// [`ErrorKind::NoQuorum`] when too few nodes took part, [`ErrorKind::Expired`] when they were too slow,
-    /// [`ErrorKind::Config`] when the request makes no sense, [`ErrorKind::Cancelled`] when the client is closed.
+    /// [`ErrorKind::NoQuorum`] if too few nodes took part, [`ErrorKind::Expired`] if they were too
+    /// slow, [`ErrorKind::Contended`] if clients kept splitting the votes, [`ErrorKind::Config`] for a
+    /// bad request, [`ErrorKind::Cancelled`] if the client is closed.
     ///
     /// # Cancel safety
-    /// The lock may have been granted by some nodes; they are told to release it in the background.
+    /// Some nodes may have granted the lock; it is released in the background.
     pub async fn try_acquire(mut self) -> Result<Option<Guard>, Error> {
         self.options.retry = Some(RetryPolicy::tries(1));
         match self.acquire().await {
@@ -155,16 +155,17 @@ impl LockRequest {
         }
     }
 
-    /// Tries as often and as long as the retry policy says. Attempts that were split among clients which tried at the same
-    /// moment are made again beyond that, see [trying again](crate#trying-again).
+    /// Tries until it acquires the lock or the retry policy ends.
+    ///
+    /// Attempts in which clients split the votes do not count, see
+    /// [trying again](crate#trying-again).
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] when another client holds the lock, [`ErrorKind::Contended`] when nobody does and it could not
-    /// be had, [`ErrorKind::Timeout`] when the wait ended before
-    /// the nodes had decided, and those of [`try_acquire`](Self::try_acquire).
+    /// [`ErrorKind::Busy`] if another client holds the lock, [`ErrorKind::Timeout`] if the wait ended
+    /// before the nodes had decided, and those of [`try_acquire`](Self::try_acquire).
     ///
     /// # Cancel safety
-    /// The lock may have been granted by some nodes; they are told to release it in the background.
+    /// Some nodes may have granted the lock; it is released in the background.
     pub async fn acquire(self) -> Result<Guard, Error> {
         #[cfg(feature = "tracing")]
         return self.acquire_in_span().await;
@@ -172,7 +173,7 @@ impl LockRequest {
         self.acquire_now().await
     }
 
-    /// A span around everything that happens until the lock is had or not. Neither key nor token are in it.
+    /// Wraps the acquire in a span, which has neither the key nor the token.
     #[cfg(feature = "tracing")]
     async fn acquire_in_span(self) -> Result<Guard, Error> {
         use tracing::Instrument as _;
@@ -221,7 +222,7 @@ impl LockRequest {
         };
         let patience = retry.wait().unwrap_or_default();
         let granted = self.handle.answer(answered, patience).await;
-        // Without an answer it is not decided, and taken back.
+        // Without an answer the acquire stays pending, and dropping it takes it back.
         let granted = granted?;
         pending.is_decided = true;
         let granted = granted?;
@@ -233,13 +234,13 @@ impl LockRequest {
             false => Err(guard.error().unwrap_or_else(|| {
                 Error::new(
                     ErrorKind::Expired,
-                    "the lock was granted, but its validity was over before it could be used: use a longer TTL",
+                    "the lock was granted, but expired before it could be used: use a longer TTL",
                 )
             })),
         }
     }
 
-    /// Everything about the request that can be wrong is found here.
+    /// The validated terms of the lock.
     fn terms(&mut self) -> Result<LockTerms, Error> {
         let config = &self.handle.config;
         let ttl = limits::ttl(self.options.ttl, config.drift)?;
@@ -262,7 +263,7 @@ impl LockRequest {
     }
 }
 
-/// An acquire that its caller still waits for. Dropped before it is decided, it is taken back.
+/// An acquire under way. Dropping it before it is decided takes it back.
 struct Pending<'a> {
     handle: &'a Handle,
     state: &'a Arc<LockState>,

@@ -1,4 +1,4 @@
-//! Work inside a lock.
+//! Work under a lock.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use crate::guard::Guard;
 use crate::request::LockRequest;
 use redlock_proto::{FencingToken, Token};
 
-/// The lock around the work of [`with_lock`](crate::Redlock::with_lock).
+/// The lock that [`with_lock`](crate::Redlock::with_lock) holds around its work.
 ///
 /// ```no_run
 /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
@@ -34,23 +34,23 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether the lock is held now, as an error for `?`.
+    /// Fails if the lock is no longer held, for use with `?`.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is not held.
     pub fn check(&self) -> Result<(), Error> {
         match self.guard.is_valid() {
             true => Ok(()),
-            false => Err(self.guard.over()),
+            false => Err(self.guard.end_reason()),
         }
     }
 
-    /// How long the lock is still held for certain; zero when it is lost, over or released.
+    /// How long the lock is certain to be held; zero if it is lost, expired or released.
     pub fn validity(&self) -> Duration {
         self.guard.validity()
     }
 
-    /// What proves that the lock is ours.
+    /// The secret that proves who holds the lock.
     pub fn token(&self) -> &Token {
         self.guard.token()
     }
@@ -60,7 +60,8 @@ impl Scope {
         self.guard.fencing()
     }
 
-    /// As [`Guard::cancellation`]; cancelled at the end of the work at the latest. For what the work left in other tasks.
+    /// As [`Guard::cancellation`]. Fires at the end of the work at the latest, for tasks that the work
+    /// started.
     pub fn cancellation(&self) -> Cancellation {
         self.guard.cancellation()
     }
@@ -84,7 +85,7 @@ where
     Fut: Future<Output = T>,
 {
     let guard = Arc::new(request.acquire().await?);
-    // A scope that the work gave away does not keep the lock: it is released when the work is done.
+    // The lock is released when the work ends, even if the work has passed its scope on.
     let end = End(&guard);
     let scope = Scope {
         guard: Arc::clone(&guard),
@@ -92,7 +93,7 @@ where
     let outcome = {
         let mut work = pin!(work(scope));
         tokio::select! {
-            // A result that is there is never given up.
+            // Finished work always returns its result.
             biased;
             value = &mut work => Ok(value),
             error = guard.lost() => Err(error),
@@ -105,7 +106,7 @@ where
     outcome
 }
 
-/// Releases the lock in the background when the work is dropped, given up or panics.
+/// Releases the lock in the background when the work is dropped or panics.
 struct End<'a>(&'a Guard);
 
 impl Drop for End<'_> {

@@ -1,8 +1,7 @@
 //! A byte stream to one node over TCP, TLS, a Unix socket, or what the user's connector opens.
 //!
-//! One enum instead of a boxed trait object, so that reads and writes of the common case are direct
-//! calls. It knows nothing of the protocol spoken on it, and has no timeouts: the caller bounds
-//! [`connect`] with its own.
+//! One enum instead of a boxed trait object, so that the common reads and writes are direct calls. It
+//! knows nothing of the protocol, and has no timeouts: the caller bounds [`connect`].
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -21,7 +20,7 @@ use crate::connector::Connection;
 #[cfg(feature = "tls")]
 pub(crate) use crate::tls::Tls;
 
-/// There are no TLS settings in a build without TLS.
+/// A build without TLS has no TLS settings.
 #[cfg(not(feature = "tls"))]
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
@@ -32,26 +31,26 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
-    /// Boxed: a TLS session is some hundred bytes, and the others should not carry them.
+    /// Boxed because a TLS session is hundreds of bytes larger than the others.
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
     /// Opened by the user's connector.
     Own(Box<dyn Connection>),
 }
 
-/// Connects, with the TLS handshake where the address asks for TLS.
+/// Connects, with a TLS handshake if the address requires TLS.
 ///
-/// Each address that the host name stands for is tried in turn, in the order of the resolver; the
-/// error is that of the last one.
+/// Tries each address of the host name in the order of the resolver. The error is that of the last
+/// one.
 ///
 /// # Errors
 ///
 /// Those of the system; `InvalidInput` for a TLS address without TLS settings, `InvalidData` for a
-/// failed TLS handshake, and `NotFound` for a name that stands for no address.
+/// failed TLS handshake, and `NotFound` for a name without an address.
 ///
 /// # Cancel safety
 ///
-/// The half-open connection is closed. A name look-up that has begun goes on in its thread, and delays nothing.
+/// The half-open connection is closed. A name look-up goes on in its thread and delays nothing.
 pub(crate) async fn connect(address: &NodeAddress, tls: Option<&Tls>) -> io::Result<Socket> {
     match address.endpoint() {
         Endpoint::Tcp { host, port } if address.is_tls() => connect_tls(host, *port, tls).await,
@@ -68,7 +67,7 @@ async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     for address in resolve(host, port, look_up).await? {
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                // A request is a few dozen bytes and is waited for at once.
+                // Requests are a few dozen bytes, and callers wait for each.
                 stream.set_nodelay(true)?;
                 return Ok(stream);
             }
@@ -83,10 +82,10 @@ async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     }))
 }
 
-/// What a host name stands for.
+/// The addresses of a host name.
 ///
-/// The system's resolver can hang for as long as it likes, and a thread of the runtime that waits for it delays the end
-/// of the runtime. So it has a thread of its own, which is left to itself when nobody waits for it any longer.
+/// The system's resolver can hang, and a runtime cannot shut down while one of its threads waits for it.
+/// So the resolver runs on a thread of its own, which is abandoned when nobody waits for it.
 async fn resolve(host: &str, port: u16, look_up: LookUp) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse() {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -107,8 +106,8 @@ fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((host, port).to_socket_addrs()?.collect())
 }
 
-/// As much as a resolver needs; the default of the system may be eight times that. A name that hangs is asked for
-/// again every few seconds, so a few such threads may be there at a time.
+/// Enough for a resolver; the system's default may be eight times that. A look-up that hangs is repeated
+/// every few seconds, so several such threads may exist at a time.
 const RESOLVER_STACK: usize = 1 << 20;
 
 #[cfg(feature = "tls")]
@@ -122,16 +121,14 @@ async fn connect_tls(host: &str, port: u16, tls: Option<&Tls>) -> io::Result<Soc
 
 #[cfg(not(feature = "tls"))]
 async fn connect_tls(_host: &str, _port: u16, _tls: Option<&Tls>) -> io::Result<Socket> {
-    Err(missing(
-        "this build speaks no TLS; enable the feature \"tls\"",
-    ))
+    Err(missing("this build has no TLS; enable the feature \"tls\""))
 }
 
 fn missing(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// Calls the same method of whatever stream is inside.
+/// Calls the same method of the stream inside.
 macro_rules! forward {
     ($socket:expr, $method:ident, $($argument:expr),+) => {
         match $socket {

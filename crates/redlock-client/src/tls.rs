@@ -1,8 +1,7 @@
-//! TLS settings for nodes whose address is `rediss://`: whom to trust, and who we are.
+//! TLS settings for `rediss://` nodes: which certificates to trust, and the client's own.
 //!
-//! The handshake itself is that of `rustls` with its `ring` provider. There is no switch here that
-//! turns the check of a node's certificate off; who must do so can bring a `rustls` configuration
-//! of his own.
+//! `rustls` does the handshake, with its `ring` provider. Certificates are always checked; a program
+//! that must not check them can pass its own `rustls` configuration.
 
 use std::error::Error;
 use std::fmt;
@@ -16,10 +15,10 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// How TLS is spoken with the nodes; cheap to clone.
+/// TLS settings for the connections to nodes; cheap to clone.
 ///
-/// A node is trusted when its certificate is signed by one of the roots, is in date, and names the
-/// host of its address: a DNS name, or an IP address where the address has one.
+/// A node is trusted if its certificate is signed by one of the roots, is in date, and names the host
+/// of its address: a DNS name, or an IP address if the address has one.
 ///
 /// # Examples
 ///
@@ -36,13 +35,13 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Trusts what the system trusts: its certificate store, or the files that the environment
-    /// variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Reads files, so call it once.
+    /// Trusts the system's certificate store, or the files in the environment variables
+    /// `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads files, so call it once.
     ///
     /// # Errors
     ///
-    /// [`TlsError`] when the system has no usable root certificate at all. One that cannot be
-    /// used among others that can is left out.
+    /// [`TlsError`] if the system has no usable root certificate. Unusable ones among others are
+    /// ignored.
     pub fn with_native_roots() -> Result<Self, TlsError> {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
@@ -58,11 +57,11 @@ impl Tls {
         Self::with_roots(roots)
     }
 
-    /// Trusts the certificates in `pem` and nothing else, as is usual for a private authority.
+    /// Trusts only the certificates in `pem`, for example of a private authority.
     ///
     /// # Errors
     ///
-    /// [`TlsError`] when `pem` has no certificate, or one that is broken.
+    /// [`TlsError`] if `pem` has no certificate or a broken one.
     pub fn with_root_certificates(pem: &[u8]) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(pem, "root certificates")? {
@@ -73,24 +72,24 @@ impl Tls {
         Self::with_roots(roots)
     }
 
-    /// Uses a `rustls` configuration as it is, for what the other constructors do not offer.
+    /// Uses a `rustls` configuration unchanged, for settings that the other constructors lack.
     #[cfg(any(test, feature = "unstable-rustls-0_23"))]
     #[must_use]
     pub fn from_client_config(config: Arc<ClientConfig>) -> Self {
         Self { config }
     }
 
-    /// Shows the nodes a certificate of our own, for nodes that ask for one (mutual TLS).
+    /// Presents a client certificate to nodes that request one (mutual TLS).
     ///
-    /// `chain` is PEM with our certificate first and then those between it and the root; `key` is
-    /// PEM with its private key in PKCS #8, PKCS #1 or SEC 1 form, not encrypted.
+    /// `chain` is PEM: the client's certificate, then those between it and the root. `key` is PEM: its
+    /// private key in PKCS #8, PKCS #1 or SEC 1 form, not encrypted.
     ///
     /// # Errors
     ///
-    /// [`TlsError`] when one of the two is missing or broken, or they do not belong together.
+    /// [`TlsError`] if one of the two is missing or broken, or they do not match.
     pub fn with_client_certificate(self, chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let chain = certificates(chain, "client certificate chain")?;
-        // The cause is not passed on: it could hold bytes of the key.
+        // The cause is dropped because it could have bytes of the key.
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
             TlsError::new("the client key holds no unencrypted private key in PEM form".to_owned())
         })?;
@@ -112,8 +111,8 @@ impl Tls {
         TlsConnector::from(Arc::clone(&self.config))
     }
 
-    /// What the certificate must name. The zone of a link-local address means something to this
-    /// machine only, and no certificate has the dot at the end of a complete DNS name.
+    /// The name that the certificate must have: without the zone of a link-local address, which only
+    /// this machine knows, and without the final dot of a complete DNS name.
     pub(crate) fn server_name(&self, host: &str) -> io::Result<ServerName<'static>> {
         let name = match host.split_once('%') {
             Some((address, _)) => address,
@@ -143,7 +142,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Why TLS settings could not be made. `Display` says what was wrong, `source` says more.
+/// Why TLS settings are invalid. `source` has the details.
 #[derive(Clone, Debug)]
 pub struct TlsError {
     text: String,
@@ -175,7 +174,7 @@ impl Error for TlsError {
     }
 }
 
-/// The provider is named outright, because the process-wide one may not be set, or be another's.
+/// An explicit provider, because the process-wide one may be unset or set by other code.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -1,8 +1,8 @@
-//! Arguments that make no sense.
+//! Invalid arguments.
 
 use std::fmt;
 
-/// Why an argument is refused, as a sentence.
+/// Why an argument is invalid, as a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArgumentError(String);
 

@@ -1,44 +1,44 @@
-//! Why one node did not do what it was asked.
+//! Why a request to one node failed.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one node said or did, in an error or to a release.
+/// Why a request to one node failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// It granted the lock, which too few others did; it was told to release it.
+    /// It granted the lock, but too few other nodes did; the client releases it.
     Granted,
     /// Another client holds the key there.
     HeldByOther,
-    /// The key is not there, or it has another token.
+    /// The key does not exist there, or has another token.
     NotHeld,
-    /// No reply within the time a node is given. The command may have had its effect.
+    /// No reply within the node timeout. The command may have been executed.
     TimedOut,
-    /// No connection could be made; with the reason.
+    /// The client cannot connect, with the reason.
     Unreachable(Unreachable),
-    /// The connection broke before the reply. The command may have had its effect.
+    /// The connection broke before the reply. The command may have been executed.
     Disconnected,
-    /// Earlier requests have been without reply for too long, so nothing was sent to the node.
+    /// Nothing was sent, because earlier requests have had no reply for too long.
     Unresponsive,
-    /// The node restarted and takes no part yet; with the time that is left, if it said so.
+    /// The node restarted and grants no locks yet, with the time left if it reported it.
     Quarantined(Option<Duration>),
-    /// The node answered with an error, here in its words.
+    /// The node replied with this error.
     ServerError(Arc<str>),
-    /// The node answered something that is no answer to the question; the connection was closed.
+    /// The reply does not fit the request; the client closed the connection.
     Protocol(Arc<str>),
-    /// The address leads to the same server as an earlier one in the list: it has no vote of its own.
+    /// The same server as an earlier one in the list, so it has no vote of its own.
     #[non_exhaustive]
     Duplicate {
-        /// The place of the earlier one, counted from 0.
+        /// The index of the earlier one, from 0.
         of: usize,
     },
 }
 
-/// Why no connection could be made: a sentence, and the error that it is of, which is the [source](Error::source) of the
-/// cause.
+/// Why the client cannot connect: a message, and the error behind it, which is the
+/// [source](Error::source) of the cause.
 #[derive(Clone, Debug)]
 pub struct Unreachable {
     why: Arc<str>,
@@ -55,7 +55,7 @@ impl From<&str> for Unreachable {
 }
 
 impl Unreachable {
-    /// The reason is an error.
+    /// From the error that prevents the connection.
     pub fn new(source: impl Error + Send + Sync + 'static) -> Self {
         Self {
             why: source.to_string().into(),
@@ -64,7 +64,7 @@ impl Unreachable {
     }
 }
 
-/// By the sentence.
+/// Compares the messages.
 impl PartialEq for Unreachable {
     fn eq(&self, other: &Self) -> bool {
         self.why == other.why
@@ -80,7 +80,7 @@ impl fmt::Display for Unreachable {
 }
 
 impl Cause {
-    /// A short name for labels, without the node's words: there are few different ones.
+    /// A short name for metric labels, without the node's own text.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Granted => "granted",
@@ -97,7 +97,7 @@ impl Cause {
         }
     }
 
-    /// Whether the node did not answer, so that the command may have had its effect.
+    /// Whether the node did not reply properly, so the command may have been executed.
     pub fn is_unknown(&self) -> bool {
         matches!(
             self,
@@ -115,14 +115,12 @@ impl fmt::Display for Cause {
             Self::TimedOut => f.write_str("no reply in time"),
             Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
             Self::Disconnected => f.write_str("connection lost before the reply"),
-            Self::Unresponsive => {
-                f.write_str("not asked, earlier requests are still without reply")
-            }
+            Self::Unresponsive => f.write_str("nothing sent, earlier requests still have no reply"),
             Self::Quarantined(Some(left)) => {
-                write!(f, "in its restart quarantine for {left:?} more")
+                write!(f, "in restart quarantine, {left:?} left")
             }
             Self::Quarantined(None) => f.write_str("still loading"),
-            Self::ServerError(text) => write!(f, "answered -{text}"),
+            Self::ServerError(text) => write!(f, "replied -{text}"),
             Self::Protocol(what) => write!(f, "broke the protocol: {what}"),
             Self::Duplicate { of: first } => {
                 write!(

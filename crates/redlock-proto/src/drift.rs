@@ -1,15 +1,17 @@
-//! How much clocks are allowed to disagree.
+//! How much clocks may disagree.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// What is taken off a lock's validity because the node's clock may run faster than the client's: a share of the
-/// TTL in parts per million, and a constant for the resolution of timers. Default 10,000 ppm (1 %) and 2 ms, the
-/// figures of the Redlock description.
+/// The part of the TTL that does not count as validity, because a node's clock may run faster than the
+/// client's.
 ///
-/// Invariant: a client believes in a lock until `start + ttl - drift` and not one nanosecond longer, where
-/// `start` is before the first byte was sent.
+/// It is a share of the TTL in parts per million, plus a constant for the resolution of timers. Default:
+/// 10,000 ppm (1 %) and 2 ms, as in the Redlock description.
+///
+/// Invariant: a client considers a lock held until `start + ttl - drift` and not one nanosecond longer,
+/// where `start` is before the first byte was sent.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,8 +47,8 @@ impl Drift {
         share.saturating_add(self.constant)
     }
 
-    /// Until when a grant is valid that was asked for at `started`: the moment from which on the lock is not
-    /// held. At `started` when the TTL is within the drift.
+    /// When a lock requested at `started` stops being valid. Equals `started` if the TTL is within the
+    /// drift.
     pub fn valid_until(self, started: Time, ttl: Duration) -> Time {
         started + ttl.saturating_sub(self.of(ttl))
     }

@@ -1,8 +1,8 @@
-//! Where random bytes come from.
+//! The source of random bytes.
 
-/// A source of random bytes, for tokens and for the spread of retries. A client draws them from the operating system;
-/// a simulation brings a source that a seed determines.
+/// A source of random bytes, for tokens and for the pauses between attempts. A client takes them from the
+/// operating system, a simulation from a seed.
 pub trait Entropy {
-    /// Fills `bytes` with random ones.
+    /// Fills `bytes` with random bytes.
     fn fill(&mut self, bytes: &mut [u8]);
 }

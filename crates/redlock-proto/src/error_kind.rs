@@ -1,30 +1,30 @@
-//! What can go wrong, told apart by what a caller does about it.
+//! The kinds of errors.
 
-/// The kinds of errors, by what a caller does about them.
+/// The kinds of errors, grouped by what a caller does about them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Another client holds the lock, a majority of the nodes says so: try later.
+    /// A majority of the nodes reports another holder: try later.
     Busy,
-    /// Nobody is known to hold the lock, and it could not be had: several clients tried at the same moment, again and
-    /// again, or keys that are left on a few nodes were in the way. Try later.
+    /// No holder was found, but the lock could not be acquired: clients kept splitting the votes, or a
+    /// few nodes still have an old key. Try later.
     Contended,
-    /// No majority of the nodes could be reached or took part: look at the nodes.
+    /// No majority of the nodes could be reached or took part: check the nodes.
     NoQuorum,
-    /// The lock was held and a majority of the nodes says it no longer is: stop the work it protects.
+    /// A majority of the nodes no longer holds the lock: stop the work it protects.
     Lost,
-    /// The lock's validity ended, or would have before the caller could use it: stop the work it protects.
+    /// The lock expired, or would have before the caller could use it: stop the work it protects.
     Expired,
-    /// The lock was released, or its client closed, before the operation was done.
+    /// The lock was released, or the client closed, before the operation finished.
     Cancelled,
-    /// The time to wait ended before the nodes had decided.
+    /// The wait ended before the nodes had decided.
     Timeout,
-    /// Something in the configuration or the arguments is wrong; nothing was sent.
+    /// The configuration or an argument is wrong; nothing was sent.
     Config,
 }
 
 impl ErrorKind {
-    /// A short name for labels; it never changes, while the sentence of an error may.
+    /// A short name for metric labels. It never changes, while an error's message may.
     pub fn name(self) -> &'static str {
         match self {
             Self::Busy => "busy",

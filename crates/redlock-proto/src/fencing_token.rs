@@ -1,16 +1,17 @@
-//! The number by which a resource tells a late holder from the present one.
+//! The number that lets a resource reject a late holder.
 
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A number that grows with each holder of a lock. Send it along with every write that the lock protects; a resource
-/// that remembers the highest it has seen and rejects lower ones, see `FenceCheck`, is safe from
-/// a holder that was paused and goes on too late.
+/// A number that grows with each holder of a lock.
 ///
-/// Two locks of one key that were acquired one after the other have tokens in that order, whatever clocks, networks
-/// and nodes did; no two have the same. Tokens of different keys mean nothing to each other.
+/// Send it with every write that the lock protects. A resource that remembers the highest token and
+/// rejects lower ones (see `FenceCheck`) is safe from a holder that was paused for too long.
 ///
-/// A token is at least 1 and below 2^53, so that every language and every database has a number for it.
+/// Two locks of a key, acquired one after the other, have tokens in that order, whatever clocks, networks
+/// and nodes do, and no two are equal. Tokens of different keys are not comparable.
+///
+/// A token is at least 1 and below 2^53, which every language and database can represent.
 ///
 /// ```
 /// # use redlock_proto as redlock_client;
@@ -31,7 +32,7 @@ impl FencingToken {
         None => Self(NonZeroU64::MIN),
     };
 
-    /// A token that was had from [`get`](Self::get); `None` for 0 and for 2^53 and above.
+    /// A token from its number; `None` for 0 and for 2^53 and above.
     pub const fn new(token: u64) -> Option<Self> {
         match NonZeroU64::new(token) {
             Some(token) if token.get() >> 53 == 0 => Some(Self(token)),
@@ -51,7 +52,7 @@ impl From<FencingToken> for u64 {
     }
 }
 
-/// For databases, whose integers have a sign.
+/// For databases, whose integers are signed.
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> Self {
         // A token is below 2^53.

@@ -1,8 +1,8 @@
-//! The Redlock client as a state machine, for those who drive it.
+//! The Redlock client as a state machine.
 //!
-//! [`Core`] is the whole client without sockets, clock and randomness: `redlock-client` drives it with tokio, the
-//! simulator of `locknode-testkit` with simulated time. [`round`] is the arithmetic of votes alone. Programs that need
-//! a lock use `redlock-client`; the interface here may change with every release.
+//! [`Core`] is the whole client without sockets, clock or randomness. `redlock-client` drives it with
+//! tokio, the simulator of `locknode-testkit` with simulated time. [`round`] only counts votes. Programs
+//! that need a lock use `redlock-client`; this interface may change with every release.
 //!
 //! ```text
 //!   acquire, extend, release, ...       received(node, bytes)   connected(node)   disconnected(node)   on_time
@@ -16,9 +16,9 @@
 //!   poll_notice: acquired, lost, connect(node), ...          output(node): bytes to write
 //! ```
 //!
-//! A driver reads the clock, calls in, hands out the notices and only then writes the bytes of
-//! [`output`](Core::output): a holder learns of a shortened validity before any node can act on it. A core is `Clone`, and
-//! two clones given the same events do the same.
+//! A driver reads the clock, calls the core, delivers the notices, and only then writes the bytes of
+//! [`output`](Core::output). So a holder learns of a shortened validity before any node can act on it.
+//! A core is `Clone`, and two clones given the same events do the same.
 
 mod argument_error;
 mod cause;

@@ -1,4 +1,4 @@
-//! How often to try, how long to wait and how long to go on: decisions without clock or randomness.
+//! When to retry, when to renew and when to stop: decisions without clock or randomness.
 
 mod renew;
 mod retry;

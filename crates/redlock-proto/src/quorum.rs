@@ -1,11 +1,11 @@
-//! Nodes by number, sets of them, and how many make a quorum.
+//! Node numbers, sets of nodes, and the quorum.
 
-/// A node's place in the configured list, from 0.
+/// A node's index in the configured list, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(u8);
 
 impl NodeId {
-    /// The node at `index`, or `None` when no cluster is that large.
+    /// The node at `index`; `None` if no cluster is that large.
     pub fn new(index: usize) -> Option<Self> {
         u8::try_from(index)
             .ok()
@@ -13,7 +13,7 @@ impl NodeId {
             .map(Self)
     }
 
-    /// The node's place in the configured list.
+    /// The node's index in the configured list.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -47,14 +47,14 @@ impl NodeSet {
         Self(u16::try_from((1_u32 << n.min(16)) - 1).unwrap_or(u16::MAX))
     }
 
-    /// Adds a node; false if it was there.
+    /// Adds a node; false if it was in the set.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let added = !self.contains(node);
         self.0 |= node.bit();
         added
     }
 
-    /// Takes a node out; false if it was not there.
+    /// Removes a node; false if it was not in the set.
     pub fn remove(&mut self, node: NodeId) -> bool {
         let removed = self.contains(node);
         self.0 &= !node.bit();
@@ -78,12 +78,12 @@ impl NodeSet {
         self.0 & node.bit() != 0
     }
 
-    /// How many nodes are in the set.
+    /// The number of nodes in the set.
     pub fn len(self) -> usize {
         usize::try_from(self.0.count_ones()).unwrap_or(NODES_MAX)
     }
 
-    /// Whether no node is in the set.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -104,10 +104,10 @@ impl std::fmt::Debug for NodeSet {
     }
 }
 
-/// How many nodes are configured, and how many of them are a majority.
+/// The number of configured nodes, and of those that are a majority.
 ///
-/// Invariant: the quorum is floor(n/2)+1 of the *configured* nodes, whatever number of them is reachable, so any
-/// two quorums share a node.
+/// Invariant: the quorum is floor(n/2)+1 of the *configured* nodes, reachable or not, so any two quorums
+/// share a node.
 ///
 /// ```
 /// # use redlock_proto as redlock_client;
@@ -122,25 +122,25 @@ pub struct Quorum {
 }
 
 impl Quorum {
-    /// A cluster of `nodes` nodes; `None` for none or more than [`NODES_MAX`].
+    /// A cluster of `nodes` nodes; `None` for zero or more than [`NODES_MAX`].
     pub fn of(nodes: usize) -> Option<Self> {
         let nodes = u8::try_from(nodes).ok()?;
         (nodes > 0 && usize::from(nodes) <= NODES_MAX).then_some(Self { nodes })
     }
 
-    /// How many nodes are configured.
+    /// The number of configured nodes.
     pub fn nodes(self) -> usize {
         usize::from(self.nodes)
     }
 
-    /// How many nodes are a majority.
+    /// The number of nodes that are a majority.
     pub fn needed(self) -> usize {
         let needed = self.nodes() / 2 + 1;
         debug_assert!(2 * needed > self.nodes(), "two quorums share a node");
         needed
     }
 
-    /// How many nodes may fail before no quorum is left.
+    /// The number of nodes that may fail while a quorum remains.
     pub fn spare(self) -> usize {
         self.nodes() - self.needed()
     }
@@ -151,6 +151,6 @@ impl Quorum {
     }
 }
 
-/// Most nodes in a cluster. Redlock runs on 3 to 9; each node more makes every lock slower, and a set of nodes
-/// fits two bytes.
+/// The most nodes in a cluster. Redlock needs 3 to 9: each further node makes every lock slower. With 16
+/// a set of nodes fits in two bytes.
 pub const NODES_MAX: usize = 16;

@@ -1,9 +1,9 @@
-//! The client's time: nanoseconds since an origin that only its clock knows.
+//! The client's time: nanoseconds since its clock's own origin.
 
 use std::time::Duration;
 
-/// A moment on the client's clock, in nanoseconds since that clock's own origin. All arithmetic saturates: no
-/// span of time, however long, turns a moment into an earlier one.
+/// An instant on the client's clock, in nanoseconds since the clock's own origin. All arithmetic
+/// saturates, so adding a span never yields an earlier instant.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,10 +22,10 @@ impl Time {
     /// The clock's origin.
     pub const ZERO: Self = Self(0);
 
-    /// A moment that never comes.
+    /// An instant that never comes.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The moment `nanos` nanoseconds after the origin.
+    /// The instant `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -35,12 +35,12 @@ impl Time {
         self.0
     }
 
-    /// The span from `earlier` to this moment, zero if `earlier` is later.
+    /// The span from `earlier` to this instant, zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The moment this long before, at the earliest the origin.
+    /// The instant `span` earlier, at the earliest the origin.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(span)))

@@ -1,13 +1,13 @@
-//! What proves that a lock is one's own.
+//! The token that proves who holds a lock.
 
 use std::fmt;
 
 use crate::argument_error::ArgumentError;
 
-/// The value stored under a lock's key: who knows it may extend and release the lock, nobody else.
+/// The value stored under a lock's key. Only those who know it can extend or release the lock.
 ///
-/// The client makes a fresh one for every attempt: 20 random bytes as 40 hexadecimal digits. One that was kept
-/// elsewhere, to release a lock from another process, comes in through [`Token::new`].
+/// The client makes a new one for every attempt: 20 random bytes as 40 hexadecimal digits.
+/// [`Token::new`] takes one from another process, for example to release its lock.
 ///
 /// ```
 /// # use redlock_proto as redlock_client;
@@ -24,10 +24,10 @@ pub struct Token {
 }
 
 impl Token {
-    /// A token that some client made before: 1 to [`TOKEN_LEN_MAX`] bytes of any kind.
+    /// An existing token: 1 to [`TOKEN_LEN_MAX`] arbitrary bytes.
     ///
     /// # Errors
-    /// For a token that is empty or too long.
+    /// If the token is empty or too long.
     pub fn new(token: impl AsRef<[u8]>) -> Result<Self, ArgumentError> {
         let token = token.as_ref();
         let mut bytes = [0; TOKEN_LEN_MAX];
@@ -37,13 +37,13 @@ impl Token {
                 Ok(Self { len, bytes })
             }
             _ => Err(ArgumentError::new(format!(
-                "a token has 1 to {TOKEN_LEN_MAX} bytes, this one has {}",
+                "a token has 1 to {TOKEN_LEN_MAX} bytes, got {}",
                 token.len()
             ))),
         }
     }
 
-    /// The token of an attempt, made of random bytes.
+    /// A new token made of random bytes.
     pub fn from_random(random: [u8; TOKEN_RANDOM_BYTES]) -> Self {
         let mut bytes = [0; TOKEN_LEN_MAX];
         for (pair, byte) in bytes.chunks_exact_mut(2).zip(random) {
@@ -88,7 +88,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// A token opens a lock, so debug output shows its beginning only.
+/// A token is a secret, so debug output shows only its beginning.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = self.as_bytes().get(..6).unwrap_or_default();
@@ -103,11 +103,11 @@ fn hex_digit(nibble: u8) -> u8 {
     }
 }
 
-/// Random bytes in a token, as many as the Redlock description takes.
+/// The number of random bytes in a token, as in the Redlock description.
 pub const TOKEN_RANDOM_BYTES: usize = 20;
 
-/// Longest token, in bytes: room for the UUIDs and host names that other libraries use, and small enough to be
-/// kept inline.
+/// The longest token, in bytes: room for the UUIDs and host names that other libraries use, and small
+/// enough to store inline.
 pub const TOKEN_LEN_MAX: usize = 64;
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fresh_tokens_are_forty_hexadecimal_digits() {
+    fn new_tokens_are_forty_hexadecimal_digits() {
         let mut random = [0xff; TOKEN_RANDOM_BYTES];
         random[0] = 0x0a;
         let token = Token::from_random(random);

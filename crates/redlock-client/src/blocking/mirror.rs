@@ -1,4 +1,4 @@
-//! The blocking form of an async type: the same type, and the client whose thread does its work.
+//! Macros for the blocking form of an async type, which adds the client whose thread does the work.
 
 /// A request with the options of the async request of the same name.
 macro_rules! request {
@@ -19,39 +19,38 @@ macro_rules! request {
                 }
             }
 
-            /// How long the nodes keep a lock that is neither extended nor released. Default 10 s.
+            /// Sets how long the nodes keep a lock that is neither extended nor released. Default: 10 s.
             pub fn ttl(self, ttl: Duration) -> Self {
                 self.map(|inner| inner.ttl(ttl))
             }
 
-            /// Lets [`acquire`](Self::acquire) try until this much time has passed.
+            /// Lets [`acquire`](Self::acquire) retry until `wait` has passed.
             pub fn wait_for(self, wait: Duration) -> Self {
                 self.map(|inner| inner.wait_for(wait))
             }
 
-            /// How [`acquire`](Self::acquire) tries again. Default: the client's policy.
+            /// Sets how [`acquire`](Self::acquire) retries. Default: the client's policy.
             pub fn retry(self, policy: RetryPolicy) -> Self {
                 self.map(|inner| inner.retry(policy))
             }
 
-            /// Extends what is held automatically while the guard lives, within the policy's bound.
-            /// Default: never.
+            /// Renews the lock while the guard lives, within the policy's bound. Default: no renewal.
             pub fn renew(self, policy: RenewPolicy) -> Self {
                 self.map(|inner| inner.renew(policy))
             }
 
-            /// Keeps the key this long from the acquisition on, even if it is released sooner.
+            /// Keeps the key for `time` after the acquisition, even if it is released sooner.
             pub fn hold_at_least(self, time: Duration) -> Self {
                 self.map(|inner| inner.hold_at_least(time))
             }
 
-            /// How long a node has for a reply. Default: the client's timeout.
+            /// Sets how long a node has to reply. Default: the client's.
             pub fn node_timeout(self, timeout: Duration) -> Self {
                 self.map(|inner| inner.node_timeout(timeout))
             }
 
-            /// Tries once. `None` means that another client holds a lock that is wanted; none is
-            /// held then.
+            /// Tries once. `None` means that another client holds a requested lock; the caller then
+            /// holds none.
             ///
             /// # Errors
             ///
@@ -62,7 +61,7 @@ macro_rules! request {
                 Ok(guard.map(|guard| $guard::new(guard, client)))
             }
 
-            /// Tries as often and as long as the retry policy says.
+            /// Tries until it acquires the lock or the retry policy ends.
             ///
             /// # Errors
             ///
@@ -83,14 +82,14 @@ macro_rules! request {
     };
 }
 
-/// A guard that is extended, looked at and waited for as the async guard of the same name.
+/// A guard with the methods of the async guard of the same name.
 macro_rules! guard {
     ($(#[$attribute:meta])* $name:ident) => {
         $(#[$attribute])*
         #[derive(Debug)]
         pub struct $name {
-            /// Shared with the calls that run on the client's thread, for no longer than they take.
-            /// It goes before the client, whose thread must hear of the release before it ends.
+            /// Shared with calls while they run on the client's thread. Declared before `client`: its
+            /// drop must send the release before the thread ends.
             inner: Arc<crate::$name>,
             client: Arc<Client>,
         }
@@ -103,18 +102,18 @@ macro_rules! guard {
                 }
             }
 
-            /// How long all that it stands for is still held for certain, by the local clock; zero
-            /// when the lock is lost or has expired.
+            /// How long everything in the guard is certain to be held, by the local clock; zero if a
+            /// lock is lost or expired.
             pub fn validity(&self) -> Duration {
                 self.inner.validity()
             }
 
-            /// Whether all that it stands for is held now.
+            /// Whether everything in the guard is held now.
             pub fn is_valid(&self) -> bool {
                 self.inner.is_valid()
             }
 
-            /// Lets the lock live for `ttl` from now on, if a majority of the nodes still holds it.
+            /// Extends to `ttl` from now on, if a majority of the nodes still holds the lock.
             ///
             /// # Errors
             ///
@@ -123,14 +122,14 @@ macro_rules! guard {
                 let guard = Arc::clone(&self.inner);
                 self.client.wait(async move {
                     let result = guard.extend(ttl).await;
-                    // Given back before the caller goes on, who may release next.
+                    // Dropped before the caller continues, because it may release next.
                     drop(guard);
                     result
                 })?
             }
 
-            /// Waits up to `timeout` for the moment at which the lock is lost, or about to expire;
-            /// `None` when that did not come. With a timeout of zero it only looks.
+            /// Waits up to `timeout` until the lock is lost or about to expire; `None` if it is
+            /// still held then. A timeout of zero only checks.
             pub fn lost(&self, timeout: Duration) -> Option<Error> {
                 let guard = Arc::clone(&self.inner);
                 let outcome = self.client.wait(async move {
@@ -138,7 +137,7 @@ macro_rules! guard {
                     drop(guard);
                     outcome
                 });
-                // Without its thread the client renews nothing, which is a loss as well.
+                // Without its thread the client renews nothing, which is a loss too.
                 outcome.unwrap_or_else(Some)
             }
         }

@@ -1,4 +1,4 @@
-//! Several locks at once for a blocking caller, all or none.
+//! Several locks for a blocking caller, all or none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use crate::error::Error;
 use crate::{FencingToken, Released, RenewPolicy, RetryPolicy};
 
 mirror::request! {
-    /// Several locks that are wanted together.
+    /// A request for several locks: the blocking form of
+    /// [`MultiLockRequest`](crate::MultiLockRequest).
     ///
-    /// It is the blocking form of [`MultiLockRequest`](crate::MultiLockRequest), with the same
-    /// options: each counts for each lock, a wait for all of them together.
+    /// Options count for each lock, a wait for all of them together.
     MultiLockRequest gives MultiGuard
 }
 
 mirror::guard! {
-    /// Several locks that are held together. Dropping it releases them all in the background.
+    /// Several held locks. Dropping it releases them all in the background.
     #[must_use = "a guard that is dropped releases its locks at once"]
     MultiGuard
 }
@@ -33,15 +33,15 @@ impl MultiGuard {
         self.inner.guards().iter().map(crate::Guard::fencing)
     }
 
-    /// Releases all of them at the same time; the outcomes are in the order of the keys.
+    /// Releases all of them at the same time. The outcomes are in the order of the keys.
     pub fn release(self) -> Vec<Released> {
         let count = self.inner.guards().len();
-        // Every call gave its share back before it returned, so this one is the last; were it not,
-        // the releases would be background ones.
+        // Every call dropped its clone before it returned, so this is the last. Otherwise the releases
+        // would happen in the background.
         let guard = Arc::into_inner(self.inner);
         let released = guard.map(|guard| self.client.wait(guard.release()));
         released
             .and_then(Result::ok)
-            .unwrap_or_else(|| vec![self.client.nobody_told(); count])
+            .unwrap_or_else(|| vec![self.client.nothing_sent(); count])
     }
 }

@@ -1,4 +1,4 @@
-//! Locks that their owner can enter again, for a blocking caller.
+//! Reentrant locks for a blocking caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::{FencingToken, Released, Token};
 
 /// An owner of locks that it can enter again. Clones are the same owner.
 ///
-/// It is the blocking form of [`Reentrant`](crate::Reentrant). The owner is this value and not the
-/// thread: another thread with a clone enters too.
+/// The blocking form of [`Reentrant`](crate::Reentrant). The owner is this value, not the thread:
+/// another thread with a clone can enter too.
 #[derive(Clone, Debug)]
 pub struct Reentrant {
     inner: crate::Reentrant,
@@ -25,8 +25,8 @@ impl Reentrant {
         }
     }
 
-    /// Enters the request's lock: at once if this owner holds it, otherwise by acquiring it. The
-    /// request's options count for the first entry.
+    /// Enters the request's lock: at once if this owner holds it, otherwise by acquiring it. Only the
+    /// first entry uses the request's options.
     ///
     /// # Errors
     ///
@@ -41,7 +41,8 @@ impl Reentrant {
 }
 
 mirror::guard! {
-    /// One entry into a lock. Dropping it leaves; the last one releases the lock in the background.
+    /// One entry into a lock. Dropping it leaves the lock; dropping the last one releases it in the
+    /// background.
     #[must_use = "an entry that is dropped leaves the lock at once"]
     ReentrantGuard
 }
@@ -52,7 +53,7 @@ impl ReentrantGuard {
         self.inner.key()
     }
 
-    /// What proves that the lock is this owner's.
+    /// The secret that proves who holds the lock.
     pub fn token(&self) -> &Token {
         self.inner.token()
     }
@@ -62,17 +63,17 @@ impl ReentrantGuard {
         self.inner.fencing()
     }
 
-    /// How often the owner is in the lock now.
+    /// The number of entries that the owner has now.
     pub fn entries(&self) -> usize {
         self.inner.entries()
     }
 
-    /// Leaves the lock. The last one to leave releases it and gets the outcome.
+    /// Leaves the lock. The last entry releases it and returns the outcome.
     pub fn leave(self) -> Option<Released> {
-        // Every call gave its share back before it returned, so this one is the last.
+        // Every call dropped its clone before it returned, so this is the last.
         let guard = Arc::into_inner(self.inner)?;
         self.client
             .wait(guard.leave())
-            .unwrap_or_else(|_| Some(self.client.nobody_told()))
+            .unwrap_or_else(|_| Some(self.client.nothing_sent()))
     }
 }

@@ -1,4 +1,4 @@
-//! What a blocking caller asks for.
+//! A blocking request for a lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,7 @@ use crate::error::Error;
 use crate::{RenewPolicy, RetryPolicy};
 
 mirror::request! {
-    /// A request for one lock: set what differs from the defaults, then acquire.
-    ///
-    /// It is the blocking form of [`LockRequest`](crate::LockRequest), with the same options.
+    /// A request for a lock: the blocking form of [`LockRequest`](crate::LockRequest).
     LockRequest gives Guard
 }
 

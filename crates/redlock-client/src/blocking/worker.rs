@@ -1,7 +1,7 @@
-//! The thread that a blocking client does its work on, with a small tokio runtime of its own.
+//! The thread of a blocking client, with a small tokio runtime.
 //!
-//! A caller hands a future over and waits on a plain channel. So the caller may be any thread, one
-//! inside of another tokio runtime included, where waiting by means of tokio would panic.
+//! A caller hands over a future and waits on a std channel. So the caller may be any thread, even one
+//! inside another tokio runtime, where waiting through tokio would panic.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,11 +14,11 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Dropping it tells the thread to end and does not wait for that.
+/// Dropping it makes the thread end, without waiting for it.
 #[derive(Debug)]
 pub(super) struct Worker {
     handle: Handle,
-    /// Never sent on: that it is gone is the message.
+    /// Never sent on: dropping it is the message.
     _stop: oneshot::Sender<Infallible>,
 }
 
@@ -27,14 +27,14 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Those of the system, when it has no thread or no file descriptor left.
+    /// Those of the system, if it has no thread or file descriptor left.
     pub(super) fn start<F>(farewell: F, farewell_time_max: Duration) -> io::Result<Self>
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (stop, stopped) = oneshot::channel::<Infallible>();
         let (report, started) = mpsc::sync_channel(1);
-        // The runtime is made and dropped on the thread: dropping one inside of another panics.
+        // The runtime is built and dropped on the thread: dropping one inside another panics.
         let run = move || {
             let runtime = match Builder::new_current_thread()
                 .enable_io()
@@ -52,7 +52,7 @@ impl Worker {
                 let _ = stopped.await;
                 let _ = timeout(farewell_time_max, farewell).await;
             });
-            // A look-up of a host name may be under way on another thread; it is not waited for.
+            // Does not wait for host name look-ups on other threads.
             runtime.shutdown_background();
         };
         thread::Builder::new()
@@ -67,22 +67,22 @@ impl Worker {
         })
     }
 
-    /// Runs `future` on the thread and waits for its result. `None` when it panicked, which the
-    /// thread survives.
+    /// Runs `future` on the thread and waits for its result. `None` if it panicked, which the thread
+    /// survives.
     pub(super) fn run<F>(&self, future: F) -> Option<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let (report, result) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            // There is room for one, so that this never waits.
+            // The channel has room for one, so this never blocks.
             let _ = report.send(future.await);
         });
         result.recv().ok()
     }
 }
 
-/// Shown by tools that list the threads of a process.
+/// For tools that list the threads of a process.
 const THREAD_NAME: &str = "redlock-client";
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_inside_of_a_runtime_may_start_use_and_drop_it() {
+    async fn a_caller_inside_a_runtime_may_start_use_and_drop_it() {
         let worker = start(ready(())).unwrap();
         assert_eq!(
             worker.run(async { tokio::task::yield_now().await }),
@@ -128,7 +128,7 @@ mod tests {
                 let worker = &worker;
                 scope.spawn(move || {
                     let result = worker.run(async move {
-                        assert!(n % 2 == 0, "wanted by the test");
+                        assert!(n % 2 == 0, "intended by the test");
                         n
                     });
                     assert_eq!(result, (n % 2 == 0).then_some(n));
@@ -139,17 +139,17 @@ mod tests {
     }
 
     #[test]
-    fn dropping_it_says_farewell_and_ends_the_thread() {
-        let (said, heard) = mpsc::channel();
-        let worker = start(async move { said.send(()).unwrap() }).unwrap();
-        // What the thread holds goes with it, so that the channel is closed at its end.
+    fn dropping_it_runs_the_farewell_and_ends_the_thread() {
+        let (sender, receiver) = mpsc::channel();
+        let worker = start(async move { sender.send(()).unwrap() }).unwrap();
+        // The end of the thread drops its side of the channel.
         let (held, ended) = mpsc::channel::<Infallible>();
         worker.handle.spawn(async move {
             let _held = held;
             pending::<()>().await;
         });
         drop(worker);
-        assert_eq!(heard.recv_timeout(LONG), Ok(()));
+        assert_eq!(receiver.recv_timeout(LONG), Ok(()));
         let end = ended.recv_timeout(LONG);
         assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
     }

@@ -1,4 +1,4 @@
-//! One node's socket, or the making of it.
+//! The socket of one node, open or being opened.
 
 use std::fmt;
 use std::future::Future;
@@ -14,22 +14,22 @@ use redlock_proto::{Cause, NodeId, Unreachable};
 use crate::inbox::Config;
 use crate::socket::{Socket, connect};
 
-/// Where the bytes of one node come from and go to.
+/// The connection to one node.
 pub(crate) enum Port {
     Closed,
     Opening(Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>),
     Open {
         socket: Socket,
-        /// Whether written bytes may still be on their way inside the socket.
+        /// Whether all written bytes have left the socket's buffer.
         is_flushed: bool,
     },
 }
 
-/// What happened at a port.
+/// An event of a port.
 #[derive(Debug)]
 pub(crate) enum PortEvent {
     Opened,
-    /// So many bytes are in the buffer.
+    /// This many bytes are in the buffer.
     Received(usize),
     Closed(Cause),
 }
@@ -50,7 +50,7 @@ impl Port {
         }))
     }
 
-    /// The next thing that happens.
+    /// The next event.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<PortEvent> {
         let event = match self {
             Self::Closed => return Poll::Pending,
@@ -85,7 +85,7 @@ impl Port {
         Poll::Ready(event)
     }
 
-    /// Writes from the front of `out` what the socket takes.
+    /// Writes as much of `out` as the socket takes, and removes it from `out`.
     pub(crate) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl Port {
         Ok(())
     }
 
-    /// Whether nothing is on its way out.
+    /// Whether nothing is left to flush.
     pub(crate) fn is_quiet(&self) -> bool {
         match self {
             Self::Closed | Self::Opening(_) => true,

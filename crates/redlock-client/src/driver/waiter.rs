@@ -1,4 +1,4 @@
-//! Who waits for what.
+//! The callers that wait for operations.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Waiters {
         slot.take().map(|(_, waiter)| waiter)
     }
 
-    /// The holder waits for an extension; false if the lock is not known any more.
+    /// Lets the holder wait for an extension; false if the lock is no longer known.
     pub(crate) fn set_extend(
         &mut self,
         op: OpId,
@@ -68,14 +68,14 @@ impl Waiters {
         }
     }
 
-    /// The holder waits for its release.
+    /// Lets the holder wait for its release.
     pub(crate) fn set_release(&mut self, op: OpId, answer: oneshot::Sender<Released>) {
         if let Some(Waiter::Lock { release, .. }) = self.get_mut(op) {
             *release = Some(answer);
         }
     }
 
-    /// Every lock that somebody holds or waits for. Nobody's question will be answered.
+    /// Removes all waiters. Returns the locks that callers hold or wait for.
     pub(crate) fn take_locks(&mut self) -> Vec<Arc<LockState>> {
         let lock = |waiter| match waiter {
             (_, Waiter::Lock { state, .. }) => Some(state),

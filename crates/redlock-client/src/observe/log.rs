@@ -1,4 +1,4 @@
-//! Events of the client as structured events of the `tracing` facade.
+//! The client's events as structured `tracing` events.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::error::Error;
 use crate::observer::{Event, Observer};
 use crate::released::Released;
 
-/// Writes what happens to the locks and nodes as `tracing` events, target `redlock_client`.
+/// Writes the client's events as `tracing` events, target `redlock_client`.
 ///
-/// | what happens | level | fields |
+/// | event | level | fields |
 /// |---|---|---|
 /// | a lock is acquired | debug | `took_ms`, `validity_ms`, `tries`, `fencing` if there is one |
-/// | it is not, because another holds it | debug | `took_ms`, `kind`, `nodes` |
+/// | it is not, because another client holds it | debug | `took_ms`, `kind`, `nodes` |
 /// | it is not, for another reason | warn | `took_ms`, `kind`, `nodes` |
 /// | a lock is renewed | debug | `validity_ms` |
 /// | a renewal fails | warn | `kind`, `nodes` |
 /// | a lock is lost or expires | warn | `kind`, `nodes` |
-/// | its holder lets it go | debug | `confirmed`, if the release was waited for |
-/// | a node takes requests | info | `node`, `server`, `version` |
+/// | its holder releases, drops or leaks it | debug | `confirmed`, if the caller waited for the release |
+/// | a node accepts requests | info | `node`, `server`, `version` |
 /// | a node does not, or no longer | warn | `node`, `kind`, `cause` |
-/// | a node had no vote where that mattered | debug | `node`, `kind`, `cause` |
+/// | a node had no vote in a failed attempt or extension | debug | `node`, `kind`, `cause` |
 ///
-/// `nodes` has what each node said that did not do what it was asked. Tokens are never written;
-/// keys are when [`with_keys`](Self::with_keys) asks for them, as the field `key`.
+/// `nodes` has the failure of each node. Tokens are never written; keys only after
+/// [`with_keys`](Self::with_keys), as the field `key`.
 ///
 /// # Examples
 ///
@@ -46,13 +46,13 @@ pub struct TracingObserver {
 }
 
 impl TracingObserver {
-    /// An observer that writes no keys: they often hold names of customers or orders.
+    /// An observer that writes no keys, which often have names of customers or orders.
     #[must_use]
     pub const fn new() -> Self {
         Self { keys: false }
     }
 
-    /// Writes the keys too. Bytes that are not printable ASCII are escaped.
+    /// Writes keys too. Bytes that are not printable ASCII are escaped.
     #[must_use]
     pub const fn with_keys(self) -> Self {
         Self { keys: true }
@@ -87,7 +87,7 @@ impl Observer for TracingObserver {
                 took_ms = millis(took),
                 kind = error.kind().name(),
                 nodes = %Nodes(error),
-                "lock held by another"
+                "lock held by another client"
             ),
             Event::AcquireFailed { key, took, error } => warn!(
                 target: TARGET,
@@ -121,7 +121,7 @@ impl Observer for TracingObserver {
                 target: TARGET,
                 key = self.shown(key),
                 confirmed = released.map(Released::confirmed),
-                "lock let go"
+                "lock released"
             ),
             Event::NodeUp { address, server } => info!(
                 target: TARGET,
@@ -142,13 +142,13 @@ impl Observer for TracingObserver {
                 node = address,
                 kind = cause.name(),
                 cause = %cause,
-                "node without a vote"
+                "node had no vote"
             ),
         }
     }
 }
 
-/// A key as text; the usual key is shown as it is.
+/// A key as text.
 struct Key<'a>(&'a [u8]);
 
 impl fmt::Display for Key<'_> {
@@ -157,7 +157,7 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// What the nodes said, without the error's own sentence.
+/// The failures of the nodes, without the error's own message.
 struct Nodes<'a>(&'a Error);
 
 impl fmt::Display for Nodes<'_> {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acquire_has_a_span_that_says_how_it_ended() {
+    fn an_acquire_has_a_span_with_its_outcome() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -254,7 +254,7 @@ mod tests {
             address: address.into(),
             cause,
         };
-        Error::new(kind, "the error's own sentence").with_nodes(vec![
+        Error::new(kind, "the error's own message").with_nodes(vec![
             node("a:1", Cause::TimedOut),
             node("b:1", Cause::ServerError("OOM".into())),
         ])
@@ -328,14 +328,14 @@ mod tests {
         lines.clone()
     }
 
-    const NODES: &str = "nodes=a:1: no reply in time; b:1: answered -OOM";
+    const NODES: &str = "nodes=a:1: no reply in time; b:1: replied -OOM";
 
     #[test]
     fn each_event_has_its_level_and_fields_and_no_key() {
         let expected = [
             "DEBUG redlock_client message=lock acquired took_ms=1.5 validity_ms=9000.0 tries=2 fencing=41",
             &format!(
-                "DEBUG redlock_client message=lock held by another took_ms=1.5 kind=\"busy\" {NODES}"
+                "DEBUG redlock_client message=lock held by another client took_ms=1.5 kind=\"busy\" {NODES}"
             ),
             &format!(
                 "WARN redlock_client message=lock not acquired took_ms=1.5 kind=\"no_quorum\" {NODES}"
@@ -343,19 +343,19 @@ mod tests {
             "DEBUG redlock_client message=lock renewed validity_ms=9000.0",
             &format!("WARN redlock_client message=lock not renewed kind=\"no_quorum\" {NODES}"),
             &format!("WARN redlock_client message=lock lost kind=\"lost\" {NODES}"),
-            "DEBUG redlock_client message=lock let go confirmed=3",
-            "DEBUG redlock_client message=lock let go",
+            "DEBUG redlock_client message=lock released confirmed=3",
+            "DEBUG redlock_client message=lock released",
             "INFO redlock_client message=node up node=\"a:1\" server=valkey version=9.1.2",
             "WARN redlock_client message=node down node=\"a:1\" kind=\"timed_out\" \
              cause=no reply in time",
-            "DEBUG redlock_client message=node without a vote node=\"a:1\" kind=\"timed_out\" \
+            "DEBUG redlock_client message=node had no vote node=\"a:1\" kind=\"timed_out\" \
              cause=no reply in time",
         ];
         assert_eq!(lines(TracingObserver::new()), expected);
     }
 
     #[test]
-    fn keys_are_written_when_asked_for_and_cannot_break_a_line() {
+    fn keys_are_written_only_on_request_and_cannot_break_a_line() {
         for line in lines(TracingObserver::new().with_keys()) {
             let about_lock = line.contains("message=lock");
             assert_eq!(line.contains(r" key=k\xff\n"), about_lock, "{line}");

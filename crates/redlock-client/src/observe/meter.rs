@@ -1,4 +1,4 @@
-//! Events of the client as metrics of the `metrics` facade.
+//! The client's events as metrics of the `metrics` facade.
 
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
@@ -6,7 +6,7 @@ use metrics::{
 
 use crate::observer::{Event, Observer};
 
-/// Counts and times what happens, for whatever recorder the program has installed.
+/// Counts and times the client's events, for the recorder that the program has installed.
 ///
 /// | metric | kind | labels | meaning |
 /// |---|---|---|---|
@@ -18,10 +18,10 @@ use crate::observer::{Event, Observer};
 ///
 /// `result` is `acquired`, `busy`, `no_quorum`, `timeout`, `expired`, `lost` or `cancelled`. `kind`
 /// is `timed_out`, `unreachable`, `disconnected`, `unresponsive`, `quarantined`, `server_error`,
-/// `protocol` or `duplicate`; that another holds the key is no failure of a node. There are as many
-/// series as nodes times kinds at most: keys are no labels.
+/// `protocol` or `duplicate`; a refusal because another client holds the key is not a failure. Keys
+/// are not labels, so there are at most nodes times kinds series.
 ///
-/// Install the recorder before the observer is made, or it will not have the descriptions.
+/// Install the recorder before you create the observer, or the descriptions will be missing.
 ///
 /// # Examples
 ///

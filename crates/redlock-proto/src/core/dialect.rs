@@ -1,4 +1,4 @@
-//! How a node is asked: the commands, by what the node knows.
+//! The requests to nodes, in the commands that each node has.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use locknode_resp::encode_command;
 
 use crate::fencing_token::FencingToken;
 
-/// Which commands a node has for comparing and acting in one step. Found out once per connection.
+/// The commands by which a node compares a token and acts in one step. Detected once per connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dialect {
-    /// `EVALSHA` of two small scripts, `EVAL` when the node does not know them: every Redis since 2.6.
+    /// `EVALSHA` of two small scripts, `EVAL` if the node does not know them: every Redis since 2.6.
     Script,
     /// `DELEX key IFEQ token` and `SET ... IFEQ`: Redis 8.4 and later, locknode.
     DelEx,
     /// `DELIFEQ key token` and `SET ... IFEQ`: Valkey 9.0 and later.
     DelIfEq,
-    /// `LOCK.ACQUIRE` and its like, which tell what a node counts and so make fencing tokens: locknode.
+    /// `LOCK.ACQUIRE` and its family, which return the counts for fencing tokens: locknode.
     Lock,
 }
 
 impl Dialect {
-    /// Whether a node that speaks it counts its grants.
+    /// Whether a node with this dialect counts its grants.
     pub fn has_fences(self) -> bool {
         self == Self::Lock
     }
 }
 
-/// How a script is named in a request.
+/// How a request refers to a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ScriptForm {
-    /// By its SHA1: short, unknown to a node that never saw the text.
+    /// By its SHA1, which a node knows only after it has seen the text.
     Sha,
-    /// With its whole text.
+    /// By its text.
     Text,
 }
 
-/// Gives the key this token if it has none: `SET key token NX PX ttl`, or `LOCK.ACQUIRE key token ttl`, with which the
-/// node counts from the floor if there is one.
+/// Sets the key if it does not exist: `SET key token NX PX ttl` or `LOCK.ACQUIRE key token ttl`, where a
+/// floor makes the node count from there.
 pub(crate) fn acquire(
     out: &mut Vec<u8>,
     dialect: Dialect,
@@ -57,7 +57,7 @@ pub(crate) fn acquire(
     }
 }
 
-/// Raises the key's counter to the fencing token if the key is still held by this token and by the very grant.
+/// Raises the key's counter to the fencing token if this token and this very grant still hold the key.
 pub(crate) fn fence(
     out: &mut Vec<u8>,
     key: &[u8],
@@ -92,7 +92,7 @@ pub(crate) fn release(
     }
 }
 
-/// Gives the key a new TTL if it has this token. Never makes a key.
+/// Gives the key a new TTL if it has this token. Never creates a key.
 pub(crate) fn extend(
     out: &mut Vec<u8>,
     dialect: Dialect,

@@ -1,4 +1,4 @@
-//! What is said first on a connection: who we are, which database, and who the node is.
+//! The first requests on a connection: log in, select the database, identify the server.
 
 use locknode_resp::{Reply, encode_command};
 
@@ -6,18 +6,18 @@ use crate::cause::Cause;
 use crate::core::answers::Heard;
 use crate::core::dialect::Dialect;
 
-/// How to get into a node.
+/// Credentials and database of a node.
 #[derive(Clone, Default)]
 pub struct Login {
-    /// User name, when the server has more than the default one.
+    /// User name, if it is not the default user.
     pub username: Option<Box<str>>,
-    /// Password, when the server asks for one.
+    /// Password, if the server requires one.
     pub password: Option<Box<str>>,
     /// Database number.
     pub database: u32,
 }
 
-/// A password is nobody's business.
+/// Hides the password.
 impl std::fmt::Debug for Login {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Login")
@@ -28,22 +28,22 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// What a server says of itself.
+/// What a server reports about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// `locknode`, `redis`, `valkey`, or what else it calls itself.
+    /// `locknode`, `redis`, `valkey`, or another name.
     pub name: String,
-    /// Its version; empty when it does not say.
+    /// Its version; empty if unknown.
     pub version: String,
-    /// What tells one run of one server from all others, when it says so.
+    /// The unique id of this run of the server, if known.
     pub run_id: Option<String>,
-    /// Which commands it has.
+    /// The commands that it has.
     pub dialect: Dialect,
 }
 
 impl ServerInfo {
-    /// A server of this name and version that speaks this dialect and does not say which run it is.
+    /// A server with this name, version and dialect, without a run id.
     pub fn new(name: impl Into<String>, version: impl Into<String>, dialect: Dialect) -> Self {
         Self {
             name: name.into(),
@@ -53,7 +53,7 @@ impl ServerInfo {
         }
     }
 
-    /// Whether it counts its grants. A lock has a fencing token if a majority of the nodes does.
+    /// Whether the server counts its grants. A lock has a fencing token if a majority of the nodes does.
     pub fn has_fences(&self) -> bool {
         self.dialect.has_fences()
     }
@@ -84,7 +84,8 @@ impl Default for Greeting {
 }
 
 impl Greeting {
-    /// Appends the whole greeting and says which replies will come. The last one is always `Info`.
+    /// Appends the whole greeting to `out`. Returns the steps in the order of their replies; the last is
+    /// always `Info`.
     pub(crate) fn write(out: &mut Vec<u8>, login: &Login) -> Vec<GreetingStep> {
         let mut steps = Vec::with_capacity(5);
         if let Some(password) = &login.password {
@@ -115,7 +116,7 @@ impl Greeting {
         steps
     }
 
-    /// Takes the reply to one step; the server once the last has come.
+    /// Takes the reply to one step. Returns the server after the last one.
     pub(crate) fn hear(
         &mut self,
         step: GreetingStep,

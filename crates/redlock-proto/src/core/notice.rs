@@ -1,4 +1,4 @@
-//! What a core has to say.
+//! The reports of a core.
 
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use crate::quorum::{NodeId, NodeSet};
 use crate::time::Time;
 use crate::token::Token;
 
-/// What a core has to say to its driver or to a caller. A driver handles each of them.
+/// A report of a core to its driver or to a caller. A driver must handle each of them.
 #[derive(Clone, Debug)]
 pub enum Notice {
-    /// Open a connection to the node; then call `connected` or `disconnected`.
+    /// Open a connection to the node, then call `connected` or `disconnected`.
     Connect(NodeId),
     /// Close the connection to the node, or stop opening it.
     Disconnect(NodeId),
-    /// The node takes requests.
+    /// The node accepts requests.
     NodeUp(NodeId, Arc<ServerInfo>),
-    /// The node does not take requests any more.
+    /// The node no longer accepts requests.
     NodeDown(NodeId, Cause),
-    /// The lock is held.
+    /// The lock was acquired.
     Acquired {
-        /// The operation, which is the lock's name from now on.
+        /// The operation, which identifies the lock from now on.
         op: OpId,
         /// The token of the attempt that succeeded.
         token: Token,
-        /// The fencing token, when a majority of the nodes counts grants; none for a lock that was taken over.
+        /// The fencing token, if a majority of the nodes counts grants; `None` for an adopted lock.
         fencing: Option<FencingToken>,
-        /// The moment from which on it is not held.
+        /// When the lock stops being held.
         valid_until: Time,
-        /// The attempts that it took.
+        /// The number of attempts.
         tries: u32,
     },
-    /// The lock was not had; the operation is over.
+    /// The lock was not acquired, and the operation has ended.
     NotAcquired {
         /// The operation.
         op: OpId,
         /// Why.
         kind: ErrorKind,
-        /// What the nodes said.
+        /// The failures of the nodes.
         causes: Vec<(NodeId, Cause)>,
     },
     /// The lock's validity changed.
     Validity {
         /// The lock.
         op: OpId,
-        /// The moment from which on it is not held.
+        /// When the lock stops being held.
         valid_until: Time,
         /// Whether this is a renewal that succeeded.
         is_renewal: bool,
@@ -58,47 +58,47 @@ pub enum Notice {
     RenewalFailed {
         /// The lock.
         op: OpId,
-        /// What the nodes said.
+        /// The failures of the nodes.
         causes: Vec<(NodeId, Cause)>,
     },
-    /// The extension that the holder asked for is decided.
+    /// The extension that the holder requested is decided.
     Extended {
         /// The lock.
         op: OpId,
-        /// The new validity, or why there is none. Then the lock is as it was.
+        /// When the lock now stops being held, or why it was not extended; the lock is then unchanged.
         result: Result<Time, ErrorKind>,
-        /// What the nodes said.
+        /// The failures of the nodes.
         causes: Vec<(NodeId, Cause)>,
     },
-    /// The lock is not held any more, or will not be within the warning time.
+    /// The lock is no longer held, or will expire within the warning time.
     Lost {
         /// The lock.
         op: OpId,
         /// [`ErrorKind::Lost`], [`ErrorKind::Expired`] or [`ErrorKind::Cancelled`].
         kind: ErrorKind,
-        /// What the nodes said.
+        /// The failures of the nodes.
         causes: Vec<(NodeId, Cause)>,
     },
-    /// A release is decided; replies of `pending` nodes are still to come.
+    /// A release is decided. Replies of `pending` nodes are still to come.
     Released {
-        /// The lock, which is over.
+        /// The lock, which has ended.
         op: OpId,
         /// The nodes that deleted the key.
         confirmed: NodeSet,
         /// The nodes that did not hold it.
         not_held: NodeSet,
-        /// The nodes whose reply is awaited in the background.
+        /// The nodes that have not replied yet.
         pending: NodeSet,
-        /// Whether the nodes were told to keep the key until its least time is over.
+        /// Whether the nodes keep the key until its minimum time has passed.
         is_kept: bool,
-        /// What the others said.
+        /// The failures of the other nodes.
         causes: Vec<(NodeId, Cause)>,
     },
-    /// The answers to a look at a key or at the nodes, in node order.
+    /// The replies to a look at a key or at the nodes.
     Looked {
-        /// The operation, which is over.
+        /// The operation, which has ended.
         op: OpId,
-        /// One answer per node.
+        /// One reply per node, in node order.
         looks: Vec<Look>,
     },
 }

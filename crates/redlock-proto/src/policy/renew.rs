@@ -1,12 +1,12 @@
-//! When to extend a lock on its holder's behalf, and when to stop.
+//! When to renew a lock, and when to stop.
 
 use std::time::Duration;
 
 use crate::argument_error::ArgumentError;
 use crate::time::Time;
 
-/// Automatic extension of a lock, bounded by time or by count: a holder that hangs while its renewal goes on
-/// would keep everybody else out for ever.
+/// Automatic extension of a lock, bounded by time or by count: a holder that hangs must not keep
+/// everyone else out for ever.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,8 +25,8 @@ pub struct RenewPolicy {
 }
 
 impl RenewPolicy {
-    /// Renew until the lock has been held this long, counted from its acquisition. The last renewal is cut so
-    /// that the lock's validity ends then.
+    /// Renew until `hold_max` after the acquisition. The last renewal is shortened so that the lock's
+    /// validity ends then.
     pub const fn until(hold_max: Duration) -> Self {
         Self {
             hold_max: Some(hold_max),
@@ -35,7 +35,7 @@ impl RenewPolicy {
         }
     }
 
-    /// Renew at most this often.
+    /// Renew at most `times` times.
     pub const fn times(times: u32) -> Self {
         Self {
             hold_max: None,
@@ -44,48 +44,48 @@ impl RenewPolicy {
         }
     }
 
-    /// Renew this long after the last extension. Default: a third of the TTL, which leaves time for two more
-    /// tries before the validity ends. More than half of the TTL is refused.
+    /// Renew `period` after the last extension, at most half of the TTL. Default: a third of the TTL,
+    /// which leaves time for two more tries before the validity ends.
     #[must_use]
     pub const fn every(mut self, period: Duration) -> Self {
         self.every = Some(period);
         self
     }
 
-    /// Whether the policy suits a lock of this TTL.
+    /// Checks the policy for a lock of this TTL.
     ///
     /// # Errors
-    /// For a period that is too short or too long, and for a bound of zero.
+    /// If the period is too short or too long, or the bound is zero.
     pub fn check(&self, ttl: Duration) -> Result<(), ArgumentError> {
         match self.every {
             Some(period) if period < PERIOD_MIN => Err(ArgumentError::new(format!(
-                "a renewal every {period:?} is all that the nodes would do: at least every {PERIOD_MIN:?}"
+                "a renewal every {period:?} would keep the nodes busy: use at least {PERIOD_MIN:?}"
             ))),
             Some(period) if period > ttl / 2 => Err(ArgumentError::new(format!(
-                "a renewal every {period:?} comes too late for a TTL of {ttl:?}: at most half of it"
+                "a renewal every {period:?} is too late for a TTL of {ttl:?}: use at most half of it"
             ))),
             _ if self.hold_max == Some(Duration::ZERO) => Err(ArgumentError::new(
-                "renewing until zero renews never: leave the policy out",
+                "renewing until zero never renews: leave the policy out",
             )),
             _ => Ok(()),
         }
     }
 }
 
-/// The renewal of one lock under way.
+/// The renewal of one lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Renewal {
     policy: RenewPolicy,
     ttl: Duration,
     acquired: Time,
     done: u32,
-    /// Until when the TTL of the last confirmed extension reaches.
+    /// When the TTL of the last confirmed extension ends.
     reach: Time,
     next: Time,
 }
 
 impl Renewal {
-    /// The renewal of a lock of this TTL that was asked for at `acquired`.
+    /// The renewal of a lock of this TTL, requested at `acquired`.
     pub(crate) fn new(policy: RenewPolicy, ttl: Duration, acquired: Time) -> Self {
         let mut renewal = Self {
             policy,
@@ -99,12 +99,12 @@ impl Renewal {
         renewal
     }
 
-    /// When to extend next; [`Time::NEVER`] when the bound is reached.
+    /// When to extend next; [`Time::NEVER`] once the bound is reached.
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// The TTL to ask for at `now`, in whole milliseconds.
+    /// The TTL to request at `now`, in whole milliseconds.
     pub(crate) fn ttl(&self, now: Time) -> Duration {
         match self.policy.hold_max {
             Some(hold_max) => {
@@ -123,13 +123,13 @@ impl Renewal {
         self.next = self.after(started, self.period());
     }
 
-    /// The holder extended the lock itself: begin to count anew from `started`.
+    /// The holder extended the lock itself: restart the period at `started`.
     pub(crate) fn postponed(&mut self, started: Time, ttl: Duration) {
         self.reach = self.reach.max(started + ttl);
         self.next = self.after(started, self.period());
     }
 
-    /// An extension failed at `now` while the lock is still valid: try again soon.
+    /// An extension failed at `now` while the lock is still valid: retry soon.
     pub(crate) fn failed(&mut self, now: Time) {
         self.next = self.after(now, (self.period() / 4).max(PERIOD_MIN));
     }
@@ -138,7 +138,7 @@ impl Renewal {
         if self.done >= self.policy.times {
             return Time::NEVER;
         }
-        // Nothing is left to gain once the TTL reaches the bound.
+        // No renewal can help once the TTL reaches the bound.
         match self.policy.hold_max {
             Some(hold_max) if self.reach + PERIOD_MIN >= self.acquired + hold_max => Time::NEVER,
             _ => moment + wait,
@@ -150,7 +150,7 @@ impl Renewal {
     }
 }
 
-/// What the nodes count in.
+/// The unit of the nodes' TTLs.
 const PERIOD_MIN: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_that_make_no_sense_are_refused() {
+    fn periods_that_are_too_short_or_too_long_are_refused() {
         let ttl = ms(300);
         for (period, is_ok) in [
             (0, false),
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_asks_for_whole_milliseconds() {
+    fn a_renewal_requests_whole_milliseconds() {
         let renewal = Renewal::new(RenewPolicy::until(ms(400)), ms(300), Time::ZERO);
         assert_eq!(renewal.ttl(Time::from_nanos(100_000_001)), ms(299));
         assert_eq!(renewal.ttl(Time::from_nanos(100_000_000)), ms(300));
     }
 
     #[test]
-    fn a_failed_renewal_is_tried_again_while_the_lock_is_valid() {
+    fn a_failed_renewal_is_retried_while_the_lock_is_valid() {
         let mut renewal = Renewal::new(RenewPolicy::times(5), ms(400), Time::ZERO);
         renewal.failed(at(140));
         assert!(renewal.next() > at(140) && renewal.next() < at(200));

@@ -1,4 +1,4 @@
-//! When to try again after an attempt failed.
+//! When to retry after a failed attempt.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::time::{Time, nanos};
 
 /// How often and how long to try for a lock. Every policy is bounded, by tries or by time.
 ///
-/// Between two attempts the client waits for a random time between the backoff's minimum and a maximum that
-/// doubles from attempt to attempt (full jitter), so that clients who split the nodes' votes do not split them
-/// again. When nodes say how long the present holder's lock still lives, no wait lasts longer than that.
+/// Between two attempts the client pauses for a random time between the backoff's minimum and a maximum
+/// that doubles with each attempt (full jitter), so that clients that split the votes do not split them
+/// again. If nodes report the remaining TTL of the current holder's lock, no pause is longer than that.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// At most this many attempts, at least one.
+    /// At most `tries` attempts, and at least one.
     pub const fn tries(tries: u32) -> Self {
         Self {
             tries: if tries == 0 { 1 } else { tries },
@@ -39,7 +39,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Attempts until this much time has passed.
+    /// Attempts until `wait` has passed.
     pub const fn wait_for(wait: Duration) -> Self {
         Self {
             tries: u32::MAX,
@@ -49,8 +49,8 @@ impl RetryPolicy {
         }
     }
 
-    /// The shortest wait, and the longest that doubling may reach. A minimum of zero counts as one millisecond:
-    /// clients that never pause starve each other.
+    /// Sets the shortest pause, and the longest that doubling may reach. A minimum of zero counts as one
+    /// millisecond, because clients that never pause starve each other.
     #[must_use]
     pub fn backoff(mut self, min: Duration, max: Duration) -> Self {
         self.backoff_min = min.max(Duration::from_millis(1));
@@ -58,30 +58,30 @@ impl RetryPolicy {
         self
     }
 
-    /// Whether the policy ever makes an attempt.
+    /// Checks that the policy makes at least one attempt.
     ///
     /// # Errors
     /// For a wait of zero.
     pub fn check(&self) -> Result<(), ArgumentError> {
         match self.wait {
             Some(Duration::ZERO) => Err(ArgumentError::new(
-                "a wait of zero never gets a lock: wait longer, or use try_acquire",
+                "a wait of zero never acquires a lock: wait longer, or use try_acquire",
             )),
             _ => Ok(()),
         }
     }
 
-    /// How long it waits, if time bounds it.
+    /// The wait, if the policy is bounded by time.
     pub fn wait(&self) -> Option<Duration> {
         self.wait
     }
 
-    /// The moment at which waiting ends that begins at `now`.
+    /// When a wait that starts at `now` ends.
     pub fn deadline(&self, now: Time) -> Time {
         self.wait.map_or(Time::NEVER, |wait| now + wait)
     }
 
-    /// The same policy with the time that is left of its wait; `None` when it is over.
+    /// The same policy with the rest of its wait; `None` after its end.
     pub fn rest(mut self, now: Time, deadline: Time) -> Option<Self> {
         if self.wait.is_some() {
             let left = deadline.since(now);
@@ -91,14 +91,14 @@ impl RetryPolicy {
         Some(self)
     }
 
-    /// When to begin the next attempt, later than `now`, or `None` to give up. `tries` attempts failed so far, the last one at
-    /// `now`; `deadline` is [`Self::deadline`] of the beginning.
+    /// When to start the next attempt, later than `now`; `None` to give up. `tries` attempts have failed,
+    /// the last one at `now`; `deadline` is [`Self::deadline`] of the start.
     pub(crate) fn next(&self, tries: u32, now: Time, deadline: Time, random: u64) -> Option<Time> {
         if tries >= self.tries || now >= deadline {
             return None;
         }
         let at = now + self.pause(tries, random);
-        // When the pause reaches beyond the end, one more attempt is made shortly before it, and none after that.
+        // If the pause exceeds the deadline, one last attempt is made shortly before it.
         let last = deadline.minus(LAST_TRY);
         if at <= last {
             Some(at)
@@ -109,9 +109,11 @@ impl RetryPolicy {
         }
     }
 
-    /// When to begin another attempt after one that took `took` and after which nobody was found to hold the lock. The
-    /// pause is random over several of such attempts, more from time to time: of those that got into each other's way
-    /// one is alone soon. `None` after [`CONTENDED_MAX`] of them, or when the wait ends before.
+    /// When to start another attempt after one that took `took` and found no holder.
+    ///
+    /// The pause is random over a span of several such attempts, which doubles each time, so that one of
+    /// the competing clients is soon alone. `None` after [`CONTENDED_MAX`] attempts, or if the wait ends
+    /// first.
     pub(crate) fn contended(
         &self,
         contended: u32,
@@ -130,7 +132,7 @@ impl RetryPolicy {
         (at < deadline).then_some(at)
     }
 
-    /// The random wait after `tries` attempts: uniform between the minimum and the doubled maximum.
+    /// The random pause after `tries` attempts: uniform between the minimum and the doubled maximum.
     fn pause(&self, tries: u32, random: u64) -> Duration {
         let min = nanos(self.backoff_min);
         let doublings = tries.min(20);
@@ -150,24 +152,24 @@ impl Default for RetryPolicy {
     }
 }
 
-/// `random` brought from the full range of a `u64` to `0..=span`.
+/// Scales `random` from the full range of a `u64` to `0..=span`.
 pub(crate) fn scale(random: u64, span: u64) -> u64 {
     let scaled = (u128::from(random) * (u128::from(span) + 1)) >> 64;
     // A 64-bit fraction of span + 1 is at most span.
     u64::try_from(scaled).unwrap_or(span)
 }
 
-/// Most attempts beyond the policy's while nobody is found to hold the lock. Half of those that meet are out of each
-/// other's way after each, so that fewer than one in a thousand need them all.
+/// The most extra attempts while no holder is found. Each attempt separates half of the competing
+/// clients, so fewer than one in a thousand needs them all.
 pub(crate) const CONTENDED_MAX: u32 = 10;
 
-/// Several round trips in one data centre: sooner, the lock is as likely held as before.
+/// Several round trips in one data centre. Sooner, the lock is as likely held as before.
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
 
-/// A waiter costs the nodes a dozen commands per attempt; two attempts per second are no load.
+/// An attempt costs the nodes a dozen commands; two attempts per second are no load.
 const BACKOFF_MAX: Duration = Duration::from_millis(500);
 
-/// How long before the end of the wait the last attempt begins: enough for a round trip.
+/// How long before the end of the wait the last attempt starts: enough for a round trip.
 const LAST_TRY: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_are_counted_and_time_is_kept() {
+    fn a_policy_ends_by_tries_or_by_time() {
         let at = |n| Time::ZERO + ms(n);
         let rows = [
             (RetryPolicy::tries(1), 1, 0, None),

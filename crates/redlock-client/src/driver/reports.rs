@@ -1,4 +1,4 @@
-//! Notices of the core, brought to those whom they concern.
+//! Passes the core's notices on to callers, observers and connections.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::observer::Event;
 use crate::released::Released;
 
 impl Driver {
-    /// Hands out all notices; whether there were any.
-    pub(super) fn tell(&mut self) -> bool {
+    /// Passes on all notices. Returns whether there were any.
+    pub(super) fn report(&mut self) -> bool {
         let mut any = false;
         while let Some(notice) = self.core.poll_notice() {
             any = true;
-            self.tell_one(notice);
+            self.report_one(notice);
         }
         any
     }
 
-    fn tell_one(&mut self, notice: Notice) {
+    fn report_one(&mut self, notice: Notice) {
         match notice {
             Notice::Connect(node) => self.set_port(node, Port::open(&self.config, node)),
             Notice::Disconnect(node) => self.set_port(node, Port::Closed),
@@ -125,8 +125,8 @@ impl Driver {
         let (tries, fencing) = (granted.tries, granted.fencing);
         let is_taken = acquire.is_some_and(|answer| answer.send(Ok(granted)).is_ok());
         if !is_taken {
-            // The caller is gone: nobody holds this lock.
-            self.forgo(self.config.clock.now(), op, &state);
+            // The caller dropped the request: nobody holds this lock.
+            self.abandon(self.config.clock.now(), op, &state);
             self.waiters.remove(op);
         } else if self.config.observer.is_some() {
             let now = self.config.clock.now();
@@ -178,7 +178,7 @@ impl Driver {
         }
     }
 
-    /// The nodes that had no vote.
+    /// Reports the nodes that had no vote.
     fn observe_failures(&self, error: &Error) {
         for failure in error.nodes().iter().filter(|node| !is_answer(&node.cause)) {
             self.config.observe(&Event::NodeFailed {
@@ -213,27 +213,28 @@ impl Driver {
         let message = match kind {
             ErrorKind::Busy => "held by another client: try again later, or wait longer".to_owned(),
             ErrorKind::Contended => format!(
-                "nobody is known to hold it, and no attempt got {needed} of {nodes} nodes: others try at the same \
-                 moment, or a few nodes keep a key that was left; try again later"
+                "no holder found, and no attempt got {needed} of {nodes} nodes: other clients try at the same moment, \
+                 or a few nodes still have an old key; try again later"
             ),
             ErrorKind::NoQuorum => no_quorum(&causes, nodes, needed),
             ErrorKind::Timeout if causes.is_empty() => format!(
-                "the wait ended before {needed} of {nodes} nodes had answered: more may be asked of them at once than \
-                 they can answer"
+                "the wait ended before {needed} of {nodes} nodes had replied: they may have more requests than they \
+                 can handle"
             ),
             ErrorKind::Timeout => {
-                format!("the wait ended before {needed} of {nodes} nodes had answered")
+                format!("the wait ended before {needed} of {nodes} nodes had replied")
             }
             ErrorKind::Expired if !causes.is_empty() => format!(
-                "the lock could not be renewed before its validity ended, {} of {nodes} nodes did not extend it: stop \
-                 what it protects, and look at the nodes",
+                "the lock could not be renewed before it expired, {} of {nodes} nodes did not extend it: stop the work \
+                 it protects, and check the nodes",
                 causes.len()
             ),
             ErrorKind::Expired => {
-                "the lock's validity is over: stop what it protects, or use a longer TTL".to_owned()
+                "the lock has expired: stop the work it protects, or use a longer TTL".to_owned()
             }
             ErrorKind::Lost => format!(
-                "the lock is lost: {needed} of {nodes} nodes must hold it and too many do not; stop what it protects"
+                "the lock is lost: {needed} of {nodes} nodes must hold it, and too many do not; stop the work it \
+                 protects"
             ),
             ErrorKind::Cancelled => "the client was closed".to_owned(),
             // The core reports no others.
@@ -251,22 +252,22 @@ impl Driver {
     }
 }
 
-/// Why too few nodes took part: they answered with errors, or they did not answer.
+/// Why too few nodes took part: they replied with errors, or did not reply.
 fn no_quorum(causes: &[(NodeId, Cause)], nodes: usize, needed: usize) -> String {
     let is_error = |cause: &Cause| matches!(cause, Cause::ServerError(_));
     let errors = causes.iter().filter(|(_, cause)| is_error(cause)).count();
     match errors > nodes - needed {
         true => format!(
-            "refused by error: {errors} of {nodes} nodes answered with an error, and {needed} must take part; see what \
-             they say"
+            "refused by error: {errors} of {nodes} nodes replied with an error, and {needed} must take part; see their \
+             replies"
         ),
         false => format!(
-            "no quorum: {needed} of {nodes} nodes must take part and too many did not; look at the nodes"
+            "no quorum: {needed} of {nodes} nodes must take part, and too many did not; check the nodes"
         ),
     }
 }
 
-/// Whether the node did its part and only had something else to say than hoped for.
+/// Whether the node took part, so that the cause is no failure of the node.
 fn is_answer(cause: &Cause) -> bool {
     matches!(cause, Cause::Granted | Cause::HeldByOther | Cause::NotHeld)
 }
