@@ -1,4 +1,4 @@
-//! Taking a lock as the command line says: how long it lives, how long it is waited for.
+//! Acquires a lock with the flags of the command line.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,27 +8,27 @@ use crate::cluster;
 use crate::duration;
 use crate::failure::{Exit, Failure};
 
-/// How a lock is taken.
+/// How to acquire a lock.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct AcquisitionFlags {
-    /// How long the lock lives without being renewed
+    /// Time until the lock expires unless it is renewed
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_ttl)]
     pub(crate) ttl: Duration,
 
-    /// How long to wait while somebody else holds the lock: 0, a duration, or forever
+    /// How long to wait while another client holds the lock: 0, a duration, or forever
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_wait)]
     wait: Wait,
 
-    /// Do not wait for the lock, the same as --wait 0
+    /// Do not wait for the lock, as --wait 0
     #[arg(short = 'n', long = "no-wait", conflicts_with = "wait")]
     no_wait: bool,
 
-    /// Exit code when somebody else holds the lock
+    /// Exit code if another client holds the lock
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = BUSY)]
     busy_exit_code: u8,
 }
 
-/// How long a lock is waited for.
+/// How long to wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     No,
@@ -37,19 +37,19 @@ enum Wait {
 }
 
 impl AcquisitionFlags {
-    /// Takes the lock. `tell` hears once why it is waited for without an end in sight.
+    /// Acquires the lock. A wait without end calls `waiting` with its reason, once for each kind.
     ///
     /// # Errors
     ///
-    /// When somebody else holds it for as long as it may be waited for, or no majority of the nodes answers.
+    /// If another client holds the lock until the wait ends, or no majority of the nodes replies.
     ///
     /// # Cancel safety
     ///
-    /// May have taken the lock on some nodes; the client releases it there.
-    pub(crate) async fn take(
+    /// Some nodes may have granted the lock; the client releases it there.
+    pub(crate) async fn acquire(
         &self,
         request: LockRequest,
-        tell: impl Fn(&Error),
+        waiting: impl Fn(&Error),
     ) -> Result<Guard, Failure> {
         let request = request.ttl(self.ttl);
         let busy = Exit::Code(self.busy_exit_code);
@@ -57,15 +57,15 @@ impl AcquisitionFlags {
             Wait::No => once(request, busy).await,
             Wait::For(wait) => match request.clone().wait_for(wait).acquire().await {
                 Ok(guard) => Ok(guard),
-                // The end of the wait cut the last round short; a whole one tells whether somebody holds the lock
-                // or the nodes do not answer.
+                // The end of the wait cut the last round short. A whole one shows whether another client
+                // holds the lock or the nodes do not reply.
                 Err(error) if error.kind() == ErrorKind::Timeout => once(request, busy).await,
                 Err(error) => Err(cluster::failure(&error, busy)),
             },
             Wait::Forever => {
-                let mut told = None;
+                let mut reported = None;
                 loop {
-                    let step = told.map_or(FOREVER_STEP_FIRST, |_| FOREVER_STEP);
+                    let step = reported.map_or(FOREVER_STEP_FIRST, |_| FOREVER_STEP);
                     let request = request.clone().wait_for(step);
                     match request.acquire().await {
                         Ok(guard) => return Ok(guard),
@@ -73,9 +73,9 @@ impl AcquisitionFlags {
                             return Err(cluster::failure(&error, busy));
                         }
                         Err(error) => {
-                            if told != Some(error.kind()) {
-                                told = Some(error.kind());
-                                tell(&error);
+                            if reported != Some(error.kind()) {
+                                reported = Some(error.kind());
+                                waiting(&error);
                             }
                         }
                     }
@@ -91,13 +91,13 @@ impl AcquisitionFlags {
 
 /// Tries once.
 async fn once(request: LockRequest, busy: Exit) -> Result<Guard, Failure> {
-    // Unlike `try_acquire`, this tells what each node said when the lock is held.
+    // Unlike `try_acquire`, this has each node's reply if the lock is held.
     let acquired = request.retry(RetryPolicy::tries(1)).acquire().await;
     acquired.map_err(|error| cluster::failure(&error, busy))
 }
 
-/// When a validity that begins now ends, in milliseconds since 1970, for people and other programs. Decisions are
-/// made with the validity itself, because this clock may be set.
+/// When a validity that starts now ends, in milliseconds since 1970, for people and other programs.
+/// Decisions use the validity itself, because this clock may be set.
 pub(crate) fn unix_millis_at_end(validity: Duration) -> u64 {
     let end = (SystemTime::now() + validity).duration_since(SystemTime::UNIX_EPOCH);
     millis(end.unwrap_or_default())
@@ -112,11 +112,11 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 ///
 /// # Errors
 ///
-/// A sentence that shows how to write one.
+/// A message that shows how to write one.
 pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration::parse(text)?;
     if ttl.is_zero() {
-        return Err("a lock must live longer than that".to_owned());
+        return Err("a TTL must be more than zero".to_owned());
     }
     Ok(ttl)
 }
@@ -132,7 +132,7 @@ fn parse_wait(text: &str) -> Result<Wait, String> {
         .map_err(|_| "0, forever, or a number with its unit: 250ms, 30s, 5m or 1h".to_owned())?;
     match wait {
         Duration::ZERO => Ok(Wait::No),
-        wait if wait > WAIT_MAX => Err("24h at most, or forever".to_owned()),
+        wait if wait > WAIT_MAX => Err("at most 24h, or forever".to_owned()),
         wait => Ok(Wait::For(wait)),
     }
 }
@@ -140,13 +140,13 @@ fn parse_wait(text: &str) -> Result<Wait, String> {
 /// `EX_TEMPFAIL`: try again later.
 const BUSY: u8 = 75;
 
-/// Who waits without end hears after this time what for.
+/// A wait without end reports its reason after this time.
 const FOREVER_STEP_FIRST: Duration = Duration::from_secs(1);
 
-/// And after this time if it became something else.
+/// It checks for a new reason this often.
 const FOREVER_STEP: Duration = Duration::from_secs(10);
 
-/// Longer than a day is for ever.
+/// The longest wait that is not `forever`.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_read_as_a_duration_none_or_forever() {
+    fn a_wait_is_zero_a_duration_or_forever() {
         for (text, expected) in [
             ("0", Some(Wait::No)),
             ("0s", Some(Wait::No)),

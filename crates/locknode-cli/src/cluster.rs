@@ -1,4 +1,4 @@
-//! The cluster that `run`, `lock`, `extend`, `release` and `status NAME` talk to.
+//! The cluster that `run`, `lock`, `extend`, `release` and `status NAME` use.
 
 #[cfg(feature = "lock")]
 use std::time::Duration;
@@ -7,10 +7,10 @@ use redlock_client::{Builder, Error, ErrorKind, NodeAddress, Redlock, ReleaseAns
 
 use crate::failure::{Exit, Failure};
 
-/// Which nodes there are.
+/// The nodes of the cluster.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClusterFlags {
-    /// Addresses of the nodes, with commas between them
+    /// Addresses of the nodes, separated by commas
     #[arg(
         long,
         value_name = "URL,...",
@@ -18,11 +18,11 @@ pub(crate) struct ClusterFlags {
         hide_env_values = true
     )]
     #[arg(required = true, value_delimiter = ',')]
-    #[arg(long_help = "Addresses of the nodes, with commas between them.\n\n\
-        As Redis users write them: host:port, redis://user:password@host:port/database,\n\
-        rediss:// for TLS (in builds with it) or unix:///path. Give all nodes of the cluster, the same ones to everybody: a lock is held by\n\
-        whoever has the majority of these. Others on this machine can read a command line and not\n\
-        your environment, so a password belongs into the variable.")]
+    #[arg(long_help = "Addresses of the nodes, separated by commas.\n\n\
+        As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS (in\n\
+        builds with it) or unix:///path. List all nodes of the cluster, the same on every client:\n\
+        a lock needs a majority of these. Other users of this machine can read command lines but\n\
+        not your environment, so put passwords into the variable.")]
     nodes: Vec<String>,
 }
 
@@ -31,17 +31,17 @@ impl ClusterFlags {
     ///
     /// # Errors
     ///
-    /// When an address is wrong or given twice, or there are too many.
+    /// If an address is wrong or given twice, or there are too many.
     #[cfg(feature = "lock")]
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
         connect(&self.nodes, None)
     }
 
-    /// The same, whose observer is told what the client does.
+    /// The same with an observer.
     ///
     /// # Errors
     ///
-    /// When an address is wrong or given twice, or there are too many.
+    /// If an address is wrong or given twice, or there are too many.
     #[cfg(feature = "run")]
     pub(crate) fn observed_client(
         &self,
@@ -50,17 +50,17 @@ impl ClusterFlags {
         build(builder(&self.nodes).observer(observer))
     }
 
-    /// What the nodes said to a release that did not let the lock go.
+    /// The replies of the nodes that did not confirm a release.
     pub(crate) fn answers(&self, released: &Released) -> String {
         let answer = |(node, answer): (&String, ReleaseAnswer)| {
-            let said = match answer {
+            let text = match answer {
                 ReleaseAnswer::Confirmed => return None,
                 ReleaseAnswer::NotHeld => "not held there".to_owned(),
                 ReleaseAnswer::Unknown(cause) => cause.to_string(),
-                _ => "no answer yet".to_owned(),
+                _ => "no reply yet".to_owned(),
             };
             let address: NodeAddress = node.trim().parse().ok()?;
-            Some(format!("{address}: {said}"))
+            Some(format!("{address}: {text}"))
         };
         let answers: Vec<String> = self
             .nodes
@@ -72,11 +72,11 @@ impl ClusterFlags {
     }
 }
 
-/// A client for these nodes that gives each of them that long to answer.
+/// A client for these nodes that gives each of them `timeout` to reply.
 ///
 /// # Errors
 ///
-/// When an address is wrong or given twice, or there are too many.
+/// If an address is wrong or given twice, or there are too many.
 #[cfg(feature = "lock")]
 pub(crate) fn connect(nodes: &[String], timeout: Option<Duration>) -> Result<Redlock, Failure> {
     let mut builder = builder(nodes);
@@ -96,8 +96,8 @@ fn build(builder: Builder) -> Result<Redlock, Failure> {
         .map_err(|error| Failure::usage(format!("--nodes: {error}")))
 }
 
-/// What an error of the client is as the end of a command. A lock that is held by somebody else, or that nobody got of
-/// those who wanted it, ends it with `busy`: trying again later may help.
+/// The client's error as a failure of a command. The exit is `busy` if another client holds the lock or
+/// competing clients kept each other out: a later retry may help.
 pub(crate) fn failure(error: &Error, busy: Exit) -> Failure {
     let exit = match error.kind() {
         ErrorKind::Busy | ErrorKind::Contended => busy,

@@ -39,7 +39,7 @@ enum Task {
     #[cfg(feature = "run")]
     #[command(long_about = crate::run::LONG_ABOUT, after_long_help = crate::run::EXAMPLES)]
     Run(crate::run::RunFlags),
-    /// Take a lock and print its token.
+    /// Acquire a lock and print its token.
     #[cfg(feature = "lock")]
     #[command(long_about = crate::lock::LOCK_LONG_ABOUT, after_long_help = crate::lock::LOCK_EXAMPLES)]
     Lock(crate::lock::LockFlags),
@@ -51,7 +51,7 @@ enum Task {
     #[cfg(feature = "lock")]
     #[command(long_about = crate::lock::RELEASE_LONG_ABOUT, after_long_help = crate::lock::RELEASE_EXAMPLES)]
     Release(crate::lock::ReleaseFlags),
-    /// Show how the nodes of a cluster are, or what they say of a lock.
+    /// Show the state of a cluster's nodes, or of a lock on them.
     #[cfg(feature = "status")]
     #[command(long_about = crate::status::LONG_ABOUT, after_long_help = crate::status::EXAMPLES)]
     Status(crate::status::StatusFlags),
@@ -59,7 +59,7 @@ enum Task {
     #[cfg(feature = "bench")]
     #[command(long_about = crate::bench::LONG_ABOUT, after_long_help = crate::bench::EXAMPLES)]
     Bench(crate::bench::BenchFlags),
-    /// Run simulated worlds with every fault, and judge them.
+    /// Run simulated worlds with faults, and check them.
     #[cfg(feature = "sim")]
     #[command(long_about = crate::sim::LONG_ABOUT, after_long_help = crate::sim::EXAMPLES)]
     Sim(crate::sim::SimFlags),

@@ -1,6 +1,7 @@
-//! Why a command ends, as an exit code and a sentence for a person.
+//! Failures of commands: an exit code and a message.
 //!
-//! The codes are those of `sysexits.h`, so that scripts can tell "you wrote it wrong" from "the nodes are away".
+//! The codes are those of `sysexits.h`, so that scripts can distinguish wrong usage from unreachable
+//! nodes.
 
 use std::fmt;
 use std::io;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// Done.
     Success,
-    /// A benchmark run that does not count: an error or a wrong reply came.
+    /// A benchmark run that does not count, because of an error or a wrong reply.
     #[cfg(feature = "bench")]
     Void,
     /// A simulated world broke a promise, or two clients of the lab held a lock.
@@ -22,17 +23,17 @@ pub(crate) enum Exit {
     /// A simulated world was not the same again.
     #[cfg(feature = "sim")]
     Differs,
-    /// Something needed is not there: an address is taken, a majority of the nodes does not answer.
+    /// Something needed is unavailable: an address is taken, a majority of the nodes does not reply.
     Unavailable,
     /// The program or the operating system failed.
     Internal,
-    /// Works now but needs attention: some nodes of the cluster are away.
+    /// Works now but needs attention: some nodes of the cluster do not serve.
     #[cfg(feature = "status")]
     Degraded,
-    /// The lock that was to be extended or released is not held with that token.
+    /// The lock to extend or release is not held with that token.
     #[cfg(feature = "lock")]
     NotHeld,
-    /// Ctrl-C ended it before it was done.
+    /// Ctrl-C ended it early.
     #[cfg(feature = "sim")]
     Interrupted,
     /// A code that the user chose, or that of a command that was run.
@@ -40,7 +41,7 @@ pub(crate) enum Exit {
     Code(u8),
 }
 
-/// The end of a command that did not work: what happened and what to do about it.
+/// A failed command: what happened and what to do about it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -71,7 +72,7 @@ impl Exit {
             Self::Degraded => 75,
             #[cfg(feature = "lock")]
             Self::NotHeld => 1,
-            // As a shell tells of a command that SIGINT ended.
+            // As a shell reports a command that SIGINT ended.
             #[cfg(feature = "sim")]
             Self::Interrupted => 130,
             #[cfg(any(feature = "lock", feature = "run"))]
@@ -100,7 +101,7 @@ impl Failure {
         Self::new(Exit::Internal, message)
     }
 
-    /// A failed write to standard output. A reader that went away (`locknode lab | head`) has what it wanted.
+    /// A failed write to standard output. A closed pipe (`locknode lab | head`) is not a failure.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Exit::Success, "");

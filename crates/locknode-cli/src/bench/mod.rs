@@ -50,7 +50,7 @@ pub(crate) struct BenchFlags {
     #[arg(long, value_enum, value_name = "NAME", default_value_t = Workload::CycleEvalsha)]
     workload: Workload,
 
-    /// Connections, each waits for its replies before it sends more
+    /// Connections; each waits for its replies before it sends more
     #[arg(long, value_name = "N", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
     connections: u64,
@@ -115,7 +115,7 @@ pub(crate) struct BenchFlags {
 ///
 /// # Errors
 ///
-/// When the server cannot be reached, the flags contradict each other or the run is void.
+/// If the server cannot be reached, the flags contradict each other or the run is void.
 pub(crate) fn run(flags: &BenchFlags) -> Result<Exit, Failure> {
     check(flags)?;
     let address = match &flags.addr {
@@ -189,7 +189,7 @@ fn check(flags: &BenchFlags) -> Result<(), Failure> {
     let needed = flags.connections * flags.pipeline;
     if needed > flags.keys && !flags.workload.needs_fresh_keys() {
         return Err(Failure::usage(format!(
-            "{} connections with pipeline {} hold {needed} locks at a time: give --keys {needed} or more",
+            "{} connections with pipeline {} hold {needed} locks at a time: use --keys {needed} or more",
             flags.connections, flags.pipeline
         )));
     }
@@ -352,7 +352,7 @@ pub(crate) const LONG_ABOUT: &str = "\
 Measure a lock node, or a Redis or Valkey server, and check every reply.
 
 Each connection sends a pipeline of commands, waits for all replies, and sends the next one. An
-error or a reply other than the right one makes the run void: exit code 1, and what came instead.
+error or a wrong reply makes the run void: exit code 1, and the reply is shown.
 
 The load generator costs about as much CPU as the server. Put them on different cores (taskset),
 and compare the CPU time of the servers rather than the throughput.";
@@ -363,6 +363,6 @@ Examples:
   locknode bench --addr 127.0.0.1:6379 --workload cycle-delex --pipeline 16
   locknode bench --addr unix:/run/locknode.sock --requests 1000000 --json
 
-Locks that `set` leaves behind end with their --ttl.
+Locks that `set` leaves behind expire after --ttl.
 
 Exit codes: 0 the run counts; 1 it is void; 64 wrong usage; 69 the server cannot be reached.";

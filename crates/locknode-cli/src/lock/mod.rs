@@ -1,5 +1,5 @@
-//! `locknode lock`, `extend` and `release`: the steps of a lock, one process each, for scripts that cannot be one
-//! command of `locknode run`.
+//! `locknode lock`, `extend` and `release`: one process for each step, for scripts that do not fit into
+//! one command of `locknode run`.
 
 mod token_source;
 
@@ -29,7 +29,7 @@ pub(crate) struct LockFlags {
     #[command(flatten)]
     acquisition: AcquisitionFlags,
 
-    /// Write the token to this file, readable for you only, and not to standard output
+    /// Write the token to this file, which only you can read, instead of standard output
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
@@ -47,7 +47,7 @@ pub(crate) struct ExtendFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
 
-    /// How long the lock lives from now on
+    /// Time until the lock expires, from now on
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = acquisition::parse_ttl)]
     ttl: Duration,
 
@@ -75,11 +75,11 @@ pub(crate) struct ReleaseFlags {
     token: TokenFlags,
 }
 
-/// Takes a lock and leaves it until its TTL ends or it is released.
+/// Acquires a lock and leaves it until it expires or is released.
 ///
 /// # Errors
 ///
-/// When the lock cannot be taken, or its token not be handed over; the lock is released then.
+/// If the lock cannot be acquired, or its token cannot be written; the lock is then released.
 pub(crate) fn lock(flags: &LockFlags) -> Result<Exit, Failure> {
     let client = flags.cluster.client()?;
     let lines = Lines::start()?;
@@ -87,9 +87,9 @@ pub(crate) fn lock(flags: &LockFlags) -> Result<Exit, Failure> {
         let mut signals = Signals::take()?;
         let result = tokio::select! {
             biased;
-            // What was begun is taken back: nobody knows the token.
+            // Closing the client releases the lock, whose token nobody knows.
             exit = signals.end() => Ok(exit),
-            result = take(flags, &client, &lines) => result,
+            result = acquire(flags, &client, &lines) => result,
         };
         client.close().await;
         result
@@ -100,12 +100,12 @@ pub(crate) fn lock(flags: &LockFlags) -> Result<Exit, Failure> {
 ///
 /// # Errors
 ///
-/// When the lock is not held with that token, or no majority of the nodes answers.
+/// If the lock is not held with that token, or no majority of the nodes replies.
 pub(crate) fn extend(flags: &ExtendFlags) -> Result<Exit, Failure> {
     let token = flags.token.read()?;
     let client = flags.cluster.client()?;
     to_the_end(async {
-        let result = prolong(flags, &client, token).await;
+        let result = extend_by_token(flags, &client, token).await;
         client.close().await;
         result
     })
@@ -115,12 +115,12 @@ pub(crate) fn extend(flags: &ExtendFlags) -> Result<Exit, Failure> {
 ///
 /// # Errors
 ///
-/// When the lock is not held with that token, or no majority of the nodes answers.
+/// If the lock is not held with that token, or no majority of the nodes replies.
 pub(crate) fn release(flags: &ReleaseFlags) -> Result<Exit, Failure> {
     let token = flags.token.read()?;
     let client = flags.cluster.client()?;
     to_the_end(async {
-        let result = let_go(flags, &client, &token).await;
+        let result = release_by_token(flags, &client, &token).await;
         client.close().await;
         result
     })
@@ -130,20 +130,20 @@ pub(crate) fn release(flags: &ReleaseFlags) -> Result<Exit, Failure> {
 fn to_the_end<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = serving::runtime()?;
     let result = runtime.block_on(work);
-    // A resolver that hangs must not delay the end: the lock lives on meanwhile.
+    // A resolver that hangs must not delay the exit.
     runtime.shutdown_background();
     result
 }
 
-async fn take(flags: &LockFlags, client: &Redlock, lines: &Lines) -> Result<Exit, Failure> {
+async fn acquire(flags: &LockFlags, client: &Redlock, lines: &Lines) -> Result<Exit, Failure> {
     let name = flags.name.display();
-    let tell = |error: &redlock_client::Error| {
+    let waiting = |error: &redlock_client::Error| {
         lines.say(format!(
             "locknode: still waiting for the lock {name}: {error}"
         ));
     };
     let request = client.lock(flags.name.as_bytes());
-    let guard = flags.acquisition.take(request, tell).await;
+    let guard = flags.acquisition.acquire(request, waiting).await;
     let guard = guard
         .map_err(|failure| Failure::new(failure.exit(), format!("the lock {name}: {failure}")))?;
     if let Err(failure) = hand_over(flags, &guard) {
@@ -155,7 +155,7 @@ async fn take(flags: &LockFlags, client: &Redlock, lines: &Lines) -> Result<Exit
     Ok(Exit::Success)
 }
 
-/// Writes the token to where it is wanted.
+/// Writes the token to the file or to standard output.
 fn hand_over(flags: &LockFlags, guard: &Guard) -> Result<(), Failure> {
     let token = guard.token();
     if let Some(path) = &flags.token_file {
@@ -167,13 +167,17 @@ fn hand_over(flags: &LockFlags, guard: &Guard) -> Result<(), Failure> {
         (false, Some(_)) => return Ok(()),
     }
     .map_err(|failure| match failure.exit() {
-        // Nobody reads: for other commands that is no error, but here it is the result that is lost.
+        // A closed pipe is no error for other commands, but here the result would be lost.
         Exit::Success => Failure::unavailable("nobody reads the token; the lock was released"),
         _ => failure,
     })
 }
 
-async fn prolong(flags: &ExtendFlags, client: &Redlock, token: Token) -> Result<Exit, Failure> {
+async fn extend_by_token(
+    flags: &ExtendFlags,
+    client: &Redlock,
+    token: Token,
+) -> Result<Exit, Failure> {
     let request = client.adopt(flags.name.as_bytes(), token);
     match request.ttl(flags.ttl).try_acquire().await {
         Ok(Some(guard)) => {
@@ -192,19 +196,23 @@ async fn prolong(flags: &ExtendFlags, client: &Redlock, token: Token) -> Result<
     }
 }
 
-async fn let_go(flags: &ReleaseFlags, client: &Redlock, token: &Token) -> Result<Exit, Failure> {
+async fn release_by_token(
+    flags: &ReleaseFlags,
+    client: &Redlock,
+    token: &Token,
+) -> Result<Exit, Failure> {
     let released = client.release(flags.name.as_bytes(), token).await;
     let released = released.map_err(|error| cluster::failure(&error, Exit::NotHeld))?;
-    // With so many that do not have it, the others are no majority.
+    // The other nodes are not a majority.
     if released.not_held() > client.node_count() - client.quorum() {
         return Err(not_held(&flags.name));
     }
-    // Nodes that never granted it may be among the first to answer: the others are told by then.
+    // Nodes that never granted it may reply first; the others have the request by then.
     if released.is_free() {
         return Ok(Exit::Success);
     }
     Err(Failure::unavailable(format!(
-        "the lock {}: {} of {} nodes let it go, a majority is {} ({}); try again, or the lock ends with its TTL",
+        "the lock {}: {} of {} nodes are free of it, a majority is {} ({}); try again, or wait until it expires",
         flags.name.display(),
         released.confirmed() + released.not_held(),
         client.node_count(),
@@ -217,7 +225,7 @@ fn not_held(name: &OsString) -> Failure {
     Failure::new(
         Exit::NotHeld,
         format!(
-            "the lock {} is not held with this token: it has ended, or was released",
+            "the lock {} is not held with this token: it has expired, or was released",
             name.display()
         ),
     )
@@ -237,13 +245,13 @@ fn describe(name: &OsString, token: &Token, validity: Duration) -> String {
 }
 
 pub(crate) const LOCK_LONG_ABOUT: &str = "\
-Take a lock and print its token, for scripts.
+Acquire a lock and print its token, for scripts.
 
-The lock stays until its TTL ends, or until locknode extend or locknode release is told the token.
-Nobody watches it meanwhile: where the work is one command, locknode run is the safer way.
+The lock is held until its TTL expires; with its token, locknode extend extends it and locknode
+release releases it. Nothing watches it meanwhile: if the work is one command, locknode run is safer.
 
-A signal that comes before the token is printed leaves nothing behind. A --token-file is always a
-new file that only you can read; a device, a pipe or /dev/fd/N is written to as it is.";
+After a signal before the token is printed, the lock is released. A --token-file is always a new file
+that only you can read; a device, a pipe or /dev/fd/N is written to directly.";
 
 pub(crate) const LOCK_EXAMPLES: &str = "\
 Examples:
@@ -256,13 +264,13 @@ Examples:
 
 Exit codes: 0 the lock is acquired; 75 another client holds it (or the code of -E); 69 too few
 nodes took part to decide; 128+N signal N came first; 64 wrong usage; 70 internal error. After a
-failure nothing is locked.";
+failure the lock is not held.";
 
 pub(crate) const EXTEND_LONG_ABOUT: &str = "\
 Give a lock a new TTL, counted from now.
 
-Works only while a majority of the nodes holds the lock with that token: a lock that has ended is
-not taken again.";
+Works only while a majority of the nodes holds the lock with that token: an expired lock is not
+acquired again.";
 
 pub(crate) const EXTEND_EXAMPLES: &str = "\
 Examples:
@@ -270,12 +278,12 @@ Examples:
   locknode extend deploy --token-file /run/deploy.token --ttl 5m
 
 Exit codes: 0 extended; 1 the lock is not held with that token; 69 too few nodes took part, and the
-lock is as it was; 64 wrong usage; 70 internal error.";
+lock is unchanged; 64 wrong usage; 70 internal error.";
 
 pub(crate) const RELEASE_LONG_ABOUT: &str = "\
-Release a lock that was taken with locknode lock.
+Release a lock that was acquired with locknode lock.
 
-The nodes delete the lock only if it has that token, so that nobody releases the lock of another.";
+The nodes delete the lock only if it has that token, so nobody releases another client's lock.";
 
 pub(crate) const RELEASE_EXAMPLES: &str = "\
 Examples:
@@ -283,4 +291,4 @@ Examples:
   locknode release deploy --token-file /run/deploy.token
 
 Exit codes: 0 a majority of the nodes is free of it; 1 the lock is not held with that token; 69 too
-few nodes took part, and the lock ends with its TTL; 64 wrong usage; 70 internal error.";
+few nodes took part, and the lock expires by its TTL; 64 wrong usage; 70 internal error.";

@@ -1,5 +1,5 @@
-//! Where the token of a lock comes from and goes to. Whoever knows it can release the lock, so it need not be on the
-//! command line, which everybody on the machine can read.
+//! Reads and writes the token of a lock. Anyone with the token can release the lock, and every user of
+//! the machine can read command lines, so it may also come from a file or standard input.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -19,8 +19,8 @@ pub(super) struct TokenFlags {
     #[arg(required_unless_present = "token_file")]
     #[arg(
         long_help = "Token of the lock, as locknode lock printed it, or - to read it from standard input.\n\n\
-        Others on this machine can read your command lines, and with the token release the lock: prefer - \
-        or --token-file."
+        Other users of this machine can read your command lines, and release the lock with the token:\n\
+        prefer - or --token-file."
     )]
     token: Option<OsString>,
 
@@ -30,11 +30,11 @@ pub(super) struct TokenFlags {
 }
 
 impl TokenFlags {
-    /// Finds the token.
+    /// Reads the token.
     ///
     /// # Errors
     ///
-    /// When it cannot be read or is none.
+    /// If it cannot be read or is not a token.
     pub(super) fn read(&self) -> Result<Token, Failure> {
         let bytes = match (&self.token_file, &self.token) {
             (Some(path), _) => {
@@ -57,12 +57,12 @@ impl TokenFlags {
     }
 }
 
-/// Writes a token to a file that only its owner can read. A file that is there is replaced and not written to: another
-/// may own it, or have opened it.
+/// Writes a token to a file that only its owner can read. An existing file is replaced, not written to:
+/// another user may own it or have it open.
 ///
 /// # Errors
 ///
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub(super) fn write(path: &Path, token: &Token) -> Result<(), Failure> {
     let line = format!("{token}\n");
     let is_file = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
@@ -105,13 +105,13 @@ fn read_some(source: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Programs that write a token to a file or a pipe often end it as a line.
+/// Removes a line end, which programs often write after a token.
 fn trim_line_end(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-/// More than any token has, so that a wrong file is refused and not read to its end.
+/// More than any token has, so that a wrong file is refused without reading it all.
 const LEN_MAX: u64 = 1024;
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_end_of_line_is_no_part_of_a_token() {
+    fn one_line_end_is_not_part_of_a_token() {
         for (bytes, expected) in [
             (&b"token"[..], &b"token"[..]),
             (b"token\n", b"token"),

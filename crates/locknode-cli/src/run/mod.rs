@@ -1,8 +1,8 @@
-//! `locknode run`: a command that runs while a lock is held, and not a moment longer.
+//! `locknode run`: runs a command only while a lock is held.
 //!
 //! ```text
 //!  thread      what it does                                    what it may wait for
-//!  main        signals, deadline, kill; starts the command     nothing but these
+//!  main        signals, deadline, kill; starts the command     only these
 //!  client      redlock-client: connections, names, renewals    nodes, resolver
 //!  stderr      writes lines                                    the process that reads them
 //! ```
@@ -58,59 +58,57 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     renew: bool,
 
-    /// How long the lock is renewed at most; implies --renew [default: 1h]
+    /// Longest time to renew the lock for; implies --renew [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     max_hold: Option<Duration>,
 
-    /// How long the command has to end after SIGTERM, then it is killed [default: 5s or a third of --ttl]
+    /// Time between SIGTERM and SIGKILL for the command [default: 5s or a third of --ttl]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    #[arg(
-        long_help = "How long the command has to end after SIGTERM, then it is killed.\n\n\
-        It gets SIGTERM when locknode run does, or this long before it is killed at the end of the\n\
-        lock. With a tenth of --ttl less than two thirds of --ttl, because a lock is renewed when a\n\
-        third of it is over. With 0s there is only SIGKILL.\n\n\
-        [default: 5s, or a third of --ttl if that is less]"
-    )]
+    #[arg(long_help = "Time between SIGTERM and SIGKILL for the command.\n\n\
+        The command gets SIGTERM when locknode run does, or this long before it would be killed\n\
+        because the lock expires. --grace and a tenth of --ttl together must be less than two\n\
+        thirds of --ttl, because renewal comes after the first third. With 0s there is only SIGKILL.\n\n\
+        [default: 5s, or a third of --ttl if that is less]")]
     grace: Option<Duration>,
 
-    /// Exit code when the lock was lost while the command ran
+    /// Exit code if the lock is lost while the command runs
     #[arg(long, value_name = "CODE", default_value_t = LOST)]
     lost_exit_code: u8,
 
-    /// When the command ends, kill what it started and left running
+    /// When the command ends, kill its descendants that still run
     #[arg(long)]
     kill_group: bool,
 
-    /// Keep the lock for at least that long, even if the command ends sooner
+    /// Keep the lock for at least this long, even if the command ends sooner
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     #[arg(
-        long_help = "Keep the lock for at least that long, even if the command ends sooner.\n\n\
-        For jobs that every machine starts at the same time by its own clock: one whose clock is a\n\
-        bit late finds the lock still taken. Counted from when it was taken, not more than --ttl."
+        long_help = "Keep the lock for at least this long, even if the command ends sooner.\n\n\
+        For jobs that every machine starts at the same time by its own clock: a machine with a late\n\
+        clock finds the lock still held. Counted from the acquisition, at most --ttl."
     )]
     at_least: Option<Duration>,
 
-    /// Say nothing on standard error
+    /// Write nothing to standard error
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
 
-    /// Say on standard error what happens, one JSON object per line
+    /// Report events on standard error, one JSON object per line
     #[arg(long)]
     json: bool,
 
     /// Name of the lock
     name: OsString,
 
-    /// The command and its arguments, behind --
+    /// The command and its arguments, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Takes the lock, runs the command, releases the lock.
+/// Acquires the lock, runs the command, releases the lock.
 ///
 /// # Errors
 ///
-/// When the lock cannot be taken or the command not be started.
+/// If the lock cannot be acquired or the command cannot be started.
 pub(crate) fn run(flags: &RunFlags) -> Result<Exit, Failure> {
     let plan = Plan::new(flags)?;
     let client = flags
@@ -143,12 +141,12 @@ impl<'a> Plan<'a> {
         let max_hold = flags.max_hold.or(flags.renew.then_some(MAX_HOLD));
         if let Some(max_hold) = max_hold.filter(|max_hold| *max_hold < ttl) {
             return Err(Failure::usage(format!(
-                "--max-hold of {max_hold:?} is less than the --ttl of {ttl:?}: lower --ttl"
+                "--max-hold ({max_hold:?}) is less than --ttl ({ttl:?}): lower --ttl"
             )));
         }
         if flags.at_least.is_some_and(|at_least| at_least > ttl) {
             return Err(Failure::usage(
-                "--at-least is more than --ttl, and the lock would end before: raise --ttl",
+                "--at-least is more than --ttl, so the lock would expire first: raise --ttl",
             ));
         }
         let manner = match (flags.quiet, flags.json) {
@@ -206,8 +204,8 @@ impl<'a> Plan<'a> {
         let (request, report) = (self.request(client), self.report.clone());
         let acquisition = self.flags.acquisition.clone();
         async move {
-            let tell = |error: &redlock_client::Error| report.waiting(&error.to_string());
-            acquisition.take(request, tell).await
+            let waiting = |error: &redlock_client::Error| report.waiting(&error.to_string());
+            acquisition.acquire(request, waiting).await
         }
     }
 
@@ -249,7 +247,7 @@ impl<'a> Plan<'a> {
             Finish::Unkillable => {
                 let _ = guard.leak();
                 self.report
-                    .kept("processes of the command were killed and are still there");
+                    .kept("processes of the command still run after SIGKILL");
                 return lost;
             }
         };
@@ -265,7 +263,7 @@ impl<'a> Plan<'a> {
         if is_valid && !released.is_settled() {
             let answers = self.flags.cluster.answers(&released);
             self.report
-                .kept(&format!("no majority of the nodes let it go ({answers})"));
+                .kept(&format!("no majority of the nodes released it ({answers})"));
         }
     }
 }
@@ -277,8 +275,8 @@ fn grace(given: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
     };
     if grace + timeline::lead(ttl) >= ttl * 2 / 3 {
         return Err(Failure::usage(format!(
-            "--grace of {grace:?} is too long for a --ttl of {ttl:?}: with the {:?} that the kill comes before the end \
-             of the lock, it is less than two thirds of that, when the lock is renewed; lower --grace or raise --ttl",
+            "--grace ({grace:?}) is too long for --ttl ({ttl:?}): with {:?} between the kill and the expiry it must be \
+             less than two thirds of --ttl, because renewal comes after the first third; lower --grace or raise --ttl",
             timeline::lead(ttl)
         )));
     }

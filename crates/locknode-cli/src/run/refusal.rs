@@ -1,4 +1,4 @@
-//! A signal that the system did not deliver, and to whom: a process that became another user's.
+//! A signal that the system refused to deliver, because the process became another user's.
 
 use rustix::io::Errno;
 use rustix::process::Pid;

@@ -1,10 +1,10 @@
-//! Why the lock was not renewed, as the client said it last.
+//! Why the lock was not renewed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redlock_client::{Event, Observer};
 
-/// The last renewal's failure, if it failed.
+/// The error of the last renewal, if it failed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renewals {
     failure: Arc<Mutex<Option<String>>>,
@@ -15,8 +15,10 @@ impl Renewals {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         match &*failure {
             Some(failure) => format!("it could not be renewed: {failure}"),
-            None => "it could not be renewed, and no node has said why; look at them with locknode status"
-                .to_owned(),
+            None => {
+                "it could not be renewed, and no node reported why; check them with locknode status"
+                    .to_owned()
+            }
         }
     }
 }

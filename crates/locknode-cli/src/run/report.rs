@@ -1,5 +1,5 @@
-//! What `locknode run` says on standard error: nothing while all is well, sentences for a person when it is not, or
-//! with `--json` a line for everything that happens. Standard output belongs to the command.
+//! The reports of `locknode run` on standard error: only problems, as sentences, or with `--json` a line
+//! for every event. Standard output belongs to the command.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::json::Object;
 use crate::lines::Lines;
 
-/// Says what happens to one lock and its command.
+/// Reports the events of one lock and its command.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     manner: Manner,
@@ -20,7 +20,7 @@ pub(super) struct Report {
     lines: Lines,
 }
 
-/// How it is said.
+/// The form of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     Text,
@@ -37,7 +37,7 @@ impl Report {
         }
     }
 
-    /// Waits a moment until what was said is written.
+    /// Waits briefly until all reports are written.
     pub(super) fn finish(&self) {
         self.lines.finish();
     }
@@ -59,20 +59,20 @@ impl Report {
         self.line("renewed", |object| with_validity(object, validity));
     }
 
-    /// The command was asked to end, because the lock with that validity cannot be kept; it is killed after `time`.
+    /// The command got SIGTERM because the lock with this validity cannot be kept; it is killed after `time`.
     pub(super) fn terminating(&self, reason: &str, validity: Duration, time: Duration) {
         self.line("lost", |object| {
             with_validity(object.text("reason", reason), validity)
         });
         self.text(|name| {
             format!(
-                "the lock {name} cannot be kept: {reason}; asked the command to end (SIGTERM), killing it in {:.1} s",
+                "the lock {name} cannot be kept: {reason}; sent SIGTERM to the command, SIGKILL follows in {:.1} s",
                 time.as_secs_f64()
             )
         });
     }
 
-    /// The command was killed, except the processes that the system did not let us kill.
+    /// The command was killed, except for the processes that the system refused to kill.
     pub(super) fn killing(&self, why: Why, refusals: &[Refusal]) {
         let reason = reason(why);
         if refusals.is_empty() {
@@ -89,14 +89,14 @@ impl Report {
             });
             self.text(|name| {
                 format!(
-                    "cannot kill process {id}, which the command that held the lock {name} started: {error}; \
-                     it runs on, perhaps as another user: end it yourself"
+                    "cannot kill process {id}, a descendant of the command that held the lock {name}: {error}; \
+                     it still runs, perhaps as another user: kill it yourself"
                 )
             });
         }
     }
 
-    /// The command ended and left that many processes running.
+    /// The command ended and left `left` processes running.
     pub(super) fn exited(&self, ending: Ending, left: usize) {
         self.line("exited", |object| {
             let object = match ending {
@@ -121,15 +121,15 @@ impl Report {
         });
     }
 
-    /// The lock was left to end by itself.
+    /// The lock was left to its TTL.
     pub(super) fn kept(&self, reason: &str) {
         self.line("kept", |object| object.text("reason", reason));
         self.text(|name| {
-            format!("the lock {name} was not released and ends with its TTL: {reason}")
+            format!("the lock {name} was not released and will expire by its TTL: {reason}")
         });
     }
 
-    /// Says why nothing more is done. What is returned says nothing more, only the exit code.
+    /// Reports why the run fails. Returns a failure with the exit code and no message.
     pub(super) fn failed(&self, failure: &Failure) -> Failure {
         self.line("failed", |object| {
             object
@@ -159,12 +159,12 @@ impl Report {
     }
 }
 
-/// Why a command is killed, as part of a sentence.
+/// The reason for a kill, as part of a sentence.
 const fn reason(why: Why) -> &'static str {
     match why {
-        Why::RunningOut | Why::Lost | Why::RanOut => "the lock ends",
+        Why::RunningOut | Why::Lost | Why::RanOut => "the lock cannot be kept",
         Why::Stayed => "it did not end in time",
-        Why::Interrupted => "a second interrupt came",
+        Why::Interrupted => "there was a second interrupt",
         Why::Left => "the command has ended",
     }
 }
@@ -178,5 +178,5 @@ fn with_validity(object: Object, validity: Duration) -> Object {
         )
 }
 
-/// More lines than this help nobody.
+/// More lines than this are of no use.
 const REFUSALS_MAX: usize = 8;

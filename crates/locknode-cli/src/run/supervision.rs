@@ -26,7 +26,7 @@ struct Watch<'a> {
 }
 
 impl Plan<'_> {
-    /// Lets the command run until it has ended or is given up.
+    /// Lets the command run until it ends or is abandoned.
     pub(super) async fn supervise(
         &self,
         guard: &Guard,
@@ -73,7 +73,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Why a lock ends that will have been held for so long then.
+    /// Why the lock ends after it was held for `held`.
     fn why_it_runs_out(&self, held: Duration) -> String {
         let ttl = self.flags.acquisition.ttl;
         match self.max_hold {

@@ -1,12 +1,11 @@
-//! How long the lock is still ours: what the client says while it holds the lock, and what it said last when it has
-//! given the lock up. A lock that is lost has no validity any more, but the command has until the end of the last
-//! one to end by itself.
+//! How long the lock is still held: the client's validity, or after a loss its last one. A lost lock has
+//! no validity, but the command may use the rest of the last one to end by itself.
 
 use std::time::Duration;
 
 use redlock_client::Time;
 
-/// The validity of one lock as it was seen last.
+/// The last known validity of one lock.
 #[derive(Clone, Debug)]
 pub(super) struct Tenure {
     ends: Time,
@@ -21,7 +20,7 @@ impl Tenure {
         }
     }
 
-    /// Takes what the client says now. Returns whether the lock was renewed.
+    /// Takes the client's current validity. Returns whether the lock was renewed.
     pub(super) fn look(&mut self, now: Time, validity: Duration) -> bool {
         if self.is_lost {
             return false;
@@ -32,19 +31,19 @@ impl Tenure {
         is_renewed
     }
 
-    /// The client has given the lock up: what it says from now on is not about this lock.
+    /// The client has lost the lock: later validities are ignored.
     pub(super) const fn lose(&mut self) {
         self.is_lost = true;
     }
 
-    /// What is left of it.
+    /// The validity that is left.
     pub(super) const fn left(&self, now: Time) -> Duration {
         self.ends.since(now)
     }
 }
 
-/// Two clocks are read one after the other, so the same end is seen a bit later or earlier each time. A renewal
-/// moves it by at least a third of the TTL.
+/// Two clocks are read one after the other, so readings of the same end differ a little. A renewal moves
+/// it by at least a third of the TTL.
 const READING_MAX: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What `--bug` and `--faults` know, with a sentence for each.
+//! The lists of `--list-bugs` and `--list-faults`, with a sentence for each entry.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use locknode_testkit::{Bug, FaultKind, FaultKinds};
 /// All bugs, by whose they are.
 pub(super) fn bugs() -> String {
     let mut text = String::from(
-        "Bugs that can be planted into every world with --bug NAME, to see that they are found.\n\
-        Each is sure to be found within so many seeds from 0 on, when nothing else is chosen:\n",
+        "Bugs for --bug NAME, each with the number of seeds, from 0, that are sure to find it when no\n\
+        other flag is given:\n",
     );
     for (heading, is_clients) in [("\nof a node:\n", false), ("\nof a client:\n", true)] {
         text.push_str(heading);
@@ -25,7 +25,7 @@ pub(super) fn bugs() -> String {
 
 /// All faults and the sets of them.
 pub(super) fn faults() -> String {
-    let mut text = String::from("Faults for --faults, with commas between:\n\n");
+    let mut text = String::from("Faults for --faults, separated by commas:\n\n");
     for kind in FaultKind::ALL {
         let _ = writeln!(text, "  {:<14} {}", kind.name(), kind.what());
     }
@@ -34,9 +34,9 @@ pub(super) fn faults() -> String {
         (
             "promised",
             FaultKinds::PROMISED,
-            "a lock has at most one holder",
+            "a lock must have at most one holder",
         ),
-        ("fenced", FaultKinds::FENCED, "fencing tokens rise"),
+        ("fenced", FaultKinds::FENCED, "fencing tokens must rise"),
     ] {
         let without: Vec<&str> = FaultKind::ALL
             .iter()
@@ -52,42 +52,40 @@ pub(super) fn faults() -> String {
 fn of_bug(bug: Bug) -> &'static str {
     match bug {
         Bug::QuarantineOff => "a restarted node serves at once",
-        Bug::QuarantineShort => "a restarted node waits a tenth less than it has to",
+        Bug::QuarantineShort => "a restarted node waits a tenth less than it must",
         Bug::WaitFromConfig => {
             "a restarted node waits for the longest TTL of its new configuration"
         }
-        Bug::StateNotAwaited => {
-            "a reply leaves before the horizon or ceiling it rests on is durable"
-        }
-        Bug::LogNotAwaited => "a reply leaves before the log record it rests on is durable",
-        Bug::MarkerKept => "the mark of a clean stop is found again after a later crash",
-        Bug::FenceForgotten => "the durable fence ceiling is forgotten at a restart",
+        Bug::StateNotAwaited => "a node replies before the horizon or ceiling it needs is durable",
+        Bug::LogNotAwaited => "a node replies before the log record it needs is durable",
+        Bug::MarkerKept => "the mark of a clean stop survives until after a later crash",
+        Bug::FenceForgotten => "a restart ignores the durable fence ceiling",
         Bug::FenceFromStarts => {
-            "fence counters begin at the number of starts, nothing else is durable"
+            "fence counters start at the number of starts; nothing else is durable"
         }
-        Bug::WriteBackAnyway => "tokens are accepted by nodes that do not hold the lock any more",
-        Bug::SlewedClock => "the node's time follows boottime alone, which NTP slews",
-        Bug::WallClock => "the node ends locks by its wall clock",
+        Bug::WriteBackAnyway => "nodes that no longer hold the lock accept its fencing token",
+        Bug::SlewedClock => "the node's time follows only boottime, which NTP slews",
+        Bug::WallClock => "the node expires locks by its wall clock",
         Bug::ValidityFromReply => "the validity counts from the last reply",
-        Bug::DriftAdded => "the drift is added to the validity, not taken off",
-        Bug::ValidityUnchecked => "the validity is not looked at before the lock is handed out",
+        Bug::DriftAdded => "the drift is added to the validity, not subtracted",
+        Bug::ValidityUnchecked => "the validity is not checked before the lock is handed out",
         Bug::VotesKept => "votes of an earlier round count in a later one",
-        Bug::ReleaseWithoutCompare => "a release deletes the key whoever holds it",
-        Bug::ExtendWithoutCompare => "an extension renews the key whoever holds it",
+        Bug::ReleaseWithoutCompare => "a release deletes the key even if another client holds it",
+        Bug::ExtendWithoutCompare => "an extension renews the key even if another client holds it",
         Bug::SharedToken => "all attempts of all clients use one token",
-        Bug::TokenReused => "a token is used again, and a key that has it counts as granted",
-        Bug::ExtendOrSet => "an extension sets keys that are gone, and counts them",
+        Bug::TokenReused => "a client reuses its token, and a key with it counts as granted",
+        Bug::ExtendOrSet => "an extension sets keys that are missing, and counts them",
         Bug::ExtendAfterEnd => "a lock is extended after its validity has ended",
-        Bug::QuorumOfReachable => "the majority is one of the nodes that can be reached",
-        Bug::HalfIsQuorum => "half of the nodes, rounded down, are a majority",
-        Bug::MaxOnly => "the highest counter is the fencing token; no node is told",
-        Bug::RepliesMixedUp => "a reply that comes too late is taken for the next one",
-        Bug::SleepyClock => "the client's clock stands still while its machine sleeps",
-        Bug::ReadsNotAwaited => "a reply that merely tells of a lock leaves before that is durable",
-        Bug::NamespaceTrusted => "a time namespace is taken for the same because its number is",
-        Bug::CutLogServed => "a log that has lost its last batch is served as if it had not",
+        Bug::QuorumOfReachable => "the quorum is a majority of the reachable nodes only",
+        Bug::HalfIsQuorum => "half of the nodes, rounded down, are a quorum",
+        Bug::MaxOnly => "the highest counter is the fencing token, without a write-back",
+        Bug::RepliesMixedUp => "a late reply is taken for the next one",
+        Bug::SleepyClock => "the client's clock stops while its machine sleeps",
+        Bug::ReadsNotAwaited => "a node replies to a read of a lock before the lock is durable",
+        Bug::NamespaceTrusted => "a time namespace counts as the same because its number is",
+        Bug::CutLogServed => "a node serves a log that has lost its last batch",
         Bug::Restless => "a client asks to be woken at once, again and again",
-        Bug::SilentNotSynced => "nobody wakes the disk for what is granted without a reply",
+        Bug::SilentNotSynced => "grants without a reply do not wake the disk",
         Bug::CeilingBurnt => "each start uses up a large step of the fence counters",
         _ => "",
     }

@@ -19,26 +19,26 @@ pub(super) struct Reach {
 #[derive(Debug)]
 struct Counted {
     name: &'static str,
-    /// Kinds of faults that it takes, any of them; none if it happens anyway.
+    /// Any of these kinds of faults can cause it; empty if it happens without faults.
     of: &'static [FaultKind],
-    /// It takes a data directory.
+    /// It happens only with a data directory.
     needs_directory: bool,
 }
 
-/// A table for people. `reach` says what should have happened.
+/// A table for people. `reach` determines what should have happened.
 pub(super) fn text(counters: &Counters, reach: Option<Reach>) -> String {
-    let mut text = String::from("\nhow often it happened:\n");
+    let mut text = String::from("\ncounts of faults and states:\n");
     for (name, count) in counters.iter() {
         let _ = writeln!(text, "  {name:<26} {:>15}", grouped(count.into()));
     }
     let Some(reach) = reach else { return text };
     let missing = missing(counters, reach);
     if missing.is_empty() {
-        text.push_str("all that may happen with these faults did\n");
+        text.push_str("everything that these faults can cause has happened\n");
     } else {
         let _ = writeln!(
             text,
-            "what never happened (run more seeds): {}",
+            "never happened (run more seeds): {}",
             missing.join(", ")
         );
     }

@@ -1,4 +1,4 @@
-//! What a world that broke a promise leaves: a shorter scenario that replays, and a picture of it.
+//! The files of a world that broke a promise: a shrunk scenario that replays it, and a picture.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::violations::lines;
 use crate::failure::Failure;
 use crate::history_file;
 
-/// What is known of a world that broke a promise.
+/// A world that broke a promise, before and after shrinking.
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub(super) seed: u64,
@@ -73,7 +73,7 @@ impl Evidence {
     /// The scenario, with what it shows above it.
     fn file(&self) -> String {
         let mut text = format!(
-            "# Of seed {}: {} of {} steps are left. {}\n",
+            "# Shrunk from seed {}: {} of {} steps are left. {}\n",
             self.seed,
             self.short.scenario().steps.len(),
             self.whole.scenario().steps.len(),
@@ -101,7 +101,7 @@ impl Evidence {
 pub(super) fn create(dir: &Path) -> Result<(), Failure> {
     fs::create_dir_all(dir).map_err(|error| {
         Failure::unavailable(format!(
-            "cannot create the directory {}: {error}; give another one with --out",
+            "cannot create the directory {}: {error}; choose another one with --out",
             dir.display()
         ))
     })
@@ -115,7 +115,7 @@ pub(super) fn create(dir: &Path) -> Result<(), Failure> {
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| {
         Failure::unavailable(format!(
-            "cannot write {}: {error}; give another place with --out or --timeline",
+            "cannot write {}: {error}; choose another place with --out or --timeline",
             path.display()
         ))
     })
@@ -209,7 +209,7 @@ fn shorter(
             Err(RecvTimeoutError::Timeout) => progress.show(&so_far),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::internal(format!(
-                    "seed {seed} broke a promise, and making its scenario shorter failed: that is a bug of locknode, please \
+                    "seed {seed} broke a promise, and shrinking its scenario failed: that is a bug of locknode, please \
                      report it with the seed and the lines above"
                 )));
             }

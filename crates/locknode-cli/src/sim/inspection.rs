@@ -66,7 +66,7 @@ pub(super) fn difference(report: &Report) -> Option<String> {
     }
     let found = check_determinism(report.scenario());
     Some(found.map_or_else(
-        || "two runs of it were not the same, two others were".to_owned(),
+        || "two of its runs differed, two others did not".to_owned(),
         |difference| difference.to_string(),
     ))
 }

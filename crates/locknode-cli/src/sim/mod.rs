@@ -1,7 +1,7 @@
-//! `locknode sim`: simulated worlds by the thousand, each from one seed, each judged.
+//! `locknode sim`: runs thousands of simulated worlds, each from one seed, and checks each.
 //!
-//! The worlds, the faults and the judges are in `locknode-testkit`. Here they are handed to threads, counted, and what was
-//! found is written down: a scenario that replays, and a picture of it.
+//! Worlds, faults and checkers are in `locknode-testkit`. This module runs them on threads, counts them,
+//! and writes down each violation: a scenario that replays it, and a picture.
 
 mod catalog;
 mod coverage;
@@ -32,11 +32,11 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("task").multiple(false))]
 pub(crate) struct SimFlags {
-    /// Seeds to run: a world each [default: 0..1000]
+    /// Seeds to run, one world each [default: 0..1000]
     #[arg(long, value_name = "FIRST..END", group = "task", value_parser = Seeds::parse)]
     #[arg(
-        long_help = "Seeds to run, a world each: 0..10000, or 0..=9999 for the same.\n\n\
-        One seed gives one world, event by event, on any machine. [default: 0..1000]"
+        long_help = "Seeds to run, one world each: 0..10000, or equally 0..=9999.\n\n\
+        A seed gives the same world, event by event, on any machine. [default: 0..1000]"
     )]
     seeds: Option<Seeds>,
 
@@ -47,59 +47,56 @@ pub(crate) struct SimFlags {
     /// Run a scenario file instead; - for standard input
     #[arg(long, value_name = "FILE", group = "task", conflicts_with_all = OF_A_SWARM)]
     #[arg(
-        long_help = "Run a scenario from a file, as one that was written when a promise was broken; - for\n\
-        standard input.\n\n\
-        The set-up, the operations, the faults and the seed are in the file: it is the same world,\n\
-        event by event, on any machine. It is a text that can be edited."
+        long_help = "Run a scenario from a file, such as one written after a broken promise; - for standard\n\
+        input.\n\n\
+        The file has the setup, the operations, the faults and the seed, so it gives the same world,\n\
+        event by event, on any machine. It is text, which you can edit."
     )]
     replay: Option<PathBuf>,
 
-    /// Print the scenario of a seed, and run nothing
+    /// Print the scenario of a seed without running it
     #[arg(long, value_name = "SEED", group = "task")]
     #[arg(conflicts_with_all = ["timeline", "history", "check_determinism", "coverage", "keep_going", "threads", "json", "out"])]
     print: Option<u64>,
 
-    /// Print the bugs that --bug knows
+    /// List the bugs for --bug
     #[arg(long, group = "task")]
     list_bugs: bool,
 
-    /// Print the faults that --faults knows
+    /// List the faults for --faults
     #[arg(long, group = "task")]
     list_faults: bool,
 
     #[command(flatten)]
     swarm: SwarmFlags,
 
-    /// Threads [default: one per core]
+    /// Number of threads [default: one per core]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
     threads: Option<u16>,
 
-    /// Go on after a world that broke a promise
+    /// Continue after a world that broke a promise
     #[arg(long)]
     #[arg(
-        long_help = "Go on after a world that broke a promise, and count how many did.\n\n\
-        Without it the run ends with the lowest seed that did, however many threads there are."
+        long_help = "Continue after a world that broke a promise, and count such worlds.\n\n\
+        Without it the run stops, and reports the lowest such seed, with any number of threads."
     )]
     keep_going: bool,
 
-    /// Run each world twice and compare all that happened
+    /// Run each world twice and compare all events
     #[arg(long)]
     check_determinism: bool,
 
-    /// Print how often each fault came and each state was reached
+    /// Print how often each fault and state occurred
     #[arg(long)]
-    #[arg(
-        long_help = "Print how often each fault came and each state was reached, and which never."
-    )]
+    #[arg(long_help = "Print how often each fault and state occurred, and which never did.")]
     coverage: bool,
 
-    /// Fail if the hash of all that happened is another one
+    /// Fail if the hash of all events differs
     #[arg(long, value_name = "HASH", requires = "replay", value_parser = parse_hash)]
     #[arg(
-        long_help = "Fail with exit code 65 if the hash of all that happened is another one.\n\n\
-        The world is then not the one that was meant, for instance because the program is another\n\
-        version."
+        long_help = "Fail with exit code 65 if the hash of all events differs.\n\n\
+        It is then another world, for example because the program has another version."
     )]
     expect: Option<u64>,
 
@@ -107,21 +104,21 @@ pub(crate) struct SimFlags {
     #[arg(long, value_name = "FILE")]
     #[arg(
         long_help = "Write a picture of the world to this file: HTML, for a browser.\n\n\
-        It shows the world that broke a promise, otherwise that of the first seed."
+        It shows the world that broke a promise, or else that of the first seed."
     )]
     timeline: Option<PathBuf>,
 
-    /// Write all that happened in the world to this file, as lines of JSON
+    /// Write all events of the world to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     #[arg(
-        long_help = "Write all that happened in the world to this file: a JSON object in each line, for other checkers and\n\
-        for pictures of your own. The events and their fields are those of the crate locknode-testkit,\n\
-        History::json_lines.\n\n\
-        It is the world that broke a promise, otherwise that of the first seed."
+        long_help = "Write all events of the world to this file, one JSON object per line, for other checkers\n\
+        and your own pictures. History::json_lines of the crate locknode-testkit documents the\n\
+        events and their fields.\n\n\
+        It is the world that broke a promise, or else that of the first seed."
     )]
     history: Option<PathBuf>,
 
-    /// Directory for what a broken promise leaves: a scenario and a picture
+    /// Directory for the scenario and the picture of a broken promise
     #[arg(
         long,
         value_name = "DIR",
@@ -135,11 +132,11 @@ pub(crate) struct SimFlags {
     json: bool,
 }
 
-/// Runs worlds, or says something about them.
+/// Runs worlds, or prints lists and scenarios.
 ///
 /// # Errors
 ///
-/// When flags contradict each other, or a file cannot be read or written.
+/// If flags contradict each other, or a file cannot be read or written.
 pub(crate) fn run(flags: &SimFlags) -> Result<Exit, Failure> {
     if flags.list_bugs {
         output::write(&catalog::bugs())?;
@@ -191,10 +188,10 @@ fn parse_hash(text: &str) -> Result<u64, String> {
     let is_hash =
         digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let hash = u64::from_str_radix(digits, 16).ok().filter(|_| is_hash);
-    hash.ok_or_else(|| "a hash is 16 hexadecimal digits, as a run prints it".to_owned())
+    hash.ok_or_else(|| "a hash is 16 hexadecimal digits, as printed by a run".to_owned())
 }
 
-/// What has no meaning for a scenario that is all in a file.
+/// Flags that a scenario file replaces.
 const OF_A_SWARM: [&str; 10] = [
     "clients",
     "nodes",
@@ -208,39 +205,40 @@ const OF_A_SWARM: [&str; 10] = [
     "threads",
 ];
 
-/// More than the cores of any machine that this was tried on.
+/// More than the cores of any machine tried so far.
 const THREADS_MAX: i64 = 1024;
 
-/// The same, of what the system says of itself.
+/// The same, for the number that the system reports.
 const CORES_MAX: u16 = 1024;
 
 /// Of 64 bits.
 const HASH_DIGITS: usize = 16;
 
 pub(crate) const LONG_ABOUT: &str = "\
-Run simulated worlds, and judge whether each kept what is promised.
+Run simulated worlds, and check that each keeps the promises.
 
-A world is five nodes and three clients for a minute: the shipped code of node and client on simulated
-clocks, disks and links. Its seed decides what the clients do and what goes wrong: crashes, power
-losses, lost disks, partitions, lost and late messages, pauses, clocks. For most of a world anything
-may break; in its last third nothing does, and locks must be granted again. Each world is checked for: one holder at a time, fencing tokens in order, no extension over a later holder, a majority behind each holder,
-progress, and what each node does by itself.
+A world is five nodes and three clients for a minute: the shipped code of node and client on
+simulated clocks, disks and links. Its seed decides what the clients do and which faults occur:
+crashes, power losses, lost disks, partitions, lost and late messages, pauses, clocks. In the last
+third of a world nothing breaks, and nodes must grant locks again. Each world is checked for: one
+holder at a time, fencing tokens in order, no extension over a later holder, a majority behind each
+holder, progress, and the rules for a single node.
 
-A world that breaks a promise is made shorter as long as it still does, and written to a file that
-replays it, event by event, on any machine.";
+If a world breaks a promise, its scenario is shrunk as far as it still does, and written to a file
+that replays it, event by event, on any machine.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   locknode sim                                      a thousand worlds
   locknode sim --seeds 0..10000 --clients 8 --faults crash,power-loss,partition
-  locknode sim --bug quarantine-off                 plant a bug, and see it found
+  locknode sim --bug quarantine-off                 plant a bug, which must be found
   locknode sim --seed 7 --timeline world.html       one world, and a picture of it
-  locknode sim --print 7 > world.txt                the same world as a text, to edit
+  locknode sim --print 7 > world.txt                the same world as text, to edit
   locknode sim --replay world.txt --timeline world.html
 
-Exit codes: 0 every promise was kept, or with --bug the bug was found; 1 a promise was broken, or the
-bug was not found; 64 wrong usage; 65 a world was not the same again (--expect, --check-determinism); 69 a file cannot
-be read or written; 130 ended by Ctrl-C.";
+Exit codes: 0 every promise was kept, or with --bug the bug was found; 1 a promise was broken, or
+the bug was not found; 64 wrong usage; 65 a world differed when it ran again (--expect,
+--check-determinism); 69 a file cannot be read or written; 130 ended by Ctrl-C.";
 
 #[cfg(test)]
 mod tests {

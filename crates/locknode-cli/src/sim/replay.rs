@@ -18,7 +18,7 @@ use crate::output;
 ///
 /// # Errors
 ///
-/// When the file cannot be read or is no scenario, or the picture cannot be written.
+/// If the file cannot be read or is not a scenario, or the picture cannot be written.
 pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
     let scenario = read(file)?;
     let report = flags.report(&scenario);
@@ -79,8 +79,8 @@ impl Outcome<'_> {
             (Some(expected), _) => {
                 let _ = writeln!(
                     text,
-                    "not the world that was expected: its hash is {hash:016x}, not {expected:016x}. Compare the \
-                     versions (locknode --version), and whether the file was edited."
+                    "not the expected world: its hash is {hash:016x}, not {expected:016x}. Compare the versions \
+                     (locknode --version), and check whether the file was edited."
                 );
             }
             (None, Some(_)) => text.push_str("the same world as before, event by event\n"),
@@ -150,11 +150,11 @@ fn read(file: &Path) -> Result<Scenario, Failure> {
     let len = read.map_err(|error| Failure::unavailable(format!("cannot read {name}: {error}")))?;
     if u64::try_from(len).is_ok_and(|len| len > FILE_LEN_MAX) {
         return Err(Failure::usage(format!(
-            "{name} is no scenario: it has more than 64 MiB"
+            "{name} is not a scenario: it has more than 64 MiB"
         )));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{name} is no scenario: it is not UTF-8")))?;
+        .map_err(|_| Failure::usage(format!("{name} is not a scenario: it is not UTF-8")))?;
     Scenario::parse(&text).map_err(|error| {
         Failure::usage(format!(
             "{name}: {error}; `locknode sim --print 0` shows a scenario"

@@ -27,10 +27,9 @@ impl Seeds {
     ///
     /// # Errors
     ///
-    /// How a range is written, or that this one is empty.
+    /// A message with the form of a range, or that this one is empty.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let how =
-            || "a range of seeds is written 0..10000; for one seed there is --seed".to_owned();
+        let how = || "a range of seeds has the form 0..10000; use --seed for one seed".to_owned();
         let (first, end) = text.split_once("..").ok_or_else(how)?;
         let (end, is_inclusive) = match end.strip_prefix('=') {
             Some(end) => (end, true),

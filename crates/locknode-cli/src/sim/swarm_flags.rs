@@ -1,4 +1,4 @@
-//! Flags that say what the worlds of a swarm have in common.
+//! The flags that all worlds of a swarm share.
 
 use std::time::Duration;
 
@@ -8,66 +8,66 @@ use locknode_testkit::{Bug, ClientKind, FaultKinds, Guarding, Swarm};
 use crate::duration;
 use crate::failure::Failure;
 
-/// What all worlds have in common; their seeds decide the rest.
+/// The settings of all worlds; their seeds decide the rest.
 #[derive(Debug, clap::Args)]
 pub(super) struct SwarmFlags {
-    /// Clients of a world
+    /// Number of clients in a world
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
-    #[arg(long_help = "Clients of a world, 1 to 16.")]
+    #[arg(long_help = "Number of clients in a world, 1 to 16.")]
     pub(super) clients: u8,
 
-    /// Nodes of a world [default: 5]
+    /// Number of nodes in a world [default: 5]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
     #[arg(
-        long_help = "Nodes of a world, 1 to 16 [default: 5; with some bugs as many as show it best]"
+        long_help = "Number of nodes in a world, 1 to 16 [default: 5, or what shows the bug of --bug best]"
     )]
     pub(super) nodes: Option<u8>,
 
-    /// TTL of all locks [default: what the seed decides]
+    /// TTL of all locks [default: the seed decides]
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     pub(super) ttl: Option<Duration>,
 
-    /// How nodes guard their restarts [default: what the seed decides]
+    /// Restart guard of the nodes [default: the seed decides]
     #[arg(long, value_name = "GUARD", value_parser = guards())]
     #[arg(
-        long_help = "How nodes guard their restarts [default: what the seed decides]\n\n  \
-        off     not at all, as Redis: a crash forgets locks, and nothing rules out two holders\n  \
-        memory  nothing is kept; after a start they wait for the longest TTL\n  \
-        long    a data directory; locks longer than the longest TTL are on its log\n  \
-        always  a data directory; every lock is on its log"
+        long_help = "Restart guard of the nodes [default: the seed decides]\n\n  \
+        off     none, as in Redis: a crash forgets locks, and two clients may hold one\n  \
+        memory  no data directory; after a start a node waits for the longest TTL\n  \
+        long    a data directory, whose log has the locks longer than the longest TTL\n  \
+        always  a data directory, whose log has every lock"
     )]
     pub(super) guard: Option<Guarding>,
 
-    /// Faults that may come: none, promised, fenced, all or a list [default: promised]
+    /// Faults that may occur: none, promised, fenced, all or a list [default: promised]
     #[arg(long, value_name = "LIST", value_parser = parse_faults, allow_hyphen_values = true)]
     #[arg(
-        long_help = "Faults that may come; each seed takes some of them.\n\n  \
-        none      nothing goes wrong\n  \
-        promised  all under which a lock has at most one holder\n  \
-        fenced    all under which fencing tokens rise: clocks that stop or run wild, too\n  \
-        all       everything, also disks that are taken back to an earlier state\n\n\
-        Or names with commas between, and a minus before what is left out: crash,power-loss,\n\
-        promised,-pause. See --list-faults. [default: promised; for some bugs others, which show them]"
+        long_help = "Faults that may occur; each seed picks some of them.\n\n  \
+        none      no faults\n  \
+        promised  all under which a lock must have at most one holder\n  \
+        fenced    all under which fencing tokens must rise: also clocks that stop or run wild\n  \
+        all       everything, also disks reset to an earlier state\n\n\
+        Or names separated by commas, with a minus to exclude one: crash,power-loss or\n\
+        promised,-pause. See --list-faults. [default: promised, or what shows the bug of --bug best]"
     )]
     pub(super) faults: Option<FaultKinds>,
 
-    /// The client that runs [default: shipped, or plain for a bug of the client]
+    /// Client implementation [default: shipped, or plain for a bug of the client]
     #[arg(long, value_name = "CLIENT", value_parser = client_kinds())]
     #[arg(
-        long_help = "The client that runs [default: shipped, or plain for a bug of the client]\n\n  \
-        shipped  the core of redlock-client, which locknode run and locknode lock use, too\n  \
+        long_help = "Client implementation [default: shipped, or plain for a bug of the client]\n\n  \
+        shipped  the core of redlock-client, as in locknode run and locknode lock\n  \
         plain    a plain Redlock loop, as people write it"
     )]
     pub(super) client: Option<ClientKind>,
 
-    /// Plant a bug, to see that it is found
+    /// Plant a bug, to check that it is found
     #[arg(long, value_name = "NAME", value_parser = bugs(), hide_possible_values = true)]
     #[arg(
-        long_help = "Plant a bug into every world, to see that it is found.\n\n\
-        A judge that never finds anything proves nothing. These are mistakes that lock services and\n\
-        their clients really made; the shipped node and client have none of them. See --list-bugs."
+        long_help = "Plant a bug into every world, to check that it is found.\n\n\
+        A checker that never finds anything proves nothing. These are mistakes that lock services\n\
+        and their clients really made; the shipped node and client have none. See --list-bugs."
     )]
     pub(super) bug: Option<Bug>,
 
@@ -77,18 +77,18 @@ pub(super) struct SwarmFlags {
 }
 
 impl SwarmFlags {
-    /// The swarm that they mean.
+    /// The swarm with these settings.
     ///
     /// # Errors
     ///
-    /// When they contradict each other.
+    /// If they contradict each other.
     pub(super) fn swarm(&self) -> Result<Swarm, Failure> {
         let of_client = self.bug.filter(|bug| bug.is_clients());
         let client = match (of_client, self.client) {
             (Some(bug), Some(ClientKind::Shipped)) => {
                 return Err(Failure::usage(format!(
-                    "{bug} is a bug of a client, and the shipped one does not have it: leave out --client, \
-                     or give --client plain"
+                    "{bug} is a bug of the plain client, and the shipped one does not have it: leave out --client, \
+                     or use --client plain"
                 )));
             }
             (Some(_), _) => ClientKind::Plain,
@@ -115,7 +115,7 @@ impl SwarmFlags {
         Ok(swarm)
     }
 
-    /// The command line that makes the world of a seed.
+    /// The command line that runs the world of a seed.
     pub(super) fn again(&self, seed: u64) -> String {
         let mut line = format!("locknode sim --seed {seed}");
         let mut add = |flag: &str, value: String| line.extend([" --", flag, " ", &value]);

@@ -1,4 +1,4 @@
-//! What a run says in the end.
+//! The result of a run, as text and JSON.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::failure::{Exit, Failure};
 use crate::json::Object;
 use crate::output;
 
-/// Runs the worlds of an exploration and says what came of them.
+/// Runs the worlds of an exploration and prints the result.
 ///
 /// # Errors
 ///
-/// When a file cannot be written or the operating system fails.
+/// If a file cannot be written or the operating system fails.
 pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exit, Failure> {
     exploration::name_seed_in_panics();
     let is_interrupted = interrupt::flag()?;
@@ -64,25 +64,25 @@ pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exi
     Ok(verdict.exit())
 }
 
-/// What is to be said.
+/// The result of an exploration.
 struct Verdict<'v> {
     flags: &'v SimFlags,
     exploration: &'v Exploration,
     explored: &'v Explored,
-    /// What is wrong with the lowest seed.
+    /// The failure of the lowest seed.
     found: Option<Found>,
 }
 
 enum Found {
     Broken(Box<Evidence>),
-    /// Where its runs part, and the file with its scenario.
+    /// Where its two runs differ, and the file with its scenario.
     Differs(String, PathBuf),
 }
 
 impl Verdict<'_> {
     fn exit(&self) -> Exit {
         match (&self.found, self.flags.swarm.bug) {
-            // A person who plants a bug wants it found.
+            // A planted bug must be found.
             (Some(Found::Broken(_)), Some(_)) => Exit::Success,
             (Some(Found::Broken(_)), None) => Exit::Broken,
             (Some(Found::Differs(..)), _) => Exit::Differs,
@@ -92,7 +92,7 @@ impl Verdict<'_> {
         }
     }
 
-    /// How many worlds there were, and whether all is well.
+    /// The number of worlds, and whether any failed.
     fn head(&self) -> String {
         let tally = &self.explored.tally;
         let mut text = String::new();
@@ -144,7 +144,7 @@ impl Verdict<'_> {
         if tally.unpromised > 0 {
             let _ = writeln!(
                 text,
-                "in {} of them nothing promises one holder, with their faults and guard; two held in {}",
+                "in {} of them the faults or the guard permit two holders; two clients held a lock in {}",
                 tally.unpromised, tally.unpromised_overlaps
             );
         }
@@ -152,7 +152,7 @@ impl Verdict<'_> {
         text
     }
 
-    /// With `--keep-going` all that is known of the worlds that failed.
+    /// With `--keep-going`, a summary of the failed worlds.
     fn seeds_that_fail(&self) -> String {
         let tally = &self.explored.tally;
         let mut text = String::new();
@@ -172,17 +172,17 @@ impl Verdict<'_> {
         text
     }
 
-    /// What was found and where it is.
+    /// The failure, and where its files are.
     fn tail(&self) -> String {
         let mut text = match &self.found {
             None => String::new(),
             Some(Found::Differs(difference, file)) => format!(
-                "\nseed {} was another world when it ran again, which must never be: {difference}\n\
-                 please report it, with {}\n",
+                "\nseed {} gave another world when it ran again, which must never happen: {difference}\n\
+                 please report this, with {}\n",
                 self.lowest_seed(),
                 file.display()
             ),
-            Some(Found::Broken(evidence)) => self.story(evidence),
+            Some(Found::Broken(evidence)) => self.broken(evidence),
         };
         if self.found.is_none() {
             text.push_str(&self.flags.file_lines());
@@ -196,7 +196,7 @@ impl Verdict<'_> {
         text
     }
 
-    fn story(&self, evidence: &Evidence) -> String {
+    fn broken(&self, evidence: &Evidence) -> String {
         let (whole, short) = (&evidence.whole, &evidence.short);
         let mut text = format!("\nseed {} broke a promise:\n", evidence.seed);
         text.push_str(&violations::headlines(whole));
@@ -219,8 +219,8 @@ impl Verdict<'_> {
             let _ = writeln!(text, "  ... {} more", steps.len() - STEPS_SHOWN_MAX);
         }
         text.push_str(match evidence.runs {
-            0 => "what it breaks:\n",
-            _ => "what it still breaks:\n",
+            0 => "broken promises:\n",
+            _ => "still broken:\n",
         });
         text.push_str(&violations::text(short));
         let _ = write!(
@@ -335,5 +335,5 @@ fn millis(duration: Duration) -> u64 {
     saturated(duration.as_millis())
 }
 
-/// About a screen; the file has all.
+/// About a screen; the file has all steps.
 const STEPS_SHOWN_MAX: usize = 24;

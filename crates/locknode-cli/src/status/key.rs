@@ -1,5 +1,5 @@
-//! What `locknode status NAME` prints and returns: what each node says of a lock, and what follows from it. Pure:
-//! answers come in, text comes out.
+//! The output and exit code of `locknode status NAME`: what each node holds of a lock, and the verdict.
+//! Pure: from replies to text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::failure::Exit;
 use crate::json::Object;
 use crate::server_connection::printable;
 
-/// What all nodes say of one lock.
+/// The replies of all nodes about one lock.
 #[derive(Debug)]
 pub(super) struct KeyReport {
     name: String,
     nodes: Vec<NodeView>,
 }
 
-/// What the answers mean together.
+/// The verdict of the replies together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// A majority has this token, and will for so long; `None` is for ever.
+    /// A majority holds this token, for `remaining`; `None` for ever.
     Held {
         token: String,
         remaining: Option<Duration>,
     },
-    /// No token can have a majority, whatever the nodes say that do not answer.
+    /// No token can have a majority, whatever the silent nodes hold.
     Free,
-    /// It depends on the nodes that do not answer.
+    /// It depends on the nodes that did not reply.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ impl KeyReport {
         Self { name, nodes }
     }
 
-    /// 0 when it is certain who has the lock, be it nobody; 69 otherwise.
+    /// 0 if it is certain who holds the lock, or that nobody does; otherwise 69.
     pub(super) fn exit(&self) -> Exit {
         match self.verdict() {
             Verdict::Held { .. } | Verdict::Free => Exit::Success,
@@ -44,7 +44,7 @@ impl KeyReport {
         }
     }
 
-    /// A table for a person, and a sentence about the majority.
+    /// A table for people, with a summary of the majority.
     pub(super) fn table(&self) -> String {
         let rows: Vec<[String; 3]> = self.nodes.iter().map(cells).collect();
         let width = |column: usize| {
@@ -72,11 +72,11 @@ impl KeyReport {
             }
             Verdict::Free => writeln!(
                 text,
-                "\n{name} is free: nobody holds it on a majority of {majority}"
+                "\n{name} is free: no token is on a majority of {majority} nodes"
             ),
             Verdict::Unknown => writeln!(
                 text,
-                "\nnobody can tell whether {name} is held: too many nodes do not answer, a majority is {majority}"
+                "\nunknown whether {name} is held: too many nodes do not reply, a majority is {majority}"
             ),
         };
         text
@@ -123,7 +123,7 @@ impl KeyReport {
         }
     }
 
-    /// The token that most nodes have.
+    /// The token that most nodes hold.
     fn leading(&self) -> Option<&[u8]> {
         let tokens = self.held().map(|held| held.token.as_ref());
         tokens.max_by_key(|token| self.votes(token))
@@ -135,13 +135,13 @@ impl KeyReport {
             .count()
     }
 
-    /// How long a majority keeps that token, if nothing happens.
+    /// How long a majority keeps that token without further requests.
     fn remaining(&self, token: &[u8]) -> Option<Duration> {
         let held = self.held().filter(|held| held.token.as_ref() == token);
         let mut left: Vec<Duration> = held
             .map(|held| held.remaining.unwrap_or(Duration::MAX))
             .collect();
-        // The majority is there until the last node that is needed for it goes.
+        // The majority ends when fewer nodes than needed hold the token.
         left.sort_unstable_by(|a, b| b.cmp(a));
         let last = left.get(self.majority() - 1).copied();
         last.filter(|last| *last != Duration::MAX)

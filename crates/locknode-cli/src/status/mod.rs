@@ -1,4 +1,5 @@
-//! `locknode status`: asks every node of a cluster how it is, or what it knows of a lock, all at the same time.
+//! `locknode status`: shows the state of a cluster's nodes, or of a lock on them. It queries all nodes at
+//! the same time.
 
 #[cfg(feature = "lock")]
 mod key;
@@ -25,7 +26,7 @@ use crate::server_info::ServerInfo;
 /// The flags of `locknode status`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusFlags {
-    /// Addresses of the nodes, with commas between them
+    /// Addresses of the nodes, separated by commas
     #[arg(
         long,
         value_name = "ADDR,...",
@@ -33,7 +34,7 @@ pub(crate) struct StatusFlags {
         hide_env_values = true
     )]
     #[arg(required = true, value_delimiter = ',')]
-    #[arg(long_help = "Addresses of the nodes, with commas between them.\n\n\
+    #[arg(long_help = "Addresses of the nodes, separated by commas.\n\n\
         host (port 6379), host:port, [::1]:port, unix:PATH, or with a login and a database\n\
         redis://user:password@host:port/database. Give all nodes of the cluster: a majority is\n\
         counted of these.")]
@@ -47,16 +48,16 @@ pub(crate) struct StatusFlags {
     #[arg(long)]
     json: bool,
 
-    /// Name of a lock: show what each node says of it
+    /// Name of a lock: show what each node holds of it
     #[cfg(feature = "lock")]
     name: Option<OsString>,
 }
 
-/// Prints how the nodes are.
+/// Prints the state of the nodes.
 ///
 /// # Errors
 ///
-/// When there are too many of them or standard output fails. Nodes that are away are told by the exit code.
+/// If there are too many of them or standard output fails. Unreachable nodes only change the exit code.
 pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
     #[cfg(feature = "lock")]
     if let Some(name) = &flags.name {
@@ -64,7 +65,7 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
     }
     if flags.nodes.len() > NODES_MAX {
         return Err(Failure::usage(format!(
-            "{} nodes are too many: {NODES_MAX} at most",
+            "{} nodes are too many: at most {NODES_MAX}",
             flags.nodes.len()
         )));
     }
@@ -85,7 +86,7 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
     Ok(report.exit())
 }
 
-/// Prints what the nodes say of a lock.
+/// Prints what the nodes hold of a lock.
 #[cfg(feature = "lock")]
 fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
     use std::os::unix::ffi::OsStrExt as _;
@@ -108,7 +109,7 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
     Ok(report.exit())
 }
 
-/// Asks every node on a thread of its own, because looking up a host name cannot be told to hurry.
+/// Queries every node on its own thread, because a host name look-up has no timeout.
 fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
     let (sender, answers) = mpsc::channel();
     let away = |reason: &str| State::Away {
@@ -120,7 +121,7 @@ fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
         let (sender, node) = (sender.clone(), node.clone());
         let ask = move || {
             let state = ask(&node, deadline).unwrap_or_else(|reason| State::Away { reason });
-            // The receiver is gone when this answer comes too late.
+            // Too late if the receiver has been dropped.
             let _ = sender.send((index, state));
         };
         match thread::Builder::new().spawn(ask) {
@@ -128,7 +129,7 @@ fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
             Err(error) => states[index] = away(&format!("cannot start a thread: {error}")),
         }
     }
-    // The nodes' own deadline comes first, with a better reason.
+    // The deadline of each query comes first, with a better reason.
     let patience = deadline + GRACE;
     for _ in 0..asked {
         let left = patience.saturating_duration_since(Instant::now());
@@ -154,16 +155,16 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
         let start = Instant::now();
         match connection.call(&[b"PING"])? {
             Reply::Simple(_) | Reply::Bulk(_) => {}
-            // A lock node in its restart quarantine says more in INFO.
+            // A lock node in restart quarantine reports more in INFO.
             Reply::Error(error) if error.starts_with(b"LOADING") => {
                 if guarded.is_none() {
                     condition = "loading";
                 }
             }
             Reply::Error(error) => {
-                return Err(format!("it does not answer PING: {}", printable(&error)));
+                return Err(format!("PING failed: {}", printable(&error)));
             }
-            _ => return Err("it does not answer PING".to_owned()),
+            _ => return Err("no valid reply to PING".to_owned()),
         }
         round_trip = round_trip.min(start.elapsed());
     }
@@ -182,7 +183,7 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
     })
 }
 
-/// Whether a lock can be taken there.
+/// Whether the node grants locks.
 fn condition(info: &ServerInfo) -> &'static str {
     match (info.text("loading"), info.text("role")) {
         (Some("1"), _) => "loading",
@@ -199,27 +200,27 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
     Ok(timeout)
 }
 
-/// More than any cluster on which a majority makes sense; each has a thread while it is asked.
+/// More than any sensible cluster; each has a thread.
 const NODES_MAX: usize = 100;
 
-/// The fastest of three is the network's; the first one may wake somebody up.
+/// The first may wake up a machine; the fastest of three shows the network.
 const PINGS: usize = 3;
 
-/// For an answer that arrives at the very deadline.
+/// For a reply that arrives just at the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Longer than anybody waits.
+/// Longer than anyone waits.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
 pub(crate) const LONG_ABOUT: &str = "\
-Show how the nodes of a cluster are: locknode, Redis or Valkey.
+Show the state of a cluster's nodes: locknode, Redis or Valkey.
 
-Asks all of them at the same time (INFO and PING) and changes nothing. The round trip is the
-fastest of three. Of a lock node it shows which locks its disk keeps, which run of it this is, and
-how long and why it is in quarantine after a restart.
+Sends INFO and PING to all of them at the same time and changes nothing. The round trip is the
+fastest of three. For a lock node it also shows which locks its disk keeps, the number of its run,
+and how long and why it is in quarantine after a restart.
 
-With the name of a lock it shows what each node says of that instead: the token and how long it
-stays, and whether a majority of the nodes agrees.";
+With the name of a lock it shows what each node holds of it instead: the token and its remaining
+time, and whether a majority of the nodes agrees.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -227,6 +228,6 @@ Examples:
   locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7 deploy
   LOCKNODE_NODES=redis://:secret@10.0.0.5:6379,unix:/run/locknode.sock locknode status --json
 
-Exit codes: 0 every node serves; 75 some do not, but a majority does, so that locks can be taken;
-69 fewer than a majority serve; 64 wrong usage. With the name of a lock: 0 it is certain whether
-somebody holds it; 69 it is not, because too many nodes do not answer.";
+Exit codes: 0 every node serves; 75 some do not, but a majority does, so locks can be acquired; 69
+fewer than a majority serve; 64 wrong usage. With the name of a lock: 0 it is certain whether a
+client holds it; 69 it is not certain, because too many nodes do not reply.";

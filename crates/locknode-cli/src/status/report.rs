@@ -1,4 +1,4 @@
-//! What `locknode status` prints and returns. Pure: states come in, text comes out.
+//! The output and exit code of `locknode status`. Pure: from states to text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,19 +15,19 @@ pub(super) struct Report {
     pub(super) nodes: Vec<NodeStatus>,
 }
 
-/// A node and how it is.
+/// A node and its state.
 #[derive(Debug)]
 pub(super) struct NodeStatus {
     pub(super) address: String,
     pub(super) state: State,
 }
 
-/// How a node is.
+/// The state of a node.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// It answers.
+    /// It replies.
     Answers {
-        /// [`SERVING`], or why no lock can be taken there.
+        /// [`SERVING`], or why it grants no locks.
         condition: &'static str,
         server: String,
         version: String,
@@ -37,10 +37,10 @@ pub(super) enum State {
         commands_per_second: u64,
         memory_bytes: u64,
         round_trip: Duration,
-        /// What a lock node says about restarts.
+        /// What a lock node reports about restarts.
         restart: Option<Box<Restart>>,
     },
-    /// It does not, for that reason.
+    /// It does not reply, for this reason.
     Away { reason: String },
 }
 
@@ -57,7 +57,7 @@ impl Report {
         }
     }
 
-    /// A table for a person, and a sentence about the majority.
+    /// A table for people, with a summary of the majority.
     pub(super) fn table(&self) -> String {
         let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
         rows.extend(self.nodes.iter().map(NodeStatus::cells));
@@ -96,8 +96,8 @@ impl Report {
         }
         let verdict = match self.exit() {
             Exit::Success => "all nodes serve",
-            Exit::Degraded => "locks can be taken, but look after the others",
-            _ => "no lock can be taken",
+            Exit::Degraded => "locks can be acquired, but check the others",
+            _ => "no lock can be acquired",
         };
         let (serving, all, majority) = (self.serving(), self.nodes.len(), self.majority());
         let _ = writeln!(
@@ -137,7 +137,7 @@ impl NodeStatus {
         )
     }
 
-    /// What a person has to know of a node that answers and does not serve.
+    /// Why a node replies but does not serve, for people.
     fn note(&self) -> Option<String> {
         match &self.state {
             State::Answers { restart, .. } => restart.as_ref()?.note(),
@@ -318,7 +318,7 @@ mod tests {
              \n\
              127.0.0.1:7103: in quarantine, 23 s left (no directory): do x\n\
              \n\
-             2 of 4 serve, a majority is 3: no lock can be taken\n"
+             2 of 4 serve, a majority is 3: no lock can be acquired\n"
         );
     }
 

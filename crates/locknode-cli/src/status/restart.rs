@@ -1,9 +1,9 @@
-//! What a lock node says about its last start and the next one. Pure: fields come in, text comes out.
+//! What a lock node reports about its last start and the next one. Pure: from fields to text.
 
 use crate::json::Object;
 use crate::server_info::ServerInfo;
 
-/// The part of a node's state that is about restarts.
+/// The restart state of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Restart {
     guard: String,
@@ -19,7 +19,7 @@ pub(super) struct Restart {
 }
 
 impl Restart {
-    /// Reads it from INFO; `None` for a server that has no restart guard.
+    /// Reads it from INFO; `None` for a server without a restart guard.
     pub(super) fn read(info: &ServerInfo) -> Option<Self> {
         let text = |field| info.text(field).unwrap_or_default().to_owned();
         let number = |field| info.number(field).unwrap_or(0);
@@ -37,7 +37,7 @@ impl Restart {
         })
     }
 
-    /// Why no lock can be taken there, in a word; `None` when one can.
+    /// Why the node grants no locks, in a word; `None` if it does.
     pub(super) fn condition(&self) -> Option<&'static str> {
         match self.state.as_str() {
             "serving" => None,
@@ -49,7 +49,7 @@ impl Restart {
         }
     }
 
-    /// A sentence for a person about a node that does not serve.
+    /// A sentence about a node that does not serve.
     pub(super) fn note(&self) -> Option<String> {
         let reason = self.reason.replace('_', " ");
         let mut note = match self.state.as_str() {
@@ -58,8 +58,8 @@ impl Restart {
                 "in quarantine, {} s left ({reason})",
                 self.quarantine_seconds.unwrap_or(0)
             ),
-            "full" => "the disk is full, and what needs it is refused".to_owned(),
-            "failed" => "grants nothing until it is started again: the disk failed".to_owned(),
+            "full" => "refuses requests that need the disk: it is full".to_owned(),
+            "failed" => "grants nothing until it is restarted: the disk failed".to_owned(),
             other => other.to_owned(),
         };
         let more = if self.quarantine_seconds.is_some() {
@@ -74,7 +74,7 @@ impl Restart {
         Some(note)
     }
 
-    /// How often the node was started, and which locks its disk keeps.
+    /// The number of starts, and which locks the disk keeps.
     pub(super) fn cells(&self) -> [String; 2] {
         let run = match self.incarnation {
             0 => "-".to_owned(),
@@ -119,13 +119,13 @@ mod tests {
                 "restart_state:failed\nrestart_reason:crash\nrestart_advice:do x\ndisk_error:state: Input/output error",
                 Some("disk failed"),
                 Some(
-                    "grants nothing until it is started again: the disk failed: state: Input/output error",
+                    "grants nothing until it is restarted: the disk failed: state: Input/output error",
                 ),
             ),
             (
                 "restart_state:full\ndisk_error:",
                 Some("disk full"),
-                Some("the disk is full, and what needs it is refused"),
+                Some("refuses requests that need the disk: it is full"),
             ),
             ("restart_state:closed\n", Some("closed"), Some("closed")),
             ("restart_state:serving\nrestart_reason:crash\n", None, None),

@@ -178,7 +178,7 @@ fn a_planted_bug_is_found_shrunk_and_replayed() {
         "{out}"
     );
     assert!(
-        out.contains("broke a promise:\n") && out.contains("what it still breaks:\n"),
+        out.contains("broke a promise:\n") && out.contains("still broken:\n"),
         "{out}"
     );
     let page = std::fs::read_to_string(after(&out, "timeline")).expect("a picture");
@@ -198,7 +198,7 @@ fn a_planted_bug_is_found_shrunk_and_replayed() {
         "{again}"
     );
     let broken = out
-        .split_once("what it still breaks:\n")
+        .split_once("still broken:\n")
         .expect("just seen")
         .1
         .lines()
@@ -353,7 +353,7 @@ fn what_happened_is_counted_and_what_never_did_is_named() {
         "10s",
     ]);
     assert_eq!(code, Some(0), "{out}{err}");
-    for part in ["how often it happened:\n", "  calm ", "  acquired "] {
+    for part in ["counts of faults and states:\n", "  calm ", "  acquired "] {
         assert!(out.contains(part), "{part} in {out}");
     }
     let (code, out, err) = sim(&[

@@ -13,8 +13,8 @@ fn the_exit_code_tells_whether_a_majority_serves() {
     let away: String = absent.nodes().split(',').take(1).collect();
     for (nodes, code, part) in [
         (vec![&one, &two], 0, "all nodes serve"),
-        (vec![&one, &two, &away], 75, "locks can be taken"),
-        (vec![&one, &away], 69, "no lock can be taken"),
+        (vec![&one, &two, &away], 75, "locks can be acquired"),
+        (vec![&one, &away], 69, "no lock can be acquired"),
         (vec![&away], 69, "connection refused"),
     ] {
         let nodes: Vec<&str> = nodes.into_iter().map(String::as_str).collect();
