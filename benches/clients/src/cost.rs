@@ -23,7 +23,7 @@ pub(crate) fn measure(
         let rounds = Rounds::collect(options.rounds, &mut order, |contestant| {
             run::afresh(contestant, server, load)
         })?;
-        rounds.tell();
+        rounds.report();
         let ours = contestants.iter().position(Contestant::is_ours);
         for (index, contestant) in contestants.iter().enumerate() {
             let of = |pick: fn(&Measured) -> f64| rounds.median(index, pick);

@@ -27,7 +27,7 @@ pub(crate) fn measure(
     let rounds = Rounds::collect(options.rounds, &mut sides, |(server, contestant)| {
         run::afresh(contestant, server, load)
     })?;
-    rounds.tell();
+    rounds.report();
     let ratios = rounds.ratios(0, 1, |ours, peer| {
         ours.locks_per_second / peer.locks_per_second
     });

@@ -62,7 +62,7 @@ pub(crate) fn measure(
                 })
                 .collect();
             let rounds = Rounds::collect(options.rounds, &mut rows, |row| row.turn(server, &hole))?;
-            rounds.tell();
+            rounds.report();
             for (index, row) in rows.iter().enumerate() {
                 printed.push(row.report(index, &rounds, findings));
             }

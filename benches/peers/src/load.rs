@@ -21,7 +21,7 @@ pub(crate) struct Load {
 pub(crate) struct Report(Value);
 
 impl Load {
-    /// Sends so many commands; `None` when the server lacks the command.
+    /// Sends this many commands; `None` when the server does not know the command.
     ///
     /// # Errors
     ///

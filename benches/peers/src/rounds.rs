@@ -2,7 +2,7 @@
 
 use crate::statistics::median;
 
-/// What came of one contestant's turn in a round.
+/// The outcome of one contestant's turn in a round.
 #[derive(Debug)]
 pub enum Turn<T> {
     /// A figure.
@@ -65,8 +65,8 @@ impl<T: Clone> Rounds<T> {
         Ok(rounds)
     }
 
-    /// Says, between two tables, how many rounds were repeated, if any.
-    pub fn tell(&self) {
+    /// Prints between two tables how many rounds were repeated, if any.
+    pub fn report(&self) {
         if self.disturbed + self.void > 0 {
             let (disturbed, void) = (self.disturbed, self.void);
             println!("\n{disturbed} disturbed and {void} void rounds were repeated.");

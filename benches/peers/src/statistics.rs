@@ -23,7 +23,7 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
         })
 }
 
-/// The median of ratios with their spread; empty when there is none.
+/// The median of the ratios with their spread; empty when there are no ratios.
 #[must_use]
 pub fn ratio(ratios: &[f64], digits: usize) -> String {
     if ratios.is_empty() {

@@ -365,12 +365,14 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
 
     /// Refuses a request as a fault of the link has it, if it is refused.
     fn is_refused(&self, request: &[u8]) -> bool {
-        let (Some(answers), Some(words)) = (&self.answers_to, words(request)) else {
+        let Some(answers) = &self.answers_to else {
             return false;
         };
-        let name = words.first().map_or(&[][..], Vec::as_slice);
-        let link = self.passage.link;
-        let refusal = (self.passage.net).on_link(link, |link| link.state.take_refusal(name));
+        let refusal = self.passage.net.on_link(self.passage.link, |link| {
+            // Most links refuse nothing, and a request for them is not read.
+            link.state.refusals?;
+            link.state.take_refusal(words(request)?.first()?)
+        });
         let Some(refusal) = refusal.flatten() else {
             return false;
         };

@@ -49,11 +49,12 @@ impl LinkState {
 
     /// How a request with this name is refused, if it is one of those that are.
     pub(crate) fn take_refusal(&mut self, name: &[u8]) -> Option<Refusal> {
+        let (count, refusal) = self.refusals?;
         if ALWAYS_SERVED.iter().any(|it| name.eq_ignore_ascii_case(it)) {
             return None;
         }
-        let (count, refusal) = self.refusals.as_mut()?;
-        take_one(count).then_some(*refusal)
+        self.refusals = (count > 1).then(|| (count - 1, refusal));
+        Some(refusal)
     }
 
     /// No connection can be made.

@@ -146,3 +146,14 @@ fn a_link_is_struck_as_the_fault_says_and_what_is_undone_is_as_before() {
     }
     assert_eq!(Fault::Heal(links).links(), Some(links));
 }
+
+#[test]
+fn refusals_are_counted_and_nothing_is_left_of_them() {
+    let mut link = LinkState::default();
+    Fault::Refuse(Links::ALL, Refusal::Oom, 2).strike(&mut link);
+    assert_eq!(link.take_refusal(b"ping"), None);
+    for name in [&b"SET"[..], b"lock.acquire"] {
+        assert_eq!(link.take_refusal(name), Some(Refusal::Oom));
+    }
+    assert_eq!((link.take_refusal(b"SET"), link.refusals), (None, None));
+}

@@ -136,7 +136,9 @@ impl LockAct {
     fn check(&self, setup: &Setup) -> Result<(), ParseError> {
         let is_other = self.extend_to.is_some() || self.renew_every.is_some();
         if self.within.is_some_and(|time| time.is_zero()) {
-            return Err(ParseError::because("tries within 0s are none"));
+            return Err(ParseError::because(
+                "`within 0s` leaves no time to try; give a longer time",
+            ));
         }
         if (is_other || self.within.is_some()) && setup.is_plain() {
             return Err(ParseError::because(

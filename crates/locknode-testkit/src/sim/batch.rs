@@ -72,7 +72,7 @@ impl Request<'_> {
 }
 
 impl World {
-    /// Refuses requests as a fault of the link has it, if they are refused.
+    /// Refuses the request that was read, if a fault of the link says so. Only one is read then.
     pub(crate) fn refuses(
         &mut self,
         conn: u32,

@@ -11,8 +11,8 @@
 //! * *One token each*. An attempt has a token that was not there before, and asks for nothing more under it once it is over.
 //! * *Nothing left*. What nodes may hold and no caller has is released: at once where a node is connected, and when it is
 //!   connected again, until the TTL is over or the node has answered.
-//! * *Terms*. Between two attempts there is a pause, and none begins when its caller's time is over. What is to be renewed is,
-//!   and what is to be kept for a while is not released before.
+//! * *Terms*. A client pauses between two attempts, and starts none after its caller's time limit. It renews what it was asked
+//!   to renew, and releases no lock before the time up to which it was asked to keep it.
 //! * *Healing*. A node that says that it lost a lock while a majority extended it is asked to hold it again.
 //!
 //! What cannot be known from outside is not judged: a client that has not heard from a node for long does not ask it anything.

@@ -170,7 +170,7 @@ impl SimNode {
         breaches
     }
 
-    /// `[L5]` The last batch of the log is damaged, or followed by what is none.
+    /// `[L5]` The last batch of the log is damaged, or bytes that are not a batch follow it.
     fn try_bad_end(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
         let (disk, mut place, is_synced_only) = self.some_survivor(now);
         let Some((name, last, len)) = self.segments(&disk).pop() else {

@@ -28,7 +28,7 @@ impl Conduct {
         };
         let is_over = |within| self.now >= call.since + within;
         if call.terms.within.is_some_and(is_over) {
-            return Some(finding("tries for a lock when its caller's time is over"));
+            return Some(finding("tries for a lock after its caller's time limit"));
         }
         // Of one that no node of now has granted it may only now be told that it ended long ago.
         let has_just_ended = |tale: &Tale| {

@@ -524,7 +524,7 @@ fn between_attempts_is_a_pause_and_none_begins_when_the_time_is_over() {
     tries(5, Terms::default()).found(&[rushes]);
     tries(15, Terms::default()).found(&[]);
     tries(15, within(16)).found(&[]);
-    tries(15, within(15)).found(&["tries for a lock when its caller's time is over"]);
+    tries(15, within(15)).found(&["tries for a lock after its caller's time limit"]);
 }
 
 #[test]
