@@ -287,6 +287,7 @@ impl Swarm {
             delay: (low, high),
             client: self.client,
             bug: self.bug,
+            watches_half: true,
             run_for: self.run_for,
             liveness_from: Some(SimTime::from(self.run_for * 6 / 10)),
             ..Setup::default()

@@ -13,6 +13,7 @@ fn a_scenario_is_read_as_it_was_written() {
         replica_lag: Some(S / 100),
         dialect: Dialect::DelIfEq,
         shards: 4,
+        watches_half: true,
         liveness_from: Some(SimTime::from(45 * S)),
         ..Setup::default()
     };

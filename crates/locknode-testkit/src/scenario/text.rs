@@ -15,6 +15,7 @@
 //! dialect delex                       # or delifeq, script; only if it is not lock
 //! replica 5ms                         # only if nodes have one
 //! bug quarantine-off                  # only if there is one
+//! watch half                          # only if every second client and disk is watched, as in a swarm
 //! run 60s
 //! liveness-from 45s                   # only if progress is demanded
 //! at 1s client 0 lock k ttl 3s tries 3 hold 2s extend 1s write 500ms then release
@@ -220,6 +221,9 @@ impl Display for Scenario {
         if let Some(bug) = setup.bug {
             writeln!(f, "bug {bug}")?;
         }
+        if setup.watches_half {
+            writeln!(f, "watch half")?;
+        }
         writeln!(f, "run {}", Span(setup.run_for))?;
         if let Some(from) = setup.liveness_from {
             writeln!(f, "liveness-from {from}")?;
@@ -413,6 +417,14 @@ fn parse_setting(words: &mut Words<'_>, setup: &mut Setup) -> Result<(), ParseEr
             let bug = Bug::named(word);
             setup.bug =
                 Some(bug.ok_or_else(|| ParseError::unexpected("the name of a bug", word, "bug"))?);
+        }
+        "watch" => {
+            const WHAT: &str = "half";
+            let word = words.need(WHAT)?;
+            if word != WHAT {
+                return Err(ParseError::unexpected(WHAT, word, "watch"));
+            }
+            setup.watches_half = true;
         }
         "replica" => setup.replica_lag = Some(words.span()?),
         "run" => setup.run_for = words.span()?,

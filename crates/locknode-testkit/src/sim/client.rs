@@ -69,7 +69,7 @@ impl SimClient {
             clocks,
             is_up: true,
             life: 0,
-            player: Player::new(setup, tokens),
+            player: Player::new(setup, number, tokens),
             random,
             locks: Vec::new(),
             wakes_at: SimTime::NEVER,
@@ -234,7 +234,7 @@ impl World {
         };
         let number = u64::from(client) + (u64::from(it.life) << 8);
         let tokens = Random::stream(scenario.setup.seed, "tokens", number);
-        it.player = Player::new(&scenario.setup, tokens);
+        it.player = Player::new(&scenario.setup, client, tokens);
         it.is_up = true;
         self.recorder.push(self.now, Told::ClientStarted { client });
     }

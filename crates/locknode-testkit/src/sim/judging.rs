@@ -91,7 +91,12 @@ impl SimNode {
                 | Crash::TornWrite
         );
         let is_kept = matches!(self.guard, Guarding::Long | Guarding::Always);
-        match is_plain && is_kept && !self.is_rotten && self.pardon == Pardon::Nothing {
+        match self.is_looked_at
+            && is_plain
+            && is_kept
+            && !self.is_rotten
+            && self.pardon == Pardon::Nothing
+        {
             true => self.try_cut_starts(now, recorder),
             false => Vec::new(),
         }
@@ -159,10 +164,10 @@ impl SimNode {
         since
     }
 
-    /// Whether it runs and keeps anything.
+    /// Whether it runs, keeps anything and is watched.
     fn keeps(&self) -> bool {
         let store = self.run.as_ref().map(|run| &run.store);
-        store.is_some_and(Option::is_some) && self.guard != Guarding::Memory
+        self.is_looked_at && store.is_some_and(Option::is_some) && self.guard != Guarding::Memory
     }
 }
 

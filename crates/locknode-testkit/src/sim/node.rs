@@ -60,6 +60,8 @@ pub(crate) struct SimNode {
     pub(super) is_torn: bool,
     /// Its last work has lowered what is durable.
     pub(super) has_lowered: bool,
+    /// Whether starts are tried on its disk.
+    pub(super) is_looked_at: bool,
     /// How often the state had been synced when the last batch of this run's log was durable, if there is one.
     pub(super) log_marked: Option<u64>,
     /// What the machine's clocks showed when it started.
@@ -190,6 +192,7 @@ impl SimNode {
             was_broken: false,
             is_torn: false,
             has_lowered: false,
+            is_looked_at: setup.watches(number),
             log_marked: None,
             began_at: MachineTime::default(),
             is_stalled: false,

@@ -20,11 +20,11 @@ pub(crate) enum Player {
     Plain(Box<PlainClient>),
 }
 
-/// The shipped core, with the handles of its operations and a model of what it may say.
+/// The shipped core, with the handles of its operations and, for every second client, a model of what it may say.
 #[derive(Clone, Debug)]
 pub(crate) struct Shipped {
     core: Core<Dice>,
-    conduct: Conduct,
+    conduct: Option<Conduct>,
     handles: Vec<(OpId, Handle)>,
     next: u64,
 }
@@ -46,7 +46,7 @@ impl Entropy for Dice {
 
 impl Player {
     /// A client that has just started.
-    pub(crate) fn new(setup: &Setup, random: Random) -> Self {
+    pub(crate) fn new(setup: &Setup, number: u8, random: Random) -> Self {
         let drift = Drift::new(setup.drift_ppm, setup.drift_constant);
         let config = CoreConfig {
             logins: vec![Login::default(); usize::from(setup.nodes)],
@@ -61,7 +61,9 @@ impl Player {
         match Core::new(config, dice) {
             Some(core) if !setup.is_plain() => Self::Shipped(Box::new(Shipped {
                 core,
-                conduct: Conduct::new(setup.nodes, drift),
+                conduct: setup
+                    .watches(number)
+                    .then(|| Conduct::new(setup.nodes, drift)),
                 handles: Vec::new(),
                 next: 0,
             })),
@@ -79,9 +81,10 @@ impl Player {
         let timeout = timeout(act.ttl);
         match self {
             Self::Shipped(it) => {
-                it.conduct.begins(now);
                 let op = it.core.acquire(now, terms(act));
-                it.conduct.calls(op, act.key.as_bytes(), wanted(act));
+                if let Some(conduct) = it.conduct_at(now) {
+                    conduct.calls(op, act.key.as_bytes(), wanted(act));
+                }
                 it.handle_of(op)
             }
             Self::Plain(it) => it.acquire(
@@ -99,10 +102,10 @@ impl Player {
     /// Takes over a lock that somebody else acquired; the plain client does not know how.
     pub(crate) fn adopt(&mut self, now: Time, act: &LockAct, token: &[u8]) -> Option<Handle> {
         let Self::Shipped(it) = self else { return None };
-        it.conduct.begins(now);
         let op = it.core.adopt(now, terms(act), Token::new(token).ok()?);
-        it.conduct
-            .takes_over(op, act.key.as_bytes(), token, wanted(act));
+        if let Some(conduct) = it.conduct_at(now) {
+            conduct.takes_over(op, act.key.as_bytes(), token, wanted(act));
+        }
         Some(it.handle_of(op))
     }
 
@@ -110,7 +113,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
-                    it.conduct.begins(now);
+                    it.conduct_at(now);
                     it.core.extend(now, op, ttl);
                 }
             }
@@ -123,10 +126,11 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
-                    it.conduct.begins(now);
                     let is_kept = kept_until.is_some();
                     let until = kept_until.unwrap_or(Time::ZERO);
-                    it.conduct.ends(op, is_kept, until);
+                    if let Some(conduct) = it.conduct_at(now) {
+                        conduct.ends(op, is_kept, until);
+                    }
                     it.core.release(now, op);
                 }
             }
@@ -139,8 +143,9 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
-                    it.conduct.begins(now);
-                    it.conduct.ends(op, false, Time::ZERO);
+                    if let Some(conduct) = it.conduct_at(now) {
+                        conduct.ends(op, false, Time::ZERO);
+                    }
                     it.core.drop_interest(now, op);
                     it.forget(lock);
                 }
@@ -154,7 +159,9 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
-                    it.conduct.ends(op, true, Time::ZERO);
+                    if let Some(conduct) = &mut it.conduct {
+                        conduct.ends(op, true, Time::ZERO);
+                    }
                     it.core.leak(op);
                     it.forget(lock);
                 }
@@ -167,8 +174,9 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
-                    it.conduct.begins(now);
-                    it.conduct.opens(node.index());
+                    if let Some(conduct) = it.conduct_at(now) {
+                        conduct.opens(node.index());
+                    }
                     it.core.connected(now, node);
                 }
             }
@@ -180,8 +188,9 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
-                    it.conduct.begins(now);
-                    it.conduct.closes(node.index());
+                    if let Some(conduct) = it.conduct_at(now) {
+                        conduct.closes(node.index());
+                    }
                     it.core.disconnected(now, node, Cause::Disconnected);
                 }
             }
@@ -193,8 +202,9 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
-                    it.conduct.begins(now);
-                    it.conduct.hears(node.index(), bytes);
+                    if let Some(conduct) = it.conduct_at(now) {
+                        conduct.hears(node.index(), bytes);
+                    }
                     it.core.received(now, node, bytes);
                 }
             }
@@ -205,7 +215,7 @@ impl Player {
     pub(crate) fn on_time(&mut self, now: Time) {
         match self {
             Self::Shipped(it) => {
-                it.conduct.begins(now);
+                it.conduct_at(now);
                 it.core.on_time(now);
             }
             Self::Plain(it) => it.on_time(now),
@@ -224,7 +234,9 @@ impl Player {
         let out = match self {
             Self::Shipped(it) => NodeId::new(node.into()).and_then(|node| {
                 let out = it.core.output(node).filter(|out| !out.is_empty())?;
-                it.conduct.sends(node.index(), out);
+                if let Some(conduct) = &mut it.conduct {
+                    conduct.sends(node.index(), out);
+                }
                 Some(out)
             }),
             Self::Plain(it) => it.output(node).filter(|out| !out.is_empty()),
@@ -238,8 +250,11 @@ impl Player {
     pub(crate) fn settle(&mut self, now: Time) -> Vec<Finding> {
         match self {
             Self::Shipped(it) => {
-                it.conduct.settle(it.core.next_deadline() > now);
-                std::mem::take(&mut it.conduct.findings)
+                let Some(conduct) = &mut it.conduct else {
+                    return Vec::new();
+                };
+                conduct.settle(it.core.next_deadline() > now);
+                std::mem::take(&mut conduct.findings)
             }
             Self::Plain(_) => Vec::new(),
         }
@@ -279,6 +294,13 @@ impl Shipped {
         self.handles.retain(|(_, handle)| *handle != lock);
     }
 
+    /// The model of a client that has one, which is called now.
+    fn conduct_at(&mut self, now: Time) -> Option<&mut Conduct> {
+        let conduct = self.conduct.as_mut()?;
+        conduct.begins(now);
+        Some(conduct)
+    }
+
     fn poll_notice(&mut self) -> Option<ClientNotice> {
         loop {
             let notice = self.core.poll_notice()?;
@@ -291,7 +313,9 @@ impl Shipped {
 
     /// The model hears what the core says.
     fn note(&mut self, notice: &Notice) {
-        let conduct = &mut self.conduct;
+        let Some(conduct) = &mut self.conduct else {
+            return;
+        };
         match *notice {
             Notice::Disconnect(node) => conduct.closes(node.index()),
             Notice::Acquired {

@@ -206,14 +206,23 @@ fn safe_but_for(script: &Scenario, seeds: u64, bug: Bug) -> usize {
     broken
 }
 
+const READ_DURING_A_SYNC: &str = "guard always\nsync 20ms 20ms\nrun 5s\n\
+    at 1s client 0 lock a ttl 4s tries 1 hold 1s then release\n\
+    on granted node 2 nth 1 after 1ms client 1 ask node 2 line 0 GET a";
+
 /// Another client looks while the disk is still writing.
 #[test]
 fn s63_read_of_a_lock_that_is_not_durable() {
-    let script = text(
-        "guard always\nsync 20ms 20ms\nrun 5s\nat 1s client 0 lock a ttl 4s tries 1 hold 1s then release\n\
-         on granted node 2 nth 1 after 1ms client 1 ask node 2 line 0 GET a",
-    );
+    let script = text(READ_DURING_A_SYNC);
     assert_eq!(safe_but_for(&script, 20, Bug::ReadsNotAwaited), 20);
+}
+
+/// A world that watches every second node watches each in one of two seeds.
+#[test]
+fn a_node_is_watched_in_half_of_the_seeds() {
+    let mut script = text(READ_DURING_A_SYNC);
+    script.setup.watches_half = true;
+    assert_eq!(safe_but_for(&script, 20, Bug::ReadsNotAwaited), 10);
 }
 
 /// A container is made anew: its time namespace has the number of the last one, and clocks of its own.
