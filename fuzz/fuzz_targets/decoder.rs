@@ -67,6 +67,7 @@ fn requests(bytes: &[u8], cuts: &[usize], limits: &Limits, authenticated: bool) 
 fn replies(bytes: &[u8], cuts: &[usize]) -> (Vec<(Reply, usize)>, Option<ReplyErrorKind>) {
     let mut decoder = ReplyDecoder::new(ReplyLimits {
         depth_max: 4,
+        depth_kept: 4,
         elements_max: 100,
         bytes_max: 1000,
     });

@@ -176,6 +176,7 @@ pub(crate) const TIMED_OUT: &str = "no answer in time";
 /// Flat replies, far longer than INFO with every section.
 pub(crate) const LIMITS: ReplyLimits = ReplyLimits {
     depth_max: 1,
+    depth_kept: 1,
     elements_max: 1024,
     bytes_max: 4 << 20,
 };

@@ -102,6 +102,7 @@ impl ReplyDecoder {
             return Err(MALFORMED);
         };
         let reply = match tag {
+            b'+' | b'-' if !self.keeps(self.open.len()) => Some(Reply::Null),
             b'+' => Some(Reply::Simple(text.to_vec())),
             b'-' => Some(Reply::Error(text.to_vec())),
             // The crate accepts other forms as well.
@@ -150,6 +151,7 @@ impl ReplyDecoder {
             return Err(MALFORMED);
         }
         let reply = match (tag, body) {
+            (b'$', _) if !self.keeps(self.open.len()) => Reply::Null,
             (b'$', _) => Reply::Bulk(body.to_vec()),
             // The crate knows only two formats.
             (b'=', &[a, b, c, b':', ref text @ ..]) => Reply::Verbatim {
@@ -171,7 +173,11 @@ impl ReplyDecoder {
         if self.open.len() >= self.limits.depth_max {
             return Err(ReplyError::new(ReplyErrorKind::TooDeep));
         }
-        let elements = Vec::with_capacity(missing.min(RESERVED_MAX));
+        let elements = if self.keeps(self.open.len() + 1) {
+            Vec::with_capacity(missing.min(RESERVED_MAX))
+        } else {
+            Vec::new()
+        };
         self.open.push(Aggregate {
             kind,
             missing,
@@ -180,15 +186,23 @@ impl ReplyDecoder {
         Ok(self.close(None))
     }
 
+    /// Whether elements inside this many aggregates are kept.
+    const fn keeps(&self, depth: usize) -> bool {
+        depth <= self.limits.depth_kept
+    }
+
     /// Adds an element to the innermost aggregate and closes every aggregate that this completes;
     /// returns the reply when none is left open.
     fn close(&mut self, mut element: Option<Reply>) -> Option<Reply> {
         loop {
+            let is_kept = self.keeps(self.open.len());
             let Some(top) = self.open.last_mut() else {
                 return element;
             };
             if let Some(element) = element.take() {
-                top.elements.push(element);
+                if is_kept {
+                    top.elements.push(element);
+                }
                 top.missing -= 1;
             }
             if top.missing > 0 {

@@ -181,6 +181,7 @@ fn malformed_replies_are_refused() {
 fn limits_hold_before_anything_is_stored() {
     let limits = ReplyLimits {
         depth_max: 2,
+        depth_kept: 2,
         elements_max: 4,
         bytes_max: 40,
     };
@@ -206,6 +207,37 @@ fn limits_hold_before_anything_is_stored() {
     }
     let longest = [&b"$33\r\n"[..], &[b'x'; 33], b"\r\n"].concat();
     assert!(decode(&longest, limits).unwrap().is_some());
+}
+
+/// Dropped elements are checked as the others are, and what follows the reply begins where it did.
+#[test]
+fn elements_below_the_depth_kept_are_dropped() {
+    let entry: &[u8] =
+        b"*3\r\n$1\r\nx\r\n*2\r\n+flag\r\n*1\r\n:1\r\n|1\r\n+a\r\n+b\r\n%1\r\n:1\r\n-no\r\n";
+    let input = [b"*2\r\n", entry, b"$-1\r\n"].concat();
+    let array = Reply::Array;
+    let bulk = Reply::Bulk(b"x".to_vec());
+    let rows = [
+        (0, array(Vec::new())),
+        (1, array(vec![array(Vec::new()), Reply::Null])),
+        (
+            2,
+            array(vec![
+                array(vec![bulk, array(Vec::new()), Reply::Map(Vec::new())]),
+                Reply::Null,
+            ]),
+        ),
+    ];
+    for (depth_kept, expected) in rows {
+        let limits = ReplyLimits {
+            depth_kept,
+            ..ReplyLimits::default()
+        };
+        let decoded = decode(&input, limits);
+        assert_eq!(decoded, Ok(Some((expected, input.len()))));
+        let is_bad = decode(&[&input[..input.len() - 5], b"$x\r\n"].concat(), limits);
+        assert_eq!(is_bad, Err(ReplyErrorKind::Malformed));
+    }
 }
 
 #[test]

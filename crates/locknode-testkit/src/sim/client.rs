@@ -106,15 +106,15 @@ impl World {
                 return;
             }
         }
+        let mut bytes = self.buffers.take();
         for node in 0..u8::try_from(self.nodes.len()).unwrap_or(u8::MAX) {
-            let mut bytes = self.buffers.take();
             let it = self.clients.get_mut(place);
             if it.is_some_and(|it| it.player.take_output(node, &mut bytes)) {
-                self.send_request(client, node, bytes);
-            } else {
-                self.buffers.recycle(bytes);
+                let taken = std::mem::replace(&mut bytes, self.buffers.take());
+                self.send_request(client, node, taken);
             }
         }
+        self.buffers.recycle(bytes);
         let now = self.now;
         let findings = self.clients.get_mut(place).map(|it| {
             let time = it.time(now);

@@ -437,9 +437,11 @@ const RECONNECT_WANTED: Duration = Duration::from_millis(100);
 /// nothing.
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
 
-/// The largest reply of interest is `INFO server`, about a kilobyte.
+/// The largest reply of interest is `INFO server`, about a kilobyte; of those with more than one array only the top of
+/// `COMMAND INFO` matters: which entries there are, and that they are not empty.
 const REPLY_LIMITS: ReplyLimits = ReplyLimits {
     depth_max: 8,
+    depth_kept: 2,
     elements_max: 4096,
     bytes_max: 1 << 20,
 };

@@ -229,6 +229,7 @@ const RECONNECT_DOUBLINGS: u32 = 5;
 /// No reply to what is asked here has more than four elements in an array; an error quotes what was sent.
 const LIMITS: ReplyLimits = ReplyLimits {
     depth_max: 2,
+    depth_kept: 2,
     elements_max: 16,
     bytes_max: 64 << 10,
 };
