@@ -6,19 +6,16 @@
 //! not be read. It is not a general URL parser: what a lock node has no use for is refused, not
 //! skipped.
 
-mod authority;
 mod error;
 mod parse;
-mod percent;
-mod query;
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+
 pub use self::error::AddressError;
-use self::error::Problem;
 
 /// The address of one node: its endpoint, credentials, database and whether TLS is spoken.
 ///
@@ -153,10 +150,9 @@ impl NodeAddress {
     /// When there is a user and no password.
     pub fn check_credentials(&self) -> Result<(), AddressError> {
         if self.username.is_some() && self.password.is_none() {
-            return Err(AddressError::new(
-                &self.to_string(),
-                Problem::UserWithoutPassword,
-            ));
+            let problem = "there is a user but no password; if the part before the '@' is the \
+                           password, write a ':' before it, as in redis://:PASSWORD@host";
+            return Err(AddressError::new(&self.to_string(), problem));
         }
         Ok(())
     }
@@ -182,8 +178,8 @@ impl fmt::Display for NodeAddress {
                 }
             }
             Endpoint::Unix(path) => {
-                f.write_str("unix://")?;
-                percent::encode(path.as_os_str().as_encoded_bytes(), f)?;
+                let path = path.as_os_str().as_encoded_bytes();
+                write!(f, "unix://{}", percent_encode(path, ESCAPED))?;
                 if self.database != 0 {
                     write!(f, "?db={}", self.database)?;
                 }
@@ -208,9 +204,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { host, port } if host.contains(':') => {
-                f.write_char('[')?;
-                percent::encode(host.as_bytes(), f)?;
-                write!(f, "]:{port}")
+                write!(f, "[{}]:{port}", percent_encode(host.as_bytes(), ESCAPED))
             }
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
             Self::Unix(path) => write!(f, "{}", path.display()),
@@ -218,17 +212,5 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The port of Redis and of everything that speaks its protocol.
-const PORT_DEFAULT: u16 = 6379;
-
-/// The longest address: room for an access token of a few KiB used as the password.
-const ADDRESS_BYTES_MAX: usize = 8192;
-
-/// The longest host name that the domain name system can hold.
-const HOST_BYTES_MAX: usize = 253;
-
-/// The highest database number that `SELECT` of a Redis server can take.
-const DATABASE_MAX: u32 = i32::MAX.unsigned_abs();
-
-#[cfg(test)]
-mod tests;
+/// What would end a path or an IPv6 zone, beside everything that is not ASCII.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'@');

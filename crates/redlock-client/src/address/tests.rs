@@ -1,58 +1,18 @@
+use super::parse::ADDRESS_BYTES_MAX;
 use super::*;
 
-struct Expected {
-    endpoint: Endpoint,
-    username: Option<&'static str>,
-    password: Option<&'static str>,
-    database: u32,
-}
+/// An address, its canonical form, and the login.
+type Row<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
-fn at(host: &str, port: u16) -> Expected {
-    let endpoint = Endpoint::Tcp {
-        host: host.to_owned(),
-        port,
-    };
-    Expected {
-        endpoint,
-        username: None,
-        password: None,
-        database: 0,
-    }
-}
-
-fn path(path: &str) -> Expected {
-    let endpoint = Endpoint::Unix(PathBuf::from(path));
-    Expected {
-        endpoint,
-        username: None,
-        password: None,
-        database: 0,
-    }
-}
-
-impl Expected {
-    fn login(self, username: Option<&'static str>, password: Option<&'static str>) -> Self {
-        Self {
-            username,
-            password,
-            ..self
-        }
-    }
-
-    fn database(self, database: u32) -> Self {
-        Self { database, ..self }
-    }
-}
-
-fn check(rows: Vec<(&str, Expected)>) {
-    for (text, expected) in rows {
+#[track_caller]
+fn check(rows: &[Row<'_>]) {
+    for &(text, canonical, username, password) in rows {
         let address = NodeAddress::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(address.endpoint(), &expected.endpoint, "{text}");
-        assert_eq!(address.username(), expected.username, "{text}");
-        assert_eq!(address.password(), expected.password, "{text}");
-        assert_eq!(address.database(), expected.database, "{text}");
+        assert_eq!(address.to_string(), canonical, "{text}");
+        assert_eq!(address.username(), username, "{text}");
+        assert_eq!(address.password(), password, "{text}");
         assert!(!address.is_tls(), "{text}");
-        let again = NodeAddress::parse(&address.to_string()).unwrap();
+        let again = NodeAddress::parse(canonical).unwrap();
         assert_eq!(again.endpoint(), address.endpoint(), "{address}");
         assert_eq!(again.database(), address.database(), "{address}");
         assert_eq!(again.password(), None, "{address}");
@@ -61,274 +21,287 @@ fn check(rows: Vec<(&str, Expected)>) {
 
 #[test]
 fn tcp_addresses_of_every_form_are_read() {
-    check(vec![
-        ("host", at("host", 6379)),
-        ("host:1", at("host", 1)),
-        ("host:65535", at("host", 65535)),
-        ("127.0.0.1:7000", at("127.0.0.1", 7000)),
-        ("LocalHost", at("localhost", 6379)),
-        ("node_1.example.", at("node_1.example.", 6379)),
-        ("[::1]", at("::1", 6379)),
-        ("[::1]:7000", at("::1", 7000)),
-        ("[0:0::0001]:7000", at("::1", 7000)),
-        ("[FE80::1%25eth0]:7000", at("fe80::1%eth0", 7000)),
-        ("[fe80::1%eth0]", at("fe80::1%eth0", 6379)),
-        ("::1", at("::1", 6379)),
-        ("fe80::1%eth0", at("fe80::1%eth0", 6379)),
-        ("redis://2001:db8::5/1", at("2001:db8::5", 6379).database(1)),
-        ("host:7000/2", at("host", 7000).database(2)),
-        ("redis://host", at("host", 6379)),
-        ("redis://host/", at("host", 6379)),
-        ("redis://host?", at("host", 6379)),
-        ("redis://host/?", at("host", 6379)),
-        ("REDIS://HOST:7000", at("host", 7000)),
-        ("valkey://host:7000", at("host", 7000)),
-        ("redis://host/0", at("host", 6379)),
-        ("redis://host:7000/15", at("host", 7000).database(15)),
-        (
-            "redis://host/2147483647",
-            at("host", 6379).database(2_147_483_647),
-        ),
-        ("redis://host?db=3", at("host", 6379).database(3)),
-        ("redis://host/?db=3", at("host", 6379).database(3)),
-        ("redis://[::1]:7000/1", at("::1", 7000).database(1)),
-    ]);
+    for (text, host, port, database) in [
+        ("host", "host", 6379, 0),
+        ("host:1", "host", 1, 0),
+        ("host:65535", "host", 65535, 0),
+        ("127.0.0.1:7000", "127.0.0.1", 7000, 0),
+        ("LocalHost", "localhost", 6379, 0),
+        ("node_1.example.", "node_1.example.", 6379, 0),
+        ("[::1]", "::1", 6379, 0),
+        ("[::1]:7000", "::1", 7000, 0),
+        ("[0:0::0001]:7000", "::1", 7000, 0),
+        ("[FE80::1%25eth0]:7000", "fe80::1%eth0", 7000, 0),
+        ("[fe80::1%eth0]", "fe80::1%eth0", 6379, 0),
+        ("::1", "::1", 6379, 0),
+        ("fe80::1%eth0", "fe80::1%eth0", 6379, 0),
+        ("redis://2001:db8::5/1", "2001:db8::5", 6379, 1),
+        ("host:7000/2", "host", 7000, 2),
+        ("redis://host", "host", 6379, 0),
+        ("redis://host/", "host", 6379, 0),
+        ("redis://host?", "host", 6379, 0),
+        ("redis://host/?", "host", 6379, 0),
+        ("REDIS://HOST:7000", "host", 7000, 0),
+        ("valkey://host:7000", "host", 7000, 0),
+        ("redis://host/0", "host", 6379, 0),
+        ("redis://host:7000/15", "host", 7000, 15),
+        ("redis://host/2147483647", "host", 6379, 2_147_483_647),
+        ("redis://host?db=3", "host", 6379, 3),
+        ("redis://host/?db=3", "host", 6379, 3),
+        ("redis://[::1]:7000/1", "::1", 7000, 1),
+        (&"h".repeat(253), &"h".repeat(253), 6379, 0),
+    ] {
+        let address = NodeAddress::parse(text).unwrap();
+        let host = host.to_owned();
+        assert_eq!(address.endpoint(), &Endpoint::Tcp { host, port }, "{text}");
+        assert_eq!(address.database(), database, "{text}");
+        check(&[(text, &address.to_string(), None, None)]);
+    }
 }
 
 #[test]
 fn credentials_of_every_form_are_read() {
-    let alice = |expected: Expected| expected.login(Some("alice"), Some("secret"));
-    check(vec![
-        ("redis://alice:secret@host", alice(at("host", 6379))),
-        ("alice:secret@host:1/2", alice(at("host", 1).database(2))),
+    let (host, alice, secret) = ("redis://host:6379", Some("alice"), Some("secret"));
+    check(&[
+        ("redis://alice:secret@host", host, alice, secret),
+        ("alice:secret@host:1/2", "redis://host:1/2", alice, secret),
+        ("redis://:secret@host", host, None, secret),
+        ("redis://alice@host", host, alice, None),
+        ("redis://alice:@host", host, alice, Some("")),
+        ("redis://:@host", host, None, None),
+        ("redis://@host", host, None, None),
         (
-            "redis://:secret@host",
-            at("host", 6379).login(None, Some("secret")),
+            "redis://a%40b:p%2Fq%3f%23%25@host",
+            host,
+            Some("a@b"),
+            Some("p/q?#%"),
         ),
-        (
-            "redis://alice@host",
-            at("host", 6379).login(Some("alice"), None),
-        ),
-        (
-            "redis://alice:@host",
-            at("host", 6379).login(Some("alice"), Some("")),
-        ),
-        ("redis://:@host", at("host", 6379)),
-        ("redis://@host", at("host", 6379)),
-        (
-            "redis://a%40b:p%2Fq%3F%23%25@host",
-            at("host", 6379).login(Some("a@b"), Some("p/q?#%")),
-        ),
-        (
-            "redis://alice:p@ss@host",
-            at("host", 6379).login(Some("alice"), Some("p@ss")),
-        ),
-        (
-            "redis://alice:a:b@host",
-            at("host", 6379).login(Some("alice"), Some("a:b")),
-        ),
-        (
-            "redis://:a+b%00@host",
-            at("host", 6379).login(None, Some("a+b\0")),
-        ),
-        (
-            "redis://:p\u{e4}ss@host",
-            at("host", 6379).login(None, Some("p\u{e4}ss")),
-        ),
-        (
-            "redis://:p%C3%A4ss@host",
-            at("host", 6379).login(None, Some("p\u{e4}ss")),
-        ),
+        ("redis://alice:p@ss@host", host, alice, Some("p@ss")),
+        ("redis://alice:a:b@host", host, alice, Some("a:b")),
+        ("redis://:a+b%00@host", host, None, Some("a+b\0")),
+        ("redis://:p\u{e4}ss@host", host, None, Some("p\u{e4}ss")),
+        ("redis://:p%C3%A4ss@host", host, None, Some("p\u{e4}ss")),
         (
             "redis://host?user=alice&password=secret",
-            alice(at("host", 6379)),
+            host,
+            alice,
+            secret,
         ),
         (
             "redis://host/4?username=alice&pass=secret",
-            alice(at("host", 6379).database(4)),
+            "redis://host:6379/4",
+            alice,
+            secret,
         ),
-        (
-            "redis://alice@host?password=secret",
-            alice(at("host", 6379)),
-        ),
-        (
-            "redis://host?password=p@ss%2B",
-            at("host", 6379).login(None, Some("p@ss+")),
-        ),
-        ("redis://host?password=", at("host", 6379)),
-        (
-            "redis://host?user=alice&password=",
-            at("host", 6379).login(Some("alice"), Some("")),
-        ),
-        (
-            "redis://host?password=a=b",
-            at("host", 6379).login(None, Some("a=b")),
-        ),
+        ("redis://alice@host?password=secret", host, alice, secret),
+        ("redis://host?password=p@ss%2B", host, None, Some("p@ss+")),
+        ("redis://host?password=", host, None, None),
+        ("redis://host?user=alice&password=", host, alice, Some("")),
+        ("redis://host?password=a=b", host, None, Some("a=b")),
     ]);
 }
 
 #[cfg(unix)]
 #[test]
 fn unix_addresses_of_every_form_are_read() {
-    let alice = |expected: Expected| expected.login(Some("alice"), Some("secret"));
-    check(vec![
-        ("/run/node.sock", path("/run/node.sock")),
-        ("/run/100%.sock", path("/run/100%.sock")),
-        ("unix:///run/node.sock", path("/run/node.sock")),
-        ("unix:/run/node.sock", path("/run/node.sock")),
-        ("UNIX:///run/Node.sock", path("/run/Node.sock")),
-        ("redis+unix:///run/node.sock", path("/run/node.sock")),
-        ("valkey+unix:///run/node.sock", path("/run/node.sock")),
-        ("redis+socket:///run/node.sock", path("/run/node.sock")),
-        ("unix:///run/my%20node%3f.sock", path("/run/my node?.sock")),
+    let (node, alice, secret) = ("unix:///run/node.sock", Some("alice"), Some("secret"));
+    check(&[
+        ("/run/node.sock", node, None, None),
+        ("/run/100%.sock", "unix:///run/100%25.sock", None, None),
+        ("unix:///run/node.sock", node, None, None),
+        ("unix:/run/node.sock", node, None, None),
+        ("UNIX:///run/Node.sock", "unix:///run/Node.sock", None, None),
+        ("redis+unix:///run/node.sock", node, None, None),
+        ("valkey+unix:///run/node.sock", node, None, None),
+        ("redis+socket:///run/node.sock", node, None, None),
+        (
+            "unix:///my%20node%3f%7f%ff.sock",
+            "unix:///my%20node%3F%7F%FF.sock",
+            None,
+            None,
+        ),
         (
             "unix:///run/node.sock?db=3",
-            path("/run/node.sock").database(3),
+            "unix:///run/node.sock?db=3",
+            None,
+            None,
         ),
         (
             "unix:///s?db=1&user=alice&password=secret",
-            alice(path("/s").database(1)),
+            "unix:///s?db=1",
+            alice,
+            secret,
         ),
-        ("unix://alice:secret@/s?db=1", alice(path("/s").database(1))),
-        ("unix://alice@/s?pass=secret", alice(path("/s"))),
         (
-            "unix:///s?password=secret",
-            path("/s").login(None, Some("secret")),
+            "unix://alice:secret@/s?db=1",
+            "unix:///s?db=1",
+            alice,
+            secret,
         ),
-        ("unix:///run/a@b.sock", path("/run/a@b.sock")),
+        ("unix://alice@/s?pass=secret", "unix:///s", alice, secret),
+        ("unix:///s?password=secret", "unix:///s", None, secret),
+        ("unix:///run/a@b.sock", "unix:///run/a%40b.sock", None, None),
     ]);
+    let path = NodeAddress::parse("unix:///run/my%20node%3f.sock").unwrap();
+    assert_eq!(
+        path.endpoint(),
+        &Endpoint::Unix("/run/my node?.sock".into())
+    );
+}
+
+/// Checks that each address, parted by blanks, is refused with this text.
+#[track_caller]
+fn refused(addresses: &str, problem: &str) {
+    for text in addresses.split(' ') {
+        refused_as_it_is(text, problem);
+    }
+}
+
+#[track_caller]
+fn refused_as_it_is(text: &str, problem: &str) {
+    match NodeAddress::parse(text) {
+        Ok(address) => panic!("{text:?} was read as {address:?}"),
+        Err(error) => assert!(error.to_string().contains(problem), "{text:?}: {error}"),
+    }
 }
 
 #[test]
 fn bad_addresses_are_refused_with_the_reason() {
-    let host_254 = format!("redis://{}", "h".repeat(254));
-    let long = format!("redis://:{}@host", "p".repeat(ADDRESS_BYTES_MAX));
-    let rows: Vec<(&str, Problem)> = vec![
-        ("", Problem::Empty),
-        (&long, Problem::TooLong),
-        (" ", Problem::Blank),
-        (" host", Problem::Blank),
-        ("host\n", Problem::Blank),
-        ("ho\0st", Problem::Blank),
-        ("redis://host name", Problem::Blank),
-        ("/run/my node.sock", Problem::Blank),
-        ("redis://host\u{a0}", Problem::Blank),
-        ("redis://host#1", Problem::Fragment),
-        ("redis://:se#cret@host", Problem::Fragment),
-        ("http://host", Problem::UnknownScheme),
-        ("://host", Problem::UnknownScheme),
-        ("redis ://host", Problem::Blank),
-        ("redis:///", Problem::HostMissing),
-        ("redis://", Problem::HostMissing),
-        ("redis://:6379", Problem::HostMissing),
-        (":6379", Problem::HostMissing),
-        ("redis://:secret@", Problem::HostMissing),
-        ("redis://:secret@:6379", Problem::HostMissing),
-        (&host_254, Problem::HostTooLong),
-        ("redis://h\u{f6}st", Problem::HostInvalid),
-        ("redis://ho%73t", Problem::HostInvalid),
-        ("redis://host,other", Problem::HostInvalid),
-        ("redis://ho\\st", Problem::HostInvalid),
-        ("redis://.host", Problem::HostInvalid),
-        ("redis://a..b", Problem::HostInvalid),
-        ("127.0.0.256", Problem::HostInvalid),
-        ("127.0.0.01", Problem::HostInvalid),
-        ("127.1", Problem::HostInvalid),
-        ("6379", Problem::HostInvalid),
-        ("::1:6379", Problem::Ipv6Bare),
-        ("redis://2001:db8::1:7101/1", Problem::Ipv6Bare),
-        ("host:1:2", Problem::Ipv6Bare),
-        ("[::1", Problem::Ipv6Invalid),
-        ("[]:1", Problem::Ipv6Invalid),
-        ("[host]:1", Problem::Ipv6Invalid),
-        ("[127.0.0.1]:1", Problem::Ipv6Invalid),
-        ("[fe80::1%]", Problem::Ipv6Invalid),
-        ("[fe80::1%25e%25]", Problem::Ipv6Invalid),
-        ("[::1]6379", Problem::PortInvalid),
-        ("[::1]:", Problem::PortInvalid),
-        ("host:0", Problem::PortInvalid),
-        ("host:65536", Problem::PortInvalid),
-        ("host:99999999999999999999", Problem::PortInvalid),
-        ("host:+1", Problem::PortInvalid),
-        ("host:-1", Problem::PortInvalid),
-        ("host:", Problem::PortInvalid),
-        ("host:port", Problem::PortInvalid),
-        ("redis://host/-1", Problem::DatabaseInvalid),
-        ("redis://host/+1", Problem::DatabaseInvalid),
-        ("redis://host/1/2", Problem::DatabaseInvalid),
-        ("redis://host//1", Problem::DatabaseInvalid),
-        ("redis://host/one", Problem::DatabaseInvalid),
-        ("redis://host/2147483648", Problem::DatabaseInvalid),
-        (
-            "redis://host/99999999999999999999",
-            Problem::DatabaseInvalid,
-        ),
-        ("redis://host?db=", Problem::DatabaseInvalid),
-        ("redis://host?db=-1", Problem::DatabaseInvalid),
-        ("redis://host?db", Problem::QueryNotPairs),
-        ("redis://host?password=a+b", Problem::QueryPlus),
-        (
-            "redis://host?timeout=5",
-            Problem::QueryUnknown(Some("timeout".into())),
-        ),
-        (
-            "redis://host?DB=5",
-            Problem::QueryUnknown(Some("DB".into())),
-        ),
-        ("redis://host?=5", Problem::QueryUnknown(None)),
-        ("redis://host?p%61ss=5", Problem::QueryUnknown(None)),
-        ("redis://host/1?db=1", Problem::GivenTwice("database")),
-        ("redis://host?db=1&db=1", Problem::GivenTwice("database")),
-        (
-            "redis://:a@host?password=a",
-            Problem::GivenTwice("password"),
-        ),
-        (
-            "redis://host?password=a&pass=a",
-            Problem::GivenTwice("password"),
-        ),
-        (
-            "redis://alice:a@host?user=alice",
-            Problem::GivenTwice("user"),
-        ),
-        ("redis://:100%@host", Problem::BadPercent),
-        ("redis://:%zz@host", Problem::BadPercent),
-        ("redis://host?password=%2", Problem::BadPercent),
-        ("redis://:%ff@host", Problem::NotUtf8),
-        ("redis://:pa/ss@host", Problem::UnescapedCredentials),
-        ("redis://alice:pa?ss@host", Problem::UnescapedCredentials),
-        ("redis://alice:1/ss@host", Problem::UnescapedCredentials),
-        ("redis://host:1?se=cret@host", Problem::QueryUnknown(None)),
-        ("unix://run/node.sock", Problem::PathRelative),
-        ("unix:run/node.sock", Problem::PathRelative),
-        ("unix:node.sock", Problem::PathRelative),
-        ("unix://node.sock", Problem::PathRelative),
-        ("unix://", Problem::PathRelative),
-        ("unix://alice:secret@", Problem::PathRelative),
-        (
-            "unix:///run/node.sock?timeout=5",
-            Problem::QueryUnknown(Some("timeout".into())),
-        ),
-        ("unix://alice:pa/ss@/run", Problem::UnescapedCredentials),
-    ];
-    for (text, problem) in rows {
-        match NodeAddress::parse(text) {
-            Ok(address) => panic!("{text:?} was read as {address:?}"),
-            Err(error) => assert_eq!(error.problem(), &problem, "{text:?}"),
-        }
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn a_path_that_no_unix_socket_can_have_is_refused() {
+    refused_as_it_is("", "the host is missing");
+    refused(
+        ":6379 redis:/// redis:// redis://:6379",
+        "the host is missing",
+    );
+    refused(
+        "redis://:secret@ redis://:secret@:6379",
+        "the host is missing",
+    );
+    refused(
+        &"p".repeat(ADDRESS_BYTES_MAX + 1),
+        "is longer than 8192 bytes",
+    );
     for text in [
-        format!("/{}", "p".repeat(108)),
-        format!("unix:///{}", "%70".repeat(108)),
-        "unix:///run/%00.sock".to_owned(),
+        " ",
+        " host",
+        "host\n",
+        "ho\0st",
+        "redis://host name",
+        "/run/my node.sock",
+        "redis://host\u{a0}",
+        "redis ://host",
     ] {
-        let error = NodeAddress::parse(&text).unwrap_err();
-        assert_eq!(error.problem(), &Problem::PathInvalid, "{text}");
+        refused_as_it_is(text, "holds a space or a control character");
+    }
+    refused(
+        "redis://host#1 redis://:se#cret@host",
+        "holds a '#'; write it as %23",
+    );
+    refused("http://host ://host", "the scheme is not one of redis://");
+    refused(&"h".repeat(254), "the host may hold only letters");
+    refused(
+        "redis://h\u{f6}st redis://ho%73t redis://host,other",
+        "the host may hold only",
+    );
+    refused(
+        "redis://ho\\st redis://.host redis://a..b",
+        "the host may hold only",
+    );
+    refused(
+        "127.0.0.256 127.0.0.01 127.1 6379",
+        "an IPv4 address has four numbers",
+    );
+    refused(
+        "::1:6379 redis://2001:db8::1:7101/1 host:1:2",
+        "more than one ':'",
+    );
+    refused(
+        "[::1 []:1 [host]:1 [127.0.0.1]:1 [fe80::1%] [fe80::1%25e%25]",
+        "not an IPv6 address",
+    );
+    refused(
+        "[::1]6379 [::1]: host:0 host:65536 host:+1",
+        "the port must be a number",
+    );
+    refused(
+        "host:-1 host: host:port host:99999999999999999999",
+        "the port must be a number",
+    );
+    refused(
+        "redis://host/-1 redis://host/+1 redis://host/1/2",
+        "the database must be a number",
+    );
+    refused(
+        "redis://host//1 redis://host/one",
+        "the database must be a number",
+    );
+    refused("redis://host/2147483648", "a number from 0 to 2147483647");
+    refused(
+        "redis://host/99999999999999999999",
+        "the database must be a number",
+    );
+    refused(
+        "redis://host?db= redis://host?db=-1",
+        "the database must be a number",
+    );
+    refused("redis://host?db", "the query must be key=value pairs");
+    refused("redis://host?password=a+b", "a '+' in the query");
+    refused(
+        "redis://host?timeout=5 unix:///s?timeout=5",
+        "the query key \"timeout\" is unknown",
+    );
+    refused("redis://host?DB=5", "the query key \"DB\" is unknown");
+    refused(
+        "redis://host?=5 redis://host?p%61ss=5",
+        "a query key is unknown",
+    );
+    refused("redis://host:1?se=cret@host", "a query key is unknown");
+    refused(
+        "redis://host/1?db=1 redis://host?db=1&db=1",
+        "the database is given twice",
+    );
+    refused("redis://:a@host?password=a", "the password is given twice");
+    refused(
+        "redis://host?password=a&pass=a",
+        "the password is given twice",
+    );
+    refused("redis://alice:a@host?user=alice", "the user is given twice");
+    refused(
+        "redis://:100%@host redis://:%zz@host",
+        "two hexadecimal digits",
+    );
+    refused(
+        "redis://:%4@host redis://:%%41@host redis://:%+1@host",
+        "two hexadecimal digits",
+    );
+    refused(
+        "redis://:%4\u{e4}@host redis://host?password=%2",
+        "two hexadecimal digits",
+    );
+    refused("redis://:%ff@host", "not UTF-8");
+    refused(
+        "redis://:pa/ss@host redis://alice:pa?ss@host",
+        "before the '@'",
+    );
+    refused(
+        "redis://alice:1/ss@host unix://alice:pa/ss@/run",
+        "before the '@'",
+    );
+    refused(
+        "unix://run/node.sock unix:run/node.sock unix:node.sock",
+        "must be absolute",
+    );
+    refused(
+        "unix://node.sock unix:// unix://alice:secret@",
+        "must be absolute",
+    );
+    #[cfg(unix)]
+    {
+        let (plain, escaped) = ("/p".repeat(54), "%70".repeat(108));
+        refused(
+            &format!("{plain} unix:///{escaped}"),
+            "the path is too long",
+        );
+        refused("unix:///run/%00.sock", "holds a NUL byte");
     }
 }
 
@@ -473,8 +446,11 @@ fn credentials_fill_only_what_is_missing() {
 fn a_user_without_a_password_is_refused_and_not_shown() {
     let address = NodeAddress::parse("redis://hunter2@host").unwrap();
     let error = address.check_credentials().unwrap_err();
-    assert_eq!(error.problem(), &Problem::UserWithoutPassword);
-    assert!(!error.to_string().contains("hunter2"));
+    assert!(
+        error.to_string().contains("a user but no password"),
+        "{error}"
+    );
+    assert!(!error.to_string().contains("hunter2"), "{error}");
     assert_eq!(
         NodeAddress::parse("host").unwrap().check_credentials(),
         Ok(())
@@ -484,14 +460,7 @@ fn a_user_without_a_password_is_refused_and_not_shown() {
 #[cfg(not(feature = "tls"))]
 #[test]
 fn tls_is_refused_by_a_build_without_it() {
-    for text in ["rediss://host", "valkeys://host"] {
-        let error = NodeAddress::parse(text).unwrap_err();
-        assert_eq!(error.problem(), &Problem::NoTls);
-        assert!(
-            error.to_string().contains("enable its feature \"tls\""),
-            "{error}"
-        );
-    }
+    refused("rediss://host valkeys://host", "enable its feature \"tls\"");
 }
 
 #[cfg(feature = "tls")]
