@@ -125,9 +125,10 @@ impl Left {
             let is_kept = answer == "$-1" || is_waiting && answer.starts_with("-LOADING");
             assert!(is_kept, "{damage:?}: {key}: {answer}\n{:?}", node.seen());
         }
-        match is_waiting {
-            true => count.waited += 1,
-            false => count.served += 1,
+        if is_waiting {
+            count.waited += 1
+        } else {
+            count.served += 1
         }
         node.signal(Signal::KILL);
         node.wait();

@@ -1,5 +1,6 @@
 //! Starting the program and talking to it. Nothing here waits for a fixed time: lines are awaited, with a deadline.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ const RESET: [i32; 7] = [
 ];
 
 /// The program with these arguments, the default of every signal, and none of our variables in its environment.
-pub(crate) fn command(args: &[&str]) -> Command {
+pub(crate) fn command(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_locknode"));
     clean(&mut command);
     command.args(args).stdin(Stdio::null());
@@ -84,7 +85,7 @@ pub(crate) fn clean(command: &mut Command) {
 }
 
 /// Runs the program to its end.
-pub(crate) fn run(args: &[&str]) -> Output {
+pub(crate) fn run(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
     command(args).output().expect("the program starts")
 }
 
@@ -96,6 +97,14 @@ pub(crate) fn outcome(output: &Output) -> (Option<i32>, String, String) {
         text(&output.stdout),
         text(&output.stderr),
     )
+}
+
+/// Checks that a text has all of these in it.
+#[track_caller]
+pub(crate) fn shows(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
 }
 
 impl Program {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use rustix::process::Signal;
 
 use crate::cluster::{Absent, Cluster, decided};
-use crate::program::{Directory, Program, command, outcome, run, text_of};
+use crate::program::{Directory, Program, command, outcome, run, shows, text_of};
 
 /// A command that says `ready`, goes on until SIGTERM, and then ends well.
 pub(crate) const HOLDER: &[&str] = &[
@@ -295,8 +295,8 @@ fn json_tells_the_whole_story() {
         assert!(line.starts_with(start), "{line} and not {start}");
     }
     let (_, _, err) = run_to_end(&nodes, &["--json", "job"], &["sh", "-c", "kill -9 $$"]);
-    assert!(
-        err.contains("\"event\":\"exited\",\"name\":\"job\",\"signal\":9}"),
-        "{err}"
+    shows(
+        &err,
+        &["\"event\":\"exited\",\"name\":\"job\",\"signal\":9}"],
     );
 }

@@ -7,7 +7,9 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, PATIENCE, Program, ask, command, connect, outcome, run, text_of};
+use crate::program::{
+    Directory, PATIENCE, Program, ask, command, connect, outcome, run, shows, text_of,
+};
 
 #[test]
 fn a_node_on_a_free_port_prints_its_address_and_answers() {
@@ -250,25 +252,16 @@ fn too_few_descriptors_lower_maxclients_with_a_warning() {
     ]);
     let mut node = Program::start(limited);
     let line = node.line_with("maxclients is");
-    assert!(
-        line.contains("instead of 5000") && line.contains("ulimit"),
-        "{line}"
-    );
+    shows(&line, &["instead of 5000", "ulimit"]);
 }
 
 #[test]
 fn an_open_address_without_a_password_is_warned_about() {
     let mut node = Program::start(command(&["serve", "--port", "0", "--bind", "0.0.0.0"]));
     node.line_with("protected mode");
-    let mut node = Program::start(command(&[
-        "serve",
-        "--port",
-        "0",
-        "--bind",
-        "*",
-        "--protected-mode",
-        "no",
-    ]));
+    let mut node = Program::start(command(
+        "serve --port 0 --bind * --protected-mode no".split(' '),
+    ));
     node.line_with("no password");
 }
 
@@ -293,12 +286,8 @@ fn addresses_that_cannot_be_used_are_explained() {
         assert!(err.contains(part), "{flags:?}: {err}");
     }
     // The same address is no error when it may be missing.
-    let mut node = Program::start(command(&[
-        "serve",
-        "--port",
-        "0",
-        "--bind",
-        "127.0.0.1,-192.0.2.1",
-    ]));
+    let mut node = Program::start(command(
+        "serve --port 0 --bind 127.0.0.1,-192.0.2.1".split(' '),
+    ));
     assert!(node.address().ip().is_loopback());
 }

@@ -70,15 +70,16 @@ impl Client {
                 let held = std::mem::take(&mut self.held);
                 let is_left = |held: &Held| !ledger.is_over(&held.key, &held.token);
                 self.held = held.into_iter().filter(is_left).collect();
-                match is_served {
-                    true => (0..=self.random.below(4))
+                if is_served {
+                    (0..=self.random.below(4))
                         .map(|_| self.draw(run, &ledger))
-                        .collect(),
-                    false => vec![
+                        .collect()
+                } else {
+                    vec![
                         Request::Ping,
                         self.read(&ledger),
                         self.acquire(run, &ledger),
-                    ],
+                    ]
                 }
             };
             is_served = self.ask(&mut conversation, batch, run, ledger)? || is_served;

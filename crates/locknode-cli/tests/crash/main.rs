@@ -323,18 +323,20 @@ fn end_run(
             wait_for_service(ledger)?;
             signal(node, after);
             let status = node.wait()?;
-            return match status.success() {
-                true => Ok(Ended::Stopped),
-                false => Err(format!("the node ended with {status}")),
+            return if status.success() {
+                Ok(Ended::Stopped)
+            } else {
+                Err(format!("the node ended with {status}"))
             };
         }
         End::CutStop(after, then) => {
             wait_for_service(ledger)?;
             signal(node, after);
             std::thread::sleep(then);
-            return match node.kill().success() {
-                true => Ok(Ended::Stopped),
-                false => Ok(Ended::Killed { was_stopping: true }),
+            return if node.kill().success() {
+                Ok(Ended::Stopped)
+            } else {
+                Ok(Ended::Killed { was_stopping: true })
             };
         }
     }

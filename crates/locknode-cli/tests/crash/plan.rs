@@ -110,9 +110,10 @@ impl Kind {
             has_fat_tokens: self == Self::Always,
             is_refusing: random.chance(10),
             threads: 1 + random.below(2),
-            lazy_disk: match self != Self::Memory && random.chance(50) {
-                true => Some(random.between_ms(0, SYNC_MS)),
-                false => None,
+            lazy_disk: if self != Self::Memory && random.chance(50) {
+                Some(random.between_ms(0, SYNC_MS))
+            } else {
+                None
             },
         }
     }
