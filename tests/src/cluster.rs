@@ -64,9 +64,10 @@ impl Cluster {
                 Make::RedisServers => false,
                 Make::Mixed => index % 2 == 0,
             };
-            members.push(match is_locknode {
-                true => Member::Locknode(InProcessNode::start()),
-                false => Member::Server(RedisServer::start_on_tcp()?),
+            members.push(if is_locknode {
+                Member::Locknode(InProcessNode::start())
+            } else {
+                Member::Server(RedisServer::start_on_tcp()?)
             });
         }
         Some(Self { members })

@@ -217,12 +217,13 @@ impl State {
                 let known = args
                     .iter()
                     .enumerate()
-                    .map(
-                        |(index, &arg)| match index < 2 || self.flavour.has(&upper(arg)) {
-                            true => arg,
-                            false => b"nosuchcommand",
-                        },
-                    )
+                    .map(|(index, &arg)| {
+                        if index < 2 || self.flavour.has(&upper(arg)) {
+                            arg
+                        } else {
+                            b"nosuchcommand"
+                        }
+                    })
                     .collect::<Vec<_>>();
                 return life.execute(self.now(), session, &known);
             }

@@ -88,9 +88,10 @@ impl<const ATTEMPTS: usize> Fencing<ATTEMPTS> {
 
     /// The value by which an attempt holds the key.
     fn value(&self, attempt: usize) -> u8 {
-        match self.rules.shared_value {
-            true => SHARED,
-            false => NOBODY + 1 + u8::try_from(attempt).expect("a few attempts"),
+        if self.rules.shared_value {
+            SHARED
+        } else {
+            NOBODY + 1 + u8::try_from(attempt).expect("a few attempts")
         }
     }
 

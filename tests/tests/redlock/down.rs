@@ -6,7 +6,7 @@ use locknode_tests::fake_node::{Purpose, errors};
 use locknode_tests::patience::{eventually, in_time};
 use redlock_client::{Cause, Redlock};
 
-use crate::stage::{AMPLE, LONG, Stage, is_let_go};
+use crate::stage::{AMPLE, LONG, Stage, finds_no_quorum, is_let_go};
 
 /// The ways of being down.
 #[derive(Clone, Copy, Debug)]
@@ -79,17 +79,10 @@ async fn a_silent_majority_costs_its_timeout_once() {
         .acquire()
         .await
         .expect("all up");
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
     stage.take_down(&[0, 1, 2], Down::Silent).await;
     let started = Instant::now();
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("two of five");
-    assert!(error.is_no_quorum(), "{error}");
+    finds_no_quorum(&redlock, "k").await;
     assert!(
         started.elapsed() >= timeout,
         "given up after {:?}",
@@ -100,13 +93,7 @@ async fn a_silent_majority_costs_its_timeout_once() {
     eventually_quiet(&redlock, &stage, &mut asked).await;
     let started = Instant::now();
     for _ in 0..10 {
-        let error = redlock
-            .lock("k")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect_err("two of five");
-        assert!(error.is_no_quorum(), "{error}");
+        finds_no_quorum(&redlock, "k").await;
     }
     let spent = started.elapsed();
     assert!(
@@ -139,13 +126,7 @@ async fn a_majority_that_refuses_fails_at_once() {
     stage.take_down(&[1, 2, 4], Down::Refusing).await;
     let started = Instant::now();
     for _ in 0..50 {
-        let error = redlock
-            .lock("k")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect_err("two of five");
-        assert!(error.is_no_quorum(), "{error}");
+        let error = finds_no_quorum(&redlock, "k").await;
         let unreachable = error.nodes().iter();
         let unreachable = unreachable.filter(|node| matches!(node.cause, Cause::Unreachable(_)));
         assert_eq!(unreachable.count(), 3, "{error}");
@@ -188,13 +169,7 @@ async fn a_hanging_majority_fails_within_its_time() {
         .unwrap();
     stage.take_down(&[0, 1], Down::Hanging).await;
     let started = Instant::now();
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
-    assert!(error.is_no_quorum(), "{error}");
+    finds_no_quorum(&redlock, "k").await;
     assert!(started.elapsed() < AMPLE, "{:?}", started.elapsed());
 }
 
@@ -219,8 +194,7 @@ async fn a_node_that_comes_back_is_used_again() {
             .acquire()
             .await;
         let guard = guard.unwrap_or_else(|error| panic!("{way:?}: {error}"));
-        drop(guard.release().await);
-        stage.wait_until_empty().await;
+        stage.release(guard).await;
     }
 }
 

@@ -128,16 +128,14 @@ async fn an_acquire_dropped_while_it_waits_tries_no_more() {
         .await
         .expect("free");
     stage.wait_until_held("k", other.token(), 3).await;
-    drop(other.release().await);
-    stage.wait_until_empty().await;
+    stage.release(other).await;
 }
 
 #[tokio::test]
 async fn a_dropped_extend_leaves_the_lock_with_its_holder() {
     let stage = Stage::of(5).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 5).await;
+    let guard = stage.lock(&redlock, "k").await;
     at_every_await_point(
         || guard.extend(LONG),
         async |extended| {
@@ -359,8 +357,7 @@ async fn left_empty(redlock: &Redlock, stage: &Stage) {
     stage
         .wait_until_held("last", last.token(), stage.len())
         .await;
-    drop(last.release().await);
-    stage.wait_until_empty().await;
+    stage.release(last).await;
 }
 
 /// More await points than any of these futures has.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use locknode_tests::fake_node::{Behaviour, On, Purpose};
 use locknode_tests::patience::{eventually, in_time};
 
-use crate::stage::{LONG, MovableClock, SHORT, Stage, is_let_go};
+use crate::stage::{LONG, MovableClock, SHORT, Stage, finds_no_quorum, is_let_go};
 
 /// The one late `OK` on node 2 belongs to the first key. Were it taken for the second, that lock would have two holders.
 #[tokio::test]
@@ -60,13 +60,7 @@ async fn a_grant_that_arrives_after_the_attempt_has_failed_is_released() {
         .take(2)
         .map(|fake| fake.hold_next(Purpose::Acquire))
         .collect();
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
-    assert!(error.is_no_quorum(), "{error}");
+    finds_no_quorum(&redlock, "k").await;
     for hold in &holds {
         hold.release();
     }
@@ -83,13 +77,7 @@ async fn a_grant_that_is_made_after_the_attempt_has_failed_is_released() {
         .take(2)
         .map(|fake| fake.delay_next(Purpose::Acquire))
         .collect();
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
-    assert!(error.is_no_quorum(), "{error}");
+    finds_no_quorum(&redlock, "k").await;
     for hold in &holds {
         hold.release();
     }
@@ -112,8 +100,7 @@ async fn a_grant_that_is_made_after_the_attempt_has_failed_is_released() {
 async fn a_late_extend_does_not_create_a_key() {
     let stage = Stage::of(3).await;
     let redlock = stage.impatient();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     guard.extend(LONG).await.expect("scripts are known now");
     let hold = stage[0].delay_next(Purpose::Extend);
     guard.extend(LONG).await.expect("two of three");
@@ -129,8 +116,7 @@ async fn a_late_extend_does_not_create_a_key() {
 async fn a_late_release_does_not_release_the_next_lock() {
     let stage = Stage::of(3).await;
     let redlock = stage.impatient();
-    let first = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", first.token(), 3).await;
+    let first = stage.lock(&redlock, "k").await;
     let hold = stage[0].delay_next(Purpose::Release);
     drop(first.release().await);
     let second = redlock.lock("k").ttl(LONG).try_acquire().await;
@@ -147,8 +133,7 @@ async fn a_late_release_does_not_release_the_next_lock() {
 async fn votes_of_an_earlier_round_do_not_count() {
     let stage = Stage::of(5).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 5).await;
+    let guard = stage.lock(&redlock, "k").await;
     let oom = Behaviour::error("OOM command not allowed when used memory > 'maxmemory'.");
     stage.always([2, 3, 4], Purpose::Extend, &oom);
     guard.extend(LONG).await.expect_err("two of five");
@@ -170,8 +155,7 @@ async fn votes_of_an_earlier_round_do_not_count() {
 async fn a_slow_node_learns_the_scripts_too() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     stage[2].forget_scripts();
     stage[2].pass_time(LONG / 2);
     for _ in 0..3 {
@@ -190,8 +174,7 @@ async fn a_slow_node_learns_the_scripts_too() {
             .is_some_and(|left| left > LONG * 3 / 4)
     };
     eventually("extended on the slow node", is_extended).await;
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
 }
 
 /// The same for a release: the node's answer to it comes when everybody else has let the lock go.
@@ -200,8 +183,7 @@ async fn a_slow_node_that_forgot_the_script_still_releases() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
     for _ in 0..2 {
-        let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-        stage.wait_until_held("k", guard.token(), 3).await;
+        let guard = stage.lock(&redlock, "k").await;
         stage[2].forget_scripts();
         let hold = stage[2].hold_next(Purpose::Release);
         assert!(guard.release().await.is_free());

@@ -252,8 +252,7 @@ async fn a_majority_that_answers_an_extend_wrongly_leaves_the_lock_as_it_was() {
             .collect::<String>();
         let stage = Stage::of(5).await;
         let redlock = stage.patient_unless(expected);
-        let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-        stage.wait_until_held("k", guard.token(), 5).await;
+        let guard = stage.lock(&redlock, "k").await;
         let before = guard.valid_until();
         stage.always([0, 1, 2], Purpose::Extend, &behaviour);
         let error = guard.extend(LONG * 2).await.expect_err(&context);
@@ -272,8 +271,7 @@ async fn a_majority_that_answers_an_extend_wrongly_leaves_the_lock_as_it_was() {
             fake.come_back().await;
         }
         extend_when_reconnected(&guard, &context).await;
-        drop(guard.release().await);
-        stage.wait_until_empty().await;
+        stage.release(guard).await;
     }
 }
 
@@ -291,8 +289,7 @@ async fn a_minority_that_answers_a_release_wrongly_does_not_prevent_it() {
     for (behaviour, _) in wrong_answers() {
         let stage = Stage::of(5).await;
         let redlock = stage.redlock();
-        let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-        stage.wait_until_held("k", guard.token(), 5).await;
+        let guard = stage.lock(&redlock, "k").await;
         stage.always([2, 3], Purpose::Release, &behaviour);
         let released = guard.release().await;
         assert!(released.is_free(), "{behaviour:?}: {released:?}");
@@ -314,8 +311,7 @@ async fn a_majority_that_answers_a_release_wrongly_is_reported_node_by_node() {
             .collect::<String>();
         let stage = Stage::of(5).await;
         let redlock = stage.patient_unless(expected);
-        let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-        stage.wait_until_held("k", guard.token(), 5).await;
+        let guard = stage.lock(&redlock, "k").await;
         stage.always([0, 1, 2], Purpose::Release, &behaviour);
         let released = guard.release().await;
         assert!(!released.is_confirmed(), "{context}: {released:?}");
@@ -435,11 +431,9 @@ impl Stage {
 async fn honest_nodes_see_one_request_for_each_step() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     guard.extend(LONG).await.expect("extended");
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
     let count = |fake: &FakeNode, purpose: Purpose| fake.count(purpose);
     for fake in stage.iter() {
         assert_eq!(count(fake, Purpose::Acquire), 1, "{}", fake.story());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use locknode_tests::fake_node::{Behaviour, FakeNode, Flavour, On, Purpose};
 use locknode_tests::patience::{eventually, eventually_async};
-use redlock_client::{Builder, Clock, Event, Observer, Redlock, Released, Time};
+use redlock_client::{Builder, Clock, Error, Event, Guard, Observer, Redlock, Released, Time};
 
 /// Fakes in the order in which a client has them.
 pub(crate) struct Stage {
@@ -58,6 +58,20 @@ impl Stage {
     pub(crate) fn redlock_by(&self, clock: &MovableClock) -> Redlock {
         let builder = self.builder().clock(Arc::new(clock.clone()));
         builder.build().expect("a good configuration")
+    }
+
+    /// A lock that every node has.
+    pub(crate) async fn lock(&self, redlock: &Redlock, key: &str) -> Guard {
+        let guard = redlock.lock(key).ttl(LONG).acquire().await;
+        let guard = guard.unwrap_or_else(|error| panic!("{key}: {error}"));
+        self.wait_until_held(key, guard.token(), self.len()).await;
+        guard
+    }
+
+    /// Releases the last lock, until no node has a key.
+    pub(crate) async fn release(&self, guard: Guard) {
+        drop(guard.release().await);
+        self.wait_until_empty().await;
     }
 
     /// The tokens that hold the key, node by node.
@@ -223,6 +237,14 @@ pub(crate) async fn wait_until_connected(redlock: &Redlock) {
         nodes.iter().all(|node| node.state.is_ok())
     })
     .await;
+}
+
+/// Tries once for a lock that too few nodes can grant.
+pub(crate) async fn finds_no_quorum(redlock: &Redlock, key: &str) -> Error {
+    let tried = redlock.lock(key).ttl(LONG).try_acquire().await;
+    let error = tried.expect_err("too few nodes");
+    assert!(error.is_no_quorum(), "{error}");
+    error
 }
 
 /// Whether a lock that a majority held was let go. Nodes that were late may never have had it and be the first to

@@ -7,13 +7,9 @@ use locknode_engine::durable::{Durability, OpenErrorKind};
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
 use crate::majority::Five;
-use crate::{HOUR, MINUTE, NANO, SECOND, loading, settings, told};
+use crate::{HOUR, MINUTE, NANO, SECOND, loading, node, settings, told};
 
 const T: Duration = Duration::from_secs(30);
-
-fn node() -> StoredNode {
-    StoredNode::first_start(settings()).unwrap()
-}
 
 /// S01 [G1] [G2]
 #[test]

@@ -6,7 +6,7 @@ use locknode::{Machine, StartReason};
 use locknode_tests::StoredNode;
 
 use crate::majority::Five;
-use crate::{HOUR, MINUTE, NANO, SECOND, loading, settings, told};
+use crate::{HOUR, MINUTE, NANO, SECOND, loading, node, settings, told};
 
 const T: Duration = Duration::from_secs(30);
 
@@ -18,10 +18,6 @@ const WALLS_MS: [u64; 5] = [
     1_800_003_600_000,
     9_000_000_000_000,
 ];
-
-fn node() -> StoredNode {
-    StoredNode::first_start(settings()).unwrap()
-}
 
 /// S17 [G12] [G16]
 #[test]

@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
-use crate::{NANO, SECOND, loading, settings, told};
-
-fn node() -> StoredNode {
-    StoredNode::first_start(settings()).unwrap()
-}
+use crate::{NANO, SECOND, loading, node, settings, told};
 
 const RELEASE_SCRIPT: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 const EXTEND_SCRIPT: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], \

@@ -2,7 +2,7 @@
 
 use locknode_tests::StoredNode;
 
-use crate::{loading, settings, told};
+use crate::{loading, node, told};
 
 /// The statuses in INFO that exporters make numbers of: of the last snapshot, and of the log.
 fn statuses(node: &mut StoredNode) -> (bool, bool) {
@@ -24,7 +24,7 @@ fn statuses(node: &mut StoredNode) -> (bool, bool) {
 /// [G2]
 #[test]
 fn a_quarantine_looks_unhealthy_for_as_long_as_it_lasts() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     told(&mut node, "SET k a NX PX 30000");
     assert_eq!(statuses(&mut node), (true, true));
     node.kill();
@@ -40,7 +40,7 @@ fn a_quarantine_looks_unhealthy_for_as_long_as_it_lasts() {
 /// [G13]
 #[test]
 fn a_disk_that_failed_shows() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     node.disk().fail_sync(0);
     let _ = node.send("SET k a NX");
     assert_eq!(statuses(&mut node), (true, false));
@@ -49,7 +49,7 @@ fn a_disk_that_failed_shows() {
 /// [G2]: what touches no key is served, so that clients can be made.
 #[test]
 fn a_script_can_be_loaded_in_quarantine_and_run_after_it() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     told(&mut node, "SET k a NX PX 30000");
     node.kill();
     node.start().unwrap();

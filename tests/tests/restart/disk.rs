@@ -4,12 +4,12 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use locknode::StartReason;
-use locknode_engine::durable::{Durability, OpenErrorKind};
+use locknode_engine::durable::OpenErrorKind;
 use locknode_tests::faulty_disk::{keep_all, keep_first, keep_none};
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
 use crate::promises::Promises;
-use crate::{MINUTE, NANO, SECOND, settings, told};
+use crate::{MINUTE, NANO, SECOND, always, node, settings, told};
 
 /// Grants of every kind, extensions across the threshold, releases, raised counters.
 const SCRIPT: [&str; 22] = [
@@ -42,13 +42,6 @@ fn run(node: &mut StoredNode, promises: &mut Promises) {
     for request in SCRIPT {
         promises.send(node, request);
         promises.advance(node, Duration::from_millis(200));
-    }
-}
-
-fn always() -> NodeSettings {
-    NodeSettings {
-        durability: Durability::Always,
-        ..settings()
     }
 }
 
@@ -125,7 +118,7 @@ fn check_start(node: &mut StoredNode, promises: &Promises, name: &str) {
 fn a_damaged_slot_is_waited_for_in_full() {
     for slot in [0, 4096] {
         for offset in (0..500).step_by(3) {
-            let mut node = StoredNode::first_start(settings()).unwrap();
+            let mut node = node();
             let mut promises = Promises::default();
             promises.send(&mut node, "LOCK.ACQUIRE k a 30000");
             node.kill();
@@ -177,7 +170,7 @@ fn a_state_that_is_gone_is_no_first_start() {
         ),
     ];
     for (name, damage, kind) in rows {
-        let mut node = StoredNode::first_start(settings()).unwrap();
+        let mut node = node();
         assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
         node.kill();
         damage(&node);
@@ -248,7 +241,7 @@ fn after_a_sync_that_failed_nothing_is_granted_and_nothing_untold_was_promised()
 /// S15 [G13]: the reply that waited is not sent, and neither is one that waits for what comes after.
 #[test]
 fn a_reply_that_waited_for_the_sync_that_failed_is_lost() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     node.hold_disk();
     let first = node.send("SET ever a NX");
     let second = node.send("SET k a NX PX 30000");
@@ -306,7 +299,7 @@ fn check_start_after(node: &mut StoredNode, promises: &Promises, cut: u64) {
 /// S16 [G14]
 #[test]
 fn while_the_disk_is_full_shorter_locks_and_releases_are_served() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     assert_eq!(told(&mut node, "SET long a NX PX 30000"), "+OK");
     assert_eq!(told(&mut node, "SET hour a NX PX 3600000"), "+OK");
     assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
@@ -364,7 +357,7 @@ fn while_the_disk_is_full_shorter_locks_and_releases_are_served() {
 /// S16 [G14]: a horizon that cannot be raised.
 #[test]
 fn while_the_horizon_cannot_be_raised_only_grants_within_it_are_made() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     let mut promises = Promises::default();
     assert_eq!(
         promises.send(&mut node, "SET first a NX PX 30000"),
@@ -394,7 +387,7 @@ fn while_the_horizon_cannot_be_raised_only_grants_within_it_are_made() {
 #[test]
 fn a_log_or_snapshot_that_is_gone_or_damaged_is_no_empty_one() {
     for stops in [false, true] {
-        let mut node = StoredNode::first_start(settings()).unwrap();
+        let mut node = node();
         assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
         assert_eq!(told(&mut node, "SET k a NX PX 30000"), "+OK");
         if stops {
@@ -443,7 +436,7 @@ fn a_log_or_snapshot_that_is_gone_or_damaged_is_no_empty_one() {
 /// S14 [L5]
 #[test]
 fn a_torn_end_of_the_log_is_dropped_and_damage_before_it_is_told() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     for key in ["one", "two", "three"] {
         assert_eq!(told(&mut node, &format!("SET {key} a NX")), "+OK");
     }
@@ -498,7 +491,7 @@ fn a_torn_end_of_the_log_is_dropped_and_damage_before_it_is_told() {
 /// S14 [L5]: the end of one segment, with whole batches in the next.
 #[test]
 fn a_batch_that_is_missing_between_segments_is_damage() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     for index in 10..90 {
         assert_eq!(told(&mut node, &format!("SET key{index} a NX")), "+OK");
     }
@@ -528,7 +521,7 @@ fn a_batch_that_is_missing_between_segments_is_damage() {
 /// S16 [L3]: what is tried again comes before what was asked for since.
 #[test]
 fn what_a_full_disk_refused_is_written_in_its_order() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     assert_eq!(told(&mut node, "SET first a NX"), "+OK");
     node.hold_disk();
     assert!(matches!(node.send("SET k a NX"), Answer::Withheld(_)));
@@ -599,7 +592,7 @@ fn replies_wait_for_one_sync_together() {
 /// [G8]: no reply waits in steady state, though the disk takes a tenth of a second for each sync.
 #[test]
 fn a_slow_disk_holds_no_short_lock_up() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     assert_eq!(told(&mut node, "SET k a PX 10000"), "+OK");
     let syncs = node.disk().syncs_total();
     for _ in 0..600 {

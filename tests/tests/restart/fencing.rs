@@ -5,15 +5,11 @@ use std::time::Duration;
 use locknode_engine::durable::Durability;
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
-use crate::{HOUR, NANO, SECOND, fence, settings, told};
+use crate::{HOUR, NANO, SECOND, fence, node, settings, told};
 
 const STEP: u64 = 1 << 20;
 const FIRST_STEP: u64 = 1 << 12;
 const FENCE_END: u64 = 1 << 53;
-
-fn node() -> StoredNode {
-    StoredNode::first_start(settings()).unwrap()
-}
 
 /// The key's counter after a grant by this node.
 fn grant(node: &mut StoredNode, key: &str) -> u64 {

@@ -5,11 +5,7 @@ use std::time::Duration;
 use locknode_engine::durable::Durability;
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
-use crate::{HOUR, MINUTE, NANO, SECOND, settings, told};
-
-fn node() -> StoredNode {
-    StoredNode::first_start(settings()).unwrap()
-}
+use crate::{HOUR, MINUTE, NANO, SECOND, node, settings, told};
 
 /// The ways a process ends without having said so.
 const FALLS: [fn(&mut StoredNode); 2] = [StoredNode::kill, StoredNode::reboot];

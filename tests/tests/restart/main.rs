@@ -41,6 +41,7 @@ mod unsynced;
 
 use std::time::Duration;
 
+use locknode_engine::durable::Durability;
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
 const NANO: Duration = Duration::from_nanos(1);
@@ -50,6 +51,19 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 fn settings() -> NodeSettings {
     NodeSettings::default()
+}
+
+/// The same with every lock on the log.
+fn always() -> NodeSettings {
+    NodeSettings {
+        durability: Durability::Always,
+        ..settings()
+    }
+}
+
+/// A node after its first start.
+fn node() -> StoredNode {
+    StoredNode::first_start(settings()).unwrap()
 }
 
 /// The reply to a request that is answered at once.

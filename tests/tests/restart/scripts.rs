@@ -3,7 +3,7 @@
 use locknode_engine::durable::Durability;
 use locknode_tests::{Answer, NodeSettings, StoredNode};
 
-use crate::{MINUTE, NANO, SECOND, settings, told};
+use crate::{MINUTE, NANO, SECOND, node, settings, told};
 
 fn eval(node: &mut StoredNode, script: &str) -> Answer {
     let args: [&[u8]; 6] = [b"EVAL", script.as_bytes(), b"2", b"k", b"j", b"token"];
@@ -16,7 +16,7 @@ const SETNX_AND_EXPIRE: &str = "if redis.call('setnx',KEYS[1],ARGV[1])==1 then r
 #[test]
 fn a_lock_that_gets_its_ttl_within_the_script_needs_no_log_and_is_waited_for() {
     for fall in [StoredNode::kill, StoredNode::reboot] {
-        let mut node = StoredNode::first_start(settings()).unwrap();
+        let mut node = node();
         assert_eq!(eval(&mut node, SETNX_AND_EXPIRE), Answer::Told(":1".into()));
         assert_eq!(node.guard().unwrap().records, 0);
         fall(&mut node);
@@ -35,7 +35,7 @@ fn what_a_script_leaves_for_long_is_durable_before_the_reply() {
         "redis.call('setnx',KEYS[1],ARGV[1]) return redis.call('pexpire',KEYS[1],3600000)",
         "redis.call('setnx',KEYS[1],ARGV[1]) return redis.call('incr',KEYS[1])",
     ] {
-        let mut node = StoredNode::first_start(settings()).unwrap();
+        let mut node = node();
         node.hold_disk();
         let Answer::Withheld(_) = eval(&mut node, script) else {
             panic!("{script}: told before it was durable");
@@ -91,7 +91,7 @@ fn what_a_script_made_of_a_lock_on_the_log_holds_over_a_crash() {
 /// [G13]: a script that grants on a node whose disk has failed has done nothing; one that releases is served.
 #[test]
 fn a_node_that_grants_nothing_runs_scripts_that_release() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     assert_eq!(told(&mut node, "SET k a NX PX 30000"), "+OK");
     node.close();
     let grants = "redis.call('del',KEYS[1]) return redis.call('set',KEYS[2],ARGV[1],'PX',20000)";

@@ -3,10 +3,9 @@
 
 use std::io::ErrorKind;
 
-use locknode_engine::durable::Durability;
-use locknode_tests::{Answer, NodeSettings, StoredNode};
+use locknode_tests::{Answer, StoredNode};
 
-use crate::{settings, told};
+use crate::{always, node, settings, told};
 
 /// Requests that tell whether, by whom or for how long `k` is held by `a` without changing it.
 const LOOKS: [&str; 31] = [
@@ -55,13 +54,6 @@ const ELSEWHERE: [&str; 6] = [
     "CONFIG GET maxmemory",
     "COMMAND COUNT",
 ];
-
-fn always() -> NodeSettings {
-    NodeSettings {
-        durability: Durability::Always,
-        ..settings()
-    }
-}
 
 #[track_caller]
 fn waits(node: &mut StoredNode, request: &str) {
@@ -162,7 +154,7 @@ fn a_release_that_may_come_back_waits_for_nobody() {
 /// [G8]: a lock that rides on the guard is told of at once while the horizon is raised ahead of need.
 #[test]
 fn in_steady_state_no_look_waits() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     assert_eq!(told(&mut node, "SET k a PX 10000"), "+OK");
     for _ in 0..100 {
         node.hold_disk();
@@ -199,7 +191,7 @@ fn after_a_failed_sync_only_what_it_left_behind_is_not_told() {
 /// [G14]: what found the disk full is told to nobody; what needs no log goes on.
 #[test]
 fn on_a_full_disk_only_what_it_refused_is_not_told() {
-    let mut node = StoredNode::first_start(settings()).unwrap();
+    let mut node = node();
     assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
     assert_eq!(told(&mut node, "SET hour a NX PX 3600000"), "+OK");
     assert_eq!(told(&mut node, "SET short a NX PX 30000"), "+OK");
@@ -249,13 +241,16 @@ fn what_a_full_or_failed_disk_cannot_keep_is_refused_and_changes_nothing() {
     ];
     for is_full in [true, false] {
         for request in refused {
-            let mut node = StoredNode::first_start(settings()).unwrap();
+            let mut node = node();
             assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
             assert_eq!(told(&mut node, "SET hour a NX PX 3600000"), "+OK");
             assert_eq!(told(&mut node, "SET short a NX PX 30000"), "+OK");
-            let refuse = |node: &StoredNode| match is_full {
-                true => node.disk().fail_write(0, ErrorKind::StorageFull, 0),
-                false => node.disk().fail_sync(0),
+            let refuse = |node: &StoredNode| {
+                if is_full {
+                    node.disk().fail_write(0, ErrorKind::StorageFull, 0)
+                } else {
+                    node.disk().fail_sync(0)
+                }
             };
             refuse(&node);
             assert_eq!(node.send("SET k a NX"), Answer::Lost);

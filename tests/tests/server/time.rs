@@ -5,13 +5,15 @@ use locknode_tests::{ManualClock, Wire};
 
 const NOON: u64 = 1_800_000_000_000;
 
+fn node_at_noon(options: Options) -> (ManualClock, Node) {
+    let clock = ManualClock::starting_at_unix_millis(NOON);
+    let node = Node::builder().restart_guard(false).options(options);
+    (clock.clone(), node.clock(clock).build())
+}
+
 #[tokio::test]
 async fn a_lock_ends_one_tick_after_its_ttl_and_not_before() {
-    let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder()
-        .restart_guard(false)
-        .clock(clock.clone())
-        .build();
+    let (clock, node) = node_at_noon(Options::default());
     let mut wire = Wire::connect(&node);
     wire.check(b"SET k a NX PX 1000\r\n", b"+OK\r\n").await;
     clock.advance(Duration::from_millis(1000));
@@ -25,11 +27,7 @@ async fn a_lock_ends_one_tick_after_its_ttl_and_not_before() {
 
 #[tokio::test]
 async fn a_jump_of_the_wall_clock_expires_nothing_and_prolongs_nothing() {
-    let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder()
-        .restart_guard(false)
-        .clock(clock.clone())
-        .build();
+    let (clock, node) = node_at_noon(Options::default());
     let mut wire = Wire::connect(&node);
     wire.check(b"SET k a NX PX 1000\r\n", b"+OK\r\n").await;
     let timestamp = format!("SET at b NX PXAT {}\r\n", NOON + 2000);
@@ -47,14 +45,8 @@ async fn a_jump_of_the_wall_clock_expires_nothing_and_prolongs_nothing() {
 
 #[tokio::test]
 async fn ended_locks_are_reclaimed_without_anyone_asking() {
-    let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder()
-        .restart_guard(false)
-        .clock(clock.clone())
-        .build();
-    let serving = node.clone();
-    let (address, _task) = locknode_tests::serve_tcp(&serving, std::future::pending()).await;
-    let _ = address;
+    let (clock, node) = node_at_noon(Options::default());
+    let (_address, _task) = locknode_tests::serve_tcp(&node, std::future::pending()).await;
     let mut wire = Wire::connect(&node);
     for i in 0..5_000 {
         wire.send(format!("SET k{i} t NX PX 10\r\n").as_bytes())
@@ -77,11 +69,7 @@ async fn ended_locks_are_reclaimed_without_anyone_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_holds_commands_back_until_it_ends() {
-    let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder()
-        .restart_guard(false)
-        .clock(clock.clone())
-        .build();
+    let (clock, node) = node_at_noon(Options::default());
     let mut admin = Wire::connect(&node);
     let mut wire = Wire::connect(&node);
     admin
@@ -98,11 +86,7 @@ async fn a_pause_holds_commands_back_until_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn unpause_lets_waiting_clients_go_on_at_once() {
-    let clock = ManualClock::starting_at_unix_millis(NOON);
-    let node = Node::builder()
-        .restart_guard(false)
-        .clock(clock.clone())
-        .build();
+    let (_, node) = node_at_noon(Options::default());
     let mut admin = Wire::connect(&node);
     let mut wire = Wire::connect(&node);
     admin.check(b"CLIENT PAUSE 3600000\r\n", b"+OK\r\n").await;
@@ -115,14 +99,9 @@ async fn unpause_lets_waiting_clients_go_on_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_client_is_closed_after_timeout_and_a_busy_one_is_not() {
-    let clock = ManualClock::starting_at_unix_millis(NOON);
     let mut options = Options::default();
     options.timeout = 10;
-    let node = Node::builder()
-        .restart_guard(false)
-        .clock(clock.clone())
-        .options(options)
-        .build();
+    let (clock, node) = node_at_noon(options);
     let (_address, _task) = locknode_tests::serve_tcp(&node, std::future::pending()).await;
     let mut idle = Wire::connect(&node);
     let mut busy = Wire::connect(&node);

@@ -29,13 +29,12 @@ fn check(durability: Durability, operations_min: u64, prepare: Prepare, act: Act
             rig.disk.stop(operations);
             is_done = act(&mut rig);
             let pieces = Cell::new(0);
-            match variant < variants {
-                true => rig.crash(&mut kept(variant, &pieces)),
-                false => {
-                    rig.kill();
-                    rig.start();
-                    rig.crash(&mut keep_none);
-                }
+            if variant < variants {
+                rig.crash(&mut kept(variant, &pieces))
+            } else {
+                rig.kill();
+                rig.start();
+                rig.crash(&mut keep_none);
             }
             if variant == 0 {
                 variants = CHOICES.pow(pieces.get().min(PIECES_MAX));
@@ -61,9 +60,10 @@ fn kept(variant: usize, pieces: &Cell<u32>) -> impl FnMut(usize) -> usize {
     move |len| {
         let piece = pieces.get();
         pieces.set(piece + 1);
-        let turn = match piece < PIECES_MAX {
-            true => variant / CHOICES.pow(piece),
-            false => variant + usize::try_from(piece).unwrap(),
+        let turn = if piece < PIECES_MAX {
+            variant / CHOICES.pow(piece)
+        } else {
+            variant + usize::try_from(piece).unwrap()
         };
         match turn % CHOICES {
             0 => 0,

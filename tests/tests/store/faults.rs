@@ -151,9 +151,10 @@ fn a_batch_that_a_failed_write_left_whole_may_come_again_in_the_next_segment() {
                 rig.put(format!("after-{number}").as_bytes(), None);
                 rig.perform().unwrap();
             }
-            match is_power_lost {
-                true => rig.crash(&mut keep_all),
-                false => rig.kill(),
+            if is_power_lost {
+                rig.crash(&mut keep_all)
+            } else {
+                rig.kill()
             }
             let start = rig.start();
             assert_ne!(start.reason, StartReason::DroppedBatch);

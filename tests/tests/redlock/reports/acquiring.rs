@@ -7,7 +7,7 @@ use locknode_tests::fake_node::{Behaviour, Purpose, errors};
 use locknode_tests::patience::in_time;
 use redlock_client::{Cause, Drift, ErrorKind, Redlock, RetryPolicy};
 
-use crate::stage::{AMPLE, LONG, MovableClock, Stage, is_let_go};
+use crate::stage::{AMPLE, LONG, MovableClock, Stage, finds_no_quorum, is_let_go};
 
 /// mike-marcacci/node-redlock#296, #299, #169, PR#274: the end was computed from the first attempt, so that after 1.2 s
 /// of retries a lock of 1 s was returned already expired. Also sewenew/redis-plus-plus, script variant: one start for
@@ -85,8 +85,7 @@ async fn a_retry_is_not_blocked_by_leftovers_of_its_own_attempt() {
         .await;
     let guard = guard.expect("the second try");
     stage.wait_until_held("k", guard.token(), 3).await;
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
 }
 
 /// SPSCommerce/redlock-py PR#6: a quorum of the reachable servers lets 2 of 3 and 3 of 5 both win.
@@ -181,13 +180,7 @@ async fn a_node_whose_grant_was_lost_is_freed_when_the_attempt_fails() {
     let redlock = stage.redlock();
     stage[0].next(Purpose::Acquire, Behaviour::ApplyThenClose);
     stage[1].next(Purpose::Acquire, Behaviour::ApplyThenCutReply);
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
-    assert!(error.is_no_quorum(), "{error}");
+    finds_no_quorum(&redlock, "k").await;
     stage.wait_until_empty().await;
 }
 
@@ -407,8 +400,7 @@ async fn validity_is_the_ttl_less_elapsed_time_and_drift() {
             validity + elapsed >= most,
             "{drift:?}: {validity:?} after {elapsed:?}"
         );
-        drop(guard.release().await);
-        stage.wait_until_empty().await;
+        stage.release(guard).await;
     }
 }
 

@@ -63,8 +63,7 @@ async fn a_node_that_is_fast_by_less_than_the_drift_ends_no_valid_lock() {
         .drift(Drift::new(20_000, Duration::from_millis(2)))
         .build()
         .unwrap();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     let most = guard.validity().saturating_sub(Duration::from_millis(300));
     clock.advance(most);
     stage.pass_time(most + most / 100);

@@ -14,8 +14,7 @@ use crate::stage::{LONG, MovableClock, Stage, is_let_go};
 async fn a_lock_that_is_gone_is_not_extended() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     for fake in stage.iter() {
         fake.remove("k");
     }
@@ -40,8 +39,7 @@ async fn a_lock_that_is_gone_is_not_extended() {
 async fn a_lock_that_another_has_is_not_extended() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     stage.held_by_other("k", 0..3);
     let error = guard.extend(LONG).await.expect_err("another has it");
     assert!(error.is_lost(), "{error}");
@@ -59,8 +57,7 @@ async fn a_lock_that_another_has_is_not_extended() {
 async fn a_failed_extend_does_not_release() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     stage.always([0, 1], Purpose::Extend, &Behaviour::error(errors::READONLY));
     let error = guard.extend(LONG).await.expect_err("one of three");
     assert!(error.is_no_quorum(), "{error}");
@@ -122,8 +119,7 @@ async fn nodes_that_grant_late_hold_the_lock_too() {
         stage[node].remove("k");
     }
     guard.extend(LONG).await.expect("three of five hold it");
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
 }
 
 /// The same for nodes that are still being connected when a majority has granted the lock.
@@ -147,8 +143,7 @@ async fn nodes_that_are_connected_late_hold_the_lock_too() {
         hold.release();
     }
     stage.wait_until_held("k", guard.token(), 5).await;
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
 }
 
 /// leandromoreira/redlock-rb#44: milliseconds taken for seconds, so that a lock of 3 s lived for 3000.
@@ -259,8 +254,7 @@ async fn validity_after_an_extend_is_counted_from_that_extend() {
 async fn an_extend_is_one_request_to_each_node() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     guard.extend(LONG).await.expect("scripts are known now");
     eventually("all asked", || stage.count(Purpose::Extend) >= 6).await;
     let before: Vec<usize> = stage.iter().map(|fake| fake.received().len()).collect();

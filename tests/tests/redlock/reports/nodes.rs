@@ -15,9 +15,10 @@ async fn one_black_hole_of_five_costs_nothing() {
     for swallows in [false, true] {
         let stage = Stage::of(5).await;
         let redlock = stage.builder().node_timeout(AMPLE).build().unwrap();
-        match swallows {
-            true => stage[2].fall_silent(),
-            false => stage[2].go_down().await,
+        if swallows {
+            stage[2].fall_silent()
+        } else {
+            stage[2].go_down().await
         }
         let mut slowest = Duration::ZERO;
         for _ in 0..100 {
@@ -88,8 +89,7 @@ async fn after_a_restart_another_client_can_have_the_lock() {
     drop(guard);
     old.close().await;
     stage.wait_until_held_by_quorum("k", taken.token()).await;
-    drop(taken.release().await);
-    stage.wait_until_empty().await;
+    stage.release(taken).await;
 }
 
 async fn wait_for_extend_to_fail(guard: &redlock_client::Guard) -> redlock_client::Error {
@@ -119,8 +119,7 @@ async fn a_release_after_a_restart_ends() {
 async fn a_rolling_restart_keeps_the_lock_or_says_that_it_is_lost() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     for node in 0..3 {
         stage[node].crash().await;
         stage[node].come_back().await;

@@ -28,8 +28,7 @@ async fn a_release_goes_to_nodes_believed_not_to_hold_the_lock() {
         .acquire()
         .await
         .expect("three of five");
-    drop(guard.release().await);
-    stage.wait_until_empty().await;
+    stage.release(guard).await;
     for fake in stage.iter() {
         fake.wait_for_count(Purpose::Release, 1).await;
     }
@@ -60,8 +59,7 @@ async fn a_failed_attempt_is_released_on_every_node() {
 async fn the_release_of_an_ended_lock_is_answered_at_once_and_not_repeated() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     stage.pass_time(LONG + Duration::from_millis(1));
     let started = Instant::now();
     let released = guard.release().await;
@@ -87,8 +85,7 @@ async fn the_release_of_an_ended_lock_is_answered_at_once_and_not_repeated() {
 async fn a_release_that_is_refused_is_told_with_the_reason() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     stage.always(0..3, Purpose::Release, &Behaviour::error(errors::MISCONF));
     let released = guard.release().await;
     assert_eq!(released.confirmed(), 0, "{released:?}");
@@ -157,8 +154,7 @@ async fn a_release_does_not_depend_on_its_caller() {
         .iter()
         .map(|fake| fake.hold_next(Purpose::Release))
         .collect();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     let release = tokio::spawn(guard.release());
     holds[0].caught().await;
     release.abort();
@@ -175,8 +171,7 @@ async fn a_release_does_not_depend_on_its_caller() {
 async fn only_the_holder_releases_and_extends() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let old = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", old.token(), 3).await;
+    let old = stage.lock(&redlock, "k").await;
     stage.held_by_other("k", 0..3);
     let released = old.release().await;
     assert_eq!(released.confirmed(), 0, "{released:?}");
@@ -308,8 +303,7 @@ async fn a_closure_under_a_short_lock_ends_without_a_panic() {
 async fn a_guard_can_be_released_by_another_thread() {
     let stage = Stage::of(3).await;
     let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     let released = tokio::spawn(async move {
         guard.extend(LONG).await.expect("extended");
         guard.release().await
@@ -323,8 +317,7 @@ async fn a_guard_can_be_released_by_another_thread() {
 async fn nodes_that_cannot_be_asked_are_unknown_and_not_free() {
     let stage = Stage::of(3).await;
     let redlock = stage.impatient();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    stage.wait_until_held("k", guard.token(), 3).await;
+    let guard = stage.lock(&redlock, "k").await;
     stage[0].go_down().await;
     let views = redlock.inspect("k").await.expect("views");
     assert!(views[0].answer.is_err(), "{:?}", views[0]);

@@ -135,8 +135,7 @@ async fn a_waiter_that_gave_up_leaves_nothing() {
         .acquire()
         .await
         .expect("free");
-    drop(next.release().await);
-    stage.wait_until_empty().await;
+    stage.release(next).await;
 }
 
 /// A reentrant owner keeps the lock until it has left as often as it entered, in whatever order.
