@@ -10,12 +10,13 @@ use redlock_proto::{ErrorKind, FencingToken, RenewPolicy, RetryPolicy};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::released::Released;
-use crate::request::LockRequest;
+use crate::request::{LockRequest, options};
 
 /// A request for several locks, all or none.
 ///
 /// It acquires them one after the other in the order of their keys, so two clients cannot deadlock. If
-/// one cannot be acquired, it releases those before it.
+/// one cannot be acquired, it releases those before it. The first lock must outlive the wait for the
+/// last: use a long [`ttl`](Self::ttl), or [`renew`](Self::renew).
 ///
 /// ```no_run
 /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
@@ -44,42 +45,7 @@ impl MultiLockRequest {
         }
     }
 
-    /// As [`LockRequest::ttl`], for each lock. The first lock must outlive the wait for the last: use a
-    /// long TTL, or [`renew`](Self::renew).
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.each = self.each.ttl(ttl);
-        self
-    }
-
-    /// As [`LockRequest::wait_for`], for all locks together.
-    pub fn wait_for(mut self, wait: Duration) -> Self {
-        self.each = self.each.wait_for(wait);
-        self
-    }
-
-    /// As [`LockRequest::retry`]: tries count for each lock, a wait for all together.
-    pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.each = self.each.retry(policy);
-        self
-    }
-
-    /// As [`LockRequest::renew`], for each lock.
-    pub fn renew(mut self, policy: RenewPolicy) -> Self {
-        self.each = self.each.renew(policy);
-        self
-    }
-
-    /// As [`LockRequest::hold_at_least`], for each lock.
-    pub fn hold_at_least(mut self, time: Duration) -> Self {
-        self.each = self.each.hold_at_least(time);
-        self
-    }
-
-    /// As [`LockRequest::node_timeout`], for each lock.
-    pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.each = self.each.node_timeout(timeout);
-        self
-    }
+    options!(each);
 
     /// Tries once for each lock. `None` means that another client holds one of them; the caller then
     /// holds none.
@@ -231,9 +197,10 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
                 }
             }
         }
-        match is_done {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        if is_done {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
     })
     .await;

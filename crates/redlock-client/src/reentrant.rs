@@ -1,11 +1,10 @@
 //! Reentrant locks.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use parking_lot::Mutex;
-use redlock_proto::{FencingToken, Token};
 
 use crate::error::Error;
 use crate::guard::Guard;
@@ -68,10 +67,10 @@ impl Reentrant {
         let entry = self.entry(request.key());
         let mut held = entry.0.lock().await;
         if let Some(guard) = held.upgrade() {
-            return match guard.is_valid() {
-                true => Ok(ReentrantGuard { guard }),
-                false => Err(guard.end_reason()),
-            };
+            if guard.is_valid() {
+                return Ok(ReentrantGuard { guard });
+            }
+            return Err(guard.end_reason());
         }
         let guard = Arc::new(request.acquire().await?);
         *held = Arc::downgrade(&guard);
@@ -98,62 +97,26 @@ impl Entry {
     }
 }
 
-/// One entry into a lock. Dropping it leaves the lock; dropping the last one releases it in the
-/// background.
+/// One entry into a lock, with the methods of its [`Guard`] by reference. Dropping it leaves the lock;
+/// dropping the last one releases it in the background.
 #[derive(Debug)]
 #[must_use = "an entry that is dropped leaves the lock at once"]
 pub struct ReentrantGuard {
     guard: Arc<Guard>,
 }
 
+impl Deref for ReentrantGuard {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        &self.guard
+    }
+}
+
 impl ReentrantGuard {
-    /// The key, without the client's prefix.
-    pub fn key(&self) -> &[u8] {
-        self.guard.key()
-    }
-
-    /// The secret that proves who holds the lock.
-    pub fn token(&self) -> &Token {
-        self.guard.token()
-    }
-
-    /// As [`Guard::fencing`].
-    pub fn fencing(&self) -> Option<FencingToken> {
-        self.guard.fencing()
-    }
-
     /// The number of entries that the owner has now.
     pub fn entries(&self) -> usize {
         Arc::strong_count(&self.guard)
-    }
-
-    /// How long the lock is certain to be held; zero if it is lost or expired.
-    pub fn validity(&self) -> Duration {
-        self.guard.validity()
-    }
-
-    /// Whether the lock is held now.
-    pub fn is_valid(&self) -> bool {
-        self.guard.is_valid()
-    }
-
-    /// As [`Guard::extend`].
-    ///
-    /// # Errors
-    /// Those of [`Guard::extend`].
-    ///
-    /// # Cancel safety
-    /// As [`Guard::extend`].
-    pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
-        self.guard.extend(ttl).await
-    }
-
-    /// As [`Guard::lost`].
-    ///
-    /// # Cancel safety
-    /// Safe to drop and to call again.
-    pub async fn lost(&self) -> Error {
-        self.guard.lost().await
     }
 
     /// Leaves the lock. The last entry releases it and returns the outcome.

@@ -229,14 +229,15 @@ impl LockRequest {
         drop(pending);
         let guard = Guard::new(self.handle, state, granted);
         // The caller may have been woken late.
-        match guard.is_valid() {
-            true => Ok(guard),
-            false => Err(guard.error().unwrap_or_else(|| {
+        if guard.is_valid() {
+            Ok(guard)
+        } else {
+            Err(guard.error().unwrap_or_else(|| {
                 Error::new(
                     ErrorKind::Expired,
                     "the lock was granted, but expired before it could be used: use a longer TTL",
                 )
-            })),
+            }))
         }
     }
 
@@ -262,6 +263,49 @@ impl LockRequest {
         })
     }
 }
+
+/// The options of a request that is made of requests for single locks, in the field `$each`.
+macro_rules! options {
+    ($each:ident) => {
+        /// As [`LockRequest::ttl`](crate::LockRequest::ttl), for each lock.
+        pub fn ttl(mut self, ttl: Duration) -> Self {
+            self.$each = self.$each.ttl(ttl);
+            self
+        }
+
+        /// As [`LockRequest::wait_for`](crate::LockRequest::wait_for), for all locks together.
+        pub fn wait_for(mut self, wait: Duration) -> Self {
+            self.$each = self.$each.wait_for(wait);
+            self
+        }
+
+        /// As [`LockRequest::retry`](crate::LockRequest::retry): tries count for each lock, a wait
+        /// for all together.
+        pub fn retry(mut self, policy: RetryPolicy) -> Self {
+            self.$each = self.$each.retry(policy);
+            self
+        }
+
+        /// As [`LockRequest::renew`](crate::LockRequest::renew), for each lock.
+        pub fn renew(mut self, policy: RenewPolicy) -> Self {
+            self.$each = self.$each.renew(policy);
+            self
+        }
+
+        /// As [`LockRequest::hold_at_least`](crate::LockRequest::hold_at_least), for each lock.
+        pub fn hold_at_least(mut self, time: Duration) -> Self {
+            self.$each = self.$each.hold_at_least(time);
+            self
+        }
+
+        /// As [`LockRequest::node_timeout`](crate::LockRequest::node_timeout), for each lock.
+        pub fn node_timeout(mut self, timeout: Duration) -> Self {
+            self.$each = self.$each.node_timeout(timeout);
+            self
+        }
+    };
+}
+pub(crate) use options;
 
 /// An acquire under way. Dropping it before it is decided takes it back.
 struct Pending<'a> {

@@ -19,35 +19,7 @@ macro_rules! request {
                 }
             }
 
-            /// Sets how long the nodes keep a lock that is neither extended nor released. Default: 10 s.
-            pub fn ttl(self, ttl: Duration) -> Self {
-                self.map(|inner| inner.ttl(ttl))
-            }
-
-            /// Lets [`acquire`](Self::acquire) retry until `wait` has passed.
-            pub fn wait_for(self, wait: Duration) -> Self {
-                self.map(|inner| inner.wait_for(wait))
-            }
-
-            /// Sets how [`acquire`](Self::acquire) retries. Default: the client's policy.
-            pub fn retry(self, policy: RetryPolicy) -> Self {
-                self.map(|inner| inner.retry(policy))
-            }
-
-            /// Renews the lock while the guard lives, within the policy's bound. Default: no renewal.
-            pub fn renew(self, policy: RenewPolicy) -> Self {
-                self.map(|inner| inner.renew(policy))
-            }
-
-            /// Keeps the key for `time` after the acquisition, even if it is released sooner.
-            pub fn hold_at_least(self, time: Duration) -> Self {
-                self.map(|inner| inner.hold_at_least(time))
-            }
-
-            /// Sets how long a node has to reply. Default: the client's.
-            pub fn node_timeout(self, timeout: Duration) -> Self {
-                self.map(|inner| inner.node_timeout(timeout))
-            }
+            crate::request::options!(inner);
 
             /// Tries once. `None` means that another client holds a requested lock; the caller then
             /// holds none.
@@ -70,13 +42,6 @@ macro_rules! request {
                 let Self { inner, client } = self;
                 let guard = client.wait(inner.acquire())??;
                 Ok($guard::new(guard, client))
-            }
-
-            fn map(self, change: impl FnOnce(crate::$name) -> crate::$name) -> Self {
-                Self {
-                    inner: change(self.inner),
-                    client: self.client,
-                }
             }
         }
     };
