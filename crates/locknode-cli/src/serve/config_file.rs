@@ -172,35 +172,20 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
 }
 
 fn unknown_key(key: &str, flags: &Command) -> String {
+    let word = key.replace('_', "-").to_lowercase();
+    let word: String = word.chars().take(KEY_LEN_MAX).collect();
     let known = flags.get_arguments().filter_map(clap::Arg::get_long);
     let nearest = known
         .filter(|name| !NOT_IN_FILE.contains(name))
-        .map(|name| (distance(&key.replace('_', "-").to_lowercase(), name), name))
-        .min();
+        .min_by_key(|name| strsim::levenshtein(&word, name));
     match nearest {
-        Some((_, name)) => {
+        Some(name) => {
             format!(
                 "unknown key {key:?}: the nearest known one is {name:?} (keys are the flags of locknode serve --help)"
             )
         }
         None => format!("unknown key {key:?}"),
     }
-}
-
-/// The edits (insert, delete, replace) from one word to another.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().take(KEY_LEN_MAX).enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

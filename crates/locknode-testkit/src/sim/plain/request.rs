@@ -55,14 +55,20 @@ impl Request<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let (key, token) = (&*self.lock.terms.key, &self.lock.token[..]);
         let ttl = u64::try_from(self.lock.ttl.as_millis()).unwrap_or(u64::MAX);
-        let ttl = Digits::of(ttl);
-        let ttl = ttl.text();
+        let [mut digits, mut grant, mut counter] = [itoa::Buffer::new(); 3];
+        let ttl = digits.format(ttl).as_bytes();
         match self.what {
             What::Acquire => encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl]),
             What::Look => encode_command(out, &[b"LOCK.GET", key]),
             What::Fence(fence) => {
-                let (grant, fence) = (Digits::of(self.grant), Digits::of(fence));
-                let words = [b"LOCK.FENCE", key, token, grant.text(), fence.text()];
+                let (grant, fence) = (grant.format(self.grant), counter.format(fence));
+                let words = [
+                    b"LOCK.FENCE",
+                    key,
+                    token,
+                    grant.as_bytes(),
+                    fence.as_bytes(),
+                ];
                 encode_command(out, &words);
             }
             What::Extend if self.bug == Some(Bug::ExtendWithoutCompare) => {
@@ -107,48 +113,6 @@ impl Answer {
     }
 }
 
-/// A number as it is written, without a heap.
-struct Digits {
-    buffer: [u8; DIGITS_MAX],
-    /// Where it begins.
-    first: usize,
-}
-
-impl Digits {
-    fn of(mut number: u64) -> Self {
-        let (mut buffer, mut first) = ([0; DIGITS_MAX], DIGITS_MAX);
-        for (place, digit) in buffer.iter_mut().enumerate().rev() {
-            // A digit is below ten.
-            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
-            first = place;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        Self { buffer, first }
-    }
-
-    fn text(&self) -> &[u8] {
-        self.buffer.get(self.first..).unwrap_or_default()
-    }
-}
-
 /// 20 hexadecimal digits: 80 random bits are unique among all attempts of any number of runs, and still readable in a
 /// timeline.
 pub(super) const TOKEN_LEN: usize = 20;
-
-/// Digits of `u64::MAX`.
-const DIGITS_MAX: usize = 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_as_they_are() {
-        for number in [0, 7, 10, 1_234_567_890, u64::MAX] {
-            assert_eq!(Digits::of(number).text(), number.to_string().as_bytes());
-        }
-    }
-}
