@@ -16,6 +16,7 @@ use self::link_state::LinkState;
 pub use self::links::{Links, Members};
 use self::sentence::{Ends, percent};
 use self::text::{Words, Written};
+use crate::named::named;
 use crate::parse_error::ParseError;
 use crate::span::Span;
 
@@ -39,42 +40,46 @@ pub enum Way {
     Both,
 }
 
-/// How a node's process ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Crash {
-    /// The process dies and the machine goes on: all that was written can be read again.
-    Kill,
-    /// The machine loses power and boots: of what was not synced, any part is kept.
-    PowerLoss,
-    /// As [`Crash::PowerLoss`], and of what was not synced nothing is kept.
-    PowerLossAll,
-    /// As [`Crash::PowerLoss`], in the middle of a write to the disk, if one is under way.
-    TornWrite,
-    /// The disk is gone: the node starts on a new and empty one.
-    DiskLost,
-    /// The disk is taken back to what it held when the node was stopped in order last, as when a virtual machine is restored.
-    Rollback,
-    /// The disk is put into another machine.
-    Moved,
-    /// The process is asked to end, and does so in order, which lasts as long as its clients and its disk take. Asked again, it
-    /// waits for its clients no longer. Any other end may come meanwhile.
-    CleanStop,
-    /// The process dies, and starts again in a container of the same machine: in a time namespace whose number is that of the
-    /// last one, and whose clocks are not.
-    Contained,
-    /// The process dies, and the clocks of its machine are put back within the same boot.
-    ClocksBack,
+named! {
+    /// How a node's process ends.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Crash {
+        /// The process dies and the machine goes on: all that was written can be read again.
+        Kill = "kill",
+        /// The machine loses power and boots: of what was not synced, any part is kept.
+        PowerLoss = "power-loss",
+        /// As [`Crash::PowerLoss`], and of what was not synced nothing is kept.
+        PowerLossAll = "power-loss-all",
+        /// As [`Crash::PowerLoss`], in the middle of a write to the disk, if one is under way.
+        TornWrite = "torn-write",
+        /// The disk is gone: the node starts on a new and empty one.
+        DiskLost = "disk-lost",
+        /// The disk is taken back to what it held when the node was stopped in order last, as when a virtual machine is restored.
+        Rollback = "rollback",
+        /// The disk is put into another machine.
+        Moved = "moved",
+        /// The process is asked to end, and does so in order, which lasts as long as its clients and its disk take. Asked again, it
+        /// waits for its clients no longer. Any other end may come meanwhile.
+        CleanStop = "clean-stop",
+        /// The process dies, and starts again in a container of the same machine: in a time namespace whose number is that of the
+        /// last one, and whose clocks are not.
+        Contained = "contained",
+        /// The process dies, and the clocks of its machine are put back within the same boot.
+        ClocksBack = "clocks-back",
+    }
 }
 
-/// Something that a node does with its files in one go, and may be in the middle of when it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// Its start.
-    Open,
-    /// A step of the compaction of its log.
-    Compact,
-    /// The last snapshot of an orderly stop.
-    Close,
+named! {
+    /// Something that a node does with its files in one go, and may be in the middle of when it ends.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Phase {
+        /// Its start.
+        Open = "open",
+        /// A step of the compaction of its log.
+        Compact = "compact",
+        /// The last snapshot of an orderly stop.
+        Close = "close",
+    }
 }
 
 /// What a disk does from now on.
@@ -104,20 +109,22 @@ pub enum DiskFault {
     Go,
 }
 
-/// The error with which a node refuses a request, in the words of Redis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// It is a replica.
-    ReadOnly,
-    /// It has no memory left.
-    Oom,
-    /// It cannot save to its disk.
-    Misconf,
-    /// It has too few replicas.
-    NoReplicas,
-    /// A script keeps it busy.
-    Busy,
+named! {
+    /// The error with which a node refuses a request, in the words of Redis.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Refusal {
+        /// It is a replica.
+        ReadOnly = "readonly",
+        /// It has no memory left.
+        Oom = "oom",
+        /// It cannot save to its disk.
+        Misconf = "misconf",
+        /// It has too few replicas.
+        NoReplicas = "noreplicas",
+        /// A script keeps it busy.
+        Busy = "busy",
+    }
 }
 
 /// How a fault is written, and what it does.
@@ -325,15 +332,20 @@ faults! {
         link: |link| link.each(*way, |lane| lane.is_cut = true),
         undo: Some(Self::Heal(*links)),
     "heal" Heal(links: Links) "Reconnects what was cut.",
-        told: |ends| match *links == Links::ALL {
-            true => "healed: every link".to_owned(),
-            false => format!("healed: {}", ends.between(*links)),
+        told: |ends| if *links == Links::ALL {
+            "healed: every link".to_owned()
+        } else {
+            format!("healed: {}", ends.between(*links))
         },
         link: |link| link.each(Way::Both, |lane| lane.is_cut = false),
     "delay" Delay(links: Links, time: Duration) "Every message takes this much longer, each way.",
-        told: |ends| match time.is_zero() {
-            true => format!("on time again: messages {}", ends.between(*links)),
-            false => format!("{} later: messages {}", Span(*time), ends.between(*links)),
+        told: |ends| {
+            let messages = ends.between(*links);
+            if time.is_zero() {
+                format!("on time again: messages {messages}")
+            } else {
+                format!("{} later: messages {messages}", Span(*time))
+            }
         },
         link: |link| link.delay = *time,
         undo: Some(Self::Delay(*links, Duration::ZERO)),
@@ -437,26 +449,6 @@ impl Who {
 }
 
 impl Refusal {
-    /// Every kind.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::ReadOnly,
-        Self::Oom,
-        Self::Misconf,
-        Self::NoReplicas,
-        Self::Busy,
-    ];
-
-    /// As it is written.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::ReadOnly => "readonly",
-            Self::Oom => "oom",
-            Self::Misconf => "misconf",
-            Self::NoReplicas => "noreplicas",
-            Self::Busy => "busy",
-        }
-    }
-
     /// The reply.
     pub(crate) const fn reply(self) -> &'static [u8] {
         match self {
@@ -470,18 +462,6 @@ impl Refusal {
                 b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
             }
         }
-    }
-}
-
-impl Written for Refusal {
-    fn written(&self) -> impl std::fmt::Display {
-        self.name()
-    }
-}
-
-impl Words<'_> {
-    fn refusal(&mut self) -> Result<Refusal, ParseError> {
-        self.one_of(&Refusal::ALL, Refusal::name)
     }
 }
 
@@ -532,51 +512,7 @@ impl DiskFault {
     }
 }
 
-impl Crash {
-    /// Every kind.
-    pub const ALL: [Self; 10] = [
-        Self::Kill,
-        Self::PowerLoss,
-        Self::PowerLossAll,
-        Self::TornWrite,
-        Self::DiskLost,
-        Self::Rollback,
-        Self::Moved,
-        Self::CleanStop,
-        Self::Contained,
-        Self::ClocksBack,
-    ];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::PowerLoss => "power-loss",
-            Self::PowerLossAll => "power-loss-all",
-            Self::TornWrite => "torn-write",
-            Self::DiskLost => "disk-lost",
-            Self::Rollback => "rollback",
-            Self::Moved => "moved",
-            Self::CleanStop => "clean-stop",
-            Self::Contained => "contained",
-            Self::ClocksBack => "clocks-back",
-        }
-    }
-}
-
 impl Phase {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Open, Self::Compact, Self::Close];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Compact => "compact",
-            Self::Close => "close",
-        }
-    }
-
     /// The name under which it is counted that a process has ended in the middle of it.
     pub(crate) const fn cut_short(self) -> &'static str {
         match self {

@@ -86,7 +86,7 @@ pub enum Event {
         /// The node.
         node: u8,
         /// How.
-        #[serde(serialize_with = "json::crash")]
+        #[serde(serialize_with = "json::text")]
         how: Crash,
     },
     /// A node could not start and stays down.
@@ -99,7 +99,7 @@ pub enum Event {
     /// A process or machine stood still, and goes on at `until`.
     Stopped {
         /// Whose.
-        #[serde(serialize_with = "json::who")]
+        #[serde(serialize_with = "json::text")]
         who: Who,
         /// `pause`, `suspend` or `freeze`.
         how: &'static str,
@@ -109,7 +109,7 @@ pub enum Event {
     /// The clock that a process goes by runs otherwise from now on, or was set. Clocks begin right.
     Clock {
         /// Whose.
-        #[serde(serialize_with = "json::who")]
+        #[serde(serialize_with = "json::text")]
         who: Who,
         /// What it shows now, from the start of the world on; restarts of the process do not count.
         shows: SimTime,

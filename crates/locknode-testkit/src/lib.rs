@@ -91,6 +91,7 @@ mod determinism;
 mod fault;
 pub mod faulty_disk;
 pub mod history;
+mod named;
 mod parse_error;
 mod random;
 mod report;

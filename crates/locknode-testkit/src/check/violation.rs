@@ -3,6 +3,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use crate::history::KeyNo;
+use crate::named::named;
 use crate::span::SimTime;
 
 /// A broken rule.
@@ -27,116 +28,59 @@ pub struct Violation {
     pub text: String,
 }
 
-/// The rules, in the order of their weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum ViolationKind {
-    /// Two clients believed at one time that they held one key.
-    Exclusion,
-    /// A resource that does not check fencing tokens took a write of a lock after one of a later lock. Nothing but fencing
-    /// prevents that; it is never promised.
-    Resource,
-    /// A resource that checks fencing tokens took such a write.
-    FencedResource,
-    /// Two locks of one key had the same fencing token.
-    FencingDuplicate,
-    /// A lock had a lower fencing token than one that was held before it was called for.
-    FencingOrder,
-    /// A lock was extended although another one of the key had been acquired since, or although its own time was over.
-    Continuity,
-    /// A client extended or released the lock of another one.
-    Robbery,
-    /// A lock was handed out when its validity was over.
-    Expired,
-    /// A client believed that it held a lock while no majority of the nodes stood behind it.
-    Majority,
-    /// A holder was told of the end of its lock when that had come.
-    LateLoss,
-    /// Somebody waited although nothing was in the way.
-    Liveness,
-    /// A node granted a key although a grant that it had told had not ended.
-    NodeGrant,
-    /// The fence counter of a key on a node did not rise from one grant to the next.
-    NodeCounter,
-    /// A node granted or extended a lock in its quarantine.
-    NodeQuarantine,
-    /// A node told of a lock or a counter that it would forget in a crash, without a wait that makes up for it; or it came
-    /// back without one that it had told of, or with one that it had let go; or its disk rested while something was to become
-    /// durable; or it used up fence counters for nothing.
-    NodeDurability,
-    /// A node answered a request otherwise than a naive model of a node does.
-    NodeAnswer,
-    /// A client said or did something that is not borne out by what it had asked and heard.
-    ClientConduct,
-    /// A node refused to start on files that nothing but itself had touched.
-    NodeFiles,
-    /// Somebody did something again and again, and no time passed.
-    Stuck,
+named! {
+    /// The rules, in the order of their weight.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum ViolationKind {
+        /// Two clients believed at one time that they held one key.
+        Exclusion = "exclusion",
+        /// A resource that does not check fencing tokens took a write of a lock after one of a later lock. Nothing but fencing
+        /// prevents that; it is never promised.
+        Resource = "resource",
+        /// A resource that checks fencing tokens took such a write.
+        FencedResource = "fenced-resource",
+        /// Two locks of one key had the same fencing token.
+        FencingDuplicate = "fencing-duplicate",
+        /// A lock had a lower fencing token than one that was held before it was called for.
+        FencingOrder = "fencing-order",
+        /// A lock was extended although another one of the key had been acquired since, or although its own time was over.
+        Continuity = "continuity",
+        /// A client extended or released the lock of another one.
+        Robbery = "robbery",
+        /// A lock was handed out when its validity was over.
+        Expired = "expired",
+        /// A client believed that it held a lock while no majority of the nodes stood behind it.
+        Majority = "majority",
+        /// A holder was told of the end of its lock when that had come.
+        LateLoss = "late-loss",
+        /// Somebody waited although nothing was in the way.
+        Liveness = "liveness",
+        /// A node granted a key although a grant that it had told had not ended.
+        NodeGrant = "node-grant",
+        /// The fence counter of a key on a node did not rise from one grant to the next.
+        NodeCounter = "node-counter",
+        /// A node granted or extended a lock in its quarantine.
+        NodeQuarantine = "node-quarantine",
+        /// A node told of a lock or a counter that it would forget in a crash, without a wait that makes up for it; or it came
+        /// back without one that it had told of, or with one that it had let go; or its disk rested while something was to become
+        /// durable; or it used up fence counters for nothing.
+        NodeDurability = "node-durability",
+        /// A node answered a request otherwise than a naive model of a node does.
+        NodeAnswer = "node-answer",
+        /// A client said or did something that is not borne out by what it had asked and heard.
+        ClientConduct = "client-conduct",
+        /// A node refused to start on files that nothing but itself had touched.
+        NodeFiles = "node-files",
+        /// Somebody did something again and again, and no time passed.
+        Stuck = "stuck",
+    }
 }
 
 impl ViolationKind {
-    /// Every kind, in order.
-    pub const ALL: [Self; 19] = [
-        Self::Exclusion,
-        Self::Resource,
-        Self::FencedResource,
-        Self::FencingDuplicate,
-        Self::FencingOrder,
-        Self::Continuity,
-        Self::Robbery,
-        Self::Expired,
-        Self::Majority,
-        Self::LateLoss,
-        Self::Liveness,
-        Self::NodeGrant,
-        Self::NodeCounter,
-        Self::NodeQuarantine,
-        Self::NodeDurability,
-        Self::NodeAnswer,
-        Self::ClientConduct,
-        Self::NodeFiles,
-        Self::Stuck,
-    ];
-
-    /// Its name, in one word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exclusion => "exclusion",
-            Self::Resource => "resource",
-            Self::FencedResource => "fenced-resource",
-            Self::FencingDuplicate => "fencing-duplicate",
-            Self::FencingOrder => "fencing-order",
-            Self::Continuity => "continuity",
-            Self::Robbery => "robbery",
-            Self::Expired => "expired",
-            Self::Majority => "majority",
-            Self::LateLoss => "late-loss",
-            Self::Liveness => "liveness",
-            Self::NodeGrant => "node-grant",
-            Self::NodeCounter => "node-counter",
-            Self::NodeQuarantine => "node-quarantine",
-            Self::NodeDurability => "node-durability",
-            Self::NodeAnswer => "node-answer",
-            Self::ClientConduct => "client-conduct",
-            Self::NodeFiles => "node-files",
-            Self::Stuck => "stuck",
-        }
-    }
-
-    /// The kind with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// A bit of its own.
     pub const fn bit(self) -> u32 {
         1 << self as u32
-    }
-}
-
-impl Display for ViolationKind {
-    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        f.pad(self.name())
     }
 }
 
@@ -150,9 +94,10 @@ impl Violation {
 
 impl Display for Violation {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        match self.from == self.until {
-            true => write!(f, "{}", self.from)?,
-            false => write!(f, "{}..{}", self.from, self.until)?,
+        if self.from == self.until {
+            write!(f, "{}", self.from)?
+        } else {
+            write!(f, "{}..{}", self.from, self.until)?
         }
         write!(f, " {}: {}", self.kind, self.text)
     }
@@ -166,16 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_name_and_a_bit_of_its_own_and_they_are_in_order() {
+    fn every_kind_has_a_bit_of_its_own_and_they_are_in_order() {
         let mut bits = 0;
         for kind in ViolationKind::ALL {
-            assert_eq!(ViolationKind::named(kind.name()), Some(kind));
             assert_eq!(bits & kind.bit(), 0);
             assert!(kind.bit() > bits, "{kind}");
             bits |= kind.bit();
         }
         assert!(ViolationKind::ALL.is_sorted());
-        assert_eq!(ViolationKind::named("none"), None);
     }
 
     #[test]

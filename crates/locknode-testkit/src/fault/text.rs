@@ -17,7 +17,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Duration;
 
-use crate::fault::{Crash, DiskFault, Fault, Links, Members, Phase, Way, Who};
+use crate::fault::{Crash, DiskFault, Fault, Links, Members, Phase, Refusal, Way, Who};
 use crate::parse_error::ParseError;
 use crate::span::{Span, parse_span};
 
@@ -149,6 +149,10 @@ impl<'t> Words<'t> {
         self.one_of(&Phase::ALL, Phase::name)
     }
 
+    pub(super) fn refusal(&mut self) -> Result<Refusal, ParseError> {
+        self.one_of(&Refusal::ALL, Refusal::name)
+    }
+
     pub(super) fn after(&mut self) -> Result<u16, ParseError> {
         self.number("how many operations before it")
     }
@@ -208,18 +212,15 @@ impl<'t> Words<'t> {
             let seconds: Vec<&str> = names()
                 .filter_map(|name| name.strip_prefix(word)?.strip_prefix(' '))
                 .collect();
-            match seconds.is_empty() {
-                true => {
-                    let mut firsts: Vec<&str> =
-                        names().filter_map(|name| name.split(' ').next()).collect();
-                    firsts.dedup();
-                    Ok((any_of(firsts.into_iter()), word))
-                }
-                false => {
-                    let what = any_of(seconds.into_iter());
-                    let word = self.need(&what)?;
-                    Ok((what, word))
-                }
+            if seconds.is_empty() {
+                let mut firsts: Vec<&str> =
+                    names().filter_map(|name| name.split(' ').next()).collect();
+                firsts.dedup();
+                Ok((any_of(firsts.into_iter()), word))
+            } else {
+                let what = any_of(seconds.into_iter());
+                let word = self.need(&what)?;
+                Ok((what, word))
             }
         };
         match missing() {
@@ -308,8 +309,9 @@ written! {
     Who: |who| who;
     Links: |links| links;
     Way: |way| way;
-    Crash: |how| how.name();
-    Phase: |phase| phase.name();
+    Crash: |how| how;
+    Phase: |phase| phase;
+    Refusal: |refusal| refusal;
     DiskFault: |disk| match disk {
         DiskFault::Slow(time) => format!("slow {}", Span(time)),
         disk => disk.name().to_owned(),

@@ -1,10 +1,11 @@
 //! A history as lines of JSON, for programs in any language: other checkers, statistics, pictures of one's own.
 
+use std::fmt::Display;
+
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
 use super::{Event, History, Message};
-use crate::fault::{Crash, Who};
 use crate::span::SimTime;
 
 impl History {
@@ -112,12 +113,9 @@ pub(super) fn fault<S: Serializer>(what: &str, serializer: S) -> Result<S::Ok, S
     object.end()
 }
 
-pub(super) fn crash<S: Serializer>(how: &Crash, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(how.name())
-}
-
-pub(super) fn who<S: Serializer>(who: &Who, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(who)
+/// As people read it.
+pub(super) fn text<S: Serializer>(it: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(it)
 }
 
 /// Of the format.
@@ -126,6 +124,7 @@ const VERSION: u8 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Crash, Who};
     use crate::history::{Entry, LeftOut};
 
     #[test]
