@@ -7,6 +7,7 @@ use redlock_client::{Error, ErrorKind, Guard, LockRequest, RetryPolicy};
 use crate::cluster;
 use crate::duration;
 use crate::failure::{Exit, Failure};
+use crate::json::Object;
 
 /// How to acquire a lock.
 #[derive(Clone, Debug, clap::Args)]
@@ -98,14 +99,16 @@ async fn once(request: LockRequest, busy: Exit) -> Result<Guard, Failure> {
 
 /// When a validity that starts now ends, in milliseconds since 1970, for people and other programs.
 /// Decisions use the validity itself, because this clock may be set.
-pub(crate) fn unix_millis_at_end(validity: Duration) -> u64 {
+pub(crate) fn unix_millis_at_end(validity: Duration) -> u128 {
     let end = (SystemTime::now() + validity).duration_since(SystemTime::UNIX_EPOCH);
-    millis(end.unwrap_or_default())
+    end.unwrap_or_default().as_millis()
 }
 
-/// A duration in whole milliseconds.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// Adds how long a lock is valid, and when that ends.
+pub(crate) fn with_validity(object: Object, validity: Duration) -> Object {
+    object
+        .number("valid_ms", validity.as_millis())
+        .number("valid_until_unix_ms", unix_millis_at_end(validity))
 }
 
 /// Reads the `--ttl` of a lock.

@@ -13,7 +13,9 @@ impl Object {
         self.raw(name, &quoted(value))
     }
 
-    pub(crate) fn number(self, name: &str, value: u64) -> Self {
+    /// A number from zero on; one that is wider than 64 bits, at their end.
+    pub(crate) fn number(self, name: &str, value: impl TryInto<u64>) -> Self {
+        let value = value.try_into().unwrap_or(u64::MAX);
         self.raw(name, &value.to_string())
     }
 

@@ -235,13 +235,8 @@ fn not_held(name: &OsString) -> Failure {
 fn describe(name: &OsString, token: &Token, validity: Duration) -> String {
     let object = Object::default()
         .text("name", &name.to_string_lossy())
-        .text("token", &token.to_string())
-        .number("valid_ms", acquisition::millis(validity))
-        .number(
-            "valid_until_unix_ms",
-            acquisition::unix_millis_at_end(validity),
-        );
-    object.finish() + "\n"
+        .text("token", &token.to_string());
+    acquisition::with_validity(object, validity).finish() + "\n"
 }
 
 pub(crate) const LOCK_LONG_ABOUT: &str = "\

@@ -66,12 +66,13 @@ impl TokenFlags {
 pub(super) fn write(path: &Path, token: &Token) -> Result<(), Failure> {
     let line = format!("{token}\n");
     let is_file = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
-    let written = match is_file {
-        true => replace(path, &line),
-        false => OpenOptions::new()
+    let written = if is_file {
+        replace(path, &line)
+    } else {
+        OpenOptions::new()
             .write(true)
             .open(path)
-            .and_then(|mut device| device.write_all(line.as_bytes())),
+            .and_then(|mut device| device.write_all(line.as_bytes()))
     };
     written.map_err(|error| {
         Failure::unavailable(format!(

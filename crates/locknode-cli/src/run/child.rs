@@ -77,9 +77,10 @@ impl Child {
                 is_reaped: false,
                 others: others.iter().map(|process| process.id).collect(),
                 cgroup,
-                witness: match has_terminal {
-                    true => Witness::start(),
-                    false => Witness::default(),
+                witness: if has_terminal {
+                    Witness::start()
+                } else {
+                    Witness::default()
                 },
             })
         };

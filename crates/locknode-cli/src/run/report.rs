@@ -7,7 +7,7 @@ use redlock_client::Released;
 
 use super::refusal::Refusal;
 use super::timeline::{Ending, Why};
-use crate::acquisition;
+use crate::acquisition::with_validity;
 use crate::failure::Failure;
 use crate::json::Object;
 use crate::lines::Lines;
@@ -100,24 +100,24 @@ impl Report {
     pub(super) fn exited(&self, ending: Ending, left: usize) {
         self.line("exited", |object| {
             let object = match ending {
-                Ending::Code(code) => object.number("code", code.into()),
-                Ending::Signal(signal) => object.number("signal", signal.into()),
+                Ending::Code(code) => object.number("code", code),
+                Ending::Signal(signal) => object.number("signal", signal),
             };
-            match u64::try_from(left) {
-                Ok(left @ 1..) => object.number("left_running", left),
-                _ => object,
+            if left > 0 {
+                object.number("left_running", left)
+            } else {
+                object
             }
         });
     }
 
     pub(super) fn released(&self, released: &Released) {
-        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         self.line("released", |object| {
             object
-                .number("confirmed", count(released.confirmed()))
-                .number("not_held", count(released.not_held()))
-                .number("unknown", count(released.unknown()))
-                .number("pending", count(released.pending()))
+                .number("confirmed", released.confirmed())
+                .number("not_held", released.not_held())
+                .number("unknown", released.unknown())
+                .number("pending", released.pending())
         });
     }
 
@@ -133,7 +133,7 @@ impl Report {
     pub(super) fn failed(&self, failure: &Failure) -> Failure {
         self.line("failed", |object| {
             object
-                .number("exit", failure.exit().code().into())
+                .number("exit", failure.exit().code())
                 .text("reason", &failure.to_string())
         });
         if !failure.to_string().is_empty() {
@@ -167,15 +167,6 @@ const fn reason(why: Why) -> &'static str {
         Why::Interrupted => "there was a second interrupt",
         Why::Left => "the command has ended",
     }
-}
-
-fn with_validity(object: Object, validity: Duration) -> Object {
-    object
-        .number("valid_ms", acquisition::millis(validity))
-        .number(
-            "valid_until_unix_ms",
-            acquisition::unix_millis_at_end(validity),
-        )
 }
 
 /// More lines than this are of no use.

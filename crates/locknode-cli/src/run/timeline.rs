@@ -300,9 +300,10 @@ impl Timeline {
     fn finish(&mut self, validity: Duration, ending: Ending, actions: &mut Vec<Action>) {
         let is_lost = self.is_lost() || validity.is_zero();
         self.phase = Phase::Finished;
-        actions.push(Action::Finish(match is_lost {
-            true => Finish::Lost(ending),
-            false => Finish::Ended(ending),
+        actions.push(Action::Finish(if is_lost {
+            Finish::Lost(ending)
+        } else {
+            Finish::Ended(ending)
         }));
     }
 

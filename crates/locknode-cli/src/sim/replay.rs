@@ -43,9 +43,10 @@ pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
         unexpected,
         differs,
     };
-    output::write(&match flags.json {
-        true => outcome.json(flags),
-        false => outcome.text(flags),
+    output::write(&if flags.json {
+        outcome.json(flags)
+    } else {
+        outcome.text(flags)
     })?;
     Ok(exit)
 }
@@ -114,10 +115,7 @@ impl Outcome<'_> {
             .text("verdict", verdict)
             .number("seed", setup.seed)
             .text("hash", &format!("{:016x}", report.hash()))
-            .number(
-                "steps",
-                u64::try_from(report.scenario().steps.len()).unwrap_or(u64::MAX),
-            )
+            .number("steps", report.scenario().steps.len())
             .number("events", report.events())
             .decimal("simulated_seconds", setup.run_for.as_secs_f64())
             .list("violations", violations::objects(report));
@@ -141,9 +139,10 @@ fn read(file: &Path) -> Result<Scenario, Failure> {
     } else {
         file.display().to_string()
     };
-    let opened: io::Result<Box<dyn Read>> = match is_stdin {
-        true => Ok(Box::new(io::stdin())),
-        false => File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
+    let opened: io::Result<Box<dyn Read>> = if is_stdin {
+        Ok(Box::new(io::stdin()))
+    } else {
+        File::open(file).map(|file| Box::new(file) as Box<dyn Read>)
     };
     let mut bytes = Vec::new();
     let read = opened.and_then(|input| input.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes));

@@ -57,9 +57,10 @@ pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exi
             }
         }
     }
-    output::write(&match flags.json {
-        true => verdict.json(),
-        false => verdict.tail(),
+    output::write(&if flags.json {
+        verdict.json()
+    } else {
+        verdict.tail()
     })?;
     Ok(verdict.exit())
 }
@@ -134,7 +135,7 @@ impl Verdict<'_> {
         let _ = writeln!(
             text,
             "{} with {threads} {plural}: {} worlds/s, {} events/s per thread",
-            Span(Duration::from_millis(millis(elapsed))),
+            Span(Duration::from_millis(saturated(elapsed.as_millis()))),
             per_second(tally.worlds, elapsed),
             grouped(per_second(tally.events, elapsed) / threads.max(1)),
         );
@@ -250,7 +251,7 @@ impl Verdict<'_> {
             (None, false, Some(_)) => "not-found",
             (None, false, None) => "kept",
         };
-        let run_for_ms = u128::from(millis(self.exploration.run_for));
+        let run_for_ms = self.exploration.run_for.as_millis();
         let simulated_s = run_for_ms * u128::from(tally.worlds) / 1000;
         let mut object = Object::default()
             .text("verdict", verdict)
@@ -258,20 +259,11 @@ impl Verdict<'_> {
             .number("worlds", tally.worlds)
             .number("failing_worlds", tally.failing)
             .number("events", tally.events)
-            .number(
-                "simulated_seconds",
-                u64::try_from(simulated_s).unwrap_or(u64::MAX),
-            )
+            .number("simulated_seconds", simulated_s)
             .decimal("elapsed_seconds", elapsed.as_secs_f64())
-            .number("threads", self.exploration.threads.into())
-            .number(
-                "worlds_per_second",
-                saturated(per_second(tally.worlds, elapsed)),
-            )
-            .number(
-                "events_per_second",
-                saturated(per_second(tally.events, elapsed)),
-            )
+            .number("threads", self.exploration.threads)
+            .number("worlds_per_second", per_second(tally.worlds, elapsed))
+            .number("events_per_second", per_second(tally.events, elapsed))
             .number("unpromised_worlds", tally.unpromised)
             .number("unpromised_overlaps", tally.unpromised_overlaps);
         if let Some(bug) = self.flags.swarm.bug {
@@ -318,7 +310,7 @@ impl Verdict<'_> {
 
 fn failure_object(evidence: &Evidence) -> Object {
     let path = |path: &Path| path.display().to_string();
-    let steps = |report: &Report| u64::try_from(report.scenario().steps.len()).unwrap_or(u64::MAX);
+    let steps = |report: &Report| report.scenario().steps.len();
     Object::default()
         .number("seed", evidence.seed)
         .list("violations", violations::objects(&evidence.whole))
@@ -329,10 +321,6 @@ fn failure_object(evidence: &Evidence) -> Object {
         .text("scenario_file", &path(&evidence.scenario_file))
         .text("timeline_file", &path(&evidence.timeline_file))
         .text("replay", &evidence.replay())
-}
-
-fn millis(duration: Duration) -> u64 {
-    saturated(duration.as_millis())
 }
 
 /// About a screen; the file has all steps.

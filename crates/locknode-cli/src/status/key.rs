@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redlock_client::{HeldKey, NodeView};
 
+use super::report::table;
 use crate::failure::Exit;
 use crate::json::Object;
 use crate::server_connection::printable;
@@ -46,19 +47,9 @@ impl KeyReport {
 
     /// A table for people, with a summary of the majority.
     pub(super) fn table(&self) -> String {
-        let rows: Vec<[String; 3]> = self.nodes.iter().map(cells).collect();
-        let width = |column: usize| {
-            let cells = rows.iter().map(|row| &row[column]);
-            let longest = cells.map(|cell| cell.chars().count()).max();
-            longest.unwrap_or(0).max(HEADER[column].len())
-        };
-        let (address, remaining) = (width(0), width(1));
-        let mut text = String::new();
-        for row in [HEADER.map(str::to_owned)].iter().chain(&rows) {
-            let [first, second, third] = row;
-            let line = format!("{first:<address$}  {second:>remaining$}  {third}");
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
+        let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
+        rows.extend(self.nodes.iter().map(|node| cells(node).to_vec()));
+        let mut text = table(&rows, 1..2);
         let (name, majority) = (&self.name, self.majority());
         let _ = match self.verdict() {
             Verdict::Held { token, remaining } => {
@@ -84,11 +75,10 @@ impl KeyReport {
 
     /// One JSON object.
     pub(super) fn json(&self) -> String {
-        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let object = Object::default()
             .text("name", &self.name)
             .list("nodes", self.nodes.iter().map(object))
-            .number("majority", count(self.majority()));
+            .number("majority", self.majority());
         let object = match self.verdict() {
             Verdict::Held { token, remaining } => {
                 let object = object.text("state", "held").text("token", &token);
@@ -104,9 +94,10 @@ impl KeyReport {
         let silent = self.nodes.iter().filter(|node| node.answer.is_err());
         let silent = silent.count();
         let Some(token) = self.leading() else {
-            return match silent < self.majority() {
-                true => Verdict::Free,
-                false => Verdict::Unknown,
+            return if silent < self.majority() {
+                Verdict::Free
+            } else {
+                Verdict::Unknown
             };
         };
         let votes = self.votes(token);
@@ -191,10 +182,7 @@ fn object(node: &NodeView) -> Object {
 fn with_remaining(object: Object, remaining: Option<Duration>) -> Object {
     match remaining {
         None => object,
-        Some(remaining) => object.number(
-            "remaining_ms",
-            u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
-        ),
+        Some(remaining) => object.number("remaining_ms", remaining.as_millis()),
     }
 }
 

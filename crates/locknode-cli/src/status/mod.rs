@@ -112,21 +112,17 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
 /// Queries every node on its own thread, because a host name look-up has no timeout.
 fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
     let (sender, answers) = mpsc::channel();
-    let away = |reason: &str| State::Away {
-        reason: reason.to_owned(),
-    };
-    let mut states = vec![away(TIMED_OUT); nodes.len()];
+    let mut states = vec![Err(TIMED_OUT.to_owned()); nodes.len()];
     let mut asked = 0;
     for (index, node) in nodes.iter().enumerate() {
         let (sender, node) = (sender.clone(), node.clone());
         let ask = move || {
-            let state = ask(&node, deadline).unwrap_or_else(|reason| State::Away { reason });
             // Too late if the receiver has been dropped.
-            let _ = sender.send((index, state));
+            let _ = sender.send((index, ask(&node, deadline)));
         };
         match thread::Builder::new().spawn(ask) {
             Ok(_) => asked += 1,
-            Err(error) => states[index] = away(&format!("cannot start a thread: {error}")),
+            Err(error) => states[index] = Err(format!("cannot start a thread: {error}")),
         }
     }
     // The deadline of each query comes first, with a better reason.
@@ -169,7 +165,7 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
         round_trip = round_trip.min(start.elapsed());
     }
     let (server, version) = info.server();
-    Ok(State::Answers {
+    Ok(State {
         condition,
         server: server.to_owned(),
         version: version.to_owned(),
@@ -179,7 +175,7 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
         commands_per_second: info.number("instantaneous_ops_per_sec").unwrap_or(0),
         memory_bytes: info.number("used_memory").unwrap_or(0),
         round_trip,
-        restart: restart.map(Box::new),
+        restart,
     })
 }
 

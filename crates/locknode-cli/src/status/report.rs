@@ -1,6 +1,7 @@
 //! The output and exit code of `locknode status`. Pure: from states to text.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::restart::Restart;
@@ -19,29 +20,25 @@ pub(super) struct Report {
 #[derive(Debug)]
 pub(super) struct NodeStatus {
     pub(super) address: String,
-    pub(super) state: State,
+    /// Or why it does not reply.
+    pub(super) state: Result<State, String>,
 }
 
-/// The state of a node.
+/// The state of a node that replies.
 #[derive(Clone, Debug)]
-pub(super) enum State {
-    /// It replies.
-    Answers {
-        /// [`SERVING`], or why it grants no locks.
-        condition: &'static str,
-        server: String,
-        version: String,
-        uptime_seconds: u64,
-        keys: u64,
-        clients: u64,
-        commands_per_second: u64,
-        memory_bytes: u64,
-        round_trip: Duration,
-        /// What a lock node reports about restarts.
-        restart: Option<Box<Restart>>,
-    },
-    /// It does not reply, for this reason.
-    Away { reason: String },
+pub(super) struct State {
+    /// [`SERVING`], or why it grants no locks.
+    pub(super) condition: &'static str,
+    pub(super) server: String,
+    pub(super) version: String,
+    pub(super) uptime_seconds: u64,
+    pub(super) keys: u64,
+    pub(super) clients: u64,
+    pub(super) commands_per_second: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) round_trip: Duration,
+    /// What a lock node reports about restarts.
+    pub(super) restart: Option<Restart>,
 }
 
 impl Report {
@@ -61,34 +58,7 @@ impl Report {
     pub(super) fn table(&self) -> String {
         let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
         rows.extend(self.nodes.iter().map(NodeStatus::cells));
-        let widths: Vec<usize> = (0..HEADER.len())
-            .map(|column| {
-                // A reason is a sentence and may run through all columns.
-                let cells = rows.iter().filter(|row| row.len() == HEADER.len());
-                let own = cells
-                    .map(|row| row[column].chars().count())
-                    .max()
-                    .unwrap_or(0);
-                let address = rows
-                    .iter()
-                    .map(|row| row[0].chars().count())
-                    .max()
-                    .unwrap_or(0);
-                if column == 0 { address } else { own }
-            })
-            .collect();
-        let mut text = String::new();
-        for row in &rows {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let _ = match column < NUMBERS_FROM {
-                    true => write!(line, "{cell:<width$}  "),
-                    false => write!(line, "{cell:>width$}  "),
-                };
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
+        let mut text = table(&rows, NUMBERS_FROM..HEADER.len());
         for node in &self.nodes {
             if let Some(note) = node.note() {
                 let _ = writeln!(text, "\n{}: {note}", node.address);
@@ -109,11 +79,10 @@ impl Report {
 
     /// One JSON object.
     pub(super) fn json(&self) -> String {
-        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let object = Object::default()
             .list("nodes", self.nodes.iter().map(NodeStatus::json))
-            .number("serving", count(self.serving()))
-            .number("majority", count(self.majority()));
+            .number("serving", self.serving())
+            .number("majority", self.majority());
         object.finish() + "\n"
     }
 
@@ -128,96 +97,86 @@ impl Report {
 
 impl NodeStatus {
     fn is_serving(&self) -> bool {
-        matches!(
-            self.state,
-            State::Answers {
-                condition: SERVING,
-                ..
-            }
-        )
+        let state = self.state.as_ref();
+        state.is_ok_and(|state| state.condition == SERVING)
     }
 
     /// Why a node replies but does not serve, for people.
     fn note(&self) -> Option<String> {
-        match &self.state {
-            State::Answers { restart, .. } => restart.as_ref()?.note(),
-            State::Away { .. } => None,
-        }
+        self.state.as_ref().ok()?.restart.as_ref()?.note()
     }
 
     fn cells(&self) -> Vec<String> {
         let address = self.address.clone();
-        match &self.state {
-            State::Away { reason } => vec![address, format!("away: {reason}")],
-            State::Answers {
-                condition,
-                server,
-                version,
-                uptime_seconds,
-                keys,
-                clients,
-                commands_per_second,
-                memory_bytes,
-                round_trip,
-                restart,
-            } => {
-                let nothing = || ["-".to_owned(), "-".to_owned()];
-                let [durability, run] = restart
-                    .as_ref()
-                    .map_or_else(nothing, |restart| restart.cells());
-                vec![
-                    address,
-                    (*condition).to_owned(),
-                    format!("{server} {version}"),
-                    durability,
-                    run,
-                    duration::display_seconds(*uptime_seconds),
-                    keys.to_string(),
-                    clients.to_string(),
-                    commands_per_second.to_string(),
-                    size::display(*memory_bytes),
-                    format!("{:.3} ms", round_trip.as_secs_f64() * 1e3),
-                ]
-            }
-        }
+        let state = match &self.state {
+            Ok(state) => state,
+            Err(reason) => return vec![address, format!("away: {reason}")],
+        };
+        let nothing = || ["-".to_owned(), "-".to_owned()];
+        let [durability, run] = state.restart.as_ref().map_or_else(nothing, Restart::cells);
+        vec![
+            address,
+            state.condition.to_owned(),
+            format!("{} {}", state.server, state.version),
+            durability,
+            run,
+            duration::display_seconds(state.uptime_seconds),
+            state.keys.to_string(),
+            state.clients.to_string(),
+            state.commands_per_second.to_string(),
+            size::display(state.memory_bytes),
+            format!("{:.3} ms", state.round_trip.as_secs_f64() * 1e3),
+        ]
     }
 
     fn json(&self) -> Object {
         let object = Object::default().text("address", &self.address);
-        match &self.state {
-            State::Away { reason } => object.text("state", "away").text("reason", reason),
-            State::Answers {
-                condition,
-                server,
-                version,
-                uptime_seconds,
-                keys,
-                clients,
-                commands_per_second,
-                memory_bytes,
-                round_trip,
-                restart,
-            } => {
-                let object = object
-                    .text("state", condition)
-                    .text("server", server)
-                    .text("version", version)
-                    .number("uptime_seconds", *uptime_seconds)
-                    .number("keys", *keys)
-                    .number("clients", *clients)
-                    .number("commands_per_second", *commands_per_second)
-                    .number("memory_bytes", *memory_bytes)
-                    .number(
-                        "round_trip_us",
-                        u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
-                    );
-                match restart {
-                    Some(restart) => object.object("restart", restart.json()),
-                    None => object,
-                }
-            }
+        let state = match &self.state {
+            Ok(state) => state,
+            Err(reason) => return object.text("state", "away").text("reason", reason),
+        };
+        let object = object
+            .text("state", state.condition)
+            .text("server", &state.server)
+            .text("version", &state.version)
+            .number("uptime_seconds", state.uptime_seconds)
+            .number("keys", state.keys)
+            .number("clients", state.clients)
+            .number("commands_per_second", state.commands_per_second)
+            .number("memory_bytes", state.memory_bytes)
+            .number("round_trip_us", state.round_trip.as_micros());
+        match &state.restart {
+            Some(restart) => object.object("restart", restart.json()),
+            None => object,
         }
     }
+}
+
+/// The rows as lines with their cells in columns, those in `right` aligned to the right. A row with
+/// fewer cells than the first may run through all columns.
+pub(super) fn table(rows: &[Vec<String>], right: Range<usize>) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        let rows = rows
+            .iter()
+            .filter(|row| column == 0 || row.len() == columns);
+        let lens = rows.map(|row| row[column].chars().count());
+        lens.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if right.contains(&column) {
+                write!(line, "{cell:>width$}  ")
+            } else {
+                write!(line, "{cell:<width$}  ")
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
 }
 
 /// The condition of a node that grants locks.
@@ -251,10 +210,8 @@ mod tests {
 
     fn node_with(index: usize, condition: Option<&'static str>, info: Option<&str>) -> NodeStatus {
         let state = match condition {
-            None => State::Away {
-                reason: "connection refused".to_owned(),
-            },
-            Some(condition) => State::Answers {
+            None => Err("connection refused".to_owned()),
+            Some(condition) => Ok(State {
                 condition,
                 server: "locknode".to_owned(),
                 version: "0.1.0".to_owned(),
@@ -264,10 +221,8 @@ mod tests {
                 commands_per_second: 4567,
                 memory_bytes: 1 << 20,
                 round_trip: Duration::from_micros(87),
-                restart: info
-                    .and_then(|info| Restart::read(&ServerInfo::parse(info.as_bytes())))
-                    .map(Box::new),
-            },
+                restart: info.and_then(|info| Restart::read(&ServerInfo::parse(info.as_bytes()))),
+            }),
         };
         NodeStatus {
             address: format!("127.0.0.1:710{index}"),
