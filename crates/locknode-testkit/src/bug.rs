@@ -5,107 +5,84 @@
 
 use crate::named::named;
 
-named! {
-    /// A mistake to plant into a world.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    #[non_exhaustive]
-    pub enum Bug {
-        /// A restarted node serves at once.
-        QuarantineOff = "quarantine-off",
-        /// A restarted node waits for a tenth less than it has to.
-        QuarantineShort = "quarantine-short",
-        /// A restarted node waits for the longest TTL that is configured now, not for the one that was in use.
-        WaitFromConfig = "wait-from-config",
-        /// A reply leaves before the horizon or ceiling that it rests on is durable.
-        StateNotAwaited = "state-not-awaited",
-        /// A reply leaves before the log record that it rests on is durable.
-        LogNotAwaited = "log-not-awaited",
-        /// The mark of a clean stop is found again after a later crash.
-        MarkerKept = "marker-kept",
-        /// The durable fence ceiling is forgotten at a restart.
-        FenceForgotten = "fence-forgotten",
-        /// Fence counters begin at the number of starts times 2^20, and nothing else is durable.
-        FenceFromStarts = "fence-from-starts",
-        /// Tokens are accepted by nodes that do not hold the lock any more.
-        WriteBackAnyway = "write-back-anyway",
-        /// The node's time follows boottime alone, which NTP slews.
-        SlewedClock = "slewed-clock",
-        /// The node ends locks by its wall clock.
-        WallClock = "wall-clock",
-        /// The validity counts from the last reply.
-        ValidityFromReply = "validity-from-reply",
-        /// The drift is added to the validity.
-        DriftAdded = "drift-added",
-        /// The validity is not looked at before the lock is handed out.
-        ValidityUnchecked = "validity-unchecked",
-        /// Votes of an earlier round count in a later one.
-        VotesKept = "votes-kept",
-        /// A release deletes the key whoever holds it.
-        ReleaseWithoutCompare = "release-without-compare",
-        /// An extension renews the key whoever holds it.
-        ExtendWithoutCompare = "extend-without-compare",
-        /// All attempts of all clients use one token.
-        SharedToken = "shared-token",
-        /// A client uses its token again for the next attempt, and a key that has it already counts as granted.
-        TokenReused = "token-reused",
-        /// An extension sets keys that are gone, and counts them.
-        ExtendOrSet = "extend-or-set",
-        /// A lock is extended after its validity has ended.
-        ExtendAfterEnd = "extend-after-end",
-        /// The majority is one of the nodes that can be reached.
-        QuorumOfReachable = "quorum-of-reachable",
-        /// Half of the nodes are a majority.
-        HalfIsQuorum = "half-is-quorum",
-        /// The highest counter is the fencing token; no node is told.
-        MaxOnly = "max-only",
-        /// A reply that comes too late is taken for the reply to the next request.
-        RepliesMixedUp = "replies-mixed-up",
-        /// The client's clock stands still while its machine sleeps.
-        SleepyClock = "sleepy-clock",
-        /// A reply that merely tells of a lock leaves before the lock is durable.
-        ReadsNotAwaited = "reads-not-awaited",
-        /// A time namespace is taken for the same again because its number is.
-        NamespaceTrusted = "namespace-trusted",
-        /// A log that has lost its last batch is served as if it had not.
-        CutLogServed = "cut-log-served",
-        /// A client with something to do asks to be woken at once, again and again.
-        Restless = "restless",
-        /// Nobody wakes the disk for what is granted without a reply.
-        SilentNotSynced = "silent-not-synced",
-        /// Each start uses up a large step of the fence counters, whether anything was granted or not.
-        CeilingBurnt = "ceiling-burnt",
-    }
+/// Makes [`Bug`] of one row for each: its name, whose it is, how many seeds are sure to find it, and
+/// what it is.
+macro_rules! bugs {
+    ($($name:literal $bug:ident $whose:ident $seeds:literal $what:literal,)+) => {
+        named! {
+            /// A mistake to plant into a world.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            #[non_exhaustive]
+            pub enum Bug {
+                $(#[doc = concat!("`", $name, "`: ", $what, ".")] $bug = $name,)+
+            }
+        }
+
+        impl Bug {
+            /// What it is, for people: part of a sentence.
+            pub const fn what(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $what,)+
+                }
+            }
+
+            /// So many seeds of [`Swarm::for_bug`](crate::Swarm::for_bug), from 0 on, are enough to find it.
+            pub const fn seeds(self) -> u64 {
+                match self {
+                    $(Self::$bug => $seeds,)+
+                }
+            }
+
+            /// Whether it is the client's: the world then runs the kit's plain client, which has it.
+            pub const fn is_clients(self) -> bool {
+                match self {
+                    $(Self::$bug => is_clients!($whose),)+
+                }
+            }
+        }
+    };
 }
 
-impl Bug {
-    /// So many seeds of [`Swarm::for_bug`](crate::Swarm::for_bug), from 0 on, are enough to find it.
-    pub const fn seeds(self) -> u64 {
-        match self {
-            Self::SlewedClock | Self::ExtendWithoutCompare => 1_000,
-            Self::ExtendOrSet => 4_000,
-            _ => 400,
-        }
-    }
+macro_rules! is_clients {
+    (node) => {
+        false
+    };
+    (client) => {
+        true
+    };
+}
 
-    /// Whether it is the client's: the world then runs the kit's plain client, which has it.
-    pub const fn is_clients(self) -> bool {
-        matches!(
-            self,
-            Self::ValidityFromReply
-                | Self::DriftAdded
-                | Self::ValidityUnchecked
-                | Self::VotesKept
-                | Self::ReleaseWithoutCompare
-                | Self::ExtendWithoutCompare
-                | Self::SharedToken
-                | Self::TokenReused
-                | Self::ExtendOrSet
-                | Self::ExtendAfterEnd
-                | Self::QuorumOfReachable
-                | Self::HalfIsQuorum
-                | Self::MaxOnly
-                | Self::RepliesMixedUp
-                | Self::SleepyClock
-        )
-    }
+bugs! {
+    "quarantine-off" QuarantineOff node 400 "a restarted node serves at once",
+    "quarantine-short" QuarantineShort node 400 "a restarted node waits a tenth less than it must",
+    "wait-from-config" WaitFromConfig node 400 "a restarted node waits for the longest TTL of its new configuration",
+    "state-not-awaited" StateNotAwaited node 400 "a node replies before the horizon or ceiling it needs is durable",
+    "log-not-awaited" LogNotAwaited node 400 "a node replies before the log record it needs is durable",
+    "marker-kept" MarkerKept node 400 "the mark of a clean stop survives until after a later crash",
+    "fence-forgotten" FenceForgotten node 400 "a restart ignores the durable fence ceiling",
+    "fence-from-starts" FenceFromStarts node 400 "fence counters start at the number of starts; nothing else is durable",
+    "write-back-anyway" WriteBackAnyway node 400 "nodes that no longer hold the lock accept its fencing token",
+    "slewed-clock" SlewedClock node 1_000 "the node's time follows only boottime, which NTP slews",
+    "wall-clock" WallClock node 400 "the node expires locks by its wall clock",
+    "validity-from-reply" ValidityFromReply client 400 "the validity counts from the last reply",
+    "drift-added" DriftAdded client 400 "the drift is added to the validity, not subtracted",
+    "validity-unchecked" ValidityUnchecked client 400 "the validity is not checked before the lock is handed out",
+    "votes-kept" VotesKept client 400 "votes of an earlier round count in a later one",
+    "release-without-compare" ReleaseWithoutCompare client 400 "a release deletes the key even if another client holds it",
+    "extend-without-compare" ExtendWithoutCompare client 1_000 "an extension renews the key even if another client holds it",
+    "shared-token" SharedToken client 400 "all attempts of all clients use one token",
+    "token-reused" TokenReused client 400 "a client reuses its token, and a key with it counts as granted",
+    "extend-or-set" ExtendOrSet client 4_000 "an extension sets keys that are missing, and counts them",
+    "extend-after-end" ExtendAfterEnd client 400 "a lock is extended after its validity has ended",
+    "quorum-of-reachable" QuorumOfReachable client 400 "the quorum is a majority of the reachable nodes only",
+    "half-is-quorum" HalfIsQuorum client 400 "half of the nodes, rounded down, are a quorum",
+    "max-only" MaxOnly client 400 "the highest counter is the fencing token, without a write-back",
+    "replies-mixed-up" RepliesMixedUp client 400 "a late reply is taken for the next one",
+    "sleepy-clock" SleepyClock client 400 "the client's clock stops while its machine sleeps",
+    "reads-not-awaited" ReadsNotAwaited node 400 "a node replies to a read of a lock before the lock is durable",
+    "namespace-trusted" NamespaceTrusted node 400 "a time namespace counts as the same because its number is",
+    "cut-log-served" CutLogServed node 400 "a node serves a log that has lost its last batch",
+    "restless" Restless node 400 "a client asks to be woken at once, again and again",
+    "silent-not-synced" SilentNotSynced node 400 "grants without a reply do not wake the disk",
+    "ceiling-burnt" CeilingBurnt node 400 "each start uses up a large step of the fence counters",
 }
