@@ -160,9 +160,10 @@ impl FaultyDisk {
     pub fn go_on(&self) -> Option<u64> {
         let mut inner = self.lock();
         let left = inner.faults.stop_in.take();
-        match std::mem::take(&mut inner.faults.has_stopped) {
-            true => None,
-            false => left,
+        if std::mem::take(&mut inner.faults.has_stopped) {
+            None
+        } else {
+            left
         }
     }
 
@@ -170,16 +171,18 @@ impl FaultyDisk {
     /// `is_as_written`, with what the next process would read.
     pub fn survivor(&self, is_as_written: bool) -> Self {
         let inner = self.lock();
-        let names = match is_as_written {
-            true => &inner.names,
-            false => &inner.durable_names,
+        let names = if is_as_written {
+            &inner.names
+        } else {
+            &inner.durable_names
         };
         let mut files = BTreeMap::new();
         for id in names.values() {
             let file = &inner.files[id];
-            let content = match is_as_written {
-                true => &file.content,
-                false => &file.durable,
+            let content = if is_as_written {
+                &file.content
+            } else {
+                &file.durable
             };
             let file = File {
                 content: content.clone(),

@@ -129,9 +129,10 @@ impl Search<'_> {
                     place += 1;
                     !out.contains(&(place - 1))
                 });
-                match self.fails(&shorter) {
-                    true => *best = shorter,
-                    false => from += size,
+                if self.fails(&shorter) {
+                    *best = shorter
+                } else {
+                    from += size
                 }
             }
             size /= 2;

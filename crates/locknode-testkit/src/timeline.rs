@@ -160,9 +160,10 @@ impl<'h> Timeline<'h> {
     fn head(&self, index: &Index) -> Vec<(&'static str, String)> {
         let mut head = vec![("ln-title", self.title())];
         if !self.headline.verdict.is_empty() {
-            let class = match self.headline.verdict_is_bad {
-                true => "ln-bad",
-                false => "ln-good",
+            let class = if self.headline.verdict_is_bad {
+                "ln-bad"
+            } else {
+                "ln-good"
             };
             head.push((class, self.headline.verdict.clone()));
         }

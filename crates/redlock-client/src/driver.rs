@@ -208,9 +208,10 @@ impl Driver {
 
     /// The caller dropped an acquire. Releases its lock, unless another process had acquired it.
     fn abandon(&mut self, now: Time, op: OpId, state: &LockState) {
-        match state.is_adopted {
-            true => self.core.leak(op),
-            false => self.core.drop_interest(now, op),
+        if state.is_adopted {
+            self.core.leak(op)
+        } else {
+            self.core.drop_interest(now, op)
         }
     }
 

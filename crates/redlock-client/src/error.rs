@@ -140,9 +140,10 @@ impl fmt::Display for Error {
             let before = if i == 0 { " (" } else { "; " };
             write!(f, "{before}{}: {}", node.address, node.cause)?;
         }
-        match self.nodes.is_empty() {
-            true => Ok(()),
-            false => f.write_str(")"),
+        if self.nodes.is_empty() {
+            Ok(())
+        } else {
+            f.write_str(")")
         }
     }
 }

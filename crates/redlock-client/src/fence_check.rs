@@ -212,9 +212,10 @@ mod tests {
         }
 
         fn remember(&mut self, name: &[u8], token: FencingToken) -> Result<(), &'static str> {
-            match self.is_full {
-                true => Err("full"),
-                false => self.fences.remember(name, token).map_err(|_| "never"),
+            if self.is_full {
+                Err("full")
+            } else {
+                self.fences.remember(name, token).map_err(|_| "never")
             }
         }
     }

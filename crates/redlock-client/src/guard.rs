@@ -142,9 +142,10 @@ impl Guard {
             Err(closed) => return Err(self.error().unwrap_or(closed)),
         };
         // The caller may have been woken late.
-        match valid_until > self.handle.now() {
-            true => Ok(()),
-            false => Err(expired()),
+        if valid_until > self.handle.now() {
+            Ok(())
+        } else {
+            Err(expired())
         }
     }
 

@@ -36,9 +36,10 @@ pub(crate) fn node_timeout(given: Option<Duration>, ttl: Duration) -> Duration {
 
 /// The key with its prefix, as the nodes see it.
 pub(crate) fn whole_key(prefix: &[u8], key: &[u8]) -> Box<[u8]> {
-    match prefix.is_empty() {
-        true => key.into(),
-        false => [prefix, key].concat().into(),
+    if prefix.is_empty() {
+        key.into()
+    } else {
+        [prefix, key].concat().into()
     }
 }
 

@@ -39,9 +39,10 @@ impl Scope {
     /// # Errors
     /// The reason why it is not held.
     pub fn check(&self) -> Result<(), Error> {
-        match self.guard.is_valid() {
-            true => Ok(()),
-            false => Err(self.guard.end_reason()),
+        if self.guard.is_valid() {
+            Ok(())
+        } else {
+            Err(self.guard.end_reason())
         }
     }
 

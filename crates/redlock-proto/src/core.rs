@@ -274,9 +274,10 @@ impl<E: Entropy> Core<E> {
             };
             self.with(op, |core, operation| {
                 let alarm = std::mem::replace(&mut operation.alarm, Time::NEVER);
-                match alarm <= now {
-                    true => core.operation_on_time(now, operation),
-                    false => core.set_alarm(operation, alarm),
+                if alarm <= now {
+                    core.operation_on_time(now, operation)
+                } else {
+                    core.set_alarm(operation, alarm)
                 }
             });
         }
@@ -388,9 +389,10 @@ impl<E: Entropy> Core<E> {
             State::Confirming(_) => self.judge_holders(now, operation),
             State::Leaving { until } => {
                 let op = operation.id;
-                match until <= now || !self.links.iter().any(|link| link.concerns(op)) {
-                    true => operation.state = State::Ended,
-                    false => self.set_alarm(operation, until),
+                if until <= now || !self.links.iter().any(|link| link.concerns(op)) {
+                    operation.state = State::Ended
+                } else {
+                    self.set_alarm(operation, until)
                 }
             }
             State::Releasing(_) => self.judge_release(operation),

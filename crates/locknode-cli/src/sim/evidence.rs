@@ -124,9 +124,10 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 impl SimFlags {
     /// The world of a scenario, with its messages if anything that is to be written has them.
     pub(super) fn report(&self, scenario: &Scenario) -> Report {
-        match self.timeline.is_some() || self.history.is_some() {
-            true => Report::with_messages(scenario),
-            false => Report::of(scenario),
+        if self.timeline.is_some() || self.history.is_some() {
+            Report::with_messages(scenario)
+        } else {
+            Report::of(scenario)
         }
     }
 
@@ -235,9 +236,10 @@ fn in_order(scenario: &Scenario) -> Report {
         Report::with_messages(scenario),
         Report::with_messages(&sorted),
     );
-    match worst(&sorted) == worst(&as_it_is) {
-        true => sorted,
-        false => as_it_is,
+    if worst(&sorted) == worst(&as_it_is) {
+        sorted
+    } else {
+        as_it_is
     }
 }
 

@@ -79,9 +79,10 @@ impl<'h> Evidence<'h> {
         let violation = |pair: &Pair<'h>| {
             let (earlier, later) = (pair.earlier, pair.later);
             let since = earlier.called.min(later.called).min(pair.from);
-            let both = match earlier.lock == later.lock {
-                true => vec![earlier],
-                false => vec![earlier, later],
+            let both = if earlier.lock == later.lock {
+                vec![earlier]
+            } else {
+                vec![earlier, later]
             };
             let lines: String = both
                 .into_iter()

@@ -33,18 +33,19 @@ pub(crate) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
         .collect();
     Evidence::tell(facts, &pairs, |pair| {
         let (earlier, later) = (pair.earlier, pair.later);
-        let who = match earlier.client == later.client {
-            true => format!(
+        let who = if earlier.client == later.client {
+            format!(
                 "client {} held `{}` twice",
                 earlier.client,
                 facts.history.key(earlier.key)
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "clients {} and {} both held `{}`",
                 earlier.client,
                 later.client,
                 facts.history.key(earlier.key)
-            ),
+            )
         };
         format!("{who} for {}", span(pair.from, pair.until))
     })

@@ -56,9 +56,10 @@ impl Promise {
         let setup = &scenario.setup;
         let mut promise = Self::all().without(&[ViolationKind::Resource]);
         if traits.has_forgotten_locks() {
-            promise = promise.without(match traits.is_robbery_noticed() {
-                true => &[ViolationKind::Exclusion, ViolationKind::Majority],
-                false => &EXCLUSION,
+            promise = promise.without(if traits.is_robbery_noticed() {
+                &[ViolationKind::Exclusion, ViolationKind::Majority]
+            } else {
+                &EXCLUSION
             });
             promise = promise.without(&[ViolationKind::NodeGrant]);
         }
@@ -84,9 +85,10 @@ impl Promise {
     /// counters started so soon after other starts that the calendar may be behind.
     #[must_use]
     pub fn in_world(self, scenario: &Scenario, history: &History) -> Self {
-        match floors_hold(scenario, history) {
-            true => self,
-            false => self.without(&FENCING),
+        if floors_hold(scenario, history) {
+            self
+        } else {
+            self.without(&FENCING)
         }
     }
 
@@ -223,11 +225,9 @@ impl<'s> Traits<'s> {
     /// Clocks disagree by more than clients allow for.
     fn is_time_broken(&self) -> bool {
         let setup = &self.scenario.setup;
-        let slowest = |pace: &Pace| match pace.sleeps {
-            // Only boottime goes on: what slows that down counts in full.
-            true => pace.slow.saturating_add(pace.slewed),
-            false => pace.slow,
-        };
+        // Asleep, only boottime goes on: what slows that down counts in full.
+        let slewed = |pace: &Pace| if pace.sleeps { pace.slewed } else { 0 };
+        let slowest = |pace: &Pace| pace.slow.saturating_add(slewed(pace));
         let slowest = self.clients.values().map(slowest).max().unwrap_or(0);
         let is_beyond = slowest.saturating_add(self.fastest_node) > setup.drift_ppm;
         let noise = self.noise.0.saturating_add(self.noise.1);

@@ -28,9 +28,10 @@ fn excused(facts: &Facts<'_>, call: &Call, slack: Duration) -> SimTime {
     let mine = facts.index.standstills.iter();
     let mine = mine.filter(|stop| stop.who == Who::Client(call.client));
     mine.fold(call.valid_until, |due, stop| {
-        match stop.from <= due + slack {
-            true => due.max(stop.until),
-            false => due,
+        if stop.from <= due + slack {
+            due.max(stop.until)
+        } else {
+            due
         }
     })
 }

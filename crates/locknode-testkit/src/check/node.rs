@@ -298,9 +298,10 @@ impl Ledger {
             return;
         }
         let counted = self.counters.entry(place).or_default();
-        let (last, since) = match counted.last > 0 {
-            true => (counted.last, counted.last_at),
-            false => (counted.told, counted.told_at),
+        let (last, since) = if counted.last > 0 {
+            (counted.last, counted.last_at)
+        } else {
+            (counted.told, counted.told_at)
         };
         (counted.last, counted.last_at) = (counter, at);
         if counter <= last {

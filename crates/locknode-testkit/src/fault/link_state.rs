@@ -31,9 +31,10 @@ pub(crate) struct LaneState {
 
 impl LinkState {
     pub(crate) const fn lane(&mut self, is_requests: bool) -> &mut LaneState {
-        match is_requests {
-            true => &mut self.requests,
-            false => &mut self.replies,
+        if is_requests {
+            &mut self.requests
+        } else {
+            &mut self.replies
         }
     }
 
@@ -71,9 +72,10 @@ impl LaneState {
 
     /// By how much the next message comes later.
     pub(crate) fn take_late(&mut self) -> Duration {
-        match take_one(&mut self.lates) {
-            true => self.late_by,
-            false => Duration::ZERO,
+        if take_one(&mut self.lates) {
+            self.late_by
+        } else {
+            Duration::ZERO
         }
     }
 }

@@ -22,9 +22,10 @@ impl Members {
 
     /// One; nobody when the number is above 15.
     pub const fn one(number: u8) -> Self {
-        match number < 16 {
-            true => Self(1 << number),
-            false => Self(0),
+        if number < 16 {
+            Self(1 << number)
+        } else {
+            Self(0)
         }
     }
 

@@ -243,9 +243,10 @@ impl Clocks {
     pub(crate) fn jump_wall(&mut self, now: SimTime, by_ms: i64) {
         let shows = self.wall.at(now);
         let by = by_ms.unsigned_abs().saturating_mul(1_000_000);
-        let shows = match by_ms < 0 {
-            true => shows.saturating_sub(by),
-            false => shows.saturating_add(by),
+        let shows = if by_ms < 0 {
+            shows.saturating_sub(by)
+        } else {
+            shows.saturating_add(by)
         };
         self.wall.set(now, shows);
     }

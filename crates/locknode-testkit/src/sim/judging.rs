@@ -23,9 +23,10 @@ impl SimNode {
         if self.oracle.looks(left, cover) {
             return self.look(now, recorder);
         }
-        match self.clocks.slip() > 0 && !cover.is_logged && !self.oracle.is_within(cover.until) {
-            true => self.look_at_horizon(now, recorder),
-            false => Vec::new(),
+        if self.clocks.slip() > 0 && !cover.is_logged && !self.oracle.is_within(cover.until) {
+            self.look_at_horizon(now, recorder)
+        } else {
+            Vec::new()
         }
     }
 
@@ -69,9 +70,10 @@ impl SimNode {
     /// Looks at a disk on which something has become less.
     pub(crate) fn look_if_lowered(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
         let looks = std::mem::take(&mut self.has_lowered) && !self.is_rotten;
-        match looks && self.keeps() {
-            true => self.look(now, recorder),
-            false => Vec::new(),
+        if looks && self.keeps() {
+            self.look(now, recorder)
+        } else {
+            Vec::new()
         }
     }
 
@@ -91,14 +93,15 @@ impl SimNode {
                 | Crash::TornWrite
         );
         let is_kept = matches!(self.guard, Guarding::Long | Guarding::Always);
-        match self.is_looked_at
+        if self.is_looked_at
             && is_plain
             && is_kept
             && !self.is_rotten
             && self.pardon == Pardon::Nothing
         {
-            true => self.try_cut_starts(now, recorder),
-            false => Vec::new(),
+            self.try_cut_starts(now, recorder)
+        } else {
+            Vec::new()
         }
     }
 

@@ -112,9 +112,10 @@ impl Link {
 
     /// What is wrong with one direction, and what waits before it.
     pub(crate) const fn lane(&mut self, is_requests: bool) -> (&mut LaneState, &mut Parking) {
-        let parking = match is_requests {
-            true => &mut self.requests,
-            false => &mut self.replies,
+        let parking = if is_requests {
+            &mut self.requests
+        } else {
+            &mut self.replies
         };
         (self.state.lane(is_requests), parking)
     }
@@ -157,9 +158,10 @@ impl World {
             return;
         }
         let there_and_back = link.travel(delay) + link.travel(delay);
-        match is_machine_on {
-            true => self.push(now + there_and_back, Event::Opened { conn }),
-            false => self.push(now + there_and_back, Event::Refused { conn }),
+        if is_machine_on {
+            self.push(now + there_and_back, Event::Opened { conn })
+        } else {
+            self.push(now + there_and_back, Event::Refused { conn })
         }
     }
 
@@ -227,9 +229,8 @@ impl World {
 
     /// The end of a connection comes to a client, unless nothing passes.
     pub(crate) fn end_reaches_client(&mut self, conn: u32) {
-        match self.is_parked(conn, false, || Event::ClosedAtClient { conn }) {
-            true => {}
-            false => self.closed_at_client(conn),
+        if !self.is_parked(conn, false, || Event::ClosedAtClient { conn }) {
+            self.closed_at_client(conn)
         }
     }
 
@@ -462,9 +463,10 @@ impl World {
             self.push(at, arrival(conn, is_request, NO_MESSAGE, rest));
         }
         if let Some(it) = self.conn_mut(conn) {
-            match is_request {
-                true => it.node_at = at,
-                false => it.client_at = at,
+            if is_request {
+                it.node_at = at
+            } else {
+                it.client_at = at
             }
         }
     }
@@ -501,17 +503,18 @@ impl NodeEnd {
 }
 
 const fn arrival(conn: u32, is_request: bool, message: u32, bytes: Vec<u8>) -> Event {
-    match is_request {
-        true => Event::ToNode {
+    if is_request {
+        Event::ToNode {
             conn,
             message,
             bytes,
-        },
-        false => Event::ToClient {
+        }
+    } else {
+        Event::ToClient {
             conn,
             message,
             bytes,
-        },
+        }
     }
 }
 

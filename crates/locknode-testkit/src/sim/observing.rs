@@ -47,13 +47,12 @@ impl World {
         if judged.is_unsure && is_aside {
             self.unsure(node, db, args);
         }
-        match judged.is_known && judged.deviation.is_none() {
-            true => {
-                for effect in &judged.effects {
-                    covers.extend(self.effect(client, node, by, db, effect));
-                }
+        if judged.is_known && judged.deviation.is_none() {
+            for effect in &judged.effects {
+                covers.extend(self.effect(client, node, by, db, effect));
             }
-            false => covers.extend(self.sight((client, node), by, db, args, reply)),
+        } else {
+            covers.extend(self.sight((client, node), by, db, args, reply))
         }
         for shown in &judged.shown {
             covers.extend(self.shown(node, db, shown));
@@ -94,9 +93,10 @@ impl World {
                 self.recorder.push(self.now, told);
             }
             Sight::WriteBack { is_taken } => {
-                self.recorder.counters.bump(match is_taken {
-                    true => "write-back",
-                    false => "write-back-refused",
+                self.recorder.counters.bump(if is_taken {
+                    "write-back"
+                } else {
+                    "write-back-refused"
                 });
             }
             _ => {}
@@ -313,13 +313,13 @@ impl World {
                 .is_some_and(|it| it.eq_ignore_ascii_case(b"flush"))
         });
         let held = self.mirrors.get(usize::from(node)).map_or(0, Vec::len);
-        let keys: Vec<KeyNo> = match is_all {
-            true => (0..held).filter_map(|key| key.try_into().ok()).collect(),
-            false => args
-                .iter()
+        let keys: Vec<KeyNo> = if is_all {
+            (0..held).filter_map(|key| key.try_into().ok()).collect()
+        } else {
+            args.iter()
                 .skip(1)
                 .filter_map(|word| self.recorder.known_key(db, word))
-                .collect(),
+                .collect()
         };
         for key in keys {
             if let Some(attempt) = self.mirror(node, key).and_then(Option::take) {
@@ -353,9 +353,10 @@ impl World {
         let Some(at) = self.nodes.get_mut(usize::from(node)) else {
             return 0;
         };
-        match changes_hands {
-            true => at.oracle.changes_hands(key),
-            false => at.oracle.holding(key),
+        if changes_hands {
+            at.oracle.changes_hands(key)
+        } else {
+            at.oracle.holding(key)
         }
     }
 

@@ -350,9 +350,10 @@ impl Oracle {
         when: &str,
     ) -> Vec<Breach> {
         let mut breaches = Vec::new();
-        let candidates = match is_synced_only {
-            true => self.logged.get(..1).unwrap_or_default(),
-            false => &self.logged[..],
+        let candidates = if is_synced_only {
+            self.logged.get(..1).unwrap_or_default()
+        } else {
+            &self.logged[..]
         };
         for Back {
             db,
@@ -430,10 +431,11 @@ impl Oracle {
         for back in &outcome.locks {
             if let Some((key, attempt)) = back.known {
                 let is_holder = self.ends.get(&key).is_some_and(|(it, _)| *it == attempt);
-                let ends = match since == Since::Back && !is_holder {
-                    // It had ended, and comes back because its age is not known. It binds nobody.
-                    true => clocks,
-                    false => self.ends(key, attempt, until(clocks, back.left)),
+                // It had ended, and comes back because its age is not known. It binds nobody.
+                let ends = if since == Since::Back && !is_holder {
+                    clocks
+                } else {
+                    self.ends(key, attempt, until(clocks, back.left))
                 };
                 self.ends.insert(key, (attempt, ends));
             }

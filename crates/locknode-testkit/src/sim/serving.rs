@@ -27,9 +27,10 @@ impl World {
             return;
         };
         let mut input = std::mem::take(&mut end.unread);
-        match input.is_empty() {
-            true => input = bytes,
-            false => input.extend_from_slice(&bytes),
+        if input.is_empty() {
+            input = bytes
+        } else {
+            input.extend_from_slice(&bytes)
         }
         self.serve_input(conn, client, node, end, input);
     }

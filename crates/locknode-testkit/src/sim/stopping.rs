@@ -93,9 +93,10 @@ impl World {
         if has_any || at.stage() != Some(Stage::Draining) {
             return;
         }
-        match at.close() {
-            true => self.start_disk(node),
-            false => self.node_gone(node, Crash::CleanStop),
+        if at.close() {
+            self.start_disk(node)
+        } else {
+            self.node_gone(node, Crash::CleanStop)
         }
     }
 

@@ -225,11 +225,12 @@ impl SimNode {
         let without = disk.fork();
         disk.flip(name, *last);
         let tried = self.try_start(now, disk, place, recorder);
-        match tried.is_ok() && self.is_needed(now, without, name, place, recorder) {
-            true => vec![breach(
+        if tried.is_ok() && self.is_needed(now, without, name, place, recorder) {
+            vec![breach(
                 "starts with a log that lacks a batch in its middle".to_owned(),
-            )],
-            false => Vec::new(),
+            )]
+        } else {
+            Vec::new()
         }
     }
 
@@ -281,9 +282,10 @@ impl SimNode {
 
     /// What would be left after a crash of the process or a power loss, where that is, and whether it was a power loss.
     fn some_survivor(&mut self, now: SimTime) -> (FaultyDisk, Place, bool) {
-        match self.trials.chance(50) {
-            true => (self.disk.survivor(false), self.after_power_loss(1), true),
-            false => (self.disk.survivor(true), self.here(now), false),
+        if self.trials.chance(50) {
+            (self.disk.survivor(false), self.after_power_loss(1), true)
+        } else {
+            (self.disk.survivor(true), self.here(now), false)
         }
     }
 

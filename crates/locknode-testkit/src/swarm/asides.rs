@@ -35,16 +35,18 @@ impl AsideMaker<'_> {
                 0 => {
                     let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
                     let (cue, after) = (Cue::Lowers(node), Duration::ZERO);
-                    let words = match self.random.chance(50) {
-                        true => self.own_longer(),
-                        false => self.own(),
+                    let words = if self.random.chance(50) {
+                        self.own_longer()
+                    } else {
+                        self.own()
                     };
                     (Trigger::On { cue, nth, after }, words)
                 }
                 1..4 => {
-                    let cue = match self.random.chance(70) {
-                        true => Cue::Granted(node),
-                        false => Cue::Extended(node),
+                    let cue = if self.random.chance(70) {
+                        Cue::Granted(node)
+                    } else {
+                        Cue::Extended(node)
                     };
                     let nth = u16::try_from(self.random.between(1, 40)).unwrap_or(1);
                     let after = Duration::ZERO;
@@ -217,9 +219,10 @@ impl AsideMaker<'_> {
 
     fn moment(&mut self, is_calm: bool) -> Trigger {
         let (calm, end) = (self.calm_at.as_nanos(), nanos(self.scenario.setup.run_for));
-        let at = match is_calm {
-            true => self.random.between(calm, end),
-            false => self.random.below(calm.max(1)),
+        let at = if is_calm {
+            self.random.between(calm, end)
+        } else {
+            self.random.below(calm.max(1))
         };
         Trigger::At(SimTime::from_nanos(at / 1_000_000 * 1_000_000))
     }

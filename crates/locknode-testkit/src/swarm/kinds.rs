@@ -317,9 +317,10 @@ impl FaultKinds {
     /// # Ok::<(), locknode_testkit::ParseError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let mut kinds = match text.starts_with('-') {
-            true => Self::PROMISED,
-            false => Self::NONE,
+        let mut kinds = if text.starts_with('-') {
+            Self::PROMISED
+        } else {
+            Self::NONE
         };
         for word in text.split(',').map(str::trim) {
             let (is_without, name) = match word.strip_prefix('-') {
@@ -338,9 +339,10 @@ impl FaultKinds {
                     Self::NONE.with(*kind)
                 }
             };
-            kinds = match is_without {
-                true => Self(kinds.0 & !set.0),
-                false => Self(kinds.0 | set.0),
+            kinds = if is_without {
+                Self(kinds.0 & !set.0)
+            } else {
+                Self(kinds.0 | set.0)
             };
         }
         Ok(kinds)

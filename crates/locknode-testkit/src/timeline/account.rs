@@ -45,15 +45,17 @@ fn who_held(history: &History, shown: &[Window]) -> String {
         .collect();
     overlaps.sort_by_key(|(_, later)| (later.from, later.lock));
     let Some((earlier, later)) = overlaps.first() else {
-        return match shown.is_empty() {
-            true => "Nobody held a lock.".to_owned(),
-            false => "No two clients ever held the same lock at the same time.".to_owned(),
+        return if shown.is_empty() {
+            "Nobody held a lock.".to_owned()
+        } else {
+            "No two clients ever held the same lock at the same time.".to_owned()
         };
     };
     let (one, other) = (earlier.client, later.client);
-    let who = match one == other {
-        true => format!("Client {one} believed twice at once that it held"),
-        false => format!("Client {one} and client {other} both believed they held"),
+    let who = if one == other {
+        format!("Client {one} believed twice at once that it held")
+    } else {
+        format!("Client {one} and client {other} both believed they held")
     };
     let key = key_name(history, later.key);
     let until = earlier.until.min(later.until).min(history.end);

@@ -141,14 +141,16 @@ impl Picture<'_> {
                 held.ends, held.from, held.until
             );
         }
-        let restored = match held.is_restored {
-            true => ", read from its log",
-            false => "",
+        let restored = if held.is_restored {
+            ", read from its log"
+        } else {
+            ""
         };
         let extended = extensions(held.extended.len() as u64);
-        let success = match self.shades.contains_key(&held.attempt) {
-            true => "Its client acquired the lock by it",
-            false => "No client is known to have acquired the lock by it",
+        let success = if self.shades.contains_key(&held.attempt) {
+            "Its client acquired the lock by it"
+        } else {
+            "No client is known to have acquired the lock by it"
         };
         format!(
             "node {node} held {key} for {whose} from {} to {}, when {}{restored}; {extended}. {success}.",
@@ -200,9 +202,10 @@ impl Picture<'_> {
             self.bar(&class, span, y + 1, height - 2).titled(&title);
             let long = format!("holds {key} {short}");
             let middle = format!("{key} {short}");
-            let names = match self.has_key_rows {
-                true => vec![long, middle, short],
-                false => vec![long, middle, clipped(&key, 8)],
+            let names = if self.has_key_rows {
+                vec![long, middle, short]
+            } else {
+                vec![long, middle, clipped(&key, 8)]
             };
             self.label(span, y + height / 2 + 4, &names);
         }

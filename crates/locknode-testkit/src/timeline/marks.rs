@@ -19,9 +19,10 @@ impl Picture<'_> {
     /// Messages as arrows between the lanes; hidden when they are too many to be told apart.
     pub(crate) fn messages(&mut self, messages: &[Message], is_crowded: bool) {
         let group = Tag::new(&mut self.out, "g").set("id", "ln-messages");
-        match is_crowded {
-            true => group.set("display", "none").open(),
-            false => group.open(),
+        if is_crowded {
+            group.set("display", "none").open()
+        } else {
+            group.open()
         }
         for message in messages {
             let lanes = (
@@ -31,19 +32,21 @@ impl Picture<'_> {
             let (Some(client), Some(node)) = lanes else {
                 continue;
             };
-            let (y1, y2) = match message.is_request {
-                true => (client.bottom(), node.y + LANE_PAD),
-                false => (node.y + LANE_PAD, client.bottom()),
+            let (y1, y2) = if message.is_request {
+                (client.bottom(), node.y + LANE_PAD)
+            } else {
+                (node.y + LANE_PAD, client.bottom())
             };
-            let (from, to) = match message.is_request {
-                true => (
+            let (from, to) = if message.is_request {
+                (
                     format!("client {}", message.client),
                     format!("node {}", message.node),
-                ),
-                false => (
+                )
+            } else {
+                (
                     format!("node {}", message.node),
                     format!("client {}", message.client),
-                ),
+                )
             };
             let text = clipped(&message.text, MESSAGE_CHARS_MAX);
             let title = match message.arrived {
@@ -59,19 +62,17 @@ impl Picture<'_> {
             let color = usize::from(message.client) % COLORS;
             let is_lost = message.arrived.is_none();
             // What is lost ends on its way.
-            let y2 = match is_lost {
-                true => (y1 + 2 * y2) / 3,
-                false => y2,
-            };
+            let y2 = if is_lost { (y1 + 2 * y2) / 3 } else { y2 };
             let x1 = self.scale.x(message.sent);
             let x2 = self.scale.x(message.arrived.unwrap_or(message.sent));
             let line = Tag::new(&mut self.out, "line");
             let line = line.set("class", format_args!("ln-message m{color}"));
             let line = line.set("x1", Pixels(x1)).set("y1", y1);
             let line = line.set("x2", Pixels(x2)).set("y2", y2);
-            match is_lost {
-                true => line.titled(&title),
-                false => line.set("marker-end", "url(#ln-head)").titled(&title),
+            if is_lost {
+                line.titled(&title)
+            } else {
+                line.set("marker-end", "url(#ln-head)").titled(&title)
             }
             if is_lost {
                 self.sign("lost-message", message.sent, y2).titled(&title);
@@ -177,9 +178,10 @@ impl Picture<'_> {
             self.sign("flag", *at, row_y).titled(&title);
             let width = text_width(text) + FLAG_HEAD;
             let is_late = x + width > WIDTH * 1000;
-            let text_x = match is_late {
-                true => x.saturating_sub(3_000),
-                false => x + FLAG_HEAD,
+            let text_x = if is_late {
+                x.saturating_sub(3_000)
+            } else {
+                x + FLAG_HEAD
             };
             let name = Tag::new(&mut self.out, "text").set("class", "ln-flag");
             let name = name.set("text-anchor", if is_late { "end" } else { "start" });

@@ -460,9 +460,10 @@ pub(crate) fn flag_places(faults: &[(SimTime, String)], scale: Scale) -> Vec<Opt
             let x = scale.x(*at);
             let width = text_width(text) + FLAG_HEAD;
             // At the right edge the name stands left of its flag.
-            let (start, end) = match x + width > WIDTH * 1000 {
-                true => (x.saturating_sub(width), x + FLAG_HEAD),
-                false => (x, x + width),
+            let (start, end) = if x + width > WIDTH * 1000 {
+                (x.saturating_sub(width), x + FLAG_HEAD)
+            } else {
+                (x, x + width)
             };
             let row = ends.iter().position(|end| *end <= start)?;
             if let Some(last) = ends.get_mut(row) {

@@ -88,9 +88,10 @@ async fn a_partition_parts_these_clients_from_these_nodes(wire: Wire) {
     for (client, node, conversation) in &mut conversations {
         let is_parted = *client < 2 && *node > 0;
         conversation.say(&["ECHO", "x"]).await.unwrap();
-        match is_parted {
-            true => assert!(wire.is_silent(conversation.hear()).await, "{client} {node}"),
-            false => drop(conversation.hear().await.unwrap()),
+        if is_parted {
+            assert!(wire.is_silent(conversation.hear()).await, "{client} {node}")
+        } else {
+            drop(conversation.hear().await.unwrap())
         }
     }
     cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();

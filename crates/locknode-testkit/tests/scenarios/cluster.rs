@@ -226,9 +226,10 @@ fn s47_eviction_and_flush() {
     let mut held = 0;
     let error = loop {
         let reply = acquire(&mut session, &format!("key-{held}"));
-        match reply.starts_with("*3\r\n:1\r\n") {
-            true => held += 1,
-            false => break reply,
+        if reply.starts_with("*3\r\n:1\r\n") {
+            held += 1
+        } else {
+            break reply;
         }
         assert!(held < 100_000, "it is never full");
     };
@@ -358,9 +359,10 @@ async fn s58_cancelled_acquire_future() {
             .await
             .expect("it is free");
         let waited = since.elapsed();
-        match is_cut {
-            false => assert!(waited < s(1), "released in the background: {waited:?}"),
-            true => assert!(waited >= s(9) && waited < s(11), "its TTL: {waited:?}"),
+        if is_cut {
+            assert!(waited >= s(9) && waited < s(11), "its TTL: {waited:?}");
+        } else {
+            assert!(waited < s(1), "released in the background: {waited:?}");
         }
         drop(guard.release().await);
     }

@@ -248,9 +248,10 @@ fn s10_clean_stop_then_long_downtime() {
         assert_eq!(it.serves_again(2), back, "no wait\n{}", it.story());
         let restored = it.counters.of("lock-restored");
         assert_eq!(restored, u64::from(is_held), "{}", it.story());
-        match is_held {
-            true => assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story()),
-            false => assert!(it.window(1).from.since(back) < ms(200), "{}", it.story()),
+        if is_held {
+            assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story())
+        } else {
+            assert!(it.window(1).from.since(back) < ms(200), "{}", it.story())
         }
         // Without a directory there is nothing to restore, so the node waits; without a guard it votes twice.
         let it = safe(&script.guarded(Guarding::Memory));

@@ -291,9 +291,10 @@ fn s38_extend_races_release() {
     for apart in [0, 500, 1_000, 1_500, 2_000, 2_500, 4_000] {
         for extend_first in [true, false] {
             let (first, second) = (s(2), s(2) + Duration::from_micros(apart));
-            let (extension, ending) = match extend_first {
-                true => (first, second),
-                false => (second, first),
+            let (extension, ending) = if extend_first {
+                (first, second)
+            } else {
+                (second, first)
             };
             let script = Scenario::new(setup())
                 .act(s(1), 0, lock(s(4)).into())

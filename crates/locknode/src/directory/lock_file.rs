@@ -79,10 +79,10 @@ impl LockFile {
         let is_there = fs::symlink_metadata(&self.path)
             .is_ok_and(|metadata| identity(&metadata) == self.identity);
         self.is_lost |= !is_there;
-        match self.is_lost {
-            false => Ok(()),
-            true => Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, LOST)),
+        if self.is_lost {
+            return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, LOST));
         }
+        Ok(())
     }
 
     /// Removes the file if this process created it.

@@ -21,9 +21,10 @@ const NO_SYNC: u8 = 2;
 
 impl FailingDisk {
     fn check(&self, fault: u8, kind: io::ErrorKind) -> io::Result<()> {
-        match self.fault.load(Ordering::Acquire) == fault {
-            true => Err(kind.into()),
-            false => Ok(()),
+        if self.fault.load(Ordering::Acquire) == fault {
+            Err(kind.into())
+        } else {
+            Ok(())
         }
     }
 }

@@ -256,14 +256,15 @@ impl Driver {
 fn no_quorum(causes: &[(NodeId, Cause)], nodes: usize, needed: usize) -> String {
     let is_error = |cause: &Cause| matches!(cause, Cause::ServerError(_));
     let errors = causes.iter().filter(|(_, cause)| is_error(cause)).count();
-    match errors > nodes - needed {
-        true => format!(
+    if errors > nodes - needed {
+        format!(
             "refused by error: {errors} of {nodes} nodes replied with an error, and {needed} must take part; see their \
-             replies"
-        ),
-        false => format!(
+         replies"
+        )
+    } else {
+        format!(
             "no quorum: {needed} of {nodes} nodes must take part, and too many did not; check the nodes"
-        ),
+        )
     }
 }
 

@@ -153,13 +153,15 @@ impl<E: Entropy> Core<E> {
         let is_released = !matches!(operation.state, State::Acquiring(_));
         let Some(at) = retry.contended(trying.contended, now, took, trying.deadline, random) else {
             // The wait ended before the nodes had said who it was that held the lock all the time.
-            let kind = match trying.was_busy && trying.deadline != Time::NEVER {
-                true => ErrorKind::Busy,
-                false => ErrorKind::Contended,
+            let kind = if trying.was_busy && trying.deadline != Time::NEVER {
+                ErrorKind::Busy
+            } else {
+                ErrorKind::Contended
             };
-            return match is_released {
-                true => self.not_acquired(operation, kind),
-                false => self.give_up(now, operation, kind),
+            return if is_released {
+                self.not_acquired(operation, kind)
+            } else {
+                self.give_up(now, operation, kind)
             };
         };
         if !is_released {

@@ -184,9 +184,12 @@ mod tests {
     use super::*;
 
     fn commands(delex: bool, delifeq: bool, lock: bool) -> Heard {
-        let entry = |has| match has {
-            true => Reply::Array(vec![Reply::Bulk(b"x".to_vec())]),
-            false => Reply::Null,
+        let entry = |has| {
+            if has {
+                Reply::Array(vec![Reply::Bulk(b"x".to_vec())])
+            } else {
+                Reply::Null
+            }
         };
         Heard::Other(Reply::Array(vec![
             entry(delex),

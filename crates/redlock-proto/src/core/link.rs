@@ -307,14 +307,16 @@ impl Link {
     pub(crate) fn fail(&mut self, now: Time, cause: Cause, random: u64) -> VecDeque<Unanswered> {
         // One that ends as soon as it begins is no success.
         let was_good = self.is_ready() && now >= self.ready_at + STEADY;
-        self.failures = match was_good {
-            true => 0,
-            false => self.failures.saturating_add(1),
+        self.failures = if was_good {
+            0
+        } else {
+            self.failures.saturating_add(1)
         };
         // A node that was well a moment ago is tried again at once: servers close idle connections.
-        let wait = match was_good {
-            true => Duration::ZERO,
-            false => backoff(self.failures, random),
+        let wait = if was_good {
+            Duration::ZERO
+        } else {
+            backoff(self.failures, random)
         };
         self.failed_at = now;
         (self.is_release_unknown, self.is_extend_unknown) = (false, false);
@@ -345,9 +347,10 @@ impl Link {
             Ask::Extend { .. } | Ask::Shrink { .. } => std::mem::take(&mut self.is_extend_unknown),
             _ => false,
         };
-        match is_unknown {
-            true => ScriptForm::Text,
-            false => ScriptForm::Sha,
+        if is_unknown {
+            ScriptForm::Text
+        } else {
+            ScriptForm::Sha
         }
     }
 
@@ -513,9 +516,10 @@ mod tests {
         for forgotten in asks {
             link.forgot_script(forgotten);
             for ask in asks {
-                let expected = match ask == forgotten {
-                    true => ScriptForm::Text,
-                    false => ScriptForm::Sha,
+                let expected = if ask == forgotten {
+                    ScriptForm::Text
+                } else {
+                    ScriptForm::Sha
                 };
                 assert_eq!(link.script_form(ask), expected, "{ask:?}");
                 assert_eq!(link.script_form(ask), ScriptForm::Sha, "{ask:?} again");

@@ -42,9 +42,10 @@ impl<E: Entropy> Core<E> {
             };
             self.with(op, |core, operation| {
                 if let State::Queued(Queued { trying, until }) = operation.state {
-                    match now < until {
-                        true => core.attempt(now, operation, trying),
-                        false => core.not_acquired(operation, ErrorKind::Timeout),
+                    if now < until {
+                        core.attempt(now, operation, trying)
+                    } else {
+                        core.not_acquired(operation, ErrorKind::Timeout)
                     }
                 }
             });

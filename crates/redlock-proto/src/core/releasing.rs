@@ -104,9 +104,10 @@ impl<E: Entropy> Core<E> {
                 causes,
             });
         }
-        match releasing.is_told && releasing.awaited.is_empty() {
-            true => operation.state = State::Ended,
-            false => self.set_alarm(operation, alarm),
+        if releasing.is_told && releasing.awaited.is_empty() {
+            operation.state = State::Ended
+        } else {
+            self.set_alarm(operation, alarm)
         }
     }
 }

@@ -182,11 +182,12 @@ impl AcquireRound {
     pub fn verdict(&self, now: Time) -> AcquireVerdict {
         let (quorum, granted) = (self.ballot.quorum(), self.ballot.yes());
         if granted.len() < quorum.needed() {
-            return match granted.len() + self.ballot.pending() >= quorum.needed() {
-                true => AcquireVerdict::Pending {
+            return if granted.len() + self.ballot.pending() >= quorum.needed() {
+                AcquireVerdict::Pending {
                     until: self.waits_until(),
-                },
-                false => self.lost(),
+                }
+            } else {
+                self.lost()
             };
         }
         if now >= self.valid_until {

@@ -60,11 +60,12 @@ impl ExtendRound {
     pub fn verdict(&self, now: Time) -> ExtendVerdict {
         let (quorum, extended) = (self.ballot.quorum(), self.ballot.yes().len());
         if extended >= quorum.needed() {
-            return match now < self.valid_until {
-                true => ExtendVerdict::Extended {
+            return if now < self.valid_until {
+                ExtendVerdict::Extended {
                     valid_until: self.valid_until,
-                },
-                false => ExtendVerdict::Failed,
+                }
+            } else {
+                ExtendVerdict::Failed
             };
         }
         if self.ballot.no().len() > quorum.spare() {

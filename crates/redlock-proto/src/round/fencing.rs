@@ -135,9 +135,10 @@ impl Fencing {
         }
         let fenced = granted.len() - granted.without(self.told).len();
         if fenced < needed {
-            return match fenced + pending >= needed {
-                true => FenceVerdict::Pending,
-                false => FenceVerdict::Unfenced,
+            return if fenced + pending >= needed {
+                FenceVerdict::Pending
+            } else {
+                FenceVerdict::Unfenced
             };
         }
         // [F8] The steady state: all that was told is one number.

@@ -138,11 +138,12 @@ fn a_release_is_decided_when_a_majority_is_free_or_nobody_is_left() {
                 assert!(round.ballot.on_vote(ballot(node), answer));
             }
             let is_decided = 2 * (yes + no) > nodes || silent == 0;
-            let expected = match is_decided {
-                true => ReleaseVerdict::Decided,
-                false => ReleaseVerdict::Pending {
+            let expected = if is_decided {
+                ReleaseVerdict::Decided
+            } else {
+                ReleaseVerdict::Pending {
                     until: START + TIMEOUT,
-                },
+                }
             };
             assert_eq!(round.verdict(), expected, "{yes} {no} {failed} of {nodes}");
             assert_eq!(
@@ -163,12 +164,13 @@ fn validity_ends_at_its_nanosecond_and_none_is_left_then() {
         }
         let nano = Duration::from_nanos(1);
         for (now, is_valid) in [(END.minus(nano), true), (END, false), (END + nano, false)] {
-            let (won, lasts) = match is_valid {
-                true => (WON, ExtendVerdict::Extended { valid_until: END }),
-                false => (
+            let (won, lasts) = if is_valid {
+                (WON, ExtendVerdict::Extended { valid_until: END })
+            } else {
+                (
                     AcquireVerdict::Lost(Refusal::Expired),
                     ExtendVerdict::Failed,
-                ),
+                )
             };
             assert_eq!((acquired.verdict(now), extended.verdict(now)), (won, lasts));
         }

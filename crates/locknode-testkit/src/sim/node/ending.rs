@@ -155,9 +155,10 @@ impl SimNode {
 
     /// What its system calls a boot.
     pub(in crate::sim) fn boot_named(&self, boot_id: [u8; 16]) -> [u8; 16] {
-        match self.knows_boot() {
-            true => boot_id,
-            false => Machine::default().boot_id,
+        if self.knows_boot() {
+            boot_id
+        } else {
+            Machine::default().boot_id
         }
     }
 

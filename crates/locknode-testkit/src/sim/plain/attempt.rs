@@ -45,9 +45,10 @@ impl PlainClient {
         };
         if granted < needed {
             if granted + round.outstanding() < needed {
-                let why = match round.refused() + needed > self.links.len() {
-                    true => "busy",
-                    false => "no quorum",
+                let why = if round.refused() + needed > self.links.len() {
+                    "busy"
+                } else {
+                    "no quorum"
                 };
                 self.fail(now, handle, why);
             }

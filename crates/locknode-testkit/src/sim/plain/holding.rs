@@ -62,9 +62,10 @@ impl PlainClient {
         let is_gone = round.refused() + needed > nodes;
         let result = if round.acks() >= needed {
             let valid_until = self.validity(now, round.started(), lock.ttl);
-            match now < valid_until {
-                true => Ok(valid_until),
-                false => Err("expired"),
+            if now < valid_until {
+                Ok(valid_until)
+            } else {
+                Err("expired")
             }
         } else if is_gone {
             Err("not held")

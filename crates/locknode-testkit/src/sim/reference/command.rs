@@ -100,10 +100,13 @@ impl Reference {
             Answer::Told if at.has_failed && !is_error && takes_hold(&judged.effects) => {
                 Some("a refusal, because its disk has failed")
             }
-            Answer::Told if is_error => match is_right(name, reply, at) {
-                true => None,
-                false => Some("no error"),
-            },
+            Answer::Told if is_error => {
+                if is_right(name, reply, at) {
+                    None
+                } else {
+                    Some("no error")
+                }
+            }
             Answer::Told => (!is_same(name, &expected, reply)).then_some(""),
         };
         if let Some(wanted) = wrong {

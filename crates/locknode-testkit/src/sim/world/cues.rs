@@ -29,9 +29,10 @@ impl World {
             waiting.left > 0
         });
         for (step, after) in ready {
-            match after.is_zero() {
-                true => self.take_step(step),
-                false => self.push(self.now + after, Event::Step(step)),
+            if after.is_zero() {
+                self.take_step(step)
+            } else {
+                self.push(self.now + after, Event::Step(step))
             }
         }
     }

@@ -17,9 +17,10 @@ fn round(nodes: usize, plain: &[usize]) -> AcquireRound {
     let quorum = Quorum::of(nodes).unwrap();
     let mut round = AcquireRound::new(ROUND, quorum, START, TTL, Drift::default(), TIMEOUT);
     for node in 0..nodes {
-        match plain.contains(&node) {
-            true => round.asked_plainly(id(node), 1),
-            false => round.ballot.asked(id(node), 1),
+        if plain.contains(&node) {
+            round.asked_plainly(id(node), 1)
+        } else {
+            round.ballot.asked(id(node), 1)
         }
     }
     round
@@ -302,9 +303,10 @@ fn validity_counts_from_before_the_first_byte_and_ends_during_the_write_back() {
         ask(&mut round);
         let before = round.verdict(now);
         round.on_write_back(ballot(1), Answer::Yes);
-        let expected = match is_valid {
-            true => won(8),
-            false => AcquireVerdict::Lost(Refusal::Expired),
+        let expected = if is_valid {
+            won(8)
+        } else {
+            AcquireVerdict::Lost(Refusal::Expired)
         };
         assert_eq!(round.verdict(now), expected);
         let was_pending = matches!(before, AcquireVerdict::Pending { until } if until <= END);

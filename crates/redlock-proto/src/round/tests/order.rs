@@ -259,9 +259,10 @@ impl Model {
                 continue;
             };
             found.both += 1;
-            let is_fine = match self.attempts[a].after[b] {
-                true => other < token,
-                false => other != token,
+            let is_fine = if self.attempts[a].after[b] {
+                other < token
+            } else {
+                other != token
             };
             if !is_fine {
                 found.violation = Some(format!("{other}, then {token}: {:?}", self.key()));
@@ -323,12 +324,13 @@ impl Model {
             let (granted, refused) = (attempt.round.ballot.yes(), attempt.round.ballot.no());
             let vote = u8::from(granted.contains(id(n))) + 2 * u8::from(refused.contains(id(n)));
             // What is over matters no more; requests that are under way quote the counter.
-            let counter = match attempt.outcome.is_some() && fence != 1 {
-                true => 0,
-                false => attempt
+            let counter = if attempt.outcome.is_some() && fence != 1 {
+                0
+            } else {
+                attempt
                     .round
                     .counter(id(n))
-                    .map_or(0, |n| n.get().to_le_bytes()[0]),
+                    .map_or(0, |n| n.get().to_le_bytes()[0])
             };
             let vote = if attempt.outcome.is_some() { 0 } else { vote };
             bytes.copy_from_slice(&[acquire, told, fence, vote, counter, 0]);
@@ -348,10 +350,7 @@ impl Attempt {
 }
 
 fn answer(is_yes: bool) -> Answer {
-    match is_yes {
-        true => Answer::Yes,
-        false => Answer::No,
-    }
+    if is_yes { Answer::Yes } else { Answer::No }
 }
 
 /// Visits every state once.
