@@ -18,7 +18,7 @@ fn every_workload_counts_its_replies_on_a_node_in_the_process() {
         ("cycle-lock-floor", 1002, 501),
     ] {
         for (connections, pipeline, threads) in [("1", "1", "1"), ("7", "16", "2")] {
-            let (code, out, err) = outcome(&run(&[
+            let (code, out, err) = outcome(&run([
                 "bench",
                 "--json",
                 "--workload",
@@ -48,9 +48,9 @@ fn every_workload_counts_its_replies_on_a_node_in_the_process() {
 
 #[test]
 fn a_timed_run_on_another_process_leaves_no_lock_behind() {
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let address = node.address();
-    let (code, out, err) = outcome(&run(&[
+    let (code, out, err) = outcome(&run([
         "bench",
         "--addr",
         &address.to_string(),
@@ -93,7 +93,7 @@ fn a_wrong_reply_makes_the_run_void_and_is_shown() {
             });
         }
     });
-    let (code, out, err) = outcome(&run(&[
+    let (code, out, err) = outcome(&run([
         "bench",
         "--addr",
         &address,
@@ -115,7 +115,7 @@ fn a_wrong_reply_makes_the_run_void_and_is_shown() {
 fn a_server_that_is_away_is_exit_code_69() {
     let absent = Absent::new();
     let away: String = absent.nodes().split(',').take(1).collect();
-    let (code, _, err) = outcome(&run(&["bench", "--addr", &away]));
+    let (code, _, err) = outcome(&run(["bench", "--addr", &away]));
     assert_eq!(code, Some(69));
     assert!(err.contains(&away), "{err}");
 }

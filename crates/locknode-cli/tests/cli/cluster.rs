@@ -63,7 +63,7 @@ impl Absent {
 impl Cluster {
     /// Five nodes in one process.
     pub(crate) fn start() -> Self {
-        let mut lab = Program::start(command(&["lab", "--port", "0"]));
+        let mut lab = Program::start(command(["lab", "--port", "0"]));
         let addresses = (0..5).map(|_| lab.address()).collect();
         Self {
             programs: vec![lab],
@@ -74,7 +74,7 @@ impl Cluster {
     /// Five nodes in five processes.
     #[cfg(feature = "run")]
     pub(crate) fn start_apart() -> Self {
-        let start = |_| Program::start(command(&["serve", "--first-start", "--port", "0"]));
+        let start = |_| Program::start(command(["serve", "--first-start", "--port", "0"]));
         let mut programs: Vec<Program> = (0..5).map(start).collect();
         let addresses = programs.iter_mut().map(Program::address).collect();
         Self {

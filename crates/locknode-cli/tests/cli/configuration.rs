@@ -22,7 +22,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         "# A comment\nport = 1001\ntimeout = 11\nmaxmemory = \"1mb\"\nbind = [\"127.0.0.1\", \"::1\"]\n\
          protected-mode = false\nrequirepass = \"from-the-file\"\n",
     );
-    let mut serve = command(&[
+    let mut serve = command([
         "serve",
         "--config",
         &file,
@@ -77,9 +77,9 @@ fn the_printed_configuration_can_be_read_back() {
         "2m",
         "--print-config",
     ];
-    let (_, printed, _) = outcome(&run(&flags));
+    let (_, printed, _) = outcome(&run(flags));
     let file = directory.file("printed.toml", &printed);
-    let (code, again, err) = outcome(&run(&["serve", "--config", &file, "--print-config"]));
+    let (code, again, err) = outcome(&run(["serve", "--config", &file, "--print-config"]));
     assert_eq!(code, Some(0), "{err}");
     let values = |text: &str| -> Vec<String> {
         let values = text.lines().filter_map(|line| line.rsplit_once("  #"));
@@ -95,7 +95,7 @@ fn the_printed_configuration_can_be_read_back() {
 fn the_file_may_be_named_by_the_environment() {
     let directory = Directory::new("by-environment");
     let file = directory.file("locknode.toml", "port = 1234\n");
-    let mut serve = command(&["serve", "--print-config"]);
+    let mut serve = command(["serve", "--print-config"]);
     serve.env("LOCKNODE_CONFIG", file);
     let (_, out, err) = outcome(&serve.output().expect("it runs"));
     assert_eq!(line(&out, "port")[2], "1234", "{err}");
@@ -113,14 +113,14 @@ fn errors_in_the_file_name_file_line_and_key() {
         ("print-config = true\n", ":1:", "unknown key"),
     ] {
         let file = directory.file("bad.toml", text);
-        let (code, out, err) = outcome(&run(&["serve", "--config", &file]));
+        let (code, out, err) = outcome(&run(["serve", "--config", &file]));
         assert_eq!((code, out.as_str()), (Some(64), ""), "{text}: {err}");
         assert!(
             err.contains(&format!("{file}{place}")) && err.contains(part),
             "{text}: {err}"
         );
     }
-    let (code, _, err) = outcome(&run(&["serve", "--config", "/nonexistent.toml"]));
+    let (code, _, err) = outcome(&run(["serve", "--config", "/nonexistent.toml"]));
     assert_eq!(code, Some(64));
     assert!(
         err.contains("/nonexistent.toml") && err.contains("--config"),
@@ -130,7 +130,7 @@ fn errors_in_the_file_name_file_line_and_key() {
 
 #[test]
 fn a_bad_variable_is_named() {
-    let mut serve = command(&["serve", "--print-config"]);
+    let mut serve = command(["serve", "--print-config"]);
     serve.env("LOCKNODE_MAXMEMORY", "plenty");
     let (code, _, err) = outcome(&serve.output().expect("it runs"));
     assert_eq!(code, Some(64));
@@ -142,7 +142,7 @@ fn a_bad_variable_is_named() {
 
 #[test]
 fn the_variables_of_a_kubernetes_service_are_not_taken_for_options() {
-    let mut serve = command(&["serve", "--print-config"]);
+    let mut serve = command(["serve", "--print-config"]);
     serve.env("LOCKNODE_PORT", "tcp://10.0.0.1:6379");
     let (code, out, err) = outcome(&serve.output().expect("it runs"));
     assert_eq!(code, Some(0), "{err}");
@@ -219,15 +219,15 @@ const VALUES: &[(&str, &str, bool)] = &[
 #[test]
 fn every_option_has_one_range_however_it_is_set() {
     let directory = Directory::new("one-range");
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let mut client = connect(node.address());
     for &(option, value, is_right) in VALUES {
         let shown = format!("{option} = {value}");
         let flag = format!("--{option}={value}");
-        let code = outcome(&run(&["serve", &flag, "--print-config"])).0;
+        let code = outcome(&run(["serve", &flag, "--print-config"])).0;
         assert_eq!(code == Some(0), is_right, "a flag: {shown}");
         let file = directory.file("one.toml", &format!("{option} = \"{value}\"\n"));
-        let code = outcome(&run(&["serve", "--config", &file, "--print-config"])).0;
+        let code = outcome(&run(["serve", "--config", &file, "--print-config"])).0;
         assert_eq!(code == Some(0), is_right, "a file: {shown}");
         let reply = ask(&mut client, &format!("CONFIG SET {option} \"{value}\""));
         assert_eq!(reply == "+OK", is_right, "CONFIG SET: {shown}: {reply}");
@@ -237,10 +237,10 @@ fn every_option_has_one_range_however_it_is_set() {
 /// Every option that CONFIG SET changes is a flag, but for those that have one value only.
 #[test]
 fn every_option_that_can_be_changed_is_a_flag_with_the_same_default() {
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let mut client = connect(node.address());
-    let (_, help, _) = outcome(&run(&["serve", "--help"]));
-    let (_, printed, _) = outcome(&run(&["serve", "--print-config"]));
+    let (_, help, _) = outcome(&run(["serve", "--help"]));
+    let (_, printed, _) = outcome(&run(["serve", "--print-config"]));
     let names: Vec<&str> = VALUES.iter().map(|(option, ..)| *option).collect();
     for option in [
         "client-output-buffer-limit",

@@ -15,7 +15,7 @@ use crate::restart::{refused, serve};
 #[test]
 fn a_crash_in_a_time_namespace_is_waited_for_by_the_ttl() {
     let within = |boottime: &str, flags: &[&str]| {
-        let node = command(&[&["serve", "--port", "0"], flags].concat());
+        let node = command([&["serve", "--port", "0"], flags].concat());
         let mut unshare = std::process::Command::new("unshare");
         unshare
             .args(["--time", "--boottime", boottime, "--monotonic", boottime])

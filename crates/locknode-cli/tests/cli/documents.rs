@@ -155,7 +155,7 @@ impl Page {
     /// Starts the lab of a line.
     fn start_lab(&mut self, args: &[&str]) {
         self.end();
-        let mut lab = command(&[&["lab", "--port", "0"], args].concat());
+        let mut lab = command([&["lab", "--port", "0"], args].concat());
         lab.current_dir(&self.here);
         let mut lab = Program::start(lab);
         let nodes = [(); 5].map(|()| lab.address());

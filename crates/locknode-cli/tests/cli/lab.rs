@@ -9,7 +9,7 @@ use crate::program::{Program, ask, command, connect, outcome, run};
 #[test]
 fn every_node_of_the_lab_has_locks_of_its_own() {
     for threads in ["1", "2"] {
-        let mut lab = Program::start(command(&[
+        let mut lab = Program::start(command([
             "lab",
             "--nodes",
             "3",
@@ -34,7 +34,7 @@ fn every_node_of_the_lab_has_locks_of_its_own() {
 fn a_taken_port_is_named_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port();
-    let (code, _, err) = outcome(&run(&["lab", "--nodes", "1", "--port", &port.to_string()]));
+    let (code, _, err) = outcome(&run(["lab", "--nodes", "1", "--port", &port.to_string()]));
     assert_eq!(code, Some(69), "{err}");
     assert!(
         err.contains(&port.to_string()) && err.contains("--port"),

@@ -37,7 +37,7 @@ fn chaos_ends_with_a_verdict_and_a_picture_and_a_seed_means_the_same_faults() {
     let mut before: Option<Vec<String>> = None;
     for file in ["first.html", "second.html"] {
         let path = directory.path.join(file);
-        let (code, out, err) = outcome(&run(&[
+        let (code, out, err) = outcome(&run([
             "lab",
             "--chaos",
             "7",
@@ -73,7 +73,7 @@ fn chaos_ends_with_a_verdict_and_a_picture_and_a_seed_means_the_same_faults() {
 fn without_restart_guard_the_exit_code_says_what_the_verdict_says() {
     let directory = Directory::new("chaos-off");
     let path = directory.path.join("off.html");
-    let (code, out, err) = outcome(&run(&[
+    let (code, out, err) = outcome(&run([
         "lab",
         "--chaos",
         "3",
@@ -96,7 +96,7 @@ fn without_restart_guard_the_exit_code_says_what_the_verdict_says() {
 fn an_interrupted_chaos_is_judged_as_far_as_it_came() {
     let directory = Directory::new("chaos-cut");
     let path = directory.path.join("cut.html");
-    let mut lab = Program::start(command(&[
+    let mut lab = Program::start(command([
         "lab",
         "--chaos",
         "1",
@@ -149,7 +149,7 @@ fn a_script_is_played_and_the_restart_guard_makes_the_difference() {
             "\nTWO CLIENTS HELD IT AT THE SAME TIME: clients 0 and 1, from ",
         ),
     ] {
-        let (code, out, err) = outcome(&run(&[
+        let (code, out, err) = outcome(&run([
             "lab",
             "--script",
             &script,
@@ -187,11 +187,11 @@ fn scripts_that_cannot_be_played_are_refused_with_the_reason() {
         ("bug vote-carry-over", 64, ""),
     ] {
         let script = directory.file("bad.scenario", &format!("locknode-scenario 1\n{line}\n"));
-        let (code, _, err) = outcome(&run(&["lab", "--script", &script, "--port", "0"]));
+        let (code, _, err) = outcome(&run(["lab", "--script", &script, "--port", "0"]));
         assert_eq!(code, Some(want_code), "{line}: {err}");
         assert!(err.contains(expected), "{line}: {err}");
     }
     let missing = text_of(&directory.path.join("missing"));
-    let (code, _, err) = outcome(&run(&["lab", "--script", &missing, "--port", "0"]));
+    let (code, _, err) = outcome(&run(["lab", "--script", &missing, "--port", "0"]));
     assert_eq!(code, Some(69), "{err}");
 }

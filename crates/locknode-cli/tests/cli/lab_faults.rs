@@ -49,7 +49,7 @@ fn is_refused(address: SocketAddr) -> bool {
 
 #[test]
 fn without_the_flag_there_is_no_such_command() {
-    let mut lab = Program::start(command(&["lab", "--nodes", "1", "--port", "0"]));
+    let mut lab = Program::start(command(["lab", "--nodes", "1", "--port", "0"]));
     let mut client = connect(lab.address());
     let reply = ask(&mut client, "FAULT HELP");
     assert!(reply.starts_with("-ERR unknown command"), "{reply}");
@@ -266,7 +266,7 @@ fn flags_that_need_each_other_say_so() {
 fn a_port_that_somebody_has_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let (code, _, err) = outcome(&run(&["lab", "--faults", "--nodes", "1", "--port", &port]));
+    let (code, _, err) = outcome(&run(["lab", "--faults", "--nodes", "1", "--port", &port]));
     assert_eq!(code, Some(69), "{err}");
     assert!(err.contains(&port), "{err}");
 }
@@ -296,7 +296,7 @@ fn what_the_lab_cannot_measure_or_does_not_have_is_not_played() {
         let script = directory.file("refused.scenario", &text);
         let page = directory.path.join("refused.html");
         let flags = ["--port", "0", "--timeline", &text_of(&page)];
-        let (code, _, err) = outcome(&run(&[&["lab", "--script", &script], &flags[..]].concat()));
+        let (code, _, err) = outcome(&run([&["lab", "--script", &script], &flags[..]].concat()));
         assert_eq!(code, Some(64), "{line}: {err}");
         assert!(err.contains(expected), "{line}: {err}");
         assert!(!page.exists(), "{line}: nothing was played");
@@ -315,7 +315,7 @@ fn files_that_cannot_be_written_end_the_run_before_it_begins() {
         // Longer than the test waits.
         let lab = ["lab", "--chaos", "1", "--for", "10m"];
         let files = ["--timeline", timeline, "--history", history];
-        let (code, out, err) = outcome(&run(&[&lab[..], &files].concat()));
+        let (code, out, err) = outcome(&run([&lab[..], &files].concat()));
         assert_eq!((code, &*out), (Some(69), ""), "{err}");
         assert!(err.contains(&nowhere) && err.contains(flag), "{err}");
     }
@@ -345,7 +345,7 @@ fn a_file_that_cannot_be_written_in_the_end_does_not_hide_the_verdict() {
     for (guard, want) in [("off", 1), ("on", 69)] {
         let lab = ["lab", "--script", &script, "--port", "0"];
         let flags = ["--restart-guard", guard, "--timeline", "/dev/full"];
-        let (code, out, err) = outcome(&run(&[&lab[..], &flags].concat()));
+        let (code, out, err) = outcome(&run([&lab[..], &flags].concat()));
         assert_eq!(code, Some(want), "{out}{err}");
         assert!(
             err.starts_with("locknode: cannot write the timeline to /dev/full"),
@@ -359,7 +359,7 @@ fn a_picture_without_restart_guard_has_a_name_of_its_own() {
     let directory = Directory::new("names");
     for guard in ["on", "off"] {
         let lab = ["lab", "--chaos", "2", "--for", "1s", "--ttl", "100ms"];
-        let mut lab = command(&[&lab[..], &["--restart-guard", guard]].concat());
+        let mut lab = command([&lab[..], &["--restart-guard", guard]].concat());
         lab.current_dir(&directory.path);
         lab.output().expect("the program starts");
     }
@@ -371,7 +371,7 @@ fn a_picture_without_restart_guard_has_a_name_of_its_own() {
 #[test]
 fn the_highest_port_is_one() {
     // Others may have it: that is another error.
-    let mut lab = Program::start(command(&[
+    let mut lab = Program::start(command([
         "lab", "--faults", "--nodes", "1", "--port", "65535",
     ]));
     let line = lab.line_with("65535");

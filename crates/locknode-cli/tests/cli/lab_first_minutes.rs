@@ -10,7 +10,7 @@ use crate::program::{Directory, Program, ask, command, connect, outcome, run, te
 
 /// A lab as it starts but for its ports, and one of its nodes.
 fn lab(args: &[&str]) -> (Program, SocketAddr) {
-    let mut lab = Program::start(command(&[&["lab", "--port", "0"], args].concat()));
+    let mut lab = Program::start(command([&["lab", "--port", "0"], args].concat()));
     let address = lab.address();
     (lab, address)
 }
@@ -52,7 +52,7 @@ fn locks_as_most_libraries_take_them_are_granted() {
 fn what_a_lab_has_written_goes_with_it() {
     for faults in [&[][..], &["--faults"]] {
         let directory = Directory::new("lab-temporary");
-        let mut lab = command(&[&["lab", "--port", "0"], faults].concat());
+        let mut lab = command([&["lab", "--port", "0"], faults].concat());
         lab.env("TMPDIR", &directory.path);
         let mut lab = Program::start(lab);
         let mut client = connect(lab.address());
@@ -65,7 +65,7 @@ fn what_a_lab_has_written_goes_with_it() {
         assert_eq!(entries(), 0, "{faults:?}");
     }
     let (code, _, err) = {
-        let mut lab = command(&["lab", "--port", "0"]);
+        let mut lab = command(["lab", "--port", "0"]);
         lab.env("TMPDIR", "/nonexistent/directory");
         outcome(&lab.output().expect("the program starts"))
     };
@@ -78,7 +78,7 @@ fn what_a_lab_has_written_goes_with_it() {
 
 /// The lines that the help of a command shows as examples.
 fn examples(name: &str) -> Vec<String> {
-    let (_, help, _) = outcome(&run(&[name, "--help"]));
+    let (_, help, _) = outcome(&run([name, "--help"]));
     let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
     let lines = lines.take_while(|line| line.is_empty() || line.starts_with("  "));
     let lines: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
@@ -120,7 +120,7 @@ fn shell(directory: &Directory, nodes: &str, lines: &str) {
 
 #[test]
 fn every_example_of_the_lock_commands_works_on_a_lab() {
-    let mut lab = Program::start(command(&["lab", "--port", "0", "--nodes", "3"]));
+    let mut lab = Program::start(command(["lab", "--port", "0", "--nodes", "3"]));
     let nodes = [(); 3].map(|()| lab.address().to_string()).join(",");
     let directory = Directory::new("examples");
     for name in ["report", "backup.sh", "job", "make"] {

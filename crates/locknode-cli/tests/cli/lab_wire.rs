@@ -9,7 +9,7 @@ use crate::program::{Directory, Program, ask, command, connect, outcome, run, te
 /// A lab with these arguments on any free ports, and the addresses of its three nodes.
 fn lab(args: &[&str]) -> (Program, [SocketAddr; 3]) {
     let mut lab = Program::start(command(
-        &[&["lab", "--faults", "--port", "0"], args].concat(),
+        [&["lab", "--faults", "--port", "0"], args].concat(),
     ));
     let addresses = [(); 3].map(|()| lab.address());
     (lab, addresses)
@@ -97,7 +97,7 @@ fn a_script_without_clients_claims_nothing_about_what_was_not_watched() {
     let script = directory.file("crashes.scenario", CRASHES);
     let page = text_of(&directory.path.join("page.html"));
     let flags = ["--port", "0", "--timeline", &page];
-    let (code, out, err) = outcome(&run(&[&["lab", "--script", &script], &flags[..]].concat()));
+    let (code, out, err) = outcome(&run([&["lab", "--script", &script], &flags[..]].concat()));
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     assert!(out.contains("\nNothing was watched: "), "{out}");
     for claim in ["it went well", "At no moment", "acquired"] {
@@ -112,7 +112,7 @@ fn a_script_judges_the_programs_that_used_its_ports() {
     let page = text_of(&directory.path.join("page.html"));
     let flags = ["--faults", "--port", "0", "--timeline", &page];
     let mut lab = Program::start(command(
-        &[&["lab", "--script", &script], &flags[..]].concat(),
+        [&["lab", "--script", &script], &flags[..]].concat(),
     ));
     let line = lab.line_with("client 0: ");
     let (_, addresses) = line.split_once("client 0: ").expect("the text just found");
@@ -136,7 +136,7 @@ fn pictures_and_histories_count_the_same_messages() {
     );
     let chaos = ["lab", "--chaos", "7", "--for", "2s", "--ttl", "300ms"];
     let files = ["--timeline", &page, "--history", &history];
-    let (code, out, err) = outcome(&run(&[&chaos[..], &files].concat()));
+    let (code, out, err) = outcome(&run([&chaos[..], &files].concat()));
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     let (page, history) = (
         std::fs::read_to_string(page).expect("the picture"),

@@ -70,13 +70,13 @@ fn a_lock_goes_from_process_to_process_by_its_token() {
     });
     assert!(extended.count() >= 3);
     for (token, expected) in [("wrong", 1), (token, 0), (token, 1)] {
-        let (code, _, err) = outcome(&run(&["release", "--nodes", &nodes, "job", token]));
+        let (code, _, err) = outcome(&run(["release", "--nodes", &nodes, "job", token]));
         assert_eq!(code, Some(expected), "{err}");
     }
     assert!(cluster.is_free("job"));
     // What has ended is not taken again.
     let extend = ["extend", "--nodes", &nodes, "job", token];
-    let (code, ..) = decided(1, || run(&extend));
+    let (code, ..) = decided(1, || run(extend));
     assert_eq!(code, Some(1));
     assert!(cluster.is_free("job"));
 }
@@ -94,7 +94,7 @@ fn the_token_can_be_in_a_file_that_only_its_owner_reads() {
     assert_eq!(mode & 0o777, 0o600);
     for (task, expected) in [("extend", 0), ("release", 0), ("release", 1)] {
         let args = [task, "--nodes", &nodes, "job", "--token-file", &file];
-        let (code, _, err) = decided(expected, || run(&args));
+        let (code, _, err) = decided(expected, || run(args));
         assert_eq!(code, Some(expected), "{task}: {err}");
     }
     let nowhere = text_of(&directory.path.join("no/such/folder"));
@@ -110,7 +110,7 @@ fn the_token_can_be_in_a_file_that_only_its_owner_reads() {
         "--token-file",
         &nowhere,
     ];
-    assert_eq!(outcome(&run(&release)).0, Some(64));
+    assert_eq!(outcome(&run(release)).0, Some(64));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn json_has_the_token_and_its_time() {
     }
     let token = &out["{\"name\":\"job\",\"token\":\"".len()..][..40];
     let extend = ["extend", "--nodes", &nodes, "job", token, "--json"];
-    let (code, out, err) = decided(0, || run(&extend));
+    let (code, out, err) = decided(0, || run(extend));
     assert_eq!(code, Some(0), "{err}");
     shows(&out, &[token, "\"valid_ms\":2"]);
 }
@@ -134,7 +134,7 @@ fn json_has_the_token_and_its_time() {
 #[test]
 fn a_token_that_nobody_reads_is_no_lock() {
     let cluster = Cluster::start();
-    let mut command = command(&patient_lock(&cluster.nodes()));
+    let mut command = command(patient_lock(&cluster.nodes()));
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -183,7 +183,7 @@ fn a_signal_before_the_token_is_printed_leaves_nothing_behind() {
         let args = [
             "lock", "--nodes", &nodes, "job", "--ttl", "60s", "--wait", "forever",
         ];
-        let mut lock = Program::start(command(&args));
+        let mut lock = Program::start(command(args));
         let has = |address, reply| ask(&mut connect(address), "EXISTS job") == reply;
         wait_until("a node grants it", || has(cluster.addresses[4], ":1"));
         lock.signal(signal);
@@ -223,7 +223,7 @@ fn a_token_file_that_others_can_read_is_replaced() {
             "--token-file",
             &file,
         ];
-        let (code, _, err) = outcome(&run(&lock));
+        let (code, _, err) = outcome(&run(lock));
         assert_eq!(code, Some(0), "{err}");
         let metadata = fs::symlink_metadata(&path).expect("a file");
         assert!(metadata.is_file());
@@ -297,12 +297,12 @@ fn status_shows_what_each_node_says_of_a_lock() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     let status = ["status", "--nodes", &nodes, "job"];
-    let (code, out, err) = decided(0, || run(&status));
+    let (code, out, err) = decided(0, || run(status));
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("job is free"), "{out}");
-    let (_, token, _) = outcome(&run(&patient_lock(&nodes)));
+    let (_, token, _) = outcome(&run(patient_lock(&nodes)));
     let token = token.trim_end();
-    let (code, out, err) = decided(0, || run(&status));
+    let (code, out, err) = decided(0, || run(status));
     assert_eq!(code, Some(0), "{err}");
     let held = format!("job is held by {token} on ");
     shows(&out, &[&held, "a majority is 3"]);
@@ -322,7 +322,7 @@ fn status_shows_what_each_node_says_of_a_lock() {
         &absent,
     ]
     .concat();
-    let mut status = command(&["status", "--json", "job"]);
+    let mut status = command(["status", "--json", "job"]);
     let output = status.env("LOCKNODE_NODES", some.join(",")).output();
     let (code, out, err) = outcome(&output.expect("it runs"));
     assert_eq!(code, Some(69), "{err}");
@@ -344,7 +344,7 @@ fn a_lock_reaches_every_node_that_is_there() {
         let name = format!("job-{n}");
         let lock = ["lock", "--nodes", &nodes, &name, "--wait", "20s"];
         let started = Instant::now();
-        let (code, token, err) = outcome(&run(&lock));
+        let (code, token, err) = outcome(&run(lock));
         assert_eq!(code, Some(0), "{err}");
         // A node that does not answer for a quarter of a second, on a busy machine, is left out.
         if started.elapsed() >= NODE_TIME {
@@ -376,7 +376,7 @@ fn what_each_node_says_is_shown_when_a_lock_is_not_had() {
         assert_eq!(ask(&mut connect(*address), &set), "+OK");
     }
     let held = ["lock", "--nodes", &nodes, "held"];
-    let (code, _, err) = decided(75, || run(&held));
+    let (code, _, err) = decided(75, || run(held));
     assert_eq!(code, Some(75), "{err}");
     assert!(err.contains("held by another client"), "{err}");
     // The lock is decided by the first three that answer.

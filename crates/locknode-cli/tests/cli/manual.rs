@@ -21,21 +21,21 @@ const COMMANDS: &[&str] = &[
 #[test]
 fn help_teaches_by_example() {
     for name in COMMANDS {
-        let (code, out, _) = outcome(&run(&[name, "--help"]));
+        let (code, out, _) = outcome(&run([name, "--help"]));
         assert_eq!(code, Some(0));
         assert!(
             out.contains("Examples:\n") && out.contains(&format!("locknode {name}")),
             "{out}"
         );
     }
-    let (code, out, _) = outcome(&run(&["--help"]));
+    let (code, out, _) = outcome(&run(["--help"]));
     assert_eq!(code, Some(0));
     assert!(COMMANDS.iter().all(|name| out.contains(name)), "{out}");
 }
 
 #[test]
 fn the_version_is_printed() {
-    let (code, out, _) = outcome(&run(&["--version"]));
+    let (code, out, _) = outcome(&run(["--version"]));
     assert_eq!(code, Some(0));
     assert_eq!(out, format!("locknode {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -43,7 +43,7 @@ fn the_version_is_printed() {
 #[test]
 fn completions_know_the_commands_and_their_flags() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (code, out, err) = outcome(&run(&["completions", shell]));
+        let (code, out, err) = outcome(&run(["completions", shell]));
         assert_eq!(code, Some(0), "{err}");
         for word in [
             "serve",
@@ -60,13 +60,13 @@ fn completions_know_the_commands_and_their_flags() {
 
 #[test]
 fn man_pages_are_printed_and_written() {
-    let (code, out, _) = outcome(&run(&["man"]));
+    let (code, out, _) = outcome(&run(["man"]));
     assert_eq!(code, Some(0));
     assert!(out.contains(".TH locknode 1"), "{out}");
 
     let directory = Directory::new("man");
     let pages = directory.path.join("man1");
-    let (code, out, err) = outcome(&run(&["man", &text_of(&pages)]));
+    let (code, out, err) = outcome(&run(["man", &text_of(&pages)]));
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     assert!(pages.join("locknode.1").exists());
     for name in COMMANDS {

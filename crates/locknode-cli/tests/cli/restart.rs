@@ -467,14 +467,14 @@ fn status_tells_a_quarantine_from_a_failure() {
     let mut node = serve(&[]);
     let address = node.address().to_string();
     let ask = ["status", "--timeout", "10s", "--nodes", &address];
-    let (code, out, err) = outcome(&run(&ask));
+    let (code, out, err) = outcome(&run(ask));
     assert_eq!(code, Some(69), "{out}{err}");
     assert!(
         out.contains(&format!("{address}: in quarantine, ")),
         "{out}"
     );
     assert!(out.contains(" s left (no directory): "), "{out}");
-    let (code, out, _) = outcome(&run(&[&ask[..], &["--json"]].concat()));
+    let (code, out, _) = outcome(&run([&ask[..], &["--json"]].concat()));
     assert_eq!(code, Some(69));
     for part in [
         "\"state\":\"quarantine\"",
@@ -492,7 +492,7 @@ fn status_tells_a_quarantine_from_a_failure() {
 fn bench_says_that_a_node_is_in_quarantine() {
     let mut node = serve(&[]);
     let address = node.address().to_string();
-    let (code, _, err) = outcome(&run(&["bench", "--addr", &address, "--duration", "1s"]));
+    let (code, _, err) = outcome(&run(["bench", "--addr", &address, "--duration", "1s"]));
     assert_eq!(code, Some(69), "{err}");
     shows(&err, &["quarantine", "--first-start"]);
 }

@@ -35,7 +35,7 @@ pub(crate) fn patient_args<'a>(
 
 /// Runs it to its end, with time to get the lock.
 fn run_to_end(nodes: &str, flags: &[&str], command: &[&str]) -> (Option<i32>, String, String) {
-    outcome(&run(&patient_args(nodes, flags, command)))
+    outcome(&run(patient_args(nodes, flags, command)))
 }
 
 /// Runs it with these flags alone to an end with that code.
@@ -45,7 +45,7 @@ fn run_decided(
     flags: &[&str],
     command: &[&str],
 ) -> (Option<i32>, String, String) {
-    decided(code, || run(&run_args(nodes, flags, command)))
+    decided(code, || run(run_args(nodes, flags, command)))
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn wrong_usage_is_told_before_anything_is_done() {
         (&[], "<NAME>"),
         (&[""], "at least one byte"),
     ] {
-        let (code, out, err) = outcome(&run(&run_args(&nodes, flags, &["true"])));
+        let (code, out, err) = outcome(&run(run_args(&nodes, flags, &["true"])));
         assert_eq!(code, Some(64), "{flags:?}: {err}");
         assert!(err.contains(part) && out.is_empty(), "{flags:?}: {err}");
     }
@@ -135,7 +135,7 @@ fn wrong_usage_is_told_before_anything_is_done() {
 fn a_lock_that_somebody_else_holds_keeps_the_command_from_running() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let mut holder = Program::start(command(&patient_args(&nodes, &["job"], HOLDER)));
+    let mut holder = Program::start(command(patient_args(&nodes, &["job"], HOLDER)));
     holder.line_with("ready");
     for (flags, code) in [
         (&["job"][..], 75),
@@ -181,10 +181,10 @@ fn who_waits_gets_the_lock_when_it_is_released() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     for (wait, announced) in [("30s", ""), ("forever", "\"event\":\"waiting\"")] {
-        let mut holder = Program::start(command(&patient_args(&nodes, &["job"], HOLDER)));
+        let mut holder = Program::start(command(patient_args(&nodes, &["job"], HOLDER)));
         holder.line_with("ready");
         let flags = ["--json", "--wait", wait, "job"];
-        let mut waiting = Program::start(command(&run_args(&nodes, &flags, &["echo", "ran"])));
+        let mut waiting = Program::start(command(run_args(&nodes, &flags, &["echo", "ran"])));
         if !announced.is_empty() {
             waiting.line_with(announced);
         }

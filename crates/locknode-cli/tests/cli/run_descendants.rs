@@ -178,7 +178,7 @@ fn what_is_left_in_another_session_is_killed_if_so_wished() {
 fn what_does_not_descend_from_the_command_is_left_alone() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let inner = command(&patient_args(
+    let inner = command(patient_args(
         &nodes,
         &["job"],
         &["sh", "-c", "echo ready; exec sleep 1000"],

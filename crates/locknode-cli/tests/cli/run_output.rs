@@ -33,7 +33,7 @@ fn run_with(
     let directory = Directory::new(&format!("run-output-{name}"));
     let trail = directory.file("trail", "");
     let flags = [flags, &["--json", "job"]].concat();
-    let mut locknode = command(&patient_args(
+    let mut locknode = command(patient_args(
         nodes,
         &flags,
         &["sh", "-c", script, "sh", &trail],

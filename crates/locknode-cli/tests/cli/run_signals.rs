@@ -119,11 +119,11 @@ fn what_the_command_leaves_behind_is_killed_if_so_wished() {
 fn a_signal_while_waiting_gives_up() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
-    let mut holder = Program::start(command(&patient_args(&nodes, &["job"], HOLDER)));
+    let mut holder = Program::start(command(patient_args(&nodes, &["job"], HOLDER)));
     holder.line_with("ready");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let flags = ["--wait", "forever", "--json", "job"];
-        let mut waiting = Program::start(command(&run_args(&nodes, &flags, &["echo", "ran"])));
+        let mut waiting = Program::start(command(run_args(&nodes, &flags, &["echo", "ran"])));
         waiting.line_with("\"event\":\"waiting\"");
         waiting.signal(signal);
         assert_eq!(waiting.wait().code(), Some(code));
@@ -138,7 +138,7 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored_for_the_command_too() 
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     let script = "kill -HUP $$; kill -INT $$; echo ready; read line; exit 6";
-    let inner = command(&patient_args(&nodes, &["job"], &["sh", "-c", script]));
+    let inner = command(patient_args(&nodes, &["job"], &["sh", "-c", script]));
     // As nohup and the shell's `&` do it.
     let mut nohup = Command::new("sh");
     nohup
@@ -199,7 +199,7 @@ fn without_a_terminal_the_command_leads_a_process_group() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes();
     // Not even the one that the tests may have.
-    let inner = command(&patient_args(&nodes, &["--json", "job"], HOLDER));
+    let inner = command(patient_args(&nodes, &["--json", "job"], HOLDER));
     let mut apart = Command::new("setsid");
     apart
         .arg(inner.get_program())

@@ -84,7 +84,7 @@ fn a_command_with_another_standard_input_reads_from_the_terminal() {
     let mut terminal = Terminal::open();
     let nodes = cluster.nodes();
     let script = "echo ready; read line </dev/tty; echo \"read=$line\"";
-    let inner = command(&patient_args(&nodes, &["job"], &["sh", "-c", script]));
+    let inner = command(patient_args(&nodes, &["job"], &["sh", "-c", script]));
     let mut piped = Command::new("sh");
     piped
         .args(["-c", "echo data | \"$0\" \"$@\""])

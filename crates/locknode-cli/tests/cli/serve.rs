@@ -22,7 +22,7 @@ fn a_node_on_a_free_port_prints_its_address_and_answers() {
             "--threads",
             threads,
         ];
-        let mut node = Program::start(command(&flags));
+        let mut node = Program::start(command(flags));
         let address = node.address();
         assert!(address.ip().is_loopback());
         node.line_with("in memory only");
@@ -51,7 +51,7 @@ fn a_node_on_a_free_port_prints_its_address_and_answers() {
 fn a_signal_ends_the_node_and_its_connections() {
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
         let flags = ["serve", "--first-start", "--port", "0", "--threads", "2"];
-        let mut node = Program::start(command(&flags));
+        let mut node = Program::start(command(flags));
         let mut client = connect(node.address());
         assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
         node.signal(signal);
@@ -79,7 +79,7 @@ fn clients_that_have_their_replies_do_not_delay_the_end() {
         "1h",
     ];
     for end in ["SIGTERM", "SHUTDOWN"] {
-        let mut node = Program::start(command(&flags));
+        let mut node = Program::start(command(flags));
         let address = node.address();
         let mut pool: Vec<_> = (0..200).map(|_| connect(address)).collect();
         for (index, client) in pool.iter_mut().enumerate() {
@@ -99,7 +99,7 @@ fn a_node_goes_on_when_its_terminal_is_closed() {
     let directory = Directory::new("hang-up");
     let dir = text_of(&directory.path.join("node"));
     let flags = ["serve", "--port", "0", "--dir", &dir];
-    let mut node = Program::start(command(&[&flags[..], &["--first-start"]].concat()));
+    let mut node = Program::start(command([&flags[..], &["--first-start"]].concat()));
     let mut client = connect(node.address());
     assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
     node.signal(Signal::HUP);
@@ -107,7 +107,7 @@ fn a_node_goes_on_when_its_terminal_is_closed() {
     // Signals of different kinds need not be taken in order: the end shows that the first one was no crash.
     node.signal(Signal::TERM);
     assert_eq!(node.wait().code(), Some(0));
-    let mut node = Program::start(command(&flags));
+    let mut node = Program::start(command(flags));
     node.line_with("serving, 1 lock");
 }
 
@@ -125,7 +125,7 @@ fn a_second_signal_does_not_wait_for_a_client_that_reads_nothing() {
             "--threads",
             threads,
         ];
-        let mut node = Program::start(command(&flags));
+        let mut node = Program::start(command(flags));
         let address = node.address();
         let mut client = connect(address);
         let value = "x".repeat(60_000);
@@ -144,7 +144,7 @@ fn a_second_signal_does_not_wait_for_a_client_that_reads_nothing() {
 
 #[test]
 fn shutdown_from_a_client_ends_the_process() {
-    let mut node = Program::start(command(&[
+    let mut node = Program::start(command([
         "serve",
         "--port",
         "0",
@@ -163,7 +163,7 @@ fn a_taken_port_is_named_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     for threads in ["1", "2"] {
-        let (code, out, err) = outcome(&run(&["serve", "--port", &port, "--threads", threads]));
+        let (code, out, err) = outcome(&run(["serve", "--port", &port, "--threads", threads]));
         assert_eq!(code, Some(69), "{err}");
         assert_eq!(out, "");
         assert!(err.contains(&port) && err.contains("--port"), "{err}");
@@ -172,10 +172,10 @@ fn a_taken_port_is_named_with_what_to_do() {
 
 #[test]
 fn two_nodes_never_share_a_port() {
-    let mut first = Program::start(command(&["serve", "--port", "0", "--threads", "2"]));
+    let mut first = Program::start(command(["serve", "--port", "0", "--threads", "2"]));
     let port = first.address().port().to_string();
     for threads in ["1", "2"] {
-        let (code, _, err) = outcome(&run(&["serve", "--port", &port, "--threads", threads]));
+        let (code, _, err) = outcome(&run(["serve", "--port", &port, "--threads", threads]));
         assert_eq!(code, Some(69), "{err}");
     }
 }
@@ -196,7 +196,7 @@ fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
         "--threads",
         "2",
     ];
-    let mut node = Program::start(command(&flags));
+    let mut node = Program::start(command(flags));
     node.line_with("listening on unix:");
     let mode = std::fs::metadata(&path)
         .expect("a socket")
@@ -207,7 +207,7 @@ fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     assert_eq!(ask(&mut client, "PING"), "+PONG");
 
-    let (code, _, err) = outcome(&run(&flags));
+    let (code, _, err) = outcome(&run(flags));
     assert_eq!(code, Some(69), "{err}");
     assert!(err.contains("--unixsocket"), "{err}");
     assert!(
@@ -223,7 +223,7 @@ fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
 
 #[test]
 fn options_reach_the_node() {
-    let mut serve = command(&["serve", "--first-start", "--port", "0", "--maxclients", "1"]);
+    let mut serve = command(["serve", "--first-start", "--port", "0", "--maxclients", "1"]);
     serve.env("LOCKNODE_REQUIREPASS", "secret");
     let mut node = Program::start(serve);
     let address = node.address();
@@ -257,7 +257,7 @@ fn too_few_descriptors_lower_maxclients_with_a_warning() {
 
 #[test]
 fn an_open_address_without_a_password_is_warned_about() {
-    let mut node = Program::start(command(&["serve", "--port", "0", "--bind", "0.0.0.0"]));
+    let mut node = Program::start(command(["serve", "--port", "0", "--bind", "0.0.0.0"]));
     node.line_with("protected mode");
     let mut node = Program::start(command(
         "serve --port 0 --bind * --protected-mode no".split(' '),

@@ -105,7 +105,7 @@ fn a_printed_world_is_the_same_world_again() {
     let page = std::fs::read_to_string(page).expect("a picture");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains(&hash));
 
-    let mut child = command(&["sim", "--replay", "-", "--expect", &hash])
+    let mut child = command(["sim", "--replay", "-", "--expect", &hash])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()

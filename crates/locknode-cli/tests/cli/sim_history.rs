@@ -34,7 +34,7 @@ fn another_checker_finds_nothing_where_nothing_is_broken() {
     for seed in ["0", "1", "2", "3", "4", "5", "6", "7"] {
         let file = text_of(&directory.path.join(format!("{seed}.jsonl")));
         let flags = ["--faults", "promised", "--for", "20s", "--history", &file];
-        let (code, out, err) = outcome(&run(&[&["sim", "--seed", seed], &flags[..]].concat()));
+        let (code, out, err) = outcome(&run([&["sim", "--seed", seed], &flags[..]].concat()));
         assert_eq!((code, &*err), (Some(0), ""), "{out}");
         assert!(out.ends_with(&format!("history   {file}\n")), "{out}");
         let text = std::fs::read_to_string(&file).expect("a history");
@@ -61,7 +61,7 @@ fn another_checker_finds_what_ours_finds() {
         let out_dir = text_of(&directory.path);
         let flags = ["--seeds", "0..400", "--bug", bug, "--out", &out_dir];
         let history = ["--history", &file, "--json"];
-        let (code, out, err) = outcome(&run(&[&["sim"], &flags[..], &history].concat()));
+        let (code, out, err) = outcome(&run([&["sim"], &flags[..], &history].concat()));
         assert_eq!(code, Some(0), "{bug}: {out}{err}");
         assert!(out.contains(violation), "{bug}: {out}");
         let Some((code, said)) = judged_by_another(&file) else {
@@ -76,7 +76,7 @@ fn another_checker_finds_what_ours_finds() {
 fn a_scenario_file_has_a_history_too_and_real_nodes_have_one() {
     let directory = Directory::new("history-replay");
     let scenario = text_of(&directory.path.join("world.txt"));
-    let (code, printed, _) = outcome(&run(&["sim", "--print", "3", "--for", "10s"]));
+    let (code, printed, _) = outcome(&run(["sim", "--print", "3", "--for", "10s"]));
     assert_eq!(code, Some(0));
     std::fs::write(&scenario, printed).expect("writable");
     let file = text_of(&directory.path.join("world.jsonl"));

@@ -7,7 +7,7 @@ use crate::program::{Program, command, outcome, run};
 
 #[test]
 fn the_exit_code_tells_whether_a_majority_serves() {
-    let mut lab = Program::start(command(&["lab", "--nodes", "2", "--port", "0"]));
+    let mut lab = Program::start(command(["lab", "--nodes", "2", "--port", "0"]));
     let (one, two) = (lab.address().to_string(), lab.address().to_string());
     let absent = Absent::new();
     let away: String = absent.nodes().split(',').take(1).collect();
@@ -18,7 +18,7 @@ fn the_exit_code_tells_whether_a_majority_serves() {
         (vec![&away], 69, "connection refused"),
     ] {
         let nodes: Vec<&str> = nodes.into_iter().map(String::as_str).collect();
-        let (found, out, err) = outcome(&run(&[
+        let (found, out, err) = outcome(&run([
             "status",
             "--timeout",
             "10s",
@@ -28,7 +28,7 @@ fn the_exit_code_tells_whether_a_majority_serves() {
         assert_eq!(found, Some(code), "{out}{err}");
         assert!(out.contains(part), "{out}");
     }
-    let mut status = command(&["status", "--json"]);
+    let mut status = command(["status", "--json"]);
     status.env("LOCKNODE_NODES", format!("{one},redis://{away}"));
     let (code, out, err) = outcome(&status.output().expect("it runs"));
     assert_eq!(code, Some(69), "{err}");
@@ -43,7 +43,7 @@ fn the_exit_code_tells_whether_a_majority_serves() {
 
 #[test]
 fn a_password_comes_from_the_address_and_is_not_shown() {
-    let mut serve = command(&["serve", "--first-start", "--port", "0"]);
+    let mut serve = command(["serve", "--first-start", "--port", "0"]);
     serve.env("LOCKNODE_REQUIREPASS", "p@ss");
     let mut node = Program::start(serve);
     let address = node.address();
@@ -54,7 +54,7 @@ fn a_password_comes_from_the_address_and_is_not_shown() {
         ("", 69),
     ] {
         let nodes = format!("redis://{login}{address}");
-        let (found, out, err) = outcome(&run(&["status", "--timeout", "10s", "--nodes", &nodes]));
+        let (found, out, err) = outcome(&run(["status", "--timeout", "10s", "--nodes", &nodes]));
         assert_eq!(found, Some(code), "{login}: {out}{err}");
         assert!(!out.contains("ss@") && !out.contains("wrong@"), "{out}");
     }
@@ -64,7 +64,7 @@ fn a_password_comes_from_the_address_and_is_not_shown() {
 fn a_server_that_says_nothing_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = silent.local_addr().expect("an address").to_string();
-    let (code, out, _) = outcome(&run(&["status", "--timeout", "100ms", "--nodes", &address]));
+    let (code, out, _) = outcome(&run(["status", "--timeout", "100ms", "--nodes", &address]));
     assert_eq!(code, Some(69));
     assert!(out.contains("no answer in time"), "{out}");
 }
@@ -115,11 +115,11 @@ fn an_address_is_the_same_for_every_command() {
 
 #[test]
 fn the_database_of_an_address_is_the_one_that_is_asked() {
-    let mut lab = Program::start(command(&["lab", "--nodes", "1", "--port", "0"]));
+    let mut lab = Program::start(command(["lab", "--nodes", "1", "--port", "0"]));
     let address = lab.address();
     for (database, code, part) in [(1, 0, "all nodes serve"), (99, 69, "out of range")] {
         let nodes = format!("redis://{address}/{database}");
-        let (found, out, err) = outcome(&run(&["status", "--timeout", "10s", "--nodes", &nodes]));
+        let (found, out, err) = outcome(&run(["status", "--timeout", "10s", "--nodes", &nodes]));
         assert_eq!(found, Some(code), "{out}{err}");
         assert!(out.contains(part), "{out}");
     }
