@@ -263,7 +263,12 @@ impl<E: Entropy> Core<E> {
             self.link_on_time(now, node);
         }
         self.judge_changed(now);
-        while let Some(&(at, slot)) = self.alarms.first() {
+        // An operation that always sets its alarm to now must not hold the thread for ever: the rest waits for the next
+        // call, which is due at once.
+        for _ in 0..self.alarms.len() * ALARMS_AT_ONCE {
+            let Some(&(at, slot)) = self.alarms.first() else {
+                break;
+            };
             if at > now {
                 break;
             }
@@ -462,3 +467,6 @@ impl<E: Entropy> Core<E> {
 
 /// How long a token of unknown TTL is remembered for a node that is away.
 const UNKNOWN_TTL: Duration = Duration::from_secs(600);
+
+/// How often an operation may come to its turn at one moment: it sets its alarm to now twice at most.
+const ALARMS_AT_ONCE: usize = 8;
