@@ -182,7 +182,7 @@ fn with_three_of_five_nodes_gone_the_command_ends_before_the_validity() {
         cluster.signal(3, signal);
         assert_eq!(job.program.wait().code(), Some(79), "{name}");
         assert!(
-            job.has_said("no majority"),
+            job.has_said("no quorum"),
             "{name}: {:#?}",
             job.program.seen()
         );
