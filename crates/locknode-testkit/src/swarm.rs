@@ -5,6 +5,7 @@
 //! then comes [`Fault::Calm`], and progress is demanded.
 
 mod asides;
+mod chaos;
 mod faults;
 mod kinds;
 mod stops;
@@ -45,6 +46,8 @@ pub struct Swarm {
     client: ClientKind,
     bug: Option<Bug>,
     run_for: Duration,
+    /// Steps have times, and spans go by the TTL.
+    is_chaos: bool,
 }
 
 /// What the clients of one seed do alike.
@@ -75,6 +78,7 @@ impl Default for Swarm {
             client: ClientKind::Shipped,
             bug: None,
             run_for: Duration::from_secs(60),
+            is_chaos: false,
         }
     }
 }
@@ -121,6 +125,28 @@ impl Swarm {
                 swarm.faults(FaultKinds::FENCED)
             }
             _ => swarm,
+        }
+    }
+
+    /// Eight clients that contend for one lock of this TTL for 20 seconds, under everything that can go wrong with real nodes:
+    /// what `locknode lab --chaos` plays. Each step has its time, so that `Cluster::run` can play it, too. The last 2.5 TTLs, a
+    /// third of the time at most, are without faults.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use locknode_testkit::Swarm;
+    ///
+    /// Swarm::chaos(Duration::from_secs(1)).run(7).assert_safe();
+    /// ```
+    pub fn chaos(ttl: Duration) -> Self {
+        Self {
+            clients: 8,
+            is_chaos: true,
+            run_for: Duration::from_secs(20),
+            ..Self::default()
+                .ttl(ttl)
+                .guard(Guarding::Memory)
+                .faults(chaos::KINDS)
         }
     }
 
@@ -181,10 +207,11 @@ impl Swarm {
         self
     }
 
-    /// How long each world runs, at least 10 s: the last third is for calm and liveness.
+    /// How long each world runs: at least 10 s, of which the last third is for calm and liveness, or at least 1 s of chaos.
     #[must_use]
     pub fn run_for(mut self, run_for: Duration) -> Self {
-        self.run_for = run_for.max(Duration::from_secs(10));
+        let least = Duration::from_secs(if self.is_chaos { 1 } else { 10 });
+        self.run_for = run_for.max(least);
         self
     }
 
@@ -202,6 +229,15 @@ impl Swarm {
     pub fn scenario(&self, seed: u64) -> Scenario {
         let mut random = Random::stream(seed, "swarm", 0);
         let setup = self.setup(seed, &mut random);
+        if self.is_chaos {
+            let setup = Setup {
+                max_ttl: self.ttl.unwrap_or(setup.max_ttl),
+                delay: (Duration::ZERO, Duration::ZERO),
+                liveness_from: None,
+                ..setup
+            };
+            return chaos::scenario(setup, self.faults);
+        }
         let calm_at = setup.liveness_from.unwrap_or_default();
         let mut scenario = Scenario::new(setup);
         let mut maker =

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, ClusterBuilder, DeskRequest, Recorder};
-use locknode_testkit::{Act, ClientKind, Deed, Guarding, Scenario, Setup, Span, Step};
+use locknode_testkit::{Act, ClientKind, Deed, Guarding, Scenario, Setup, Span, Step, Swarm};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::chaos::Plan;
 use super::closing::Closing;
 use super::desk::{Desk, Faults};
 use super::flags::LabFlags;
-use super::show::{Piece, Show};
+use super::show::Show;
 use super::stage::failed;
 use super::tally::counted;
 use super::view::{News, View, Watched};
@@ -121,10 +120,10 @@ fn perform(
 ) -> Result<Exit, Failure> {
     let stage = Arc::new(show.stage(cluster.clone(), Arc::clone(&recorder))?);
     show.prepare(&stage)?;
-    if let Piece::Chaos(plan) = &show.piece {
-        output::write(&foreword(plan))?;
+    if flags.chaos.is_some() {
+        output::write(&foreword(&show.scenario.setup))?;
     }
-    if flags.faults || matches!(show.piece, Piece::Script(..)) {
+    if flags.faults || flags.script.is_some() {
         output::write(&introduce_ports(cluster))?;
     }
     let hands = Faults::OfStage(Arc::clone(&stage));
@@ -145,36 +144,49 @@ fn perform(
 
 /// What is to be shown, if anything.
 fn show(flags: &LabFlags) -> Result<Option<Show>, Failure> {
-    let (piece, name, again) = match (flags.chaos, &flags.script) {
+    let (scenario, title, name, again) = match (flags.chaos, &flags.script) {
         (Some(seed), _) => {
-            let plan = Plan {
-                seed,
-                nodes: few(flags.nodes)?,
-                clients: flags.clients.unwrap_or(CHAOS_CLIENTS),
-                run_for: flags.run_for,
-                ttl: flags.ttl,
-                guard: flags.guard().unwrap_or(Guarding::Memory),
-            };
-            let again = again(&plan);
-            let name = format!("chaos-{seed}{}", mark_of(plan.guard));
-            (Piece::Chaos(plan), name, again)
+            let swarm = Swarm::chaos(flags.ttl).nodes(few(flags.nodes)?);
+            let clients = flags.clients.unwrap_or(CHAOS_CLIENTS);
+            let guard = flags.guard().unwrap_or(Guarding::Memory);
+            let swarm = swarm.clients(clients).run_for(flags.run_for);
+            let scenario = swarm.guard(guard).scenario(seed);
+            let again = again(&scenario.setup);
+            let title = format!("chaos of seed {seed}: one lock, ");
+            (scenario, title, format!("chaos-{seed}"), again)
         }
         (None, Some(path)) => {
             let scenario = read(path, flags.guard())?;
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            let name = format!("{stem}{}", mark_of(scenario.setup.guard));
             let mut again = format!("locknode lab --script {}", path.display());
             if let Some(guard) = flags.guard() {
                 again.push_str(" --restart-guard ");
                 again.push_str(if guard == Guarding::Off { "off" } else { "on" });
             }
-            (Piece::Script(path.clone(), Box::new(scenario)), name, again)
+            (scenario, format!("{file}: "), stem.into_owned(), again)
         }
         (None, None) => return Ok(None),
     };
-    let default = || PathBuf::from(format!("locknode-{name}.html"));
+    let Setup {
+        nodes,
+        clients,
+        guard,
+        ..
+    } = scenario.setup;
+    // One sees the difference in two pictures side by side.
+    let (mark, without) = match guard {
+        Guarding::Off => ("-guard-off", ", without restart guard"),
+        _ => ("", ""),
+    };
+    let default = || PathBuf::from(format!("locknode-{name}{mark}.html"));
     Ok(Some(Show {
-        piece,
+        title: format!(
+            "{title}{}, {}{without}",
+            counted(clients, "client"),
+            counted(nodes, "node")
+        ),
+        scenario,
         timeline: flags.timeline.clone().unwrap_or_else(default),
         history: flags.history.clone(),
         again,
@@ -183,17 +195,14 @@ fn show(flags: &LabFlags) -> Result<Option<Show>, Failure> {
 
 /// A builder for what was asked for, and how many nodes and clients it makes.
 fn builder(flags: &LabFlags, show: Option<&Show>) -> Result<(ClusterBuilder, (u8, u8)), Failure> {
-    let first_port = flags.first_port();
+    let builder = Cluster::builder().first_port(flags.first_port());
     if let Some(show) = show {
-        return Ok((show.piece.cluster(first_port), show.piece.size()));
+        let setup = &show.scenario.setup;
+        return Ok((builder.setup(setup), (setup.nodes, setup.clients)));
     }
     let (nodes, clients) = (few(flags.nodes)?, flags.clients.unwrap_or(1));
-    let builder = Cluster::builder()
-        .nodes(nodes)
-        .clients(clients)
-        .guard(guarding(flags))
-        .max_ttl(flags.max_ttl)
-        .first_port(first_port);
+    let builder = builder.nodes(nodes).clients(clients);
+    let builder = builder.guard(guarding(flags)).max_ttl(flags.max_ttl);
     Ok((builder, (nodes, clients)))
 }
 
@@ -240,14 +249,6 @@ fn guarded(scenario: Guarding, asked: Option<Guarding>) -> Guarding {
     }
 }
 
-/// What the names of pictures tell apart: one sees the difference in two of them side by side.
-const fn mark_of(guard: Guarding) -> &'static str {
-    match guard {
-        Guarding::Off => "-guard-off",
-        _ => "",
-    }
-}
-
 /// How many descriptors the nodes may need: as many connections as they take, what clients that have left leave behind, and
 /// the other ends of those of our own clients.
 fn descriptors_for(nodes: u8, clients: u8) -> u64 {
@@ -257,21 +258,21 @@ fn descriptors_for(nodes: u8, clients: u8) -> u64 {
         + links * (of(Cluster::ORPHANS_MAX) + LINK_DESCRIPTORS)
 }
 
-/// The line that does a plan again.
-fn again(plan: &Plan) -> String {
+/// The line that does a chaos again.
+fn again(setup: &Setup) -> String {
     let mut line = format!(
         "locknode lab --chaos {} --clients {} --for {}",
-        plan.seed,
-        plan.clients,
-        written(plan.run_for)
+        setup.seed,
+        setup.clients,
+        written(setup.run_for)
     );
-    if plan.nodes != NODES {
-        line.push_str(&format!(" --nodes {}", plan.nodes));
+    if setup.nodes != NODES {
+        line.push_str(&format!(" --nodes {}", setup.nodes));
     }
-    if plan.ttl != Duration::from_secs(1) {
-        line.push_str(&format!(" --ttl {}", written(plan.ttl)));
+    if setup.max_ttl != Duration::from_secs(1) {
+        line.push_str(&format!(" --ttl {}", written(setup.max_ttl)));
     }
-    if plan.guard == Guarding::Off {
+    if setup.guard == Guarding::Off {
         line.push_str(" --restart-guard off");
     }
     line
@@ -286,8 +287,8 @@ fn written(span: Duration) -> String {
 }
 
 /// What is about to be seen.
-fn foreword(plan: &Plan) -> String {
-    let guard = match plan.guard {
+fn foreword(setup: &Setup) -> String {
+    let guard = match setup.guard {
         Guarding::Off => {
             "The nodes run without their restart guard: one that crashes has forgotten its\n\
              locks when it is back, and serves at once."
@@ -303,11 +304,11 @@ fn foreword(plan: &Plan) -> String {
          stopped, as seed {} decides.\n\
          {guard}\n\
          Does it ever happen that two clients hold the lock at the same time?\n\n",
-        counted(plan.clients, "client"),
-        Span(plan.ttl),
-        counted(plan.nodes, "node"),
-        Span(plan.run_for),
-        plan.seed,
+        counted(setup.clients, "client"),
+        Span(setup.max_ttl),
+        counted(setup.nodes, "node"),
+        Span(setup.run_for),
+        setup.seed,
     )
 }
 

@@ -10,7 +10,6 @@
 
 mod aside;
 mod board;
-mod chaos;
 mod closing;
 mod desk;
 mod fault_command;

@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::aside::Asides;
-use super::chaos::Plan;
 use super::noting::Noting;
 use super::worker::Worker;
 use crate::failure::Failure;
@@ -81,26 +80,6 @@ impl Stage {
                 inject(&self.cluster, &self.recorder, fault).await?;
             }
         }
-        Ok(())
-    }
-
-    /// Lets all clients contend for a lock while what the seed decides goes wrong. Ends with the plan's time.
-    ///
-    /// # Errors
-    ///
-    /// When a node does not start.
-    pub(super) async fn chaos(&self, plan: Plan, key: &'static str) -> Result<(), Failure> {
-        let start = Instant::now();
-        // Ended when dropped.
-        let mut clients = JoinSet::new();
-        for (client, worker) in (0u8..).zip(&self.workers) {
-            clients.spawn(worker.clone().contend(plan.habit(client), key));
-        }
-        for (at, fault) in plan.faults() {
-            sleep_until(start + at).await;
-            self.perform(fault).await.map_err(|error| failed(&error))?;
-        }
-        sleep_until(start + plan.run_for).await;
         Ok(())
     }
 

@@ -16,7 +16,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::aside::Asides;
-use super::chaos::Habit;
 
 /// A client. Clones are the same client.
 #[derive(Clone, Debug)]
@@ -61,7 +60,6 @@ struct Holding<'w> {
     lock: LockNo,
     key: KeyNo,
     act: &'w LockAct,
-    write_takes: Duration,
     wishes: mpsc::UnboundedReceiver<Wish>,
     deaths: watch::Receiver<u32>,
 }
@@ -104,32 +102,6 @@ impl Worker {
         self.shared.deaths.send_modify(|deaths| *deaths += 1);
     }
 
-    /// Wants the lock again and again, for ever.
-    pub(super) async fn contend(self, mut habit: Habit, key: &'static str) {
-        let mut deaths = self.shared.deaths.subscribe();
-        loop {
-            let mut life = Life::GoesOn;
-            tokio::select! {
-                () = sleep(habit.idles()) => {}
-                _ = deaths.changed() => {
-                    self.note(Event::ClientDown { client: self.shared.number });
-                    life = Life::Over;
-                }
-            }
-            if life == Life::GoesOn {
-                self.goes_on().await;
-                life = self.lock(&habit.lock(key), habit.write_takes()).await;
-            }
-            if life == Life::Over {
-                sleep(habit.stays_dead()).await;
-                deaths.mark_unchanged();
-                self.note(Event::ClientStarted {
-                    client: self.shared.number,
-                });
-            }
-        }
-    }
-
     /// Does one act of a scenario.
     pub(super) async fn act(self, act: Act) {
         let tell = |key: &str, wish| {
@@ -143,7 +115,7 @@ impl Worker {
         };
         match act {
             Act::Lock(act) => {
-                self.lock(&act, WRITE_TAKES).await;
+                self.lock(&act).await;
             }
             Act::Extend { key, ttl } => tell(&key, Wish::Extend(ttl)),
             Act::Release { key } => tell(&key, Wish::Release),
@@ -153,7 +125,7 @@ impl Worker {
     }
 
     /// Acquires a lock, works under it, and lets it go.
-    async fn lock(&self, act: &LockAct, write_takes: Duration) -> Life {
+    async fn lock(&self, act: &LockAct) -> Life {
         let Shared {
             number: client,
             redlock,
@@ -164,7 +136,11 @@ impl Worker {
         let mut deaths = self.shared.deaths.subscribe();
         let (lock, key) = (recorder.next_lock(), recorder.key(act.key.as_bytes()));
         self.note(Event::Calls { client, lock, key });
-        let retry = RetryPolicy::tries(act.tries).backoff(BACKOFF_MIN, act.ttl / 5);
+        let retry = match act.within {
+            Some(within) => RetryPolicy::wait_for(within),
+            None => RetryPolicy::tries(act.tries),
+        };
+        let retry = retry.backoff(BACKOFF_MIN, act.ttl / 5);
         let request = redlock.lock(act.key.as_bytes()).ttl(act.ttl).retry(retry);
         // Asked for in a task of its own: a process that dies takes nothing back.
         let mut acquiring = tokio::spawn(request.acquire());
@@ -219,7 +195,6 @@ impl Worker {
             lock,
             key,
             act,
-            write_takes,
             wishes,
             deaths,
         };
@@ -284,7 +259,7 @@ impl Holding<'_> {
                 return self.end(how).await;
             }
             if is_due(next_write) {
-                self.write(self.write_takes).await;
+                self.write(WRITE_TAKES).await;
                 next_write = self.act.write_every.map(|every| Instant::now() + every);
                 continue;
             }

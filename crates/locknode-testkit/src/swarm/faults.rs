@@ -1,5 +1,6 @@
 //! The faults of one seed: which kinds there are at all, how many of each, when, and what puts them right.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::fault::{Crash, DiskFault, Fault, Links, Members, Phase, Way, Who};
@@ -23,6 +24,10 @@ pub(crate) struct FaultMaker {
     /// What was chosen, and what there is more of.
     chosen: FaultKinds,
     focus: FaultKinds,
+    /// When the next fault comes, where they come in turn: each at its time, and none waits for something to happen.
+    turn: Option<u64>,
+    /// When each node is up again, where faults come in turn.
+    up_at: [u64; 16],
 }
 
 impl FaultMaker {
@@ -39,6 +44,8 @@ impl FaultMaker {
             downs: [0; 16],
             chosen: FaultKinds::NONE,
             focus: FaultKinds::NONE,
+            turn: None,
+            up_at: [0; 16],
         }
     }
 
@@ -75,10 +82,57 @@ impl FaultMaker {
         }
     }
 
+    /// Makes one fault of these kinds after the other within this time, and every few of them restarts nodes one right after
+    /// the other, as a hasty rollout of a new version does.
+    pub(crate) fn make_in_turn(
+        &mut self,
+        scenario: &mut Scenario,
+        kinds: FaultKinds,
+        within: Range<Duration>,
+    ) {
+        let kinds: Vec<FaultKind> = kinds.iter().collect();
+        (self.turn, self.end) = (Some(nanos(within.start)), nanos(within.end));
+        let mut rolls_at = nanos(within.start + self.span(2_000, 8_000));
+        while let Some(at) = self.turn.filter(|at| *at < self.end) {
+            if let Some(kind) = self.one_of(&kinds) {
+                kind.make(self, scenario);
+            }
+            if rolls_at <= at {
+                self.roll(scenario);
+                rolls_at = at + nanos(self.span(8_000, 18_000));
+            }
+            self.turn = Some(at + nanos(self.span(600, 4_000)));
+        }
+    }
+
+    /// A majority of the nodes, or all, are killed and start again one after the other, each within moments.
+    fn roll(&mut self, scenario: &mut Scenario) {
+        let nodes = u64::from(self.nodes);
+        let (first, count) = (self.node(), self.random.between(nodes / 2 + 1, nodes));
+        for step in 0..count {
+            let node = u8::try_from((u64::from(first) + step) % nodes).unwrap_or(0);
+            let (down, next) = (self.span(40, 100), self.span(40, 100));
+            self.restart(scenario, node, Crash::Kill, down);
+            self.turn = self.turn.map(|at| at + nanos(down + next));
+        }
+    }
+
+    /// A node ends now and starts again after a while, unless it is down already.
+    fn restart(&mut self, scenario: &mut Scenario, node: u8, how: Crash, down: Duration) {
+        let at = self.moment();
+        let up_at = self.up_at.get_mut(usize::from(node));
+        let Some(up_at) = up_at.filter(|up_at| **up_at <= at && at < self.end) else {
+            return;
+        };
+        *up_at = (at + nanos(down)).min(self.end);
+        push(scenario, at, Fault::Crash(node, how));
+        push(scenario, *up_at, Fault::Restart(node));
+    }
+
     pub(super) fn late(&mut self, scenario: &mut Scenario) {
         let (links, way, count) = (self.links(), self.way(), self.count());
         let span = self.span(10, 3_000);
-        match self.random.chance(40) {
+        match self.turn.is_none() && self.random.chance(40) {
             // A shorter extension that arrives behind a longer one of another connection.
             true => {
                 let client = self.client();
@@ -183,6 +237,10 @@ impl FaultMaker {
 
     fn crash_of(&mut self, node: u8, scenario: &mut Scenario, hows: &[Crash]) {
         let how = self.one_of(hows).unwrap_or(Crash::Kill);
+        if self.turn.is_some() {
+            let down = self.downtime();
+            return self.restart(scenario, node, how, down);
+        }
         let cues = [
             Cue::Granted(node),
             Cue::Extended(node),
@@ -201,11 +259,7 @@ impl FaultMaker {
             *downs += 1;
             *downs
         });
-        let after = match self.random.below(3) {
-            0 => Duration::ZERO,
-            1 => self.span(1, 100),
-            _ => self.span(100, 6_000),
-        };
+        let after = self.downtime();
         let when = Trigger::On {
             cue: Cue::Down(node),
             nth,
@@ -213,6 +267,14 @@ impl FaultMaker {
         };
         *scenario = std::mem::replace(scenario, Scenario::new(Setup::default()))
             .step(when, Deed::Fault(Fault::Restart(node)));
+    }
+
+    fn downtime(&mut self) -> Duration {
+        match self.random.below(3) {
+            0 => Duration::ZERO,
+            1 => self.span(1, 100),
+            _ => self.span(100, 6_000),
+        }
     }
 
     pub(super) fn disk(&mut self, scenario: &mut Scenario) {
@@ -300,7 +362,12 @@ impl FaultMaker {
     }
 
     pub(super) fn rate(&mut self, scenario: &mut Scenario, most: u64) {
-        let (who, ppm) = (self.who(), self.ppm(most));
+        let who = match self.turn {
+            // The clients of real nodes go by the clock by which they are watched.
+            Some(_) => Who::Node(self.node()),
+            None => self.who(),
+        };
+        let ppm = self.ppm(most);
         self.any_time(scenario, Fault::Rate(who, ppm));
     }
 
@@ -310,7 +377,7 @@ impl FaultMaker {
     }
 
     pub(super) fn any_time_or_on(&mut self, scenario: &mut Scenario, cues: &[Cue], fault: Fault) {
-        if self.random.chance(50) {
+        if self.turn.is_some() || self.random.chance(50) {
             return self.any_time(scenario, fault);
         }
         let Some(cue) = cues.get(self.random.index(cues.len())).copied() else {
@@ -343,13 +410,19 @@ impl FaultMaker {
     }
 
     fn moment(&mut self) -> u64 {
-        self.random.below(self.end) / 1_000_000 * 1_000_000
+        let drawn = || self.random.below(self.end) / 1_000_000 * 1_000_000;
+        self.turn.unwrap_or_else(drawn)
     }
 
-    /// From so many milliseconds to so many, the shorter the likelier.
+    /// A number of milliseconds between these, the shorter the likelier: for TTLs of about [`TTL_MS`], and in turns in
+    /// proportion to the TTL.
     pub(super) fn span(&mut self, low: u64, high: u64) -> Duration {
         let most = self.random.between(low, high);
-        Duration::from_millis(self.random.between(low, most))
+        let ms = self.random.between(low, most);
+        match self.turn {
+            Some(_) => self.max_ttl * u32::try_from(ms).unwrap_or(u32::MAX) / TTL_MS,
+            None => Duration::from_millis(ms),
+        }
     }
 
     fn node(&mut self) -> u8 {
@@ -401,6 +474,9 @@ fn push(scenario: &mut Scenario, at: u64, fault: Fault) {
         what: Deed::Fault(fault),
     });
 }
+
+/// The TTL for which spans are drawn.
+const TTL_MS: u32 = 4_000;
 
 /// More operations on its disk than a start, a step of a compaction or a stop has.
 const OPERATIONS: u64 = 14;

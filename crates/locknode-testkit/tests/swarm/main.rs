@@ -7,6 +7,7 @@
 #![cfg(test)]
 
 mod bugs;
+mod chaos;
 mod clean;
 mod failover;
 mod kit;
