@@ -75,6 +75,11 @@
 //! crashes.
 //! What a proxy might do, to lose one reply and pass on the next, is [`Cluster::skip_replies`].
 //!
+//! # Scenarios
+//!
+//! [`Cluster::run`] plays a scenario, file or [`Swarm::chaos`](crate::Swarm::chaos): its faults, and its clients by our client, each
+//! through links of its own.
+//!
 //! # Clocks
 //!
 //! Every node has clocks of its own, which go on while it is down and follow the runtime's time, paused or real, except
@@ -120,9 +125,11 @@ mod gate;
 mod incarnation;
 mod member;
 mod net;
+mod player;
 mod pump;
 mod recorder;
 mod relay;
+mod run;
 mod stream;
 mod wire;
 mod wire_history;
@@ -130,19 +137,22 @@ mod wish;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use locknode::{Node, Peer};
 use redlock_client::{Connecting, Connection, Connector, NodeAddress, NodeId, Redlock};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use self::clock::{ClientClock, MachineClock};
 use self::member::Member;
 use self::net::{LinkId, Net};
+use self::player::Player;
 use self::relay::Passage;
+use crate::fault::Crash;
 
 pub use self::builder::ClusterBuilder;
 pub use self::desk::DeskRequest;
@@ -174,13 +184,17 @@ struct ClientMachine {
     clock: Arc<MachineClock>,
     /// Whether anybody has asked for the clock.
     is_used: AtomicBool,
+    /// Who plays on it.
+    player: Mutex<Option<Player>>,
 }
 
-/// Our client's way to the nodes. It does not keep the cluster alive.
-#[derive(Debug)]
+/// A client's way to the nodes: through its ports, or in memory without them. It does not keep the cluster alive.
+#[derive(Clone, Debug)]
 struct LinkConnector {
-    cluster: std::sync::Weak<Inner>,
+    cluster: Weak<Inner>,
     client: u8,
+    /// Where the client notes what it believes, if it does.
+    notes_itself: Option<Arc<Recorder>>,
 }
 
 impl Cluster {
@@ -245,7 +259,7 @@ impl Cluster {
     ///
     /// Nothing was connected.
     pub async fn connect(&self, client: u8, node: u8) -> io::Result<ClientStream> {
-        self.inner.connect(client, node).await
+        self.inner.connect(client, node, "client").await
     }
 
     /// Our client as this client: a builder that knows the nodes and reads [`client_clock`](Self::client_clock). On loopback it
@@ -260,12 +274,9 @@ impl Cluster {
         if !urls.is_empty() {
             return Ok(builder.nodes(urls));
         }
-        let connector = LinkConnector {
-            cluster: Arc::downgrade(&self.inner),
-            client,
-        };
         let names = (0..self.nodes()).map(|node| format!("node-{node}"));
-        Ok(builder.nodes(names).connector(Arc::new(connector)))
+        let connector = Arc::new(self.way(client));
+        Ok(builder.nodes(names).connector(connector))
     }
 
     /// The clock of the machine that this client is on: the runtime's time, and whatever faults do to it.
@@ -326,9 +337,9 @@ impl Cluster {
     /// Connections are broken and no node starts any more; nodes may run until the last handle is gone.
     pub async fn shutdown(self) {
         self.inner.net.close();
-        for node in 0..self.nodes() {
+        for member in &self.inner.members {
             // Killing does not fail.
-            let _ = self.crash(node).await;
+            let _ = member.crash(Crash::Kill).await;
         }
     }
 
@@ -338,6 +349,14 @@ impl Cluster {
             .filter_map(|gates| gates.get(usize::from(client)))
             .map(gate::Gate::address)
             .collect()
+    }
+
+    fn way(&self, client: u8) -> LinkConnector {
+        LinkConnector {
+            cluster: Arc::downgrade(&self.inner),
+            client,
+            notes_itself: None,
+        }
     }
 
     fn running(&self, node: u8) -> Option<&Arc<Member>> {
@@ -357,7 +376,8 @@ impl Cluster {
 }
 
 impl Inner {
-    async fn connect(&self, client: u8, node: u8) -> io::Result<ClientStream> {
+    /// Connects in memory; the node sees the client by this name.
+    async fn connect(&self, client: u8, node: u8, name: &str) -> io::Result<ClientStream> {
         let member = self.members.get(usize::from(node));
         let (Some(member), true) = (member, usize::from(client) < self.machines.len()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -381,7 +401,7 @@ impl Inner {
         };
         let (near, far) = ClientStream::pair();
         let peer = Peer {
-            addr: format!("client-{client}:0"),
+            addr: format!("{name}-{client}:0"),
             laddr: format!("node-{node}:0"),
             fd: 0,
         };
@@ -401,14 +421,37 @@ impl Drop for Inner {
     }
 }
 
+impl LinkConnector {
+    async fn dial(&self, node: u8) -> io::Result<Box<dyn Connection>> {
+        let cluster = self.cluster.upgrade();
+        let cluster = cluster.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let member = cluster.members.get(usize::from(node));
+        let gates = &member.ok_or(io::ErrorKind::InvalidInput)?.gates;
+        let address = gates.get(usize::from(self.client)).map(gate::Gate::address);
+        let Some(address) = address else {
+            let name = if self.notes_itself.is_some() {
+                recorder::PLAYER
+            } else {
+                "client"
+            };
+            return Ok(Box::new(cluster.connect(self.client, node, name).await?));
+        };
+        drop(cluster);
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        if let Some(recorder) = &self.notes_itself {
+            recorder.notes_itself(stream.local_addr()?);
+        }
+        Ok(Box::new(stream))
+    }
+}
+
 impl Connector for LinkConnector {
     fn connect(&self, node: NodeId, _: &NodeAddress) -> Connecting {
-        let (cluster, client) = (self.cluster.upgrade(), self.client);
+        let way = self.clone();
         Box::pin(async move {
-            let cluster = cluster.ok_or(io::ErrorKind::ConnectionRefused)?;
             let node = u8::try_from(node.index()).map_err(|_| io::ErrorKind::InvalidInput)?;
-            let stream = cluster.connect(client, node).await?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
+            way.dial(node).await
         })
     }
 }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest, Recorder};
+use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest};
 use locknode_testkit::{Fault, Span, Who};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::fault_command::{Asked, Order, help};
-use super::stage::{self, Stage};
 use super::table;
 use super::view::{News, Watched};
 
@@ -22,20 +21,10 @@ pub(super) struct Desk {
     requests: UnboundedReceiver<DeskRequest>,
 }
 
-/// Where faults are done, and told in a history.
-#[derive(Clone, Debug)]
-pub(super) enum Faults {
-    /// Among the lab's own clients, which have faults too.
-    OfStage(Arc<Stage>),
-    /// Among others' clients.
-    OfOthers(Cluster, Arc<Recorder>),
-}
-
 /// What it takes to do a fault. Clones share everything.
 #[derive(Clone, Debug)]
 struct Hands {
     cluster: Cluster,
-    faults: Faults,
     news: News,
     start: Instant,
     /// Faults that wait for being taken back.
@@ -44,13 +33,12 @@ struct Hands {
 
 impl Desk {
     pub(super) fn new(
-        faults: Faults,
+        cluster: Cluster,
         news: News,
         requests: UnboundedReceiver<DeskRequest>,
     ) -> Self {
         let hands = Hands {
-            cluster: faults.cluster().clone(),
-            faults,
+            cluster,
             news,
             start: Instant::now(),
             waiting: Arc::default(),
@@ -62,15 +50,6 @@ impl Desk {
     pub(super) async fn serve(mut self) {
         while let Some(request) = self.requests.recv().await {
             self.hands.serve(request).await;
-        }
-    }
-}
-
-impl Faults {
-    fn cluster(&self) -> &Cluster {
-        match self {
-            Self::OfStage(stage) => &stage.cluster,
-            Self::OfOthers(cluster, _) => cluster,
         }
     }
 }
@@ -150,7 +129,10 @@ impl Hands {
 
     /// What speaks against these faults.
     fn problem(&self, faults: &[Fault], is_taken_back: bool) -> Option<String> {
-        if let Some(problem) = faults.iter().find_map(|fault| self.check(fault).err()) {
+        if let Some(problem) = faults
+            .iter()
+            .find_map(|fault| self.cluster.check(fault).err())
+        {
             return Some(problem.to_string());
         }
         if self.waiting.load(Ordering::Relaxed) + faults.len() > WAITING_MAX && is_taken_back {
@@ -173,20 +155,8 @@ impl Hands {
         })
     }
 
-    fn check(&self, fault: &Fault) -> Result<(), ClusterError> {
-        match &self.faults {
-            Faults::OfStage(stage) => stage.check(fault),
-            Faults::OfOthers(cluster, _) => cluster.check(fault),
-        }
-    }
-
     async fn perform(&self, fault: Fault) -> Result<(), ClusterError> {
-        match &self.faults {
-            Faults::OfStage(stage) => stage.perform(fault).await?,
-            Faults::OfOthers(cluster, recorder) => {
-                stage::inject(cluster, recorder, fault).await?;
-            }
-        }
+        self.cluster.inject(fault).await?;
         let at = self.start.elapsed().as_secs_f64();
         let told = fault.sentence(self.cluster.nodes(), self.cluster.clients());
         let port = self.port_of(&fault);

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_testkit::cluster::{Cluster, ClusterBuilder, DeskRequest, Recorder};
-use locknode_testkit::{Act, ClientKind, Deed, Guarding, Scenario, Setup, Span, Step, Swarm};
+use locknode_testkit::cluster::{Cluster, ClusterBuilder, ClusterError, DeskRequest, Recorder};
+use locknode_testkit::{Guarding, Scenario, Setup, Span, Swarm};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::closing::Closing;
-use super::desk::{Desk, Faults};
+use super::desk::Desk;
 use super::flags::LabFlags;
 use super::show::Show;
-use super::stage::failed;
 use super::tally::counted;
 use super::view::{News, View, Watched};
 use super::{introduction, locks};
@@ -66,8 +65,7 @@ fn stand_by(
     let watched = (0..).zip(cluster.addresses());
     let watched = watched.map(|(node, addr)| Watched::member(addr, cluster.clone(), node));
     let view = View::new(watched.collect(), news.clone());
-    let hands = Faults::OfOthers(cluster.clone(), Arc::clone(recorder));
-    let desk = Desk::new(hands, news, requests);
+    let desk = Desk::new(cluster.clone(), news, requests);
     let shown = until(serving, async {
         tokio::select! {
             shown = view.show() => shown,
@@ -118,20 +116,18 @@ fn perform(
     recorder: Arc<Recorder>,
     requests: UnboundedReceiver<DeskRequest>,
 ) -> Result<Exit, Failure> {
-    let stage = Arc::new(show.stage(cluster.clone(), Arc::clone(&recorder))?);
-    show.prepare(&stage)?;
+    show.prepare(cluster)?;
     if flags.chaos.is_some() {
         output::write(&foreword(&show.scenario.setup))?;
     }
     if flags.faults || flags.script.is_some() {
         output::write(&introduce_ports(cluster))?;
     }
-    let hands = Faults::OfStage(Arc::clone(&stage));
-    let desk = Desk::new(hands, News::default(), requests);
+    let desk = Desk::new(cluster.clone(), News::default(), requests);
     let has_desk = flags.faults;
     let played = until(serving, async {
         tokio::select! {
-            played = show.play(&stage) => played,
+            played = show.play(cluster, &recorder) => played,
             () = desk.serve(), if has_desk => Ok(()),
         }
     })?;
@@ -222,21 +218,7 @@ fn read(path: &Path, guard: Option<Guarding>) -> Result<Scenario, Failure> {
         .map_err(|error| Failure::unavailable(format!("cannot read {shown}: {error}")))?;
     let mut scenario =
         Scenario::parse(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    let setup = &mut scenario.setup;
-    if setup.client == ClientKind::Plain || setup.bug.is_some() || setup.replica_lag.is_some() {
-        return Err(Failure::usage(format!(
-            "{shown}: the lab runs nodes and clients as they are, and nodes without replicas; `client plain`, `bug` and \
-             `replica` are for locknode sim --replay"
-        )));
-    }
-    setup.guard = guarded(setup.guard, guard);
-    let renews = |step: &&Step| matches!(&step.what, Deed::Act(_, Act::Lock(act)) if act.renew_every.is_some());
-    if let Some(step) = scenario.steps.iter().find(renews) {
-        return Err(Failure::usage(format!(
-            "{shown}: `{step}`: the lab does not see what a client does by itself; `renew` is for locknode sim --replay, `extend` \
-             is for both"
-        )));
-    }
+    scenario.setup.guard = guarded(scenario.setup.guard, guard);
     Ok(scenario)
 }
 
@@ -348,6 +330,16 @@ fn ports_of_clients(cluster: &Cluster) -> String {
         format!("  client {client}: {}\n", addrs.join(","))
     };
     (0..cluster.clients()).map(line).collect()
+}
+
+/// What is wrong with a cluster as the end of the command.
+pub(super) fn failed(error: &ClusterError) -> Failure {
+    match error {
+        ClusterError::Io(..) | ClusterError::Port(..) | ClusterError::Open(..) => {
+            Failure::unavailable(error.to_string())
+        }
+        _ => Failure::usage(error.to_string()),
+    }
 }
 
 /// Does something, unless a signal comes before it is done.

@@ -8,7 +8,6 @@
 //!  --chaos                                      ^ desk: FAULT ...; stage: a seed's or a file's faults, clients of the lab's own
 //! ```
 
-mod aside;
 mod board;
 mod closing;
 mod desk;
@@ -16,15 +15,12 @@ mod fault_command;
 mod flags;
 mod happening;
 mod line;
-mod noting;
 mod screen;
 mod show;
-mod stage;
 mod table;
 mod tally;
 mod verdict;
 mod view;
-mod worker;
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -1,19 +1,17 @@
 //! `--chaos` and `--script`: clients and faults on real nodes, shown while they go on, judged when they end, drawn in a timeline.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_testkit::cluster::{Cluster, Recorder};
+use locknode_testkit::cluster::{Cluster, ClusterError, Recorder};
 use locknode_testkit::history::LeftOut;
 use locknode_testkit::{Scenario, SimTime};
-use redlock_client::Drift;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::board::{Board, clock};
 use super::closing::Closing;
+use super::happening::failed;
 use super::screen::Screen;
-use super::stage::Stage;
 use crate::failure::Failure;
 use crate::output;
 
@@ -32,32 +30,19 @@ pub(super) struct Show {
 }
 
 impl Show {
-    /// A stage for the piece.
-    ///
-    /// # Errors
-    ///
-    /// When the client cannot be built.
-    pub(super) fn stage(
-        &self,
-        cluster: Cluster,
-        recorder: Arc<Recorder>,
-    ) -> Result<Stage, Failure> {
-        let setup = &self.scenario.setup;
-        // A connection that a lost reply has silenced is given up in a part of a TTL.
-        let patience = (setup.max_ttl / 5).min(PATIENCE_MAX);
-        let drift = Drift::new(setup.drift_ppm, setup.drift_constant);
-        Stage::new(cluster, recorder, |builder| {
-            builder.drift(drift).connect_timeout(patience)
-        })
-    }
-
-    /// Looks whether the piece can be played and its files be written: nobody is to learn of that after ten minutes.
+    /// Looks whether it can be played and its files be written: nobody is to learn of that after ten minutes.
     ///
     /// # Errors
     ///
     /// When not, with what to do.
-    pub(super) fn prepare(&self, stage: &Stage) -> Result<(), Failure> {
-        stage.steps(&self.scenario)?;
+    pub(super) fn prepare(&self, cluster: &Cluster) -> Result<(), Failure> {
+        let checked = cluster.check_run(&self.scenario);
+        checked.map_err(|error| match error {
+            ClusterError::NotHere(_) => Failure::usage(format!(
+                "{error}; locknode sim --replay FILE plays it on simulated nodes"
+            )),
+            error => failed(&error),
+        })?;
         self.closing().prepare()
     }
 
@@ -77,16 +62,16 @@ impl Show {
     /// # Errors
     ///
     /// When the piece cannot be played, or standard output fails.
-    pub(super) async fn play(&self, stage: &Stage) -> Result<(), Failure> {
+    pub(super) async fn play(&self, cluster: &Cluster, recorder: &Recorder) -> Result<(), Failure> {
         tokio::select! {
-            played = stage.play(&self.scenario) => played,
-            failed = self.watch(stage) => failed,
+            played = cluster.run(&self.scenario) => played.map_err(|error| failed(&error)),
+            failed = self.watch(cluster, recorder) => failed,
         }
     }
 
     /// Shows what happens, for ever.
-    async fn watch(&self, stage: &Stage) -> Result<(), Failure> {
-        let (nodes, clients) = (stage.cluster.nodes(), stage.cluster.clients());
+    async fn watch(&self, cluster: &Cluster, recorder: &Recorder) -> Result<(), Failure> {
+        let (nodes, clients) = (cluster.nodes(), cluster.clients());
         let title = &self.title;
         let run_for = self.scenario.setup.run_for.as_secs_f64();
         let mut board = Board::new(nodes, clients);
@@ -96,7 +81,7 @@ impl Show {
         let (mut place, mut is_told, mut is_blind) = (0, false, false);
         loop {
             ticks.tick().await;
-            let (entries, next) = stage.recorder.since(place);
+            let (entries, next) = recorder.since(place);
             place = next;
             let mut news = String::new();
             for entry in &entries {
@@ -105,11 +90,11 @@ impl Show {
                     news.push('\n');
                 }
             }
-            let now = stage.recorder.now();
-            let blind = blindness(stage.recorder.left_out());
+            let now = recorder.now();
+            let blind = blindness(recorder.left_out());
             if screen.is_terminal {
                 let left: Vec<Option<Duration>> = (0..nodes)
-                    .map(|node| stage.cluster.quarantine_left(node))
+                    .map(|node| cluster.quarantine_left(node))
                     .collect();
                 let canvas = screen.canvas();
                 let elapsed = now.since(SimTime::ZERO).as_secs_f64();
@@ -145,9 +130,6 @@ fn blindness(left_out: LeftOut) -> Option<String> {
         since.trim()
     ))
 }
-
-/// The client's own default.
-const PATIENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Five times a second: one sees a crash that lasts a moment, and can still read.
 const REDRAW: Duration = Duration::from_millis(200);

@@ -178,13 +178,13 @@ fn scripts_that_cannot_be_played_are_refused_with_the_reason() {
         (
             "on granted node 2 nth 1 after 0s do crash node 2 kill",
             64,
-            "knows times only",
+            "needs a time",
         ),
         ("at 1s do disk node 1 full", 64, "cannot be done here"),
         ("at 1s do crash node 7 kill", 64, "no node 7"),
         ("at 1s client 9 lock k ttl 1s", 64, "no client 9"),
         ("client plain", 64, "locknode sim"),
-        ("bug vote-carry-over", 64, ""),
+        ("bug vote-carry-over", 64, "`bug vote-carry-over`"),
     ] {
         let script = directory.file("bad.scenario", &format!("locknode-scenario 1\n{line}\n"));
         let (code, _, err) = outcome(&run(["lab", "--script", &script, "--port", "0"]));

@@ -217,7 +217,7 @@ fn commands_that_make_no_sense_are_refused_and_harm_nothing() {
         ("FAULT explode", "expected CRASH"),
         ("FAULT CRASH NODE 9", "no node 9"),
         ("FAULT CRASH NODE x", "expected numbers from 0 to 15"),
-        ("FAULT CRASH CLIENT 0", "does not run its clients"),
+        ("FAULT CRASH CLIENT 0", "no such client"),
         ("FAULT CUT CLIENT 5", "none of these links"),
         ("FAULT DISK full", "cannot be done here"),
         ("FAULT DELAY soon", "expected a time"),
@@ -283,13 +283,15 @@ fn what_the_lab_cannot_measure_or_does_not_have_is_not_played() {
     let directory = Directory::new("not-played");
     for (line, expected) in [
         ("at 0s do rate client 0 -500000ppm", "sim --replay FILE"),
-        ("at 0s do slew client 1 +80000ppm", "by its own clock"),
-        ("at 0s do noise client 0 2ms", "by its own clock"),
+        (
+            "at 1s client 1 lock k ttl 2s\nat 0s do slew client 1 +80000ppm",
+            "so it runs right",
+        ),
         ("at 0s do rate client 9 +5ppm", "no client 9"),
         ("replica 10ms", "`replica`"),
         (
             "at 1s client 0 lock k ttl 2s tries 1 hold 1s renew every 500ms then release",
-            "`renew` is for locknode sim",
+            "renews by itself",
         ),
     ] {
         let text = format!("locknode-scenario 1\n{line}\n");

@@ -181,6 +181,7 @@ impl ClusterBuilder {
         let machine = |client: u8| ClientMachine {
             clock: Arc::new(self.clock(&runtime, 16 + u64::from(client))),
             is_used: false.into(),
+            player: None.into(),
         };
         let inner = Inner {
             machines: (0..self.clients).map(machine).collect(),

@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use locknode::OpenNodeError;
 
-use crate::fault::Fault;
-
 /// A cluster could not be built, or not do what it was asked to.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -27,13 +25,13 @@ pub enum ClusterError {
     Port(u16, Arc<io::Error>),
     /// The operating system refused to listen, or to work on the nodes' directories.
     Io(&'static str, Arc<io::Error>),
-    /// The fault makes no sense here.
+    /// The fault or the scenario makes no sense here.
     NotHere(NotHere),
     /// The cluster was shut down.
     Ended,
 }
 
-/// A fault that a cluster of real servers cannot have, and why. The simulated world has all of them.
+/// A fault that a cluster of real servers cannot have, or a scenario that it cannot play, and why. Simulated worlds can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotHere {
     what: String,
@@ -49,24 +47,19 @@ impl ClusterError {
         Self::Port(port, Arc::new(error))
     }
 
-    /// Whether the fault makes no sense on a cluster of real servers.
+    /// Whether the fault or the scenario makes no sense on a cluster of real servers.
     pub const fn is_not_here(&self) -> bool {
         matches!(self, Self::NotHere(_))
     }
 }
 
 impl NotHere {
-    /// This fault cannot be had, and why; for tools that refuse more than the cluster does.
-    pub fn fault(fault: &Fault, why: &'static str) -> Self {
-        Self::new(fault, why)
-    }
-
     pub(crate) fn new(what: &impl ToString, why: &'static str) -> Self {
         let what = what.to_string();
         Self { what, why }
     }
 
-    /// Why the fault makes no sense here.
+    /// Why it makes no sense here.
     pub const fn why(&self) -> &'static str {
         self.why
     }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 use super::clock::MachineClock;
 use super::error::{ClusterError, NotHere};
 use super::{Cluster, Ordering};
 use crate::fault::{Crash, Fault, Links, Members, Way, Who};
 use crate::history::Event;
-use crate::scenario::{Deed, Scenario, Trigger};
 use crate::span::SimTime;
 
 impl Cluster {
@@ -38,7 +37,7 @@ impl Cluster {
     ///
     /// The node is down, or up.
     pub async fn restart(&self, node: u8) -> Result<(), ClusterError> {
-        self.member(node)?.start().await
+        self.inject(Fault::Restart(node)).await
     }
 
     /// A node's process stands still for so long: nothing is read or said, and its clocks go on.
@@ -47,7 +46,7 @@ impl Cluster {
     ///
     /// [`ClusterError::NoSuchNode`].
     pub fn pause(&self, node: u8, span: Duration) -> Result<(), ClusterError> {
-        self.member(node)?;
+        self.begin(&Fault::Pause(Who::Node(node), span))?;
         self.inner.net.still(node, span);
         Ok(())
     }
@@ -102,6 +101,11 @@ impl Cluster {
     ///
     /// [`ClusterError::NotHere`] with the reason, or which node, client or link there is not.
     pub fn check(&self, fault: &Fault) -> Result<(), ClusterError> {
+        self.check_among(fault, self.playing())
+    }
+
+    /// The same while these clients play.
+    pub(super) fn check_among(&self, fault: &Fault, playing: Members) -> Result<(), ClusterError> {
         match fault.who() {
             Some(Who::Node(node)) => drop(self.member(node)?),
             Some(Who::Client(client)) => drop(self.machine(client)?),
@@ -109,30 +113,51 @@ impl Cluster {
                 .links()
                 .map_or(Ok(()), |links| self.check_links(links))?,
         }
-        match fault.form().why_simulated.or(self.why_not(fault)) {
-            Some(why) => Err(NotHere::fault(fault, why).into()),
+        match fault.form().why_simulated.or(self.why_not(fault, playing)) {
+            Some(why) => Err(NotHere::new(fault, why).into()),
             None => Ok(()),
         }
     }
 
     /// Why a fault of somebody that there is cannot be here.
-    fn why_not(&self, fault: &Fault) -> Option<&'static str> {
-        match *fault {
-            Fault::Crash(node, how) => self.member(node).ok()?.why_not(how),
-            Fault::WallJump(Who::Client(_), _) => {
-                Some("clients do not read a wall clock of the cluster's")
-            }
-            Fault::Rate(Who::Client(client), _)
-            | Fault::Slew(Who::Client(client), _)
-            | Fault::Noise(Who::Client(client), _) => {
+    fn why_not(&self, fault: &Fault, playing: Members) -> Option<&'static str> {
+        let client = match (fault.who(), *fault) {
+            (_, Fault::Crash(node, how)) => return self.member(node).ok()?.why_not(how),
+            (Some(Who::Client(client)), _) => client,
+            _ => return None,
+        };
+        match fault {
+            Fault::CrashClient(_) | Fault::Pause(..) if playing.has(client) => None,
+            _ if playing.has(client) => Some(OWN_CLOCK),
+            Fault::WallJump(..) => Some("clients do not read a wall clock of the cluster's"),
+            Fault::Rate(..) | Fault::Slew(..) | Fault::Noise(..) => {
                 let is_used = &self.machine(client).ok()?.is_used;
                 (!is_used.load(Ordering::Acquire))
                     .then_some("this client does not read the clock that the cluster has for it")
             }
-            _ => matches!(fault.who(), Some(Who::Client(_))).then_some(
-                "the cluster does not run its clients; cut, hold or reset their links instead",
-            ),
+            _ => Some("the cluster runs no such client now; cut, hold or reset its links instead"),
         }
+    }
+
+    /// Records a fault that the cluster can have, just before it comes.
+    fn begin(&self, fault: &Fault) -> Result<(), ClusterError> {
+        self.check(fault)?;
+        let Some(recorder) = &self.inner.net.recorder else {
+            return Ok(());
+        };
+        recorder.note(Event::Fault(fault.to_string().into()));
+        let (who, how, span) = match *fault {
+            Fault::Pause(who, span) => (who, "pause", span),
+            Fault::Suspend(who, span) => (who, "suspend", span),
+            Fault::Freeze(who, span) => (who, "freeze", span),
+            _ => return Ok(()),
+        };
+        recorder.note_with(|now| Event::Stopped {
+            who,
+            how,
+            until: now + span,
+        });
+        Ok(())
     }
 
     /// Does one fault of the kit's vocabulary, now.
@@ -152,41 +177,64 @@ impl Cluster {
     /// A node ends all the same, and its disk may have been spared; one that starts is down, or up; [`Fault::Calm`] may have
     /// started only some of the nodes. The others do not wait.
     pub async fn inject(&self, fault: Fault) -> Result<(), ClusterError> {
-        self.check(&fault)?;
+        self.begin(&fault)?;
         match fault {
+            Fault::CrashClient(client) => {
+                if let Some(player) = self.player(client) {
+                    player.die();
+                }
+            }
+            Fault::Pause(Who::Client(client), span) => {
+                if let Some(player) = self.player(client) {
+                    player.stand_still(span);
+                }
+            }
             Fault::Crash(node, how) => self.member(node)?.crash(how).await?,
-            Fault::Restart(node) => self.restart(node).await?,
+            Fault::Restart(node) => self.start(node).await?,
             // No node has a replica: it is lost.
             Fault::Promote(node) => self.member(node)?.crash(Crash::Kill).await?,
             Fault::MaxTtl(node, max_ttl) => self.member(node)?.set_max_ttl(max_ttl),
             Fault::Calm => self.calm().await?,
-            Fault::Pause(Who::Node(node), span) => self.pause(node, span)?,
+            Fault::Pause(Who::Node(node), span) => self.inner.net.still(node, span),
             Fault::Suspend(who @ Who::Node(node), span) => {
                 self.bend(who, |clock| clock.suspend(span))?;
                 self.record_waking(who, span);
-                self.pause(node, span)?;
+                self.inner.net.still(node, span);
             }
             Fault::Freeze(who @ Who::Node(node), span) => {
                 self.bend(who, |clock| clock.freeze(span))?;
                 self.record_waking(who, span);
-                self.pause(node, span)?;
+                self.inner.net.still(node, span);
             }
             Fault::Rate(who, ppm) => self.bend(who, |clock| clock.set_rate(ppm))?,
             Fault::Slew(who, ppm) => self.bend(who, |clock| clock.set_slew(ppm))?,
             Fault::Noise(who, noise) => self.clock(who)?.set_noise(noise),
             Fault::WallJump(who, by_ms) => self.clock(who)?.jump_wall(by_ms),
-            fault => self.strike(fault)?,
+            fault => self.befall(fault),
         }
         Ok(())
     }
 
     /// Something befalls links. Nothing here waits.
     fn strike(&self, fault: Fault) -> Result<(), ClusterError> {
-        self.check(&fault)?;
+        self.begin(&fault)?;
+        self.befall(fault);
+        Ok(())
+    }
+
+    fn befall(&self, fault: Fault) {
         if let Some(links) = fault.links() {
             self.inner.net.strike(links, fault);
         }
-        Ok(())
+    }
+
+    async fn start(&self, node: u8) -> Result<(), ClusterError> {
+        let started = self.member(node)?.start().await;
+        if let (Err(error), Some(recorder)) = (&started, &self.inner.net.recorder) {
+            let why = error.to_string().into();
+            recorder.note(Event::StaysDown { node, why });
+        }
+        started
     }
 
     async fn calm(&self) -> Result<(), ClusterError> {
@@ -194,50 +242,9 @@ impl Cluster {
         for client in (0..).take(self.inner.machines.len()) {
             self.bend(Who::Client(client), MachineClock::calm)?;
         }
-        for (node, member) in (0..).zip(&self.inner.members) {
+        for node in 0..self.nodes() {
             self.bend(Who::Node(node), MachineClock::calm)?;
-            member.start().await?;
-        }
-        Ok(())
-    }
-
-    /// Plays the faults of a scenario, each at its time from now on; returns after the last one. What its clients do is left
-    /// to yours. A restart or crash that takes longer than the next fault's time makes that one late.
-    ///
-    /// # Errors
-    ///
-    /// Before anything is done, [`ClusterError::NotHere`] for a fault that the cluster cannot have or that waits for something
-    /// to happen, and whatever [`check`](Self::check) finds; later, what crashes and restarts bring. A rollback is found
-    /// out when its time comes.
-    ///
-    /// # Cancel safety
-    ///
-    /// The faults so far were done.
-    pub async fn run(&self, scenario: &Scenario) -> Result<(), ClusterError> {
-        let mut faults = Vec::new();
-        for step in &scenario.steps {
-            let Deed::Fault(fault) = step.what else {
-                continue;
-            };
-            let Trigger::At(at) = step.when else {
-                const WHY: &str =
-                    "only the simulated world sees what happens before anybody else does";
-                return Err(NotHere::new(step, WHY).into());
-            };
-            if matches!(fault, Fault::Promote(_)) && scenario.setup.replica_lag.is_some() {
-                return Err(NotHere::fault(&fault, "the nodes have no replicas").into());
-            }
-            if !matches!(fault, Fault::Crash(_, Crash::Rollback)) {
-                self.check(&fault)?;
-            }
-            faults.push((at, fault));
-        }
-        // Of the same moment, those that come first in the scenario come first.
-        faults.sort_by_key(|(at, _)| *at);
-        let start = Instant::now();
-        for (at, fault) in faults {
-            sleep_until(start + Duration::from_nanos(at.as_nanos())).await;
-            self.inject(fault).await?;
+            self.start(node).await?;
         }
         Ok(())
     }
@@ -297,3 +304,6 @@ impl Cluster {
         }
     }
 }
+
+/// Why a client that plays has no clock that runs wrong: a belief would seem to end when it does not.
+const OWN_CLOCK: &str = "the clock of a client that plays is the one by which its history is recorded, so it runs right";

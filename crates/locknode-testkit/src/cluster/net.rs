@@ -298,7 +298,7 @@ impl State {
 }
 
 /// A moment so much later; for spans that nobody waits for, one that does not come.
-fn after(now: Instant, span: Duration) -> Instant {
+pub(crate) fn after(now: Instant, span: Duration) -> Instant {
     now.checked_add(span.min(NEVER)).unwrap_or(now)
 }
 

@@ -1,7 +1,7 @@
 //! A history of what happens in a cluster, in real time.
 //!
-//! True time is the runtime's clock. What nodes do is seen from their replies, in the moment in which those leave them; what
-//! clients believe is [noted](Recorder::note) by the clients' own code, which knows it, or else read off the
+//! True time is the runtime's clock. Faults are recorded when they come, what nodes do is seen from their replies, in the moment
+//! in which those leave them; what clients believe is [noted](Recorder::note) by the clients' own code, which knows it, or else read off the
 //! [wire](Recorder::wire_history).
 //!
 //! Two clients' beliefs are exactly in order, if each says that it stops to believe before it acts on that. What nodes do comes
@@ -242,6 +242,11 @@ impl State {
         }
     }
 
+    /// Whether what comes from this address is the client's own to note.
+    pub(super) fn is_own(&self, from: &str) -> bool {
+        from.starts_with(PLAYER) || self.own.contains(from)
+    }
+
     /// Nodes whose quarantine has ended say nothing by themselves.
     fn tell_who_serves(&mut self, now: SimTime) {
         loop {
@@ -412,6 +417,9 @@ fn text(bytes: &[u8]) -> Box<str> {
     }
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
+
+/// How the addresses begin of clients in memory that play.
+pub(super) const PLAYER: &str = "player";
 
 /// Some hundred megabytes, and hours of eight clients.
 const ENTRIES_MAX: usize = 2_000_000;

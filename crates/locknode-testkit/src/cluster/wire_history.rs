@@ -80,7 +80,7 @@ impl Recorder {
     /// A client has sent a request. Returns when that was.
     pub(crate) fn asks(&self, link: LinkId, from: &str, words: &[Vec<u8>]) -> SimTime {
         let (mut state, now) = self.at_present();
-        if !state.own.contains(from) {
+        if !state.is_own(from) {
             state.wire.sent(now, link, words);
         }
         now
@@ -96,7 +96,7 @@ impl Recorder {
         reply: &[u8],
     ) -> Option<Told> {
         let mut state = self.state();
-        match state.own.contains(from) {
+        match state.is_own(from) {
             true => None,
             false => state.wire.answered(link, words, sent, reply),
         }

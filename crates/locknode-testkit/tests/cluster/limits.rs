@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_resp::Reply;
 use locknode_testkit::cluster::{Cluster, ClusterError};
-use locknode_testkit::{Crash, Cue, DiskFault, Fault, Guarding, Links, Scenario, Setup, Way, Who};
+use locknode_testkit::{Crash, DiskFault, Fault, Guarding, Links, Scenario, Way, Who};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -25,19 +25,10 @@ async fn what_makes_no_sense_is_refused_with_the_reason(wire: Wire) {
         (Fault::Crash(0, Crash::TornWrite), "real files"),
         (Fault::Crash(0, Crash::Rollback), "not stopped in order"),
         (Fault::Disk(0, DiskFault::Full), "directories"),
-        (Fault::CrashClient(0), "does not run its clients"),
-        (
-            Fault::Pause(Who::Client(0), span),
-            "does not run its clients",
-        ),
-        (
-            Fault::Suspend(Who::Client(0), span),
-            "does not run its clients",
-        ),
-        (
-            Fault::Freeze(Who::Client(0), span),
-            "does not run its clients",
-        ),
+        (Fault::CrashClient(0), "no such client"),
+        (Fault::Pause(Who::Client(0), span), "no such client"),
+        (Fault::Suspend(Who::Client(0), span), "no such client"),
+        (Fault::Freeze(Who::Client(0), span), "no such client"),
         (Fault::WallJump(Who::Client(0), 1), "wall clock"),
         (Fault::Rate(Who::Client(0), 1), "does not read the clock"),
     ] {
@@ -117,14 +108,36 @@ async fn a_builder_finds_out_what_cannot_be() {
 #[tokio::test(start_paused = true)]
 async fn a_scenario_is_refused_before_anything_is_done() {
     let cluster = Wire::Memory.build(Cluster::builder()).await;
-    let second = Duration::from_secs(1);
-    let crash = Fault::Crash(0, Crash::Kill);
-    let scenario = || Scenario::new(Setup::default()).at(second, crash);
-    for (scenario, word) in [
-        (scenario().on(Cue::Granted(2), crash), "simulated world"),
-        (scenario().at(2 * second, Fault::CrashClient(0)), "clients"),
-        (scenario().at(2 * second, Fault::Restart(9)), "node 9"),
+    for (line, word) in [
+        (
+            "on granted node 2 nth 1 after 0s do crash node 0 kill",
+            "needs a time",
+        ),
+        ("at 2s do crash client 0", "no such client"),
+        ("at 2s do restart node 9", "no node 9"),
+        ("at 2s client 7 lock k ttl 2s", "no client 7"),
+        ("at 2s client 0 ask node 9 line 0 PING", "no node 9"),
+        (
+            "at 2s client 0 lock k ttl 2s\nat 2s do rate client 0 +5ppm",
+            "runs right",
+        ),
+        (
+            "at 2s client 0 lock k ttl 2s\nat 2s do suspend client 0 1s",
+            "runs right",
+        ),
+        (
+            "at 2s client 0 lock k ttl 2s renew every 500ms",
+            "renews by itself",
+        ),
+        ("client plain", "`client plain`"),
+        ("bug quarantine-off", "`bug quarantine-off`"),
+        ("replica 10ms", "`replica`"),
     ] {
+        let text = format!(
+            "locknode-scenario 1\nnodes 16\nclients 16\n{line}\nat 0s do crash node 0 kill\n"
+        );
+        let scenario = Scenario::parse(&text).unwrap();
+        assert!(cluster.check_run(&scenario).is_err(), "{line}");
         let error = cluster.run(&scenario).await.unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
         assert!(cluster.is_up(0));

@@ -1,9 +1,11 @@
 //! Our client through it all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_testkit::cluster::Cluster;
-use locknode_testkit::{Guarding, Scenario};
+use locknode_testkit::cluster::{Cluster, Recorder};
+use locknode_testkit::history::Event;
+use locknode_testkit::{Fault, Guarding, Scenario, Swarm, ViolationKind, check_all};
 use redlock_client::{Redlock, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
@@ -12,6 +14,7 @@ use crate::wire::Wire;
 on_both!(
     the_restart_that_forgets_gives_a_lock_twice_without_a_guard_and_not_with_one,
     a_lock_outlives_a_crash_and_a_restart,
+    clients_of_a_scenario_play_and_note_what_they_believe,
 );
 
 fn client(cluster: &Cluster, number: u8) -> Redlock {
@@ -88,8 +91,7 @@ clients 2
 guard memory
 max-ttl 10s
 delay 1ms 4ms
-# What the clients do is up to the test.
-at 0s client 0 lock k ttl 10s
+run 20s
 at 3s do crash node 0 kill
 at 3s do cut client 0 node 1,2 both
 at 5s do restart node 0
@@ -144,4 +146,122 @@ async fn a_scenario_file_is_played_in_time() {
     assert_eq!(cluster.quarantine_left(0), None);
     playing.await.unwrap().unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(20));
+}
+
+const CLIENTS: &str = "\
+locknode-scenario 1
+nodes 3
+clients 3
+guard memory
+max-ttl 5s
+delay 0s 0s
+run 2s
+at 0s client 0 lock k ttl 5s hold 400ms extend 100ms then release
+at 50ms client 2 ask node 1 line 0 SET aside token PX 4900 ; SET also token PX 4900
+at 600ms client 1 lock k ttl 5s tries 9 hold 300ms write 50ms then leave
+at 200ms client 1 lock dies ttl 4s
+at 1s do crash client 1
+at 1100ms client 1 lock nobody ttl 4s
+at 1600ms client 1 lock dies ttl 4s
+at 1700ms client 1 lock last ttl 4s
+at 1700ms do pause client 1 100ms
+";
+
+async fn clients_of_a_scenario_play_and_note_what_they_believe(wire: Wire) {
+    let scenario = Scenario::parse(CLIENTS).unwrap();
+    let recorder = Arc::new(Recorder::new(3, 3));
+    let builder = Cluster::builder().setup(&scenario.setup);
+    let cluster = wire.build(builder.record(Arc::clone(&recorder))).await;
+    cluster.run(&scenario).await.unwrap();
+    let seen = recorder.wire_history();
+    let history = &seen.history;
+    // What clients note is not read off the wire again.
+    assert_eq!((seen.holders.len(), seen.counts.requests), (0, 0));
+    assert!(
+        check_all(history, &scenario)
+            .iter()
+            .all(|it| it.kind != ViolationKind::Exclusion)
+    );
+    let windows = history.windows();
+    let window = |place: usize| (windows[place].client, history.key(windows[place].key));
+    let mut order: Vec<_> = (0..windows.len()).map(window).collect();
+    order.sort_by_key(|(client, _)| *client);
+    assert_eq!(order, [(0, "k"), (1, "dies"), (1, "k"), (1, "last")]);
+    let of = |key: &str| {
+        *windows
+            .iter()
+            .find(|it| history.key(it.key) == key)
+            .unwrap()
+    };
+    assert!(windows[0].extensions >= 2 && windows[0].until < Duration::from_secs(2).into());
+    let count = |is: &dyn Fn(&Event) -> bool| {
+        history
+            .entries
+            .iter()
+            .filter(|entry| is(&entry.event))
+            .count()
+    };
+    assert!(
+        count(&|it| matches!(
+            it,
+            Event::Wrote {
+                is_accepted: true,
+                ..
+            }
+        )) >= 2
+    );
+    assert_eq!(
+        count(&|it| matches!(it, Event::ClientDown { client: 1 })),
+        1
+    );
+    assert_eq!(
+        count(&|it| matches!(it, Event::ClientStarted { client: 1 })),
+        1
+    );
+    // It died with one lock, and had one when the run ended; a dead client asks for none.
+    assert!(of("dies").until.since(of("dies").from) < Duration::from_millis(900));
+    assert!(of("last").until >= Duration::from_secs(2).into());
+    assert!(!history.keys.iter().any(|key| &**key == "nobody"));
+    // It belongs to the run no longer.
+    let is_refused = cluster
+        .check(&Fault::CrashClient(1))
+        .is_err_and(|it| it.is_not_here());
+    assert!(is_refused);
+    let mut other = wire.dial(&cluster, 0, 1).await.unwrap();
+    for key in ["aside", "also"] {
+        assert_eq!(other.get(key).await.as_deref(), Some("token"));
+    }
+    assert!(
+        other.get("dies").await.is_some(),
+        "a dead client releases nothing"
+    );
+    while other.get("last").await.is_some() {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Whether two clients held the lock at once in the chaos of a seed.
+async fn is_broken(guard: Guarding, seed: u64) -> bool {
+    let swarm = Swarm::chaos(Duration::from_secs(1)).guard(guard);
+    let scenario = swarm.scenario(seed);
+    let recorder = Arc::new(Recorder::new(5, 8));
+    let builder = Cluster::builder().setup(&scenario.setup).in_memory();
+    let cluster = builder.record(Arc::clone(&recorder)).build().await.unwrap();
+    cluster.run(&scenario).await.unwrap();
+    let history = recorder.history();
+    assert!(history.windows().len() > 10, "seed {seed}");
+    let violations = check_all(&history, &scenario);
+    violations
+        .iter()
+        .any(|it| it.kind == ViolationKind::Exclusion)
+}
+
+#[tokio::test(start_paused = true)]
+async fn chaos_gives_the_lock_twice_where_nodes_forget_and_nowhere_else() {
+    let mut broken = 0;
+    for seed in 0..4 {
+        assert!(!is_broken(Guarding::Memory, seed).await, "seed {seed}");
+        broken += u8::from(is_broken(Guarding::Off, seed).await);
+    }
+    assert!(broken > 0);
 }

@@ -1,0 +1,212 @@
+//! Playing a scenario on real nodes: its faults and what its clients do, each step at its time.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redlock_client::FenceCheck;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::error::{ClusterError, NotHere};
+use super::player::Player;
+use super::recorder::Recorder;
+use super::{ClientMachine, Cluster};
+use crate::fault::{Crash, Fault, Members};
+use crate::scenario::{Act, ClientKind, Deed, Scenario, Trigger};
+
+/// The clients that play in a run, for as long as it lasts.
+struct Cast<'c> {
+    cluster: &'c Cluster,
+    players: Vec<(u8, Player)>,
+}
+
+impl Cluster {
+    /// Plays a scenario from now on: its faults, and what its clients do, by the shipped client through the links of each.
+    /// Returns when the scenario's time is over; locks that its clients still hold then are released. A restart or crash that
+    /// takes longer than the next step's time makes that one late.
+    ///
+    /// Clients note in the cluster's [`Recorder`](super::ClusterBuilder::record) what they believe, so that the checkers can
+    /// judge it. While they play, faults of clients can strike them, also by [`inject`](Self::inject): a
+    /// [crash](Fault::CrashClient), after which a client starts again half a second later, and a [pause](Fault::Pause). A lock
+    /// that is [handed over](crate::Ending::HandOver) is left to its TTL: nobody takes over here.
+    ///
+    /// Of the [`Setup`](crate::Setup) the nodes' part is the builder's: give it to
+    /// [`ClusterBuilder::setup`](super::ClusterBuilder::setup). Here count the drift, the longest TTL, by a fifth of which a
+    /// silent connection is given up, and the time. Disks, shards and dialects are those of the nodes.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use locknode_testkit::cluster::{Cluster, Recorder};
+    /// use locknode_testkit::{Scenario, Swarm, ViolationKind, check_all};
+    ///
+    /// #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     // Or `Scenario::parse` of a file.
+    ///     let scenario = Swarm::chaos(Duration::from_secs(1)).scenario(7);
+    ///     let recorder = Arc::new(Recorder::new(5, 8));
+    ///     let builder = Cluster::builder().setup(&scenario.setup).in_memory();
+    ///     let cluster = builder.record(Arc::clone(&recorder)).build().await?;
+    ///     cluster.run(&scenario).await?;
+    ///
+    ///     let history = recorder.history();
+    ///     assert!(history.windows().len() > 10, "the lock was acquired again and again");
+    ///     let violations = check_all(&history, &scenario);
+    ///     assert!(violations.iter().all(|it| it.kind != ViolationKind::Exclusion));
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`check_run`](Self::check_run), before anything is done, and when one of its clients plays in another run; later, what
+    /// crashes and restarts bring. A rollback is found out when its time comes.
+    ///
+    /// # Cancel safety
+    ///
+    /// The steps so far were done. Its clients' locks are released.
+    pub async fn run(&self, scenario: &Scenario) -> Result<(), ClusterError> {
+        let steps = self.steps(scenario)?;
+        let cast = Cast::of(self, scenario)?;
+        // Ended when it is dropped.
+        let mut acts = JoinSet::new();
+        let start = Instant::now();
+        let run_for = scenario.setup.run_for;
+        for (at, deed) in steps.into_iter().take_while(|(at, _)| *at <= run_for) {
+            sleep_until(start + at).await;
+            match deed {
+                Deed::Fault(fault) => self.inject(*fault).await?,
+                Deed::Act(client, act) => {
+                    let player = cast.players.iter().find(|(number, _)| number == client);
+                    if let Some((_, player)) = player {
+                        acts.spawn(player.clone().act(act.clone()));
+                    }
+                }
+            }
+        }
+        sleep_until(start + run_for).await;
+        acts.shutdown().await;
+        Ok(())
+    }
+
+    /// Whether [`run`](Self::run) can play a scenario.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NotHere`] with the reason: for a planted bug, the plain client, replicas, a client that renews, a step that
+    /// waits for something to happen, and what [`check`](Self::check) says of its faults. Or which node, client or link there is
+    /// not.
+    pub fn check_run(&self, scenario: &Scenario) -> Result<(), ClusterError> {
+        self.steps(scenario).map(drop)
+    }
+
+    /// What is done and when, in order.
+    fn steps<'s>(&self, scenario: &'s Scenario) -> Result<Vec<(Duration, &'s Deed)>, ClusterError> {
+        let setup = &scenario.setup;
+        if setup.client == ClientKind::Plain {
+            const WHY: &str = "only the shipped client plays on real nodes";
+            return Err(NotHere::new(&"client plain", WHY).into());
+        }
+        if let Some(bug) = setup.bug {
+            const WHY: &str = "real nodes and clients have no planted bugs";
+            return Err(NotHere::new(&format!("bug {bug}"), WHY).into());
+        }
+        if setup.replica_lag.is_some() {
+            return Err(NotHere::new(&"replica", "real nodes have no replicas").into());
+        }
+        let clients = clients(scenario);
+        let mut steps = Vec::new();
+        for step in &scenario.steps {
+            let refuse = |why| Err(NotHere::new(step, why).into());
+            let Trigger::At(at) = step.when else {
+                return refuse(
+                    "real nodes do not wait for a fault: each step needs a time (at 1.5s do ...)",
+                );
+            };
+            match &step.what {
+                // Whether there is something to go back to shows when its time comes.
+                Deed::Fault(Fault::Crash(node, Crash::Rollback)) => drop(self.member(*node)?),
+                Deed::Fault(fault) => self.check_among(fault, clients)?,
+                Deed::Act(client, act) => {
+                    self.machine(*client)?;
+                    match act {
+                        Act::Lock(lock) if lock.renew_every.is_some() => {
+                            return refuse(
+                                "the history would not show when a real client renews by itself; let it `extend` instead",
+                            );
+                        }
+                        Act::Ask { node, .. } => drop(self.member(*node)?),
+                        _ => {}
+                    }
+                }
+            }
+            steps.push((Duration::from_nanos(at.as_nanos()), &step.what));
+        }
+        // Of the same moment, those that come first in the scenario come first.
+        steps.sort_by_key(|(at, _)| *at);
+        Ok(steps)
+    }
+
+    /// The client while it plays in a run.
+    pub(super) fn player(&self, client: u8) -> Option<Player> {
+        self.machine(client).ok()?.player().clone()
+    }
+
+    /// The clients that play right now.
+    pub(super) fn playing(&self) -> Members {
+        let clients = 0..self.clients();
+        clients
+            .filter(|client| self.player(*client).is_some())
+            .collect()
+    }
+}
+
+impl ClientMachine {
+    fn player(&self) -> MutexGuard<'_, Option<Player>> {
+        self.player.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'c> Cast<'c> {
+    fn of(cluster: &'c Cluster, scenario: &Scenario) -> Result<Self, ClusterError> {
+        let unseen = || Arc::new(Recorder::new(cluster.nodes(), cluster.clients()));
+        let recorder = cluster.inner.net.recorder.clone().unwrap_or_else(unseen);
+        let resource = Arc::new(FenceCheck::in_memory());
+        let mut cast = Self {
+            cluster,
+            players: Vec::new(),
+        };
+        for client in clients(scenario).iter() {
+            let player = Player::new(cluster, client, &scenario.setup, &recorder, &resource)?;
+            let mut place = cluster.machine(client)?.player();
+            if place.is_some() {
+                let problem = format!("client {client} plays in another run: wait for its end");
+                return Err(ClusterError::Config(problem));
+            }
+            *place = Some(player.clone());
+            cast.players.push((client, player));
+        }
+        Ok(cast)
+    }
+}
+
+impl Drop for Cast<'_> {
+    fn drop(&mut self) {
+        for (client, _) in &self.players {
+            if let Ok(machine) = self.cluster.machine(*client) {
+                *machine.player() = None;
+            }
+        }
+    }
+}
+
+/// The clients that do something in a scenario.
+fn clients(scenario: &Scenario) -> Members {
+    let steps = scenario.steps.iter();
+    steps
+        .filter_map(|step| match step.what {
+            Deed::Act(client, _) => Some(client),
+            Deed::Fault(_) => None,
+        })
+        .collect()
+}
