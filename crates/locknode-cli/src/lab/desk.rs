@@ -1,18 +1,16 @@
 //! Where `FAULT` commands are done and answered, one after the other.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest};
-use locknode_testkit::{Fault, Span, Who};
+use locknode_testkit::Fault;
+use locknode_testkit::cluster::{Cluster, DeskRequest};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::dashboard::Dashboard;
 use super::fault_command::{Asked, Order, help};
-use super::table;
-use super::view::{News, Watched};
 
 /// Does what clients ask for with the word `FAULT`.
 #[derive(Debug)]
@@ -25,8 +23,7 @@ pub(super) struct Desk {
 #[derive(Clone, Debug)]
 struct Hands {
     cluster: Cluster,
-    news: News,
-    start: Instant,
+    dashboard: Dashboard,
     /// Faults that wait for being taken back.
     waiting: Arc<AtomicUsize>,
 }
@@ -34,13 +31,12 @@ struct Hands {
 impl Desk {
     pub(super) fn new(
         cluster: Cluster,
-        news: News,
+        dashboard: Dashboard,
         requests: UnboundedReceiver<DeskRequest>,
     ) -> Self {
         let hands = Hands {
             cluster,
-            news,
-            start: Instant::now(),
+            dashboard,
             waiting: Arc::default(),
         };
         Self { hands, requests }
@@ -77,7 +73,7 @@ impl Hands {
             Err(expected) => request.answer(error(&expected)),
             Ok(Order::Help) => request.answer(lines(help().iter().map(String::as_str))),
             Ok(Order::Status) => {
-                let status = self.status(&addresses);
+                let status = self.dashboard.status(&addresses);
                 request.answer(lines(status.iter().map(String::as_str)));
             }
             Ok(Order::RestartAll) => {
@@ -111,7 +107,7 @@ impl Hands {
         }
         let mut done = Ok(());
         for fault in faults {
-            done = self.perform(fault).await;
+            done = self.cluster.inject(fault).await;
             if done.is_err() {
                 break;
             }
@@ -155,53 +151,17 @@ impl Hands {
         })
     }
 
-    async fn perform(&self, fault: Fault) -> Result<(), ClusterError> {
-        self.cluster.inject(fault).await?;
-        let at = self.start.elapsed().as_secs_f64();
-        let told = fault.sentence(self.cluster.nodes(), self.cluster.clients());
-        let port = self.port_of(&fault);
-        self.news.tell(format!("{at:>8.1}s  {told}{port}"));
-        Ok(())
-    }
-
-    /// The port of the node that a fault strikes, as people know the node by it.
-    fn port_of(&self, fault: &Fault) -> String {
-        let Some(Who::Node(node)) = fault.who() else {
-            return String::new();
-        };
-        let addresses = self.cluster.addresses();
-        let address = addresses.get(usize::from(node));
-        address.map_or(String::new(), |address| {
-            format!(" (port {})", address.port())
-        })
-    }
-
     fn undo_after(&self, lasts: Duration, undone: Vec<Fault>) {
         let hands = self.clone();
         hands.waiting.fetch_add(undone.len(), Ordering::Relaxed);
         drop(tokio::spawn(async move {
             tokio::time::sleep(lasts).await;
             for fault in &undone {
-                if let Err(problem) = hands.perform(*fault).await {
-                    hands
-                        .news
-                        .tell(format!("`{fault}` after {}: {problem}", Span(lasts)));
-                }
+                // A node that does not start is recorded, and shown.
+                let _ = hands.cluster.inject(*fault).await;
             }
             hands.waiting.fetch_sub(undone.len(), Ordering::Relaxed);
         }));
-    }
-
-    fn status(&self, addresses: &[SocketAddr]) -> Vec<String> {
-        let nodes = (0..self.cluster.nodes())
-            .zip(addresses)
-            .map(|(node, addr)| {
-                let row = Watched::member(*addr, self.cluster.clone(), node).look();
-                format!("node {node} at {}", table::status(&row))
-            });
-        let mut lines: Vec<String> = nodes.collect();
-        lines.extend(self.news.recent());
-        lines
     }
 }
 

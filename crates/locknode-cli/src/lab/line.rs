@@ -10,6 +10,15 @@ pub(super) struct Canvas {
     pub(super) is_colored: bool,
 }
 
+impl Canvas {
+    /// Without end, and without color.
+    pub(super) const ENDLESS: Self = Self {
+        width: usize::MAX,
+        height: usize::MAX,
+        is_colored: false,
+    };
+}
+
 /// A line in pieces, and how each is colored.
 #[derive(Debug, Default)]
 pub(super) struct Line {

@@ -1,80 +1,139 @@
-//! What has happened so far, in numbers, and whether two clients ever held the lock at once. Pure.
+//! What a history shows so far: how nodes and clients are, what happened in numbers, and whether two clients ever held the lock
+//! at once. Pure.
+
+use std::time::Duration;
 
 use locknode_testkit::history::{Entry, Event, KeyNo, LockNo};
-use locknode_testkit::{Fault, SimTime};
+use locknode_testkit::{Fault, Links, Members, SimTime, Who};
 
-/// Numbers of a run.
+/// How a run stands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
+    pub(super) nodes: Vec<NodeSeen>,
+    pub(super) clients: Vec<ClientSeen>,
     pub(super) acquired: u64,
-    pub(super) failed: u64,
     pub(super) lost: u64,
     pub(super) refused_writes: u64,
     kinds: Vec<(&'static str, u64)>,
-    /// What each client believes now.
-    beliefs: Vec<Option<Belief>>,
     /// The first time that two held it.
     pub(super) first_overlap: Option<(SimTime, u8, u8)>,
-    pub(super) overlaps: u64,
+    overlaps: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Belief {
+/// A node, but for what it shows itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeSeen {
+    pub(super) still_until: SimTime,
+    /// To whom it granted a lock last, and until when.
+    pub(super) grant: Option<(u8, SimTime)>,
+    pub(super) cut_from: Members,
+    pub(super) late_by: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClientSeen {
+    pub(super) state: ClientState,
+    pub(super) still_until: SimTime,
+    pub(super) acquired: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ClientState {
+    #[default]
+    Idle,
+    Waits,
+    Holds(Belief),
+    Dead,
+}
+
+/// What a client that holds a lock believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Belief {
     lock: LockNo,
     key: KeyNo,
-    until: SimTime,
+    pub(super) until: SimTime,
+    pub(super) fencing: Option<u64>,
 }
 
 impl Tally {
-    pub(super) fn new(clients: u8) -> Self {
+    pub(super) fn new(nodes: u8, clients: u8) -> Self {
         Self {
-            beliefs: vec![None; usize::from(clients)],
+            nodes: vec![NodeSeen::default(); usize::from(nodes)],
+            clients: vec![ClientSeen::default(); usize::from(clients)],
             ..Self::default()
         }
     }
 
+    /// Takes what happened next.
     pub(super) fn take(&mut self, entry: &Entry) {
         match &entry.event {
             Event::Fault(text) => {
                 if let Ok(fault) = Fault::parse(text) {
                     self.count(&fault);
+                    self.links(&fault);
                 }
             }
+            Event::Down { node, .. } => self.node(*node, |it| it.grant = None),
+            Event::Stopped { who, until, .. } => match who {
+                Who::Node(node) => self.node(*node, |it| it.still_until = *until),
+                Who::Client(client) => self.client(*client, |it| it.still_until = *until),
+            },
+            Event::Granted {
+                node, client, ends, ..
+            } => self.node(*node, |it| it.grant = Some((*client, *ends))),
+            Event::Extended { node, ends, .. } => self.node(*node, |it| {
+                if let Some((_, until)) = &mut it.grant {
+                    *until = *ends;
+                }
+            }),
+            Event::Freed { node, .. } => self.node(*node, |it| it.grant = None),
+            Event::Calls { client, .. } => self.client(*client, |it| {
+                if it.belief(entry.at).is_none() {
+                    it.state = ClientState::Waits;
+                }
+            }),
             Event::Acquired {
                 client,
                 lock,
                 key,
+                fencing,
                 valid_until,
                 ..
             } => {
-                self.acquired += 1;
                 let belief = Belief {
                     lock: *lock,
                     key: *key,
                     until: *valid_until,
+                    fencing: *fencing,
                 };
-                self.believes(entry.at, *client, belief);
+                self.acquires(entry.at, *client, belief);
             }
             Event::Validity {
                 client,
                 lock,
                 valid_until,
                 ..
-            } => {
-                let belief = self
-                    .beliefs
-                    .get_mut(usize::from(*client))
-                    .and_then(Option::as_mut);
-                if let Some(belief) = belief.filter(|belief| belief.lock == *lock) {
+            } => self.client(*client, |it| {
+                if let ClientState::Holds(belief) = &mut it.state
+                    && belief.lock == *lock
+                {
                     belief.until = *valid_until;
                 }
-            }
-            Event::Failed { .. } => self.failed += 1,
-            Event::Lost { client, .. } => {
+            }),
+            Event::Failed { client, .. } => self.client(*client, |it| {
+                if it.state == ClientState::Waits {
+                    it.state = ClientState::Idle;
+                }
+            }),
+            Event::Lost { client, lock, .. } => {
                 self.lost += 1;
-                self.stops(*client);
+                self.client(*client, |it| it.stops(*lock));
             }
-            Event::Releases { client, .. } | Event::ClientDown { client } => self.stops(*client),
+            Event::Releases { client, lock, .. } => self.client(*client, |it| it.stops(*lock)),
+            Event::ClientDown { client } => self.client(*client, |it| it.state = ClientState::Dead),
+            Event::ClientStarted { client } => {
+                self.client(*client, |it| it.state = ClientState::Idle);
+            }
             Event::Wrote {
                 is_accepted: false, ..
             } => self.refused_writes += 1,
@@ -82,45 +141,38 @@ impl Tally {
         }
     }
 
-    /// What happened, in two lines; whether a line is bad news.
-    pub(super) fn lines(&self) -> [(String, bool); 2] {
-        let mut first = format!("acquired {}", counted(self.acquired, "time"));
+    /// What happened, in a line.
+    pub(super) fn line(&self) -> String {
+        let mut line = format!("acquired {}", counted(self.acquired, "time"));
         if self.lost > 0 {
-            first.push_str(&format!(", lost {}", counted(self.lost, "time")));
+            line.push_str(&format!(", lost {}", counted(self.lost, "time")));
         }
-        first.push_str(&format!(
-            "; {}",
-            self.faults().unwrap_or("no faults yet".to_owned())
-        ));
-        let second = match self.first_overlap {
-            None => ("two clients held it at once: never".to_owned(), false),
-            Some((at, one, other)) => (
-                format!(
-                    "TWO CLIENTS HELD IT AT ONCE, {}; first at {:.3}s: clients {one} and {other}",
-                    counted(self.overlaps, "time"),
-                    at.since(SimTime::ZERO).as_secs_f64()
-                ),
-                true,
-            ),
-        };
-        [(first, false), second]
+        let faults = self.faults().unwrap_or("no faults yet".to_owned());
+        format!("{line}; {faults}")
     }
 
-    /// The faults so far, `12 crashes, 9 partitions`; none when there were none.
+    /// That two clients held the lock at once, if they did.
+    pub(super) fn overlap(&self) -> Option<String> {
+        let (at, one, other) = self.first_overlap?;
+        Some(format!(
+            "TWO CLIENTS HELD IT AT ONCE, {}; first at {:.3}s: clients {one} and {other}",
+            counted(self.overlaps, "time"),
+            at.since(SimTime::ZERO).as_secs_f64()
+        ))
+    }
+
+    /// The faults so far, `12 crashes, 9 partitions`, if there were any.
     pub(super) fn faults(&self) -> Option<String> {
-        let told = KINDS.iter().filter_map(|(kinds, name)| {
-            let of = |kind: &&str| {
-                let found = self.kinds.iter().find(|(known, _)| known == kind);
-                found.map_or(0, |(_, count)| *count)
-            };
-            let count: u64 = kinds.iter().map(of).sum();
+        let faults = KINDS.iter().filter_map(|(kinds, name)| {
+            let counts = self.kinds.iter().filter(|(kind, _)| kinds.contains(kind));
+            let count: u64 = counts.map(|(_, count)| count).sum();
             (count > 0).then(|| match (count, name.strip_suffix("sh")) {
                 (2.., Some(_)) => format!("{count} {name}es"),
                 _ => counted(count, name),
             })
         });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let faults: Vec<String> = faults.collect();
+        (!faults.is_empty()).then(|| faults.join(", "))
     }
 
     fn count(&mut self, fault: &Fault) {
@@ -128,7 +180,9 @@ impl Tally {
             // What is taken back is no fault.
             Fault::Delay(_, span) if span.is_zero() => return,
             Fault::Rate(_, 0) => return,
-            Fault::Drop(_, _, count) => (fault.kind(), u64::from(*count)),
+            Fault::Drop(_, _, count) | Fault::Refuse(_, _, count) => {
+                (fault.kind(), u64::from(*count))
+            }
             _ => (fault.kind(), 1),
         };
         match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -137,28 +191,76 @@ impl Tally {
         }
     }
 
-    fn believes(&mut self, at: SimTime, client: u8, belief: Belief) {
-        let other = (0u8..).zip(&self.beliefs).find(|(other, it)| {
-            *other != client && it.is_some_and(|it| it.key == belief.key && it.until > at)
+    /// Notes what is wrong with links.
+    fn links(&mut self, fault: &Fault) {
+        let links = match fault {
+            Fault::Calm => Links::ALL,
+            fault => fault.links().unwrap_or(Links::between([], [])),
+        };
+        for node in links.nodes.iter() {
+            self.node(node, |it| match fault {
+                Fault::Cut(links, _) => {
+                    it.cut_from = it.cut_from.iter().chain(links.clients.iter()).collect();
+                }
+                Fault::Heal(links) => {
+                    let kept = it.cut_from.iter().filter(|it| !links.clients.has(*it));
+                    it.cut_from = kept.collect();
+                }
+                Fault::Delay(_, span) => it.late_by = *span,
+                Fault::Calm => (it.cut_from, it.late_by) = (Members::NONE, Duration::ZERO),
+                _ => {}
+            });
+        }
+    }
+
+    fn acquires(&mut self, at: SimTime, client: u8, belief: Belief) {
+        self.acquired += 1;
+        let other = (0u8..).zip(&self.clients).find(|(other, it)| {
+            *other != client && it.belief(at).is_some_and(|it| it.key == belief.key)
         });
         if let Some((other, _)) = other {
             self.overlaps += 1;
             self.first_overlap.get_or_insert((at, other, client));
         }
-        if let Some(slot) = self.beliefs.get_mut(usize::from(client)) {
-            *slot = Some(belief);
+        self.client(client, |it| {
+            it.acquired += 1;
+            it.state = ClientState::Holds(belief);
+        });
+    }
+
+    fn node(&mut self, node: u8, change: impl FnOnce(&mut NodeSeen)) {
+        if let Some(node) = self.nodes.get_mut(usize::from(node)) {
+            change(node);
         }
     }
 
-    fn stops(&mut self, client: u8) {
-        if let Some(slot) = self.beliefs.get_mut(usize::from(client)) {
-            *slot = None;
+    fn client(&mut self, client: u8, change: impl FnOnce(&mut ClientSeen)) {
+        if let Some(client) = self.clients.get_mut(usize::from(client)) {
+            change(client);
+        }
+    }
+}
+
+impl ClientSeen {
+    /// What it believes now.
+    pub(super) fn belief(&self, now: SimTime) -> Option<Belief> {
+        match self.state {
+            ClientState::Holds(belief) if belief.until > now => Some(belief),
+            _ => None,
+        }
+    }
+
+    fn stops(&mut self, lock: LockNo) {
+        if let ClientState::Holds(belief) = self.state
+            && belief.lock == lock
+        {
+            self.state = ClientState::Idle;
         }
     }
 }
 
 /// The kinds of faults under the names that people know, in the order of their weight.
-const KINDS: [(&[&str], &str); 9] = [
+const KINDS: [(&[&str], &str); 10] = [
     (
         &[
             "kill",
@@ -175,6 +277,7 @@ const KINDS: [(&[&str], &str); 9] = [
     (&["partition", "one-way-partition"], "partition"),
     (&["drop-replies"], "lost reply"),
     (&["drop-requests"], "lost request"),
+    (&["refuse"], "refused request"),
     (&["delay", "late", "hold"], "delay"),
     (
         &["node-pause", "client-pause", "node-suspend", "node-freeze"],
@@ -206,7 +309,7 @@ mod tests {
 
     #[test]
     fn faults_are_counted_under_their_usual_names() {
-        let mut tally = Tally::new(2);
+        let mut tally = Tally::new(3, 2);
         assert_eq!(tally.faults(), None);
         for text in [
             "crash node 1 kill",
@@ -217,6 +320,7 @@ mod tests {
             "delay client 0 node 1 0s",
             "cut client 0 node 1 requests",
             "heal client 0 node 1",
+            "refuse client all node 1 oom 2",
         ] {
             let event = Event::Fault(text.into());
             tally.take(&Entry {
@@ -224,7 +328,7 @@ mod tests {
                 event,
             });
         }
-        let want = "2 crashes, 1 partition, 3 lost replies, 1 delay";
+        let want = "2 crashes, 1 partition, 3 lost replies, 2 refused requests, 1 delay";
         assert_eq!(tally.faults().as_deref(), Some(want));
     }
 
@@ -239,7 +343,7 @@ mod tests {
             fencing: None,
             valid_until: at(until),
         };
-        let mut tally = Tally::new(2);
+        let mut tally = Tally::new(3, 2);
         let mut take = |ms, event| {
             tally.take(&Entry { at: at(ms), event });
             tally.first_overlap
@@ -259,6 +363,6 @@ mod tests {
         );
         assert_eq!(take(120, acquired(0, 2, 220)), None);
         assert_eq!(take(130, acquired(1, 3, 230)), Some((at(130), 0, 1)));
-        assert!(tally.lines()[1].1);
+        assert!(tally.overlap().is_some());
     }
 }

@@ -9,7 +9,7 @@ use locknode_testkit::{
     check_all,
 };
 
-use super::board::clock;
+use super::layout::clock;
 use super::tally::{Tally, counted};
 
 /// A judged run.
@@ -30,7 +30,7 @@ impl Verdict {
     /// Judges what clients believed, by their own word or by what was on the wire. `scenario` says what was promised.
     pub(super) fn of(wire: &WireHistory, scenario: &Scenario) -> Self {
         let history = &wire.history;
-        let mut tally = Tally::new(history.clients);
+        let mut tally = Tally::new(history.nodes, history.clients);
         for entry in &history.entries {
             tally.take(entry);
         }

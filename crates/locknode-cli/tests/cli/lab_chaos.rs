@@ -52,10 +52,10 @@ fn chaos_ends_with_a_verdict_and_a_picture_and_a_seed_means_the_same_faults() {
         ]));
         assert_eq!((code, &*err), (Some(0), ""), "{out}");
         for part in [
-            "3 clients of this process want one lock, with a TTL of 300ms, from 5 nodes",
+            "3 clients of this process contend for one lock, with a TTL of 300ms, on 5 nodes",
             "3 clients acquired the lock ",
             "\nAt no moment did two clients hold it.\n",
-            "Once more: locknode lab --chaos 7 --clients 3 --for 3s --ttl 300ms\n",
+            "To repeat it: locknode lab --chaos 7 --clients 3 --for 3s --ttl 300ms\n",
         ] {
             assert!(out.contains(part), "{part:?} in:\n{out}");
         }
@@ -107,7 +107,7 @@ fn an_interrupted_chaos_is_judged_as_far_as_it_came() {
     ]));
     lab.line_with(" is killed");
     lab.signal(Signal::INT);
-    lab.line_with("It was ended after ");
+    lab.line_with("Interrupted after ");
     lab.line_with("At no moment did two clients hold it.");
     assert_eq!(lab.wait().code(), Some(0));
     page(&path);
@@ -184,7 +184,7 @@ fn scripts_that_cannot_be_played_are_refused_with_the_reason() {
         ("at 1s do crash node 7 kill", 64, "no node 7"),
         ("at 1s client 9 lock k ttl 1s", 64, "no client 9"),
         ("client plain", 64, "locknode sim"),
-        ("bug vote-carry-over", 64, "`bug vote-carry-over`"),
+        ("bug quarantine-off", 64, "`bug quarantine-off`"),
     ] {
         let script = directory.file("bad.scenario", &format!("locknode-scenario 1\n{line}\n"));
         let (code, _, err) = outcome(&run(["lab", "--script", &script, "--port", "0"]));
