@@ -1,5 +1,7 @@
 //! Spans of time on the command line: `30s`, `250ms`, `5m`, `1h`.
 
+#[cfg(any(feature = "lab", feature = "sim"))]
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Reads a span of time with its unit.
@@ -10,6 +12,34 @@ use std::time::Duration;
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     read(text, None)
         .ok_or_else(|| "a duration is a number with its unit: 250ms, 30s, 5m or 1h".to_owned())
+}
+
+/// Reads a span of time between two others.
+///
+/// # Errors
+///
+/// A sentence that shows how to write one, or the limits.
+#[cfg(any(feature = "lab", feature = "sim"))]
+pub(crate) fn parse_within(
+    text: &str,
+    range: RangeInclusive<Duration>,
+) -> Result<Duration, String> {
+    let duration = parse(text)?;
+    if range.contains(&duration) {
+        return Ok(duration);
+    }
+    let (low, high) = (display(*range.start()), display(*range.end()));
+    Err(format!("must be within {low} and {high}"))
+}
+
+/// Writes whole milliseconds as [`parse`] reads them: `10m`, `90s`, `250ms`.
+#[cfg(any(feature = "lab", feature = "sim"))]
+pub(crate) fn display(span: Duration) -> String {
+    let ms = span.as_millis();
+    let mut units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")].into_iter();
+    let unit = units.find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));
+    let (unit, name) = unit.unwrap_or((1, "ms"));
+    format!("{}{name}", ms / unit)
 }
 
 /// Reads a whole number of seconds, the unit of Redis' own options: `300`, or with a unit `5m`.

@@ -17,6 +17,8 @@ mod descriptors;
 mod duration;
 mod failure;
 #[cfg(any(feature = "lab", feature = "sim"))]
+mod figures;
+#[cfg(any(feature = "lab", feature = "sim"))]
 mod history_file;
 #[cfg(any(
     feature = "bench",

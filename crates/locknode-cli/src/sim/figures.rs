@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub(super) use crate::figures::{grouped, per_second};
+
 /// A span times a number, in a unit for people: `41 s`, `1.6 h`.
 pub(super) fn simulated(each: Duration, count: u64) -> String {
     let seconds = each.as_millis() * u128::from(count) / 1000;
@@ -14,24 +16,6 @@ pub(super) fn simulated(each: Duration, count: u64) -> String {
     };
     let tenths = seconds * 10 / unit;
     format!("{}.{} {name}", tenths / 10, tenths % 10)
-}
-
-/// How many in a second.
-pub(super) fn per_second(count: u64, elapsed: Duration) -> u128 {
-    u128::from(count) * 1000 / elapsed.as_millis().max(1)
-}
-
-/// A number with commas between its thousands.
-pub(super) fn grouped(number: u128) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// As wide as JSON takes it.

@@ -126,7 +126,7 @@ impl SwarmFlags {
             add("nodes", nodes.to_string());
         }
         if let Some(ttl) = self.ttl {
-            add("ttl", written(ttl));
+            add("ttl", duration::display(ttl));
         }
         if let Some(guard) = self.guard {
             add("guard", guard.name().to_owned());
@@ -141,7 +141,7 @@ impl SwarmFlags {
             add("bug", bug.to_string());
         }
         if self.run_for != RUN_FOR {
-            add("for", written(self.run_for));
+            add("for", duration::display(self.run_for));
         }
         line
     }
@@ -176,33 +176,11 @@ fn parse_faults(text: &str) -> Result<FaultKinds, String> {
 }
 
 fn parse_ttl(text: &str) -> Result<Duration, String> {
-    parse_within(text, TTL_MIN, TTL_MAX, "50ms", "1h")
+    duration::parse_within(text, TTL_MIN..=TTL_MAX)
 }
 
 fn parse_run_for(text: &str) -> Result<Duration, String> {
-    parse_within(text, RUN_FOR_MIN, RUN_FOR_MAX, "10s", "1h")
-}
-
-fn parse_within(
-    text: &str,
-    low: Duration,
-    high: Duration,
-    low_shown: &str,
-    high_shown: &str,
-) -> Result<Duration, String> {
-    let duration = duration::parse(text)?;
-    if duration < low || duration > high {
-        return Err(format!("must be within {low_shown} and {high_shown}"));
-    }
-    Ok(duration)
-}
-
-/// As the command line reads it.
-fn written(duration: Duration) -> String {
-    match duration.subsec_millis() {
-        0 => format!("{}s", duration.as_secs()),
-        _ => format!("{}ms", duration.as_millis()),
-    }
+    duration::parse_within(text, RUN_FOR_MIN..=RUN_FOR_MAX)
 }
 
 /// A world has room for so many of each.

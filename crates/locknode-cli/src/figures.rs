@@ -1,0 +1,21 @@
+//! Numbers for people.
+
+use std::time::Duration;
+
+/// How many in a second.
+pub(crate) fn per_second(count: u64, elapsed: Duration) -> u128 {
+    u128::from(count) * 1000 / elapsed.as_millis().max(1)
+}
+
+/// A number with commas between its thousands.
+pub(crate) fn grouped(number: u128) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
