@@ -77,8 +77,8 @@
 //!
 //! # Scenarios
 //!
-//! [`Cluster::run`] plays a scenario, file or [`Swarm::chaos`](crate::Swarm::chaos): its faults, and its clients by our client, each
-//! through links of its own.
+//! [`Cluster::run`] plays a scenario with its faults and its clients: one from a file, or
+//! [`Swarm::chaos`](crate::Swarm::chaos).
 //!
 //! # Clocks
 //!
@@ -88,8 +88,8 @@
 //! # For tools
 //!
 //! * [`ClusterBuilder::first_port`]: ports that people can remember, instead of free ones.
-//! * [`ClusterBuilder::desk`]: commands of your own, which any client can send through the ports of any node; such as one that
-//!   crashes the node it is sent to.
+//! * [`ClusterBuilder::tap`]: commands of your own, which any client can send through the ports of any node; such as one that
+//!   crashes the node that receives it.
 //! * [`ClusterBuilder::record`]: a history of what nodes did, in real time, which the kit's checks and timelines take; and what
 //!   clients that know nothing of the kit held, read off the wire: [`Recorder::wire_history`].
 //!
@@ -104,8 +104,8 @@
 //!   it take.
 //! * **Paused time on loopback.** Sockets are real: a paused clock runs ahead while bytes are on their way.
 //! * **`CLIENT REPLY OFF` and `SKIP`.** The links know a request as answered by its reply, and do not follow these commands:
-//!   requests whose replies never come stay open in their account, so what is recorded, and what a desk answers behind them,
-//!   goes by the wrong requests from there on.
+//!   requests whose replies never come stay open in their account, so what is recorded, and the answers to tapped
+//!   commands behind them, go by the wrong requests from there on.
 //!
 //! # Limits
 //!
@@ -116,7 +116,7 @@
 
 mod builder;
 mod clock;
-mod desk;
+mod command_tap;
 mod error;
 mod faults;
 mod folder;
@@ -155,7 +155,7 @@ use self::relay::Passage;
 use crate::fault::Crash;
 
 pub use self::builder::ClusterBuilder;
-pub use self::desk::DeskRequest;
+pub use self::command_tap::TappedCommand;
 pub use self::error::{ClusterError, NotHere};
 pub use self::folder::Folder;
 pub use self::recorder::Recorder;
@@ -184,7 +184,7 @@ struct ClientMachine {
     clock: Arc<MachineClock>,
     /// Whether anybody has asked for the clock.
     is_used: AtomicBool,
-    /// Who plays on it.
+    /// The client if it plays in a run.
     player: Mutex<Option<Player>>,
 }
 
@@ -193,7 +193,7 @@ struct ClientMachine {
 struct LinkConnector {
     cluster: Weak<Inner>,
     client: u8,
-    /// Where the client notes what it believes, if it does.
+    /// Where the client notes what it believes, if it plays.
     notes_itself: Option<Arc<Recorder>>,
 }
 
@@ -440,7 +440,7 @@ impl LinkConnector {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         if let Some(recorder) = &self.notes_itself {
-            recorder.notes_itself(stream.local_addr()?);
+            recorder.notes_itself(stream.local_addr()?, address);
         }
         Ok(Box::new(stream))
     }

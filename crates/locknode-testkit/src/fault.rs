@@ -350,10 +350,12 @@ faults! {
         link: |link| link.delay = *time,
         undo: Some(Self::Delay(*links, Duration::ZERO)),
     "hold" Hold(links: Links, way: Way) "Messages are held back.",
+        told: |ends| format!("held back: {}", ends.along(*links, *way, "requests", "replies")),
         link: |link| link.each(*way, |lane| lane.is_held = true),
         undo: Some(Self::Release(*links, *way)),
     "release" Release(links: Links, way: Way) "Delivers the messages that were held back.",
         kind: "release-held",
+        told: |ends| format!("delivered: held {}", ends.along(*links, *way, "requests", "replies")),
         link: |link| link.each(*way, |lane| lane.is_held = false),
     "drop" Drop(links: Links, way: Way, count: u8)
         "Drops the next messages. Each takes its connection down with it, and neither end notices at once.",
@@ -368,9 +370,14 @@ faults! {
         link: |link| link.each(*way, |lane| lane.losses = *count),
     "late" Late(links: Links, way: Way, count: u8, time: Duration)
         "Delays the next messages by this much, and whatever follows them on their connections.",
+        told: |ends| {
+            let what = ends.along(*links, *way, "requests", "replies");
+            format!("{} later: the next {count} {what}", Span(*time))
+        },
         link: |link| link.each(*way, |lane| (lane.lates, lane.late_by) = (*count, *time)),
     "duplicate" Duplicate(links: Links, count: u8)
         "The next requests arrive twice, the second time through a connection whose replies nobody reads.",
+        told: |ends| format!("doubled: the next {count} requests {}", ends.between(*links)),
         link: |link| link.doubles = *count,
     "refuse" Refuse(links: Links, refusal: Refusal, count: u8)
         "The node refuses the next requests for locks with this error, and executes none of them.",

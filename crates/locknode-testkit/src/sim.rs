@@ -25,5 +25,7 @@ mod trying;
 mod world;
 
 pub(crate) use player::timeout;
+#[cfg(feature = "cluster")]
+pub(crate) use player::word;
 pub use recorder::{Counters, Recording};
 pub use world::World;

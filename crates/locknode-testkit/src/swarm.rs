@@ -46,7 +46,7 @@ pub struct Swarm {
     client: ClientKind,
     bug: Option<Bug>,
     run_for: Duration,
-    /// Steps have times, and spans go by the TTL.
+    /// Each step has a time, and all spans are in proportion to the TTL.
     is_chaos: bool,
 }
 
@@ -128,9 +128,9 @@ impl Swarm {
         }
     }
 
-    /// Eight clients that contend for one lock of this TTL for 20 seconds, under everything that can go wrong with real nodes:
-    /// what `locknode lab --chaos` plays. Each step has its time, so that `Cluster::run` can play it, too. The last 2.5 TTLs, a
-    /// third of the time at most, are without faults.
+    /// Eight clients that contend for one lock with this TTL for 20 seconds, under the faults that real nodes can have: what
+    /// `locknode lab --chaos` plays. Each step has a time, so `Cluster::run` can play it. The last 2.5 TTLs, at most a third of
+    /// the time, are without faults.
     ///
     /// ```
     /// use std::time::Duration;

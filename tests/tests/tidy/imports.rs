@@ -19,7 +19,7 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     (
         "locknode-testkit",
         &[
-            "cluster::desk",
+            "cluster::command_tap",
             "cluster::net",
             "cluster::recorder",
             "cluster::wire",

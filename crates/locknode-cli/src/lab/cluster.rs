@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use locknode_testkit::cluster::{Cluster, ClusterError, DeskRequest, Recorder};
+use locknode_testkit::cluster::{Cluster, ClusterError, Recorder, TappedCommand};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::dashboard::Dashboard;
 use super::describe;
-use super::desk::Desk;
+use super::fault_console::FaultConsole;
 use super::flags::LabFlags;
 use super::run::Run;
 use crate::descriptors;
@@ -32,15 +32,15 @@ pub(super) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
         .setup(setup)
         .first_port(flags.first_port());
     let mut builder = builder.record(Arc::clone(&recorder));
-    let (sender, requests) = unbounded_channel();
+    let (sender, commands) = unbounded_channel();
     if flags.faults {
-        builder = builder.desk("FAULT", sender);
+        builder = builder.tap("FAULT", sender);
     }
     let Some(cluster) = until(&mut serving, builder.build())? else {
         return Ok(Exit::Success);
     };
     let cluster = cluster.map_err(|error| failed(&error))?;
-    let exit = play(&mut serving, flags, &run, &cluster, &recorder, requests);
+    let exit = play(&mut serving, flags, &run, &cluster, &recorder, commands);
     until(&mut serving, cluster.shutdown())?;
     exit
 }
@@ -51,7 +51,7 @@ fn play(
     run: &Run,
     cluster: &Cluster,
     recorder: &Arc<Recorder>,
-    requests: UnboundedReceiver<DeskRequest>,
+    commands: UnboundedReceiver<TappedCommand>,
 ) -> Result<Exit, Failure> {
     let checked = cluster.check_run(&run.scenario);
     checked.map_err(|error| match (&error, &flags.script) {
@@ -68,12 +68,12 @@ fn play(
     let plays = run.again.is_some();
     let played = plays.then(|| (run.title.clone(), run.scenario.setup.run_for));
     let dashboard = Dashboard::of_cluster(cluster, recorder, played);
-    let desk = Desk::new(cluster.clone(), dashboard.clone(), requests);
+    let console = FaultConsole::new(cluster.clone(), dashboard.clone());
     let ended = until(serving, async {
         tokio::select! {
             played = cluster.run(&run.scenario), if plays => played.map_err(|error| failed(&error)),
             shown = dashboard.show() => shown,
-            () = desk.serve(), if flags.faults => Ok(()),
+            () = console.serve(commands), if flags.faults => Ok(()),
         }
     })?;
     match ended {

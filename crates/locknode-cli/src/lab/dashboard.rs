@@ -19,6 +19,7 @@ use super::line::{Canvas, Line};
 use super::screen::Screen;
 use super::tally::Tally;
 use crate::failure::Failure;
+use crate::figures::per_second;
 use crate::output;
 
 /// Shows the nodes of a lab. Clones are the same dashboard.
@@ -168,12 +169,10 @@ impl Shown {
         }
         let rows = self.nodes.iter_mut().map(Watched::look);
         let mut rows: Vec<Row> = rows.collect();
-        if let Some(Record {
-            recorder, tally, ..
-        }) = &self.record
-        {
+        if let Some(record) = &self.record {
+            let (tally, now) = (&record.tally, record.recorder.now());
             for (row, seen) in rows.iter_mut().zip(&tally.nodes) {
-                row.add(seen, tally.clients.len(), recorder.now());
+                row.add(seen, tally.clients.len(), now);
             }
         }
         rows
@@ -182,21 +181,13 @@ impl Shown {
     fn lines(&self, rows: &[Row], canvas: Canvas) -> Vec<String> {
         let mut lines = Vec::new();
         let mut below = Vec::new();
-        let run = self
-            .record
-            .as_ref()
-            .and_then(|it| Some((it, it.run.as_ref()?)));
-        if let Some((
-            Record {
-                recorder, tally, ..
-            },
-            (title, run_for),
-        )) = run
-        {
-            let now = recorder.now();
+        let record = self.record.as_ref();
+        let run = record.and_then(|record| Some((record, record.run.as_ref()?)));
+        if let Some((record, (title, run_for))) = run {
+            let (tally, now) = (&record.tally, record.recorder.now());
             let (elapsed, run_for) = (now.since(SimTime::ZERO), run_for.as_secs_f64());
             let elapsed = format!("{:.1}s of {run_for}s", elapsed.as_secs_f64());
-            lines.push(Line::bold(match blindness(recorder) {
+            lines.push(Line::bold(match blindness(&record.recorder) {
                 None => format!("{title}   {elapsed}"),
                 Some(blindness) => format!("{elapsed}   {blindness}"),
             }));
@@ -208,14 +199,19 @@ impl Shown {
         } else {
             lines.extend(self.table(rows, canvas.width));
         }
-        let news = self.record.iter().flat_map(|it| &it.news);
+        let news = record.into_iter().flat_map(|record| &record.news);
         let room = canvas.height.saturating_sub(lines.len() + below.len() + 3);
         let hidden = news.clone().count().saturating_sub(room);
-        lines.push(Line::default());
-        lines.extend(news.skip(hidden).map(|line| Line::plain(line.clone())));
-        if !below.is_empty() {
-            lines.push(Line::default());
-            lines.extend(below);
+        for part in [
+            news.skip(hidden)
+                .map(|line| Line::plain(line.clone()))
+                .collect(),
+            below,
+        ] {
+            if !part.is_empty() {
+                lines.push(Line::default());
+                lines.extend::<Vec<Line>>(part);
+            }
         }
         lines.truncate(canvas.height.saturating_sub(1).max(1));
         lines.iter().map(|line| line.fit(canvas)).collect()
@@ -313,8 +309,8 @@ impl Watched {
         });
         let elapsed = self.seen_at.elapsed();
         if elapsed >= RATE_OVER {
-            let since = u128::from(commands.saturating_sub(self.commands_seen));
-            let per_second = since * 1000 / elapsed.as_millis().max(1);
+            let since = commands.saturating_sub(self.commands_seen);
+            let per_second = per_second(since, elapsed);
             self.commands_per_second = u64::try_from(per_second).unwrap_or(u64::MAX);
             self.commands_seen = commands;
             self.seen_at = Instant::now();

@@ -73,17 +73,15 @@ fn introduction(flags: &LabFlags, addrs: &[SocketAddr], more: &str) -> String {
 
 /// Which locks the nodes keep over a crash.
 fn locks(flags: &LabFlags) -> String {
-    match flags.is_unguarded() {
-        true => {
-            "They run without the restart guard: in a crash they forget every lock, as Redis does."
-                .to_owned()
-        }
-        false => format!(
-            "The restart guard covers locks with a TTL of up to {}; locks with a longer TTL, or without one, are\n\
-             written to a temporary directory. All locks end with this process.",
-            Span(flags.max_ttl)
-        ),
+    if flags.is_unguarded() {
+        return "They run without the restart guard: in a crash they forget every lock, as Redis does."
+            .to_owned();
     }
+    format!(
+        "The restart guard covers locks with a TTL of up to {}; locks with a longer TTL, or without one, are\n\
+             written to a temporary directory. All locks end with this process.",
+        Span(flags.max_ttl)
+    )
 }
 
 /// What is about to be seen.

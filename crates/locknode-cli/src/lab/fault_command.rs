@@ -1,7 +1,7 @@
-//! `FAULT ...`: what people type into any Redis client, as faults. Pure: words in, faults out.
+//! Reads the commands `FAULT ...`, which people type into any Redis client, as faults. Pure: words in, faults out.
 //!
-//! The words are those of scenario files, with less to type: without a node it is the one that was asked, without a client it
-//! is all of them, and `FOR 5s` at the end takes the fault back after that.
+//! The words are those of scenario files, with less to type: without a node the fault strikes the one that receives the
+//! command, without a client it strikes all of them, and `FOR 5s` at the end undoes it after that.
 
 use std::mem;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use locknode_testkit::{Fault, Form, Links, Members, parse_span};
 
 /// What a command asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum FaultCommand {
     Help,
     Status,
     /// All nodes that are down start.
     RestartAll,
-    /// These faults, and after a while what takes them back.
+    /// These faults, and after a time others, which undo them.
     Faults(Vec<Fault>, Option<(Duration, Vec<Fault>)>),
 }
 
-/// Who was asked, and who else there is.
+/// Which node received the command, and who else there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) node: u8,
     /// How many nodes there are.
     pub(super) nodes: u8,
-    /// The ports of the nodes, which name them as well as their numbers: for each client those of all nodes, in order.
+    /// The ports of the nodes, which name them as their numbers do: for each client those of all nodes, in order.
     pub(super) ports: &'a [u16],
     /// How many clients have links of their own.
     pub(super) clients: u8,
@@ -40,11 +40,11 @@ struct Words {
     lasts: Option<Duration>,
     way: Option<String>,
     count: Option<String>,
-    /// What else there is, in order.
+    /// The other words, in order.
     rest: Vec<String>,
 }
 
-impl Order {
+impl FaultCommand {
     /// Reads the words that follow `FAULT`.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Words {
         }
     }
 
-    /// The links of a fault, as a scenario has them.
+    /// The links of a fault, as a scenario writes them.
     fn of_links(&mut self, verb: &str, asked: Asked<'_>) -> String {
         let is_repair = matches!(verb, "heal" | "release");
         let is_everywhere = is_repair && self.nodes.is_none() && self.clients.is_none();
@@ -160,7 +160,7 @@ impl Words {
         format!("{verb} client {clients} node {nodes}")
     }
 
-    /// What follows whom a fault strikes, as a scenario has it: with what is understood when it is not said.
+    /// What follows in a scenario, with defaults for what is left out.
     fn tail(&mut self, form: &Form) -> String {
         let mut tail = String::new();
         for part in form.parts.iter().skip(1) {
@@ -185,7 +185,7 @@ impl Words {
         (!self.rest.is_empty()).then(|| self.rest.remove(0))
     }
 
-    /// Whom a fault strikes, of nodes or of clients.
+    /// The nodes or the clients that a fault strikes.
     fn members(&mut self, verb: &str, asked: Asked<'_>) -> Result<(&'static str, Members), String> {
         let (kind, members) = match (self.clients.take(), self.nodes.take()) {
             (Some(clients), None) => ("client", clients),
@@ -193,7 +193,7 @@ impl Words {
             (None, None) => ("node", asked.node.to_string()),
             (Some(_), Some(_)) => {
                 return Err(format!(
-                    "expected NODE or CLIENT, and not both, with {}",
+                    "expected either NODE or CLIENT with {}",
                     verb.to_uppercase()
                 ));
             }
@@ -205,7 +205,7 @@ impl Words {
         };
         let Links { clients, nodes } = parse(&probe)?.links().unwrap_or(Links::ALL);
         let chosen = match (kind, &*members) {
-            // All that there are, and not all that there could be.
+            // All that exist, and not all that could.
             ("client", "all") => (0..asked.clients).collect(),
             ("client", _) => clients,
             (_, "all") => (0..asked.nodes).collect(),
@@ -228,7 +228,7 @@ impl Words {
     }
 }
 
-/// What people see when they ask for help.
+/// The reply to `FAULT HELP`.
 pub(super) fn help() -> Vec<String> {
     let mut lines = Vec::from(HELP.map(str::to_owned));
     for form in here() {
@@ -256,18 +256,19 @@ pub(super) fn help() -> Vec<String> {
     lines
 }
 
-const HELP: [&str; 8] = [
-    "FAULT <what> [NODE n,n|ALL] [CLIENT n,n|ALL] [FOR time]. What goes wrong with this cluster:",
-    "Without NODE it is the node that you ask; a port names a node as well. Without CLIENT it is all of them.",
-    "Any node that is up takes faults for any other: FAULT RESTART NODE 7103. Nodes are numbered from 0.",
-    "Times are written 30ms, 2s, 1m. FOR takes it back after that time: FAULT CRASH FOR 5s",
-    "FAULT DROP REPLIES 2, FAULT DELAY 30ms FOR 10s, FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h",
-    "RESTART without NODE starts all that are down; HEAL and RELEASE without NODE and CLIENT are for all links.",
-    "STATUS, HELP",
-    "    How the nodes are; this.",
+const HELP: [&str; 9] = [
+    "FAULT <what> [NODE n,n|ALL] [CLIENT n,n|ALL] [FOR time] injects a fault into this cluster.",
+    "Without NODE the fault strikes the node that receives the command; without CLIENT it strikes all clients.",
+    "Nodes are numbered from 0, and can be named by their ports. Any running node takes faults for the others:",
+    "FAULT RESTART NODE 7103. Write times as 30ms, 2s, 1m. FOR undoes the fault after this time: FAULT CRASH FOR 5s.",
+    "Examples: FAULT DROP REPLIES 2, FAULT DELAY 30ms FOR 10s, FAULT CLOCK RATE +20000ppm, FAULT CLOCK JUMP -1h.",
+    "RESTART without NODE starts all nodes that are down; HEAL and RELEASE without NODE and CLIENT repair all links.",
+    "STATUS",
+    "    Shows the nodes and the latest faults.",
+    "The faults:",
 ];
 
-/// Other words for faults.
+/// Other names of faults.
 const ALIASES: [(&str, &str); 5] = [
     ("partition", "cut"),
     ("clock rate", "rate"),
@@ -276,7 +277,7 @@ const ALIASES: [(&str, &str); 5] = [
     ("clock jump", "wall"),
 ];
 
-/// The faults that real nodes can have.
+/// The faults of real nodes.
 fn here() -> impl Iterator<Item = &'static Form> {
     Fault::FORMS
         .iter()
@@ -306,7 +307,7 @@ fn numbers(list: &str, asked: Asked<'_>) -> String {
     list.split(',').map(number).collect::<Vec<_>>().join(",")
 }
 
-/// `+1h` as scenarios write it: `+3600000ms`. Anything else stays, and is refused with what was expected.
+/// `+1h` as scenarios write it: `+3600000ms`. Anything else is refused later, with what was expected.
 fn jump(word: &str) -> String {
     let (sign, span) = match word.strip_prefix('-') {
         Some(span) => ('-', span),
@@ -324,8 +325,7 @@ fn parse(line: &str) -> Result<Fault, String> {
 
 fn no_undo(verb: &str) -> String {
     format!(
-        "expected FOR with CRASH, CUT, DELAY, HOLD, CLOCK RATE, CLOCK SLEW or CLOCK NOISE: {} ends by itself, or not \
-         at all",
+        "FOR needs a fault that can be undone, such as CRASH, CUT, DELAY, HOLD or CLOCK RATE; {} cannot",
         verb.to_uppercase()
     )
 }
@@ -336,7 +336,7 @@ const WORDS_MAX: usize = 16;
 /// A list of all nodes, by their ports.
 const WORD_LEN_MAX: usize = 96;
 
-/// Longer than anybody waits in front of a lab.
+/// Longer than anybody watches a lab.
 const LASTS_MAX: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
@@ -345,10 +345,10 @@ mod tests {
 
     use super::*;
 
-    fn read(line: &str) -> Result<Order, String> {
+    fn read(line: &str) -> Result<FaultCommand, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let ports = [7101, 7102, 7103, 7201, 7202, 7203];
-        Order::read(
+        FaultCommand::read(
             &words,
             Asked {
                 node: 1,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn short_commands_mean_the_node_that_was_asked() {
+    fn short_commands_strike_the_node_that_receives_them() {
         let here = Links::between(Members::ALL, 1);
         let s = Duration::from_secs;
         for (line, want) in [
@@ -421,13 +421,13 @@ mod tests {
             ("max-ttl 10s", vec![Fault::MaxTtl(1, s(10))]),
             ("calm", vec![Fault::Calm]),
         ] {
-            assert_eq!(read(line), Ok(Order::Faults(want, None)), "{line}");
+            assert_eq!(read(line), Ok(FaultCommand::Faults(want, None)), "{line}");
         }
-        assert_eq!(read("RESTART"), Ok(Order::RestartAll));
-        assert_eq!(read("status"), Ok(Order::Status));
-        assert_eq!(read("HELP"), Ok(Order::Help));
+        assert_eq!(read("RESTART"), Ok(FaultCommand::RestartAll));
+        assert_eq!(read("status"), Ok(FaultCommand::Status));
+        assert_eq!(read("HELP"), Ok(FaultCommand::Help));
         assert_eq!(
-            Order::read(
+            FaultCommand::read(
                 &[],
                 Asked {
                     node: 0,
@@ -436,12 +436,12 @@ mod tests {
                     clients: 1,
                 }
             ),
-            Ok(Order::Help)
+            Ok(FaultCommand::Help)
         );
     }
 
     #[test]
-    fn a_fault_can_be_taken_back_after_a_time() {
+    fn a_fault_can_be_undone_after_a_time() {
         let s = Duration::from_secs;
         let here = Links::between(Members::ALL, 1);
         for (line, fault, undone) in [
@@ -457,13 +457,13 @@ mod tests {
                 Fault::Delay(here, Duration::ZERO),
             ),
         ] {
-            let want = Order::Faults(vec![fault], Some((s(5), vec![undone])));
+            let want = FaultCommand::Faults(vec![fault], Some((s(5), vec![undone])));
             assert_eq!(read(line), Ok(want), "{line}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_was_expected() {
+    fn an_error_says_what_was_expected() {
         for (line, expected) in [
             ("explode", "expected CRASH, RESTART"),
             ("crash node", "expected the number of a node after NODE"),
@@ -474,10 +474,7 @@ mod tests {
                 "crash kill kill",
                 "expected nothing more after CRASH, found `kill`",
             ),
-            (
-                "crash node 1 client 1",
-                "expected NODE or CLIENT, and not both",
-            ),
+            ("crash node 1 client 1", "expected either NODE or CLIENT"),
             ("drop sometimes", "expected nothing more after DROP"),
             ("drop replies 999", "expected how many"),
             (
@@ -487,7 +484,7 @@ mod tests {
             ("delay", "expected a time such as"),
             ("delay 30", "expected a time such as"),
             ("pause", "expected a time such as"),
-            ("pause 2s for 3s", "expected FOR with CRASH"),
+            ("pause 2s for 3s", "FOR needs a fault that can be undone"),
             ("cut for soon", "expected a time such as 5s"),
             ("cut for 2h", "an hour at most"),
             ("clock", "expected RATE, SLEW, NOISE or JUMP"),

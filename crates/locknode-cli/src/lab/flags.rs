@@ -4,20 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, ValueEnum};
+use locknode::NodeBuilder;
 use locknode_testkit::Guarding;
 
 use crate::duration;
 
-/// What is to be tried out.
+/// The flags.
 #[derive(Debug, clap::Args)]
-#[command(group(ArgGroup::new("happening").args(["faults", "script", "chaos"]).multiple(true)))]
+#[command(group(ArgGroup::new("scenario").args(["faults", "script", "chaos"]).multiple(true)))]
 pub(crate) struct LabFlags {
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=NODES_MAX))]
     #[arg(long_help = "Number of nodes, 1 to 100; with faults 16 at most.\n\n\
-        A Redlock client takes a lock on a majority of them: 3 of 5. An even number tolerates no\n\
-        more lost nodes than the odd one below it.")]
+        A Redlock client acquires a lock on a majority of them: 3 of 5. An even number tolerates\n\
+        no more lost nodes than the odd number below it.")]
     pub(super) nodes: u16,
 
     /// Port of the first node, the others follow; 0 for any free ones [default: 7101]
@@ -31,53 +32,53 @@ pub(crate) struct LabFlags {
     /// Threads that serve all nodes
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
-    #[arg(conflicts_with = "happening")]
+    #[arg(conflicts_with = "scenario")]
     pub(super) threads: u16,
 
-    /// Longest TTL that rides on the restart guard; locks with a longer one, or none, are written to disk
+    /// Longest TTL that the restart guard covers; locks with a longer one, or none, are written to disk
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     #[arg(value_parser = parse_max_ttl, conflicts_with_all = ["chaos", "script"])]
     #[arg(
-        long_help = "Longest TTL that rides on the restart guard, 1ms to 24h; locks with a longer one, or none, are\n\
+        long_help = "Longest TTL that the restart guard covers, 1ms to 24h; locks with a longer one, or none, are\n\
         written to a temporary directory before they are granted.\n\n\
-        A node that comes back from a crash and has lost its disk stays out of every lock for so long."
+        A node that has lost its disk in a crash refuses locks for this time after its restart."
     )]
     pub(super) max_ttl: Duration,
 
-    /// off: nodes serve at once after a crash, with everything forgotten, as Redis does
+    /// off: after a crash a node has forgotten its locks and serves at once, as Redis does
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     #[arg(
-        long_help = "off: nodes serve at once after a crash, with everything forgotten, as Redis does.\n\n\
-        With --script, on is for scenarios that are without: other guards stay as they are."
+        long_help = "off: after a crash a node has forgotten its locks and serves at once, as Redis does.\n\n\
+        With --script, on gives a guard to a scenario without one; other guards stay as they are."
     )]
     pub(super) restart_guard: Option<Guard>,
 
-    /// Let any client break things with the command FAULT; see FAULT HELP
+    /// Let any client inject faults with the command FAULT; see FAULT HELP
     #[arg(long, help_heading = FAULTS)]
-    #[arg(long_help = "Let any client break things with the command FAULT.\n\n\
-        It crashes and restarts nodes, cuts links, loses, delays and doubles messages, stops\n\
-        processes and bends clocks: redis-cli -p 7101 FAULT HELP tells how.")]
+    #[arg(long_help = "Let any client inject faults with the command FAULT.\n\n\
+        It crashes and restarts nodes, cuts links, drops, delays and duplicates messages, pauses\n\
+        processes and changes clocks: redis-cli -p 7101 FAULT HELP lists its forms.")]
     pub(super) faults: bool,
 
-    /// Play the faults and clients of a scenario file, and judge what came of it
+    /// Play the faults and clients of a scenario file, and judge the outcome
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
     #[arg(conflicts_with_all = ["chaos", "nodes"])]
     pub(super) script: Option<PathBuf>,
 
-    /// Let clients contend for a lock while everything goes wrong that this seed decides
+    /// Let clients contend for a lock under the faults of this seed
     #[arg(long, value_name = "SEED", help_heading = FAULTS)]
     #[arg(
-        long_help = "Let clients contend for a lock while everything goes wrong that this seed decides.\n\n\
-        Nodes are killed and restarted, links cut, replies lost, messages delayed, processes\n\
-        stopped. At the end the verdict: did two clients ever hold the lock at once? The same seed\n\
-        does the same faults again; the clients' luck is new each time."
+        long_help = "Let clients contend for a lock under the faults of this seed.\n\n\
+        Nodes crash and restart, links are cut, messages are lost, late, doubled and refused,\n\
+        processes are paused. At the end comes the verdict: did two clients ever hold the lock at\n\
+        once? The same seed injects the same faults again; how the clients fare differs."
     )]
     pub(super) chaos: Option<u64>,
 
     /// Clients with links of their own [default: 8 with --chaos, otherwise 1]
     #[arg(long, value_name = "N", help_heading = FAULTS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
-    #[arg(requires = "happening", conflicts_with = "script")]
+    #[arg(requires = "scenario", conflicts_with = "script")]
     #[arg(
         long_help = "Clients with links of their own, 1 to 16. Default 8 with --chaos, otherwise 1.\n\n\
         With --chaos they are clients of this process. With --faults each has ports of its own,\n\
@@ -90,28 +91,28 @@ pub(crate) struct LabFlags {
     #[arg(value_parser = parse_run_for, requires = "chaos")]
     pub(super) run_for: Duration,
 
-    /// TTL of the locks that the chaos is about
+    /// TTL of the lock that the clients contend for
     #[arg(long, value_name = "DURATION", default_value = "1s", help_heading = FAULTS)]
     #[arg(value_parser = parse_ttl, requires = "chaos")]
     pub(super) ttl: Duration,
 
-    /// File for the picture [default: locknode-chaos-SEED.html or locknode-SCRIPT.html]
+    /// File for the timeline [default: locknode-chaos-SEED.html or locknode-SCRIPT.html]
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    #[arg(requires = "happening")]
+    #[arg(requires = "scenario")]
     #[arg(
-        long_help = "File for the picture of what happened, written at the end. With --faults alone none is drawn\n\
-        unless this is given. Default locknode-chaos-SEED.html with --chaos and\n\
-        locknode-SCRIPT.html with --script, after the name of the file; without restart guard\n\
-        locknode-chaos-SEED-guard-off.html and locknode-SCRIPT-guard-off.html."
+        long_help = "File for the timeline, a page for a browser, written at the end.\n\n\
+        Default locknode-chaos-SEED.html with --chaos and locknode-SCRIPT.html with --script, after\n\
+        the name of the file; without restart guard locknode-chaos-SEED-guard-off.html and\n\
+        locknode-SCRIPT-guard-off.html. With --faults alone there is no default and no timeline."
     )]
     pub(super) timeline: Option<PathBuf>,
 
-    /// File for all that happened, as lines of JSON, for other checkers
+    /// File for the history, a line of JSON for each event, for other checkers
     #[arg(long, value_name = "FILE", help_heading = FAULTS)]
-    #[arg(requires = "happening")]
+    #[arg(requires = "scenario")]
     #[arg(
-        long_help = "File for all that happened, as lines of JSON, for other checkers; written at the end.\n\n\
-        What clients of other programs held is read off the messages between them and the nodes."
+        long_help = "File for the history, a line of JSON for each event, for other checkers; written at the end.\n\n\
+        What other programs held is inferred from the messages between them and the nodes."
     )]
     pub(super) history: Option<PathBuf>,
 }
@@ -124,12 +125,12 @@ pub(super) enum Guard {
 }
 
 impl LabFlags {
-    /// Whether anything is to go wrong.
+    /// Whether there may be faults.
     pub(super) const fn has_faults(&self) -> bool {
         self.faults || self.script.is_some() || self.chaos.is_some()
     }
 
-    /// Whether nodes forget everything in a crash.
+    /// Whether nodes forget their locks in a crash.
     pub(super) fn is_unguarded(&self) -> bool {
         self.restart_guard == Some(Guard::Off)
     }
@@ -140,7 +141,7 @@ impl LabFlags {
         self.port.unwrap_or(default)
     }
 
-    /// How nodes guard their restarts, when that was said.
+    /// How nodes guard their restarts, if the flag is given.
     pub(super) fn guard(&self) -> Option<Guarding> {
         Some(match self.restart_guard? {
             Guard::On => Guarding::Memory,
@@ -150,46 +151,23 @@ impl LabFlags {
 }
 
 fn parse_run_for(text: &str) -> Result<Duration, String> {
-    within(
-        text,
-        Duration::from_secs(1),
-        Duration::from_secs(600),
-        "1s to 10m",
-    )
+    duration::parse_within(text, Duration::from_secs(1)..=Duration::from_secs(600))
 }
 
 fn parse_ttl(text: &str) -> Result<Duration, String> {
-    within(
-        text,
-        Duration::from_millis(100),
-        Duration::from_secs(60),
-        "100ms to 60s",
-    )
+    duration::parse_within(text, Duration::from_millis(100)..=Duration::from_secs(60))
 }
 
 fn parse_max_ttl(text: &str) -> Result<Duration, String> {
-    within(
-        text,
-        Duration::from_millis(1),
-        Duration::from_secs(86_400),
-        "1ms to 24h",
-    )
-}
-
-fn within(text: &str, low: Duration, high: Duration, range: &str) -> Result<Duration, String> {
-    let duration = duration::parse(text)?;
-    match (low..=high).contains(&duration) {
-        true => Ok(duration),
-        false => Err(format!("it can be {range}")),
-    }
+    duration::parse_within(text, Duration::from_millis(1)..=NodeBuilder::MAX_TTL_MAX)
 }
 
 const FAULTS: &str = "Faults";
 
-/// Next to Redis' port and its cluster's, and nobody's.
+/// Near the ports of Redis, and not in use by any other server.
 const PORT: u16 = 7101;
 
-/// More than any cluster on which a majority makes sense.
+/// More than any cluster in which a majority makes sense.
 const NODES_MAX: i64 = 100;
 
 /// More threads than nodes would be idle.
@@ -199,47 +177,29 @@ pub(crate) const LONG_ABOUT: &str = "\
 Run a cluster of lock nodes in this process, to try things out and to break them.
 
 The nodes listen on 127.0.0.1 only, start empty and serve at once, because nobody can hold a lock of
-theirs yet. Each has a temporary data directory (below TMPDIR, or /tmp), so that they grant what a
-node with --dir grants: any TTL, and locks without one. It is removed when the lab ends, and all that
-the nodes granted ends with it.
+theirs yet. Each has a temporary data directory (below TMPDIR, or /tmp), so they grant what a node
+with --dir grants: locks with any TTL, and without one. The directories are removed when the lab
+ends, and all locks end with it.
 
-On a terminal a table shows each node's state, keys, commands per second and connections;
-elsewhere a line is printed when something changes, at most every 5 seconds.
+On a terminal a table shows the state, keys, commands per second and connections of each node;
+elsewhere the lab writes a line when something changes, at most every 5 seconds.
 
-With --faults any client can break things by the command FAULT. --chaos lets clients of its own
-contend for a lock while nodes crash and links fail, and --script plays a file of such faults, with
-clients of its own or of any other program. All end with a verdict: did two clients hold a lock at
-once? What other programs held is read off the messages between them and the nodes: a token that a
-majority of the nodes has granted is a holder. What did not go through the lab's ports is not judged.";
+With --faults any client can inject faults by the command FAULT. --chaos lets clients of its own
+contend for a lock while nodes crash and links fail, and --script plays such faults from a file, with
+clients of its own or in other programs. All three end with a verdict: did two clients hold a lock at
+once? What other programs held is inferred from the messages between them and the nodes: a token that
+a majority of the nodes has granted is a holder. Traffic that bypasses the lab's ports is not judged.";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   locknode lab                       five nodes on ports 7101 to 7105
   locknode lab --nodes 3 --port 0    three nodes on free ports, for a test-suite
-  locknode lab --chaos 7             20 seconds of everything that can go wrong
+  locknode lab --chaos 7             20 seconds of faults of every kind
   locknode lab --chaos 7 --restart-guard off
-                                     the same with nodes that forget, as Redis does
+                                     the same on nodes that forget, as Redis does
   locknode lab --faults              then, from any client: redis-cli -p 7103 FAULT CRASH FOR 5s
   locknode lab --faults --timeline seen.html --history seen.jsonl
-                                     the same, with a picture and a history of what clients did
+                                     the same, with a timeline and a history
 
-Exit codes: 0 done, 1 a promise was broken, such as two clients that held a lock at once, 64 wrong
+Exit codes: 0 done, 1 a promise was broken, for example two clients held a lock at once, 64 wrong
 usage, 69 a port is taken or a file cannot be used, 70 internal error.";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_out_of_range_are_refused_with_the_range() {
-        assert_eq!(parse_run_for("20s"), Ok(Duration::from_secs(20)));
-        for (text, range) in [
-            ("0s", "1s to 10m"),
-            ("11m", "1s to 10m"),
-            ("20", "with its unit"),
-        ] {
-            let error = parse_run_for(text).unwrap_err();
-            assert!(error.contains(range), "{text}: {error}");
-        }
-    }
-}

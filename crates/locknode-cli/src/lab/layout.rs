@@ -8,6 +8,7 @@ use locknode_testkit::{Members, SimTime};
 
 use super::line::{BOLD, GREEN, Line, RED, RED_BOLD, YELLOW};
 use super::tally::{ClientSeen, ClientState, NodeSeen, Tally};
+use crate::figures::grouped;
 
 /// What is shown of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +111,7 @@ pub(super) fn table(rows: &[Row], has_links: bool, has_grants: bool, width: usiz
     }
     let number = |head, number: fn(&Row) -> u64| Column {
         is_number: true,
-        ..Column::of(head, 0, cells(rows, |row| grouped(number(row))))
+        ..Column::of(head, 0, cells(rows, |row| grouped(number(row).into())))
     };
     columns.push(number("keys", |row| row.keys));
     columns.push(number("commands/s", |row| row.commands_per_second));
@@ -157,9 +158,10 @@ impl Column {
 
     fn cell(&self, place: usize) -> String {
         let (text, width) = (self.cells.get(place).map_or("", String::as_str), self.width);
-        match self.is_number {
-            true => format!("{text:>width$}  "),
-            false => format!("{text:<width$}  "),
+        if self.is_number {
+            format!("{text:>width$}  ")
+        } else {
+            format!("{text:<width$}  ")
         }
     }
 }
@@ -251,19 +253,6 @@ fn seconds(span: Duration) -> String {
 /// ` 12.304s`
 pub(super) fn clock(at: SimTime) -> String {
     format!("{:>8.3}s", at.since(SimTime::ZERO).as_secs_f64())
-}
-
-/// A number with a comma between groups of three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The width of a client's column.

@@ -1,18 +1,18 @@
 //! `locknode lab`: a cluster in one process, to try things out and to run a program's tests against.
 //!
-//! Every node is a node of its own, with its own locks; only the process and its threads are shared.
+//! Each node has its own locks; the nodes share the process and its threads only.
 //!
 //! ```text
 //!  plain:               clients --> sockets --> nodes, each with a temporary data directory
-//!  --faults, --script,  clients --> sockets --> links with faults --> nodes that come and go
-//!  --chaos                                      ^ desk: FAULT ...; stage: a seed's or a file's faults, clients of the lab's own
+//!  --faults, --script,  clients --> sockets --> links with faults --> nodes that crash and restart
+//!  --chaos                                      ^ fault console: FAULT ...; run: faults and clients of a seed or a file
 //! ```
 
 mod cluster;
 mod dashboard;
 mod describe;
-mod desk;
 mod fault_command;
+mod fault_console;
 mod flags;
 mod layout;
 mod line;
@@ -36,7 +36,7 @@ use crate::log::{Log, LogLevel};
 use crate::output;
 use crate::serving::{Service, Serving, Socket};
 
-/// Runs the nodes until Ctrl-C, or until what was to be shown is over.
+/// Runs the nodes until Ctrl-C, or until the scenario is over.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     let thread_count = threads.len();
     let mut options = Options::default();
     let nodes = u64::from(flags.nodes);
-    // The nodes share the descriptors of the process; their listeners are counted like threads.
+    // The nodes share the descriptors of the process; listeners count like threads.
     let room = descriptors::make_room(options.maxclients * nodes, flags.threads + flags.nodes);
     options.maxclients = (room / nodes).max(1);
     let folder = folder(flags)?;
@@ -79,13 +79,13 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     let dashboard = Dashboard::of_nodes(watched);
     let served = serving.run(threads, Log::new(LogLevel::Warn), dashboard.show());
     for node in nodes {
-        // Its directory is about to go; what it still writes there is of no use to anybody.
+        // Its directory is removed next, so an error does no harm.
         let _ = node.close();
     }
     served.map(|()| Exit::Success)
 }
 
-/// Where the nodes keep what has to survive a crash: with it they grant any TTL, and locks without one.
+/// The directories of the nodes: with them they grant locks with any TTL, and without one.
 fn folder(flags: &LabFlags) -> Result<Option<Folder>, Failure> {
     if flags.is_unguarded() {
         return Ok(None);
@@ -116,7 +116,7 @@ fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Fail
     let first = flags.first_port();
     if first != 0 && first.checked_add(flags.nodes - 1).is_none() {
         return Err(Failure::usage(format!(
-            "{} nodes from port {} on would need ports above 65535: choose a lower --port",
+            "{} nodes from port {} on need ports above 65535: choose a lower --port",
             flags.nodes, first
         )));
     }
@@ -132,5 +132,5 @@ fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Fail
     Ok(sockets)
 }
 
-/// Somebody who types Ctrl-C does not want to wait.
+/// Nobody wants to wait after Ctrl-C.
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);

@@ -14,6 +14,7 @@ use super::layout::clock;
 use super::screen::Screen;
 use super::tally::counted;
 use super::verdict::Verdict;
+use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::history_file;
 use crate::output;
@@ -219,13 +220,13 @@ fn again(setup: &Setup) -> String {
         "locknode lab --chaos {} --clients {} --for {}",
         setup.seed,
         setup.clients,
-        written(setup.run_for)
+        duration::display(setup.run_for)
     );
     if setup.nodes != NODES {
         line.push_str(&format!(" --nodes {}", setup.nodes));
     }
     if setup.max_ttl != Duration::from_secs(1) {
-        line.push_str(&format!(" --ttl {}", written(setup.max_ttl)));
+        line.push_str(&format!(" --ttl {}", duration::display(setup.max_ttl)));
     }
     if setup.guard == Guarding::Off {
         line.push_str(" --restart-guard off");
@@ -233,20 +234,13 @@ fn again(setup: &Setup) -> String {
     line
 }
 
-/// As the command line reads it.
-fn written(span: Duration) -> String {
-    match span.subsec_millis() {
-        0 => format!("{}s", span.as_secs()),
-        _ => format!("{}ms", span.as_millis()),
-    }
-}
-
 /// The sentences of a verdict.
 fn sentences(verdict: &Verdict) -> String {
     let screen = Screen::new();
-    let width = match screen.is_terminal {
-        true => screen.canvas().width,
-        false => usize::MAX,
+    let width = if screen.is_terminal {
+        screen.canvas().width
+    } else {
+        usize::MAX
     };
     let lines = [&verdict.story, &verdict.judgement];
     let lines = lines.into_iter().chain(&verdict.more);

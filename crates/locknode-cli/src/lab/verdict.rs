@@ -1,4 +1,4 @@
-//! How a run went, in plain words. Pure: a history and what checkers found in it come in, sentences come out.
+//! The outcome of a run in sentences. Pure: a history and its violations come in, text comes out.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ pub(super) struct Verdict {
     pub(super) story: String,
     /// What that means.
     pub(super) judgement: String,
-    /// What led to it, and what to try next.
+    /// How it happened, and what to try next.
     pub(super) more: Vec<String>,
     violations: Vec<Violation>,
 }
 
 impl Verdict {
-    /// Judges what clients believed, by their own word or by what was on the wire. `scenario` says what was promised.
+    /// Judges what clients believed, by their own notes or by the messages. `scenario` decides what was promised.
     pub(super) fn of(wire: &WireHistory, scenario: &Scenario) -> Self {
         let history = &wire.history;
         let mut tally = Tally::new(history.nodes, history.clients);
@@ -37,7 +37,7 @@ impl Verdict {
         let promise = Promise::of(scenario).in_world(scenario, history);
         let mut violations = check_all(history, scenario);
         violations.retain(|it| match it.kind {
-            // That is what everybody wants to know.
+            // Promised or not, this is the question.
             ViolationKind::Exclusion => true,
             ViolationKind::Continuity if is_late(it) => false,
             kind => CLIENTS.contains(&kind) && promise.has(kind),
@@ -53,7 +53,7 @@ impl Verdict {
         verdict
     }
 
-    /// What stands above a timeline.
+    /// The head of a timeline.
     pub(super) fn headline(&self, title: String, replay: Option<String>) -> Headline {
         Headline {
             title,
@@ -86,12 +86,11 @@ impl Verdict {
             (Some(first), _) => {
                 let again = match len(&overlaps) {
                     1 => String::new(),
-                    times => format!(" And {} more.", counted(times - 1, "time")),
+                    times => format!(" It happened {}.", counted(times, "time")),
                 };
                 format!(
-                    "{} AT THE SAME TIME: {}, from {} on, for {}.{again}",
+                    "{}, from {} on, for {}.{again}",
                     two_held(wire, first),
-                    holders(wire, first),
                     moment(first.from),
                     span(first.until.since(first.from)),
                 )
@@ -105,9 +104,11 @@ impl Verdict {
             }
             (None, None) => match (tally.acquired, history.left_out.since) {
                 (0, None) => nobody(wire, scenario),
-                (0, Some(since)) => format!("Nobody was seen to hold it before {}.", moment(since)),
+                (0, Some(since)) => {
+                    format!("No client was seen to hold it before {}.", moment(since))
+                }
                 (_, None) if !wire.holders.is_empty() => {
-                    "No two were seen to hold one lock at the same time.".to_owned()
+                    "No lock was seen to have two holders at the same time.".to_owned()
                 }
                 (_, None) => "At no moment did two clients hold it.".to_owned(),
                 (_, Some(since)) => {
@@ -134,8 +135,8 @@ impl Verdict {
         }
         if tally.refused_writes > 0 {
             self.more.push(format!(
-                "Fencing tokens turned away {} of clients that had slept through the end of their lock or did not \
-                 have it alone.",
+                "Fencing tokens stopped {}, of clients that were paused past the end of their lock or were not its only \
+                 holder.",
                 counted(tally.refused_writes, "late write")
             ));
         }
@@ -146,14 +147,14 @@ impl Verdict {
             .any(|entry| matches!(entry.event, Event::Down { .. }));
         if guard == Guarding::Off && !overlaps.is_empty() {
             self.more.push(
-                "The nodes ran without their restart guard: one that crashed came back at once and had forgotten whom it \
-                 had granted the lock. Leave --restart-guard off out and see the difference."
+                "The nodes ran without their restart guard: after a crash a node served at once and had forgotten its \
+                 locks. Leave out --restart-guard off to see the difference."
                     .to_owned(),
             );
         } else if guard == Guarding::Off && crashes && tally.acquired > 0 {
             self.more.push(
-                "The nodes ran without their restart guard, and it went well this time. It need not: try another seed, or \
-                 longer."
+                "The nodes ran without their restart guard, and it did no harm this time. Another seed or a longer run may \
+                 show that it can."
                     .to_owned(),
             );
         }
@@ -165,7 +166,7 @@ fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
     let history = &wire.history;
     let through = tally
         .faults()
-        .map_or("and nothing went wrong".to_owned(), |faults| {
+        .map_or("without any fault".to_owned(), |faults| {
             format!("through {faults}")
         });
     let others = len(&wire.holders);
@@ -192,7 +193,7 @@ fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
         };
         let space = if has_clients { " " } else { "" };
         story.push_str(&format!(
-            "{space}Other programs sent {} about locks; nodes granted {}, and a majority of the {} granted the same \
+            "{space}Other programs sent {} about locks; nodes granted locks {}, and a majority of the {} granted the same \
              token {}{through}.",
             counted(counts.requests, "request"),
             counted(counts.grants, "time"),
@@ -203,29 +204,35 @@ fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
     story
 }
 
-/// What is to be said when no lock was seen to be held.
+/// The judgement when no lock was seen to be held.
 fn nobody(wire: &WireHistory, scenario: &Scenario) -> String {
     let (nodes, requests) = (wire.history.nodes, wire.counts.requests);
     match (has_clients(scenario), requests) {
-        (false, 0) => "Nothing was watched: no program sent a request about a lock through the lab's ports. This says \
-             nothing about locks that went elsewhere."
-            .to_owned(),
+        (false, 0) => {
+            "Nothing was watched: no program sent a request about a lock through the lab's ports. \
+             Traffic that bypasses them is not judged."
+                .to_owned()
+        }
         (_, 1..) => format!(
-            "No lock was seen to be held: no token was granted by {} of {}. Nothing is known of locks that went elsewhere.",
+            "No lock was seen to be held: no token was granted by {} of {}. Traffic that bypasses the lab's ports is \
+             not judged.",
             nodes / 2 + 1,
             counted(nodes, "node"),
         ),
-        (true, 0) => "None of the lab's clients ever held it, and no other program asked for a lock.".to_owned(),
+        (true, 0) => {
+            "None of the lab's clients ever held the lock, and no other program asked for one."
+                .to_owned()
+        }
     }
 }
 
-/// What other programs did and could not be followed.
+/// What other programs did that could not be judged.
 fn unseen(wire: &WireHistory) -> Vec<String> {
     let mut lines = Vec::new();
     let counts = wire.counts;
     if counts.unread > 0 {
         lines.push(format!(
-            "Not judged: {} whose effect on locks cannot be read off the wire.",
+            "Not judged: {} whose effect on locks the messages do not show.",
             counted(counts.unread, "script or transaction call")
         ));
     }
@@ -238,7 +245,7 @@ fn unseen(wire: &WireHistory) -> Vec<String> {
     lines
 }
 
-/// Whether the scenario lets clients of the lab's own take locks.
+/// Whether the scenario has clients that lock.
 fn has_clients(scenario: &Scenario) -> bool {
     let is_lock = |deed: &Deed| matches!(deed, Deed::Act(_, Act::Lock(_)));
     scenario.steps.iter().any(|step| is_lock(&step.what))
@@ -259,32 +266,24 @@ fn of_overlap(history: &History, violation: &Violation) -> Vec<Window> {
     windows
 }
 
-/// What is known of a holder by the wire alone.
+/// A holder that is known only by the messages.
 fn by_wire(wire: &WireHistory, lock: LockNo) -> Option<&Holder> {
     wire.holders.iter().find(|holder| holder.lock == lock)
 }
 
+/// `TWO CLIENTS HELD IT AT THE SAME TIME: client 0 and client 1`, or which lock and tokens if they are known only by the messages.
 fn two_held(wire: &WireHistory, violation: &Violation) -> String {
     let windows = of_overlap(&wire.history, violation);
     let is_by_wire = windows.iter().any(|it| by_wire(wire, it.lock).is_some());
-    match (is_by_wire, violation.key) {
-        (true, Some(key)) => format!("TWO HELD THE LOCK `{}`", wire.history.key(key)),
-        _ => "TWO CLIENTS HELD IT".to_owned(),
-    }
+    let what = match violation.key.filter(|_| is_by_wire) {
+        Some(key) => format!("TWO HELD THE LOCK `{}`", wire.history.key(key)),
+        None => "TWO CLIENTS HELD IT".to_owned(),
+    };
+    let names: Vec<String> = windows.iter().map(|window| name(wire, window)).collect();
+    format!("{what} AT THE SAME TIME: {}", names.join(" and "))
 }
 
-fn holders(wire: &WireHistory, violation: &Violation) -> String {
-    let windows = of_overlap(&wire.history, violation);
-    match windows.iter().any(|it| by_wire(wire, it.lock).is_some()) {
-        false => clients(violation),
-        true => {
-            let names: Vec<String> = windows.iter().map(|window| name(wire, window)).collect();
-            names.join(" and ")
-        }
-    }
-}
-
-/// `client 1`, and by which token when only the wire tells of it.
+/// `client 1`, or its token if it is known only by the messages.
 fn name(wire: &WireHistory, window: &Window) -> String {
     match by_wire(wire, window.lock) {
         None => format!("client {}", window.client),
@@ -292,7 +291,7 @@ fn name(wire: &WireHistory, window: &Window) -> String {
     }
 }
 
-/// How it came to it: from which nodes each of the two had the lock, and which nodes forgot that in between.
+/// How it happened: which nodes granted the lock to each of the two, and which of them went down in between.
 fn explain(wire: &WireHistory, violation: &Violation) -> Vec<String> {
     let history = &wire.history;
     let windows = of_overlap(history, violation);
@@ -301,7 +300,7 @@ fn explain(wire: &WireHistory, violation: &Violation) -> Vec<String> {
     };
     let of_first = granted(history, first);
     let mut lines = vec![format!(
-        "{}  {} has the lock, from {}",
+        "{}  {} holds the lock, granted by {}",
         clock(first.from),
         name(wire, first),
         nodes(&of_first)
@@ -322,7 +321,7 @@ fn explain(wire: &WireHistory, violation: &Violation) -> Vec<String> {
         until => format!("until {}", moment(until)),
     };
     lines.push(format!(
-        "{}  {} has the lock, from {}; {} has it {until}",
+        "{}  {} holds the lock, granted by {}; {} holds it {until}",
         clock(second.from),
         name(wire, second),
         nodes(&granted(history, second)),
@@ -343,8 +342,8 @@ fn granted(history: &History, window: &Window) -> Vec<u8> {
     by.collect()
 }
 
-/// Whether an extension came after the end of what it extends. That is no matter of the lab: on a slow machine a client is
-/// woken late, and what it had done in time is recorded after the end. Who was robbed of a lock extends it in one moment.
+/// Whether an extension came after the end of what it extends. The lab does not judge that: on a slow machine a client wakes
+/// late, and what it did in time is recorded after the end. An extension over a later holder takes one moment.
 fn is_late(violation: &Violation) -> bool {
     violation.from < violation.until
 }
@@ -352,14 +351,6 @@ fn is_late(violation: &Violation) -> bool {
 fn nodes(numbers: &[u8]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u8::to_string).collect();
     format!("nodes {}", numbers.join(","))
-}
-
-fn clients(violation: &Violation) -> String {
-    let numbers: Vec<String> = violation.clients.iter().map(u8::to_string).collect();
-    match numbers.len() {
-        1 => format!("client {}", numbers.concat()),
-        _ => format!("clients {}", numbers.join(" and ")),
-    }
 }
 
 fn moment(at: SimTime) -> String {
@@ -377,7 +368,7 @@ fn len<T>(items: &[T]) -> u64 {
     u64::try_from(items.len()).unwrap_or(u64::MAX)
 }
 
-/// The rules about what clients believe. What nodes do is seen too late to judge it by a microsecond.
+/// The rules about what clients believe. What nodes do is recorded some microseconds too late to be judged.
 const CLIENTS: [ViolationKind; 5] = [
     ViolationKind::Exclusion,
     ViolationKind::Continuity,
@@ -478,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_late_has_broken_no_promise() {
+    fn a_client_that_wakes_late_has_broken_no_promise() {
         let (mut history, scenario) = two_holders(Guarding::Memory, 3000);
         history.entries.insert(3, extension(1102, 2000));
         let late = check_all(&history, &scenario);
@@ -491,8 +482,8 @@ mod tests {
     }
 
     #[test]
-    fn who_extends_over_the_head_of_a_later_holder_was_robbed() {
-        // The first one ends at 1100, and the second one has it and lets it go again.
+    fn an_extension_over_a_later_holder_is_a_broken_promise() {
+        // The first one ends at 1100, and the second one acquires and releases it meanwhile.
         let (mut history, scenario) = two_holders(Guarding::Memory, 600);
         history.entries.push(Entry {
             at: at(600),
@@ -510,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_not_recorded_nothing_is_promised() {
+    fn nothing_is_claimed_about_what_was_not_recorded() {
         let (mut history, scenario) = two_holders(Guarding::Memory, 1100);
         history.left_out = LeftOut {
             events: 12,
@@ -526,7 +517,7 @@ mod tests {
         let verdict = judged(&history, &scenario);
         assert_eq!(
             verdict.judgement,
-            "Nobody was seen to hold it before 2.500s."
+            "No client was seen to hold it before 2.500s."
         );
     }
 
@@ -547,7 +538,7 @@ mod tests {
         for guard in [Guarding::Off, Guarding::Memory] {
             let verdict = run(guard, 600);
             assert!(verdict.is_bad);
-            let want = "TWO CLIENTS HELD IT AT THE SAME TIME: clients 0 and 1, from 0.600s on, for 500 ms.";
+            let want = "TWO CLIENTS HELD IT AT THE SAME TIME: client 0 and client 1, from 0.600s on, for 500 ms.";
             assert_eq!(verdict.judgement, want);
             assert_eq!(verdict.marks()[0].from, at(600));
             assert_eq!(verdict.marks().len(), 1);
@@ -559,7 +550,7 @@ mod tests {
         }
     }
 
-    /// The same two as programs that say nothing.
+    /// The same two as programs that note nothing.
     fn watched(second_at_ms: u64, counts: WireCounts) -> WireHistory {
         let (mut history, _) = two_holders(Guarding::Memory, second_at_ms);
         let holder = |lock, token: &str| Holder {
@@ -597,17 +588,17 @@ mod tests {
         );
         let verdict = Verdict::of(&watched(1100, counts), &scenario);
         assert!(!verdict.is_bad);
-        let want = "No two were seen to hold one lock at the same time.";
+        let want = "No lock was seen to have two holders at the same time.";
         assert_eq!(verdict.judgement, want);
         assert_eq!(
             verdict.story,
-            "Other programs sent 10 requests about locks; nodes granted 6 times, and a majority of the 5 nodes granted \
-             the same token 2 times, through 1 crash."
+            "Other programs sent 10 requests about locks; nodes granted locks 6 times, and a majority of the 5 nodes \
+             granted the same token 2 times, through 1 crash."
         );
     }
 
     #[test]
-    fn of_what_was_not_watched_nothing_is_claimed() {
+    fn nothing_is_claimed_about_what_was_not_watched() {
         let scenario = Scenario::new(Setup {
             guard: Guarding::Off,
             ..Setup::default()

@@ -86,7 +86,7 @@ fn without_restart_guard_the_exit_code_says_what_the_verdict_says() {
         "--timeline",
         &text_of(&path),
     ]));
-    let broke = out.contains("TWO CLIENTS HELD IT AT THE SAME TIME: clients ");
+    let broke = out.contains("TWO CLIENTS HELD IT AT THE SAME TIME: client ");
     assert_eq!((code, &*err), (Some(i32::from(broke)), ""), "{out}");
     assert!(out.contains("ran without their restart guard"), "{out}");
     assert_eq!(page(&path).contains("TWO CLIENTS HELD IT"), broke);
@@ -146,7 +146,7 @@ fn a_script_is_played_and_the_restart_guard_makes_the_difference() {
         (
             "off",
             1,
-            "\nTWO CLIENTS HELD IT AT THE SAME TIME: clients 0 and 1, from ",
+            "\nTWO CLIENTS HELD IT AT THE SAME TIME: client 0 and client 1, from ",
         ),
     ] {
         let (code, out, err) = outcome(&run([

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::clock::MachineClock;
-use super::desk::{Desk, DeskRequest};
+use super::command_tap::{CommandTap, TappedCommand};
 use super::error::ClusterError;
 use super::folder::Folder;
 use super::gate::Gate;
@@ -34,7 +34,7 @@ pub struct ClusterBuilder {
     seed: u64,
     first_port: u16,
     is_in_memory: bool,
-    desk: Option<Desk>,
+    tap: Option<CommandTap>,
     recorder: Option<Arc<Recorder>>,
 }
 
@@ -50,7 +50,7 @@ impl ClusterBuilder {
             seed: 1,
             first_port: 0,
             is_in_memory: false,
-            desk: None,
+            tap: None,
             recorder: None,
         }
     }
@@ -108,10 +108,10 @@ impl ClusterBuilder {
         self
     }
 
-    /// Requests whose first word is this one, in upper or lower case, reach no node: they go to this channel, whatever is wrong
-    /// with the link, and are [answered](DeskRequest::answer) from there. For commands of a test set-up's own.
-    pub fn desk(mut self, word: &'static str, requests: UnboundedSender<DeskRequest>) -> Self {
-        self.desk = Some(Desk::new(word, requests));
+    /// Commands whose first word is this one, in upper or lower case, reach no node: they go to this channel, whatever is wrong
+    /// with the link, and are [answered](TappedCommand::answer) from there. For commands of your own, such as `FAULT`.
+    pub fn tap(mut self, word: &'static str, commands: UnboundedSender<TappedCommand>) -> Self {
+        self.tap = Some(CommandTap::new(word, commands));
         self
     }
 
@@ -164,7 +164,7 @@ impl ClusterBuilder {
             self.delay,
             Random::stream(self.seed, "cluster delay", 0),
         );
-        (net.desk, net.recorder) = (self.desk.clone(), self.recorder.clone());
+        (net.tap, net.recorder) = (self.tap.clone(), self.recorder.clone());
         let net = Arc::new(net);
         let mut members = Vec::new();
         for node in 0..self.nodes {

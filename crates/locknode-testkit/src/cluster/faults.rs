@@ -119,7 +119,7 @@ impl Cluster {
         }
     }
 
-    /// Why a fault of somebody that there is cannot be here.
+    /// Why nodes or clients that exist cannot have a fault.
     fn why_not(&self, fault: &Fault, playing: Members) -> Option<&'static str> {
         let client = match (fault.who(), *fault) {
             (_, Fault::Crash(node, how)) => return self.member(node).ok()?.why_not(how),
@@ -135,11 +135,11 @@ impl Cluster {
                 (!is_used.load(Ordering::Acquire))
                     .then_some("this client does not read the clock that the cluster has for it")
             }
-            _ => Some("the cluster runs no such client now; cut, hold or reset its links instead"),
+            _ => Some("the client does not play in a run; cut, hold or reset its links instead"),
         }
     }
 
-    /// Records a fault that the cluster can have, just before it comes.
+    /// Checks a fault, and records it just before it strikes.
     fn begin(&self, fault: &Fault) -> Result<(), ClusterError> {
         self.check(fault)?;
         let Some(recorder) = &self.inner.net.recorder else {
@@ -181,12 +181,12 @@ impl Cluster {
         match fault {
             Fault::CrashClient(client) => {
                 if let Some(player) = self.player(client) {
-                    player.die();
+                    player.crash();
                 }
             }
             Fault::Pause(Who::Client(client), span) => {
                 if let Some(player) = self.player(client) {
-                    player.stand_still(span);
+                    player.pause(span);
                 }
             }
             Fault::Crash(node, how) => self.member(node)?.crash(how).await?,
@@ -305,5 +305,6 @@ impl Cluster {
     }
 }
 
-/// Why a client that plays has no clock that runs wrong: a belief would seem to end when it does not.
-const OWN_CLOCK: &str = "the clock of a client that plays is the one by which its history is recorded, so it runs right";
+/// With another clock a belief would seem to end when it does not.
+const OWN_CLOCK: &str =
+    "a client that plays in a run uses the clock of the recorder, which runs right";

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::desk::Desk;
+use super::command_tap::CommandTap;
 use super::recorder::Recorder;
 use crate::fault::link_state::{LinkState, take_one};
 use crate::fault::{Fault, Links};
@@ -28,7 +28,7 @@ pub(crate) struct Net {
     clients: u8,
     nodes: u8,
     /// Who answers what is not for the nodes.
-    pub(crate) desk: Option<Desk>,
+    pub(crate) tap: Option<CommandTap>,
     /// Who writes down what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
@@ -110,7 +110,7 @@ impl Net {
             changed: watch::Sender::new(()),
             clients,
             nodes,
-            desk: None,
+            tap: None,
             recorder: None,
         }
     }

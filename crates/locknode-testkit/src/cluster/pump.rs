@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::desk::words;
+use super::command_tap::words;
 use super::framing::{Framer, MESSAGE_BYTES_MAX};
 use super::net::{Direction, Verdict};
 use super::relay::{ORPHAN_MAX, Passage, Recorded};
@@ -35,7 +35,7 @@ pub(crate) struct Pump<'p, R, W> {
     is_dead: bool,
     /// The node takes no more: the client's bytes are read only to see it leave.
     is_sink_gone: bool,
-    /// Where answers of the desk come from, and where they are waited for.
+    /// Where answers to tapped commands are sent, and where they arrive.
     answers_to: Option<UnboundedSender<Vec<u8>>>,
     answers_from: Option<UnboundedReceiver<Vec<u8>>>,
     /// Answers that have come and wait for the replies before them.
@@ -92,13 +92,13 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         }
     }
 
-    /// The desk's answers to what comes through here go there.
-    pub(crate) fn with_desk(mut self, answers: UnboundedSender<Vec<u8>>) -> Self {
+    /// Answers to tapped commands are sent there.
+    pub(crate) fn with_tap(mut self, answers: UnboundedSender<Vec<u8>>) -> Self {
         self.answers_to = Some(answers);
         self
     }
 
-    /// The desk's answers come from there.
+    /// Answers to tapped commands arrive there.
     pub(crate) fn with_answers(mut self, answers: UnboundedReceiver<Vec<u8>>) -> Self {
         self.answers_from = Some(answers);
         self
@@ -115,7 +115,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             if is_killed {
                 self.leave_node();
             }
-            // What waited for the desk.
+            // What waited for an answer.
             self.take();
             let now = Instant::now();
             let condition = self
@@ -192,25 +192,25 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         }
         let due = self.queue.front().map(|entry| entry.due);
         let due = due.filter(|_| !is_stalled);
-        let waits_for_desk = !is_replies && self.passage.at_desk() > 0;
-        let glance = waits_for_desk.then(|| now + DESK_GLANCE);
+        let waits_for_owner = !is_replies && self.passage.open_commands() > 0;
+        let glance = waits_for_owner.then(|| now + OWNER_GLANCE);
         let wakes = [due, still_until, orphaned_at, glance]
             .into_iter()
             .flatten();
         let wake = wakes.filter(|at| *at > now).min();
         let may_read = self.ended_at.is_none()
             && self.queued_bytes < HELD_BYTES_MAX
-            && !waits_for_desk
+            && !waits_for_owner
             && self.from.is_some()
             && !(is_replies && still_until.is_some());
         Some((wake, may_read))
     }
 
-    /// Judges the messages that have become whole. What follows a request for the desk waits for its answer, so that
+    /// Judges the messages that have become whole. What follows a tapped command waits for its answer, so that
     /// replies keep the order of the requests.
     fn take(&mut self) {
         let is_replies = self.direction == Direction::Replies;
-        while (is_replies || self.passage.at_desk() == 0)
+        while (is_replies || self.passage.open_commands() == 0)
             && let Some(message) = self.framer.next()
         {
             let mut told = None;
@@ -219,7 +219,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 told = self.passage.record_reply(&message.bytes);
             }
             if message.is_counted
-                && (self.is_for_desk(&message.bytes) || self.is_refused(&message.bytes))
+                && (self.is_tapped(&message.bytes) || self.is_refused(&message.bytes))
             {
                 continue;
             }
@@ -304,7 +304,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         killed: &mut watch::Receiver<bool>,
     ) -> Option<PumpEnd> {
         let (mut out, mut requests, mut is_end) = (Vec::new(), 0, false);
-        // The end comes after the desk's answers.
+        // The end comes after the answers to tapped commands.
         let is_awaited = self.is_awaited();
         let is_due = |entry: &&mut Entry| entry.due <= now && !(entry.is_end && is_awaited);
         while let Some(entry) = self.queue.front_mut().filter(is_due) {
@@ -351,14 +351,14 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         None
     }
 
-    /// Hands a request to the desk, if it is for it.
-    fn is_for_desk(&self, request: &[u8]) -> bool {
-        let (Some(desk), Some(answers)) = (&self.passage.net.desk, &self.answers_to) else {
+    /// Whether the tap takes a request.
+    fn is_tapped(&self, request: &[u8]) -> bool {
+        let (Some(tap), Some(answers)) = (&self.passage.net.tap, &self.answers_to) else {
             return false;
         };
-        let is_taken = desk.take(self.passage.link, request, answers);
+        let is_taken = tap.take(self.passage.link, request, answers);
         if is_taken {
-            self.passage.waits_at_desk();
+            self.passage.begins_command();
         }
         is_taken
     }
@@ -376,7 +376,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         let Some(refusal) = refusal.flatten() else {
             return false;
         };
-        self.passage.waits_at_desk();
+        self.passage.begins_command();
         for answer in [refusal.reply(), &[]] {
             // A connection that is gone wants no answer.
             let _ = answers.send(answer.to_vec());
@@ -384,12 +384,12 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         true
     }
 
-    /// Whether answers of the desk are still to come or to be told.
+    /// Whether answers to tapped commands are still to come or to be delivered.
     fn is_awaited(&self) -> bool {
-        !self.answers.is_empty() || self.answers_from.is_some() && self.passage.at_desk() > 0
+        !self.answers.is_empty() || self.answers_from.is_some() && self.passage.open_commands() > 0
     }
 
-    /// Tells what the desk has answered, when nothing that was asked before is unanswered or never will be.
+    /// Delivers the answers to tapped commands, once earlier requests are answered or never will be.
     async fn tell(
         &mut self,
         is_hopeless: bool,
@@ -412,9 +412,9 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         }
         let to = self.to.as_mut()?;
         while let Some(answer) = self.answers.pop_front() {
-            // The desk is done with a request.
+            // The owner is done with a command.
             if answer.is_empty() {
-                passage.leaves_desk();
+                passage.ends_command();
                 continue;
             }
             let is_told = tokio::select! {
@@ -464,7 +464,7 @@ async fn read<R: AsyncRead + Unpin>(
     }
 }
 
-/// The next answer; never when there is no desk.
+/// The next answer; never when there is no tap.
 async fn next(answers: &mut Option<UnboundedReceiver<Vec<u8>>>) -> Option<Vec<u8>> {
     match answers {
         Some(answers) => answers.recv().await,
@@ -472,8 +472,8 @@ async fn next(answers: &mut Option<UnboundedReceiver<Vec<u8>>>) -> Option<Vec<u8
     }
 }
 
-/// Between two looks at a desk that has not answered yet.
-const DESK_GLANCE: Duration = Duration::from_millis(1);
+/// Between two looks for the answer to a command.
+const OWNER_GLANCE: Duration = Duration::from_millis(1);
 
 /// Read at once: the commands of some hundred locks.
 const READ_BYTES: usize = 16 << 10;

@@ -8,6 +8,7 @@
 //! some microseconds late, and checks of nodes by such a history would find faults where there are none.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub(super) struct State {
     /// How many came before them.
     forgotten: u64,
     pub(super) wire: Wire,
-    /// The addresses of clients that note what they believe.
+    /// The connections of clients that note what they believe.
     pub(super) own: BTreeSet<String>,
 }
 
@@ -242,9 +243,9 @@ impl State {
         }
     }
 
-    /// Whether what comes from this address is the client's own to note.
-    pub(super) fn is_own(&self, from: &str) -> bool {
-        from.starts_with(PLAYER) || self.own.contains(from)
+    /// Whether the client of this connection notes what it believes.
+    pub(super) fn is_own(&self, connection: &str) -> bool {
+        connection.starts_with(PLAYER) || self.own.contains(connection)
     }
 
     /// Nodes whose quarantine has ended say nothing by themselves.
@@ -402,7 +403,7 @@ impl State {
 /// The beginning of a message in one line, for people.
 fn text(bytes: &[u8]) -> Box<str> {
     let words = match bytes.first() {
-        Some(b'*') => super::desk::words(bytes),
+        Some(b'*') => super::command_tap::words(bytes),
         _ => None,
     };
     let mut text = String::new();
@@ -418,7 +419,12 @@ fn text(bytes: &[u8]) -> Box<str> {
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
-/// How the addresses begin of clients in memory that play.
+/// The name of a connection.
+pub(super) fn connection(client: impl Display, node: impl Display) -> String {
+    format!("{client} {node}")
+}
+
+/// The names of connections begin so if a client plays in memory.
 pub(super) const PLAYER: &str = "player";
 
 /// Some hundred megabytes, and hours of eight clients.

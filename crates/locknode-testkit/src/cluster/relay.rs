@@ -18,11 +18,11 @@ use locknode::Peer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, sink, split};
 use tokio::time::timeout;
 
-use super::desk::Answers;
+use super::command_tap::Answers;
 use super::incarnation::Incarnation;
 use super::net::{Direction, LinkId, Net};
 use super::pump::{Pump, PumpEnd};
-use super::recorder::MessageNo;
+use super::recorder::{MessageNo, connection};
 use super::stream::Breakable;
 use super::wire::Told;
 use crate::span::SimTime;
@@ -34,14 +34,16 @@ pub(crate) struct Passage {
     pub(crate) link: LinkId,
     pub(crate) incarnation: Arc<Incarnation>,
     peer: Peer,
+    /// Both ends, as the recorder names connections: one address may have connections to several nodes.
+    ends: String,
     /// Requests delivered and not answered.
     unanswered: AtomicUsize,
     /// Resets of the link before this connection.
     resets: u64,
     /// Requests that were not lost and not answered yet.
     open: AtomicUsize,
-    /// Requests that the desk has not settled.
-    at_desk: AtomicUsize,
+    /// Commands that the owner of the cluster has not answered, and refusals that were not delivered.
+    open_commands: AtomicUsize,
     /// Whether it counts among the link's orphans.
     is_orphan: AtomicBool,
     /// The requests that the node has and has not answered, when somebody records.
@@ -71,11 +73,12 @@ impl Passage {
             net,
             link,
             incarnation,
+            ends: connection(&peer.addr, &peer.laddr),
             peer,
             unanswered: AtomicUsize::new(0),
             resets,
             open: AtomicUsize::new(0),
-            at_desk: AtomicUsize::new(0),
+            open_commands: AtomicUsize::new(0),
             is_orphan: AtomicBool::new(false),
             asked: Mutex::default(),
         }
@@ -101,7 +104,7 @@ impl Passage {
             let (from_node, to_node) = split(node);
             let answers = Answers::new();
             let requests = Pump::new(passage, Direction::Requests, from_client, to_node)
-                .with_desk(answers.sender);
+                .with_tap(answers.sender);
             let replies = Pump::new(passage, Direction::Replies, from_node, to_client)
                 .with_answers(answers.receiver);
             tokio::select! {
@@ -186,19 +189,19 @@ impl Passage {
         self.open.load(Ordering::Acquire) > 0
     }
 
-    /// Counts a request that was handed to the desk.
-    pub(crate) fn waits_at_desk(&self) {
-        self.at_desk.fetch_add(1, Ordering::AcqRel);
+    /// Counts a command that was handed to the owner.
+    pub(crate) fn begins_command(&self) {
+        self.open_commands.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Counts a request that the desk has settled.
-    pub(crate) fn leaves_desk(&self) {
-        self.at_desk.fetch_sub(1, Ordering::AcqRel);
+    /// Counts a command that the owner has answered or dropped.
+    pub(crate) fn ends_command(&self) {
+        self.open_commands.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// How many requests the desk has.
-    pub(crate) fn at_desk(&self) -> usize {
-        self.at_desk.load(Ordering::Acquire)
+    /// How many commands the owner has not answered.
+    pub(crate) fn open_commands(&self) -> usize {
+        self.open_commands.load(Ordering::Acquire)
     }
 
     /// Writes down that a message was sent.
@@ -207,8 +210,8 @@ impl Passage {
         let is_request = direction == Direction::Requests;
         let message = recorder.sent(self.link, is_request, bytes);
         let asked = is_request.then(|| {
-            let words = super::desk::words(bytes).unwrap_or_default();
-            (recorder.asks(self.link, &self.peer.addr, &words), words)
+            let words = super::command_tap::words(bytes).unwrap_or_default();
+            (recorder.asks(self.link, &self.ends, &words), words)
         });
         Some(Recorded { message, asked })
     }
@@ -246,7 +249,7 @@ impl Passage {
         };
         let (sent, words) = asked?;
         recorder.answered(self.link, &words, reply);
-        recorder.tells(self.link, &self.peer.addr, words, sent, reply)
+        recorder.tells(self.link, &self.ends, words, sent, reply)
     }
 
     /// Says a request again, through a connection whose replies nobody reads.
@@ -271,7 +274,7 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let Self(passage) = self;
         if let Some(recorder) = &passage.net.recorder {
-            recorder.left(&passage.peer.addr);
+            recorder.left(&passage.ends);
         }
         let is_orphan = passage.is_orphan.load(Ordering::Acquire);
         passage.net.leave(passage.link, is_orphan);

@@ -1,4 +1,4 @@
-//! Playing a scenario on real nodes: its faults and what its clients do, each step at its time.
+//! Plays a scenario on real nodes: its faults and its clients, each step at its time.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,22 +17,22 @@ use crate::scenario::{Act, ClientKind, Deed, Scenario, Trigger};
 /// The clients that play in a run, for as long as it lasts.
 struct Cast<'c> {
     cluster: &'c Cluster,
-    players: Vec<(u8, Player)>,
+    clients: Members,
 }
 
 impl Cluster {
-    /// Plays a scenario from now on: its faults, and what its clients do, by the shipped client through the links of each.
-    /// Returns when the scenario's time is over; locks that its clients still hold then are released. A restart or crash that
-    /// takes longer than the next step's time makes that one late.
+    /// Plays a scenario: its faults, and its clients, each of which is the shipped client behind links of its own. Returns when the
+    /// scenario's time is over, and then releases the locks that its clients still hold. A restart or crash that takes longer
+    /// than the next step's time delays that step.
     ///
-    /// Clients note in the cluster's [`Recorder`](super::ClusterBuilder::record) what they believe, so that the checkers can
-    /// judge it. While they play, faults of clients can strike them, also by [`inject`](Self::inject): a
-    /// [crash](Fault::CrashClient), after which a client starts again half a second later, and a [pause](Fault::Pause). A lock
-    /// that is [handed over](crate::Ending::HandOver) is left to its TTL: nobody takes over here.
+    /// The clients note in the cluster's [`Recorder`](super::ClusterBuilder::record) what they believe, for the checkers. During
+    /// the run a [crash](Fault::CrashClient) and a [pause](Fault::Pause) can strike them, also by [`inject`](Self::inject); a
+    /// client that has crashed starts again after half a second. A lock that is [handed over](crate::Ending::HandOver) is left
+    /// to its TTL: no client takes it over.
     ///
-    /// Of the [`Setup`](crate::Setup) the nodes' part is the builder's: give it to
-    /// [`ClusterBuilder::setup`](super::ClusterBuilder::setup). Here count the drift, the longest TTL, by a fifth of which a
-    /// silent connection is given up, and the time. Disks, shards and dialects are those of the nodes.
+    /// The nodes are those that were built: give the scenario's set-up to
+    /// [`ClusterBuilder::setup`](super::ClusterBuilder::setup). The run itself uses its time, its drift, and its longest TTL: a
+    /// client gives up a silent connection after a fifth of it. Disks, shards and dialects of a set-up are for simulated nodes.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -59,16 +59,16 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`check_run`](Self::check_run), before anything is done, and when one of its clients plays in another run; later, what
-    /// crashes and restarts bring. A rollback is found out when its time comes.
+    /// Those of [`check_run`](Self::check_run) before the first step, and [`ClusterError::Config`] if one of its clients plays in
+    /// another run; later, those of crashes and restarts. Whether a rollback is possible is checked when its time comes.
     ///
     /// # Cancel safety
     ///
-    /// The steps so far were done. Its clients' locks are released.
+    /// The steps so far have taken place. The locks of its clients are released.
     pub async fn run(&self, scenario: &Scenario) -> Result<(), ClusterError> {
         let steps = self.steps(scenario)?;
-        let cast = Cast::of(self, scenario)?;
-        // Ended when it is dropped.
+        let _cast = Cast::of(self, scenario)?;
+        // Ends its tasks when it is dropped.
         let mut acts = JoinSet::new();
         let start = Instant::now();
         let run_for = scenario.setup.run_for;
@@ -77,9 +77,8 @@ impl Cluster {
             match deed {
                 Deed::Fault(fault) => self.inject(*fault).await?,
                 Deed::Act(client, act) => {
-                    let player = cast.players.iter().find(|(number, _)| number == client);
-                    if let Some((_, player)) = player {
-                        acts.spawn(player.clone().act(act.clone()));
+                    if let Some(player) = self.player(*client) {
+                        acts.spawn(player.act(act.clone()));
                     }
                 }
             }
@@ -93,14 +92,13 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`ClusterError::NotHere`] with the reason: for a planted bug, the plain client, replicas, a client that renews, a step that
-    /// waits for something to happen, and what [`check`](Self::check) says of its faults. Or which node, client or link there is
-    /// not.
+    /// [`ClusterError::NotHere`] with the reason, for a planted bug, the plain client, replicas, a client that renews, a step
+    /// without a time, and faults that [`check`](Self::check) refuses. Otherwise which node, client or link does not exist.
     pub fn check_run(&self, scenario: &Scenario) -> Result<(), ClusterError> {
         self.steps(scenario).map(drop)
     }
 
-    /// What is done and when, in order.
+    /// The steps with their times, in order.
     fn steps<'s>(&self, scenario: &'s Scenario) -> Result<Vec<(Duration, &'s Deed)>, ClusterError> {
         let setup = &scenario.setup;
         if setup.client == ClientKind::Plain {
@@ -120,11 +118,11 @@ impl Cluster {
             let refuse = |why| Err(NotHere::new(step, why).into());
             let Trigger::At(at) = step.when else {
                 return refuse(
-                    "real nodes do not wait for a fault: each step needs a time (at 1.5s do ...)",
+                    "on real nodes each step needs a time (at 1.5s do ...): they do not stop for a fault",
                 );
             };
             match &step.what {
-                // Whether there is something to go back to shows when its time comes.
+                // Whether there is a state to go back to depends on the steps before.
                 Deed::Fault(Fault::Crash(node, Crash::Rollback)) => drop(self.member(*node)?),
                 Deed::Fault(fault) => self.check_among(fault, clients)?,
                 Deed::Act(client, act) => {
@@ -142,17 +140,17 @@ impl Cluster {
             }
             steps.push((Duration::from_nanos(at.as_nanos()), &step.what));
         }
-        // Of the same moment, those that come first in the scenario come first.
+        // Steps of the same moment keep the order of the scenario.
         steps.sort_by_key(|(at, _)| *at);
         Ok(steps)
     }
 
-    /// The client while it plays in a run.
+    /// The client if it plays in a run.
     pub(super) fn player(&self, client: u8) -> Option<Player> {
         self.machine(client).ok()?.player().clone()
     }
 
-    /// The clients that play right now.
+    /// The clients that play in runs.
     pub(super) fn playing(&self) -> Members {
         let clients = 0..self.clients();
         clients
@@ -174,17 +172,17 @@ impl<'c> Cast<'c> {
         let resource = Arc::new(FenceCheck::in_memory());
         let mut cast = Self {
             cluster,
-            players: Vec::new(),
+            clients: Members::NONE,
         };
         for client in clients(scenario).iter() {
             let player = Player::new(cluster, client, &scenario.setup, &recorder, &resource)?;
             let mut place = cluster.machine(client)?.player();
             if place.is_some() {
-                let problem = format!("client {client} plays in another run: wait for its end");
+                let problem = format!("client {client} plays in another run: wait until that ends");
                 return Err(ClusterError::Config(problem));
             }
-            *place = Some(player.clone());
-            cast.players.push((client, player));
+            *place = Some(player);
+            cast.clients = cast.clients.with(client);
         }
         Ok(cast)
     }
@@ -192,15 +190,17 @@ impl<'c> Cast<'c> {
 
 impl Drop for Cast<'_> {
     fn drop(&mut self) {
-        for (client, _) in &self.players {
-            if let Ok(machine) = self.cluster.machine(*client) {
-                *machine.player() = None;
-            }
+        for machine in self
+            .clients
+            .iter()
+            .flat_map(|client| self.cluster.machine(client))
+        {
+            *machine.player() = None;
         }
     }
 }
 
-/// The clients that do something in a scenario.
+/// The clients that have steps in a scenario.
 fn clients(scenario: &Scenario) -> Members {
     let steps = scenario.steps.iter();
     steps

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use super::net::LinkId;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, connection};
 use super::wire::{Held, Told, WireCounts};
 use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LockNo};
 use crate::span::SimTime;
@@ -34,10 +34,10 @@ pub struct Holder {
 }
 
 impl Recorder {
-    /// What comes from this address is not read off the wire: the client there [notes](Self::note) what it believes. To be
-    /// called before it sends anything.
-    pub fn notes_itself(&self, client: SocketAddr) {
-        self.state().own.insert(client.to_string());
+    /// What passes a connection between these addresses is not read off the wire: the client [notes](Self::note) what it
+    /// believes. Call this before it sends anything.
+    pub fn notes_itself(&self, client: SocketAddr, node: SocketAddr) {
+        self.state().own.insert(connection(client, node));
     }
 
     /// All that has happened until now, with what the messages show of clients that note nothing: a client holds a lock from
@@ -78,9 +78,9 @@ impl Recorder {
     }
 
     /// A client has sent a request. Returns when that was.
-    pub(crate) fn asks(&self, link: LinkId, from: &str, words: &[Vec<u8>]) -> SimTime {
+    pub(crate) fn asks(&self, link: LinkId, connection: &str, words: &[Vec<u8>]) -> SimTime {
         let (mut state, now) = self.at_present();
-        if !state.is_own(from) {
+        if !state.is_own(connection) {
             state.wire.sent(now, link, words);
         }
         now
@@ -90,13 +90,13 @@ impl Recorder {
     pub(crate) fn tells(
         &self,
         link: LinkId,
-        from: &str,
+        connection: &str,
         words: Vec<Vec<u8>>,
         sent: SimTime,
         reply: &[u8],
     ) -> Option<Told> {
         let mut state = self.state();
-        match state.is_own(from) {
+        match state.is_own(connection) {
             true => None,
             false => state.wire.answered(link, words, sent, reply),
         }
@@ -108,9 +108,9 @@ impl Recorder {
         state.wire.told(now, told);
     }
 
-    /// A connection has ended, and its address may be somebody else's next.
-    pub(crate) fn left(&self, from: &str) {
-        self.state().own.remove(from);
+    /// A connection has ended, and another client may have its address next.
+    pub(crate) fn left(&self, connection: &str) {
+        self.state().own.remove(connection);
     }
 }
 

@@ -460,7 +460,8 @@ fn renewal(act: &LockAct) -> Option<RenewPolicy> {
     Some(policy.every(act.renew_every?))
 }
 
-const fn word(kind: ErrorKind) -> &'static str {
+/// An error in a word.
+pub(crate) const fn word(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Busy => "busy",
         ErrorKind::Contended => "contended",

@@ -1,5 +1,5 @@
-//! Chaos: all clients want one lock while one fault follows the other. Every step has its time, so that real nodes can play
-//! it, too, and every span goes by the TTL of the lock.
+//! Chaos: all clients contend for one lock while one fault follows the other. Each step has a time, so real nodes can play it,
+//! too, and all spans are in proportion to the TTL of the lock.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ pub(super) fn scenario(setup: Setup, kinds: FaultKinds) -> Scenario {
     let mut maker = FaultMaker::new(random, &setup, calm_at.into());
     let clients = 0..setup.clients;
     let mut scenario = clients.fold(Scenario::new(setup), contend);
-    // Without faults at first: that is how it should be.
+    // The first part has no faults, to show how it should be.
     maker.make_in_turn(&mut scenario, kinds, (run_for / 10).min(ttl)..calm_at);
     scenario.at(calm_at, Fault::Calm)
 }
 
-/// A client wants the lock again and again.
+/// A client acquires the lock again and again.
 fn contend(mut scenario: Scenario, client: u8) -> Scenario {
     let Setup {
         seed,
@@ -58,7 +58,7 @@ fn span(random: &mut Random, low: Duration, high: Duration) -> Duration {
     Duration::from_millis(random.between(ms(low), ms(high)).max(1))
 }
 
-/// What can go wrong with real nodes and clients.
+/// The faults of real nodes and clients.
 pub(super) const KINDS: FaultKinds = FaultKinds::NONE
     .with(FaultKind::Crash)
     .with(FaultKind::Partition)

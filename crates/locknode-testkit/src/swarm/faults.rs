@@ -24,9 +24,9 @@ pub(crate) struct FaultMaker {
     /// What was chosen, and what there is more of.
     chosen: FaultKinds,
     focus: FaultKinds,
-    /// When the next fault comes, where they come in turn: each at its time, and none waits for something to happen.
+    /// When the next fault strikes, if faults come in turn: each has a time, and none waits for an event.
     turn: Option<u64>,
-    /// When each node is up again, where faults come in turn.
+    /// When each node is up again, if faults come in turn.
     up_at: [u64; 16],
 }
 
@@ -363,7 +363,7 @@ impl FaultMaker {
 
     pub(super) fn rate(&mut self, scenario: &mut Scenario, most: u64) {
         let who = match self.turn {
-            // The clients of real nodes go by the clock by which they are watched.
+            // A client on real nodes uses the clock of the recorder.
             Some(_) => Who::Node(self.node()),
             None => self.who(),
         };

@@ -25,10 +25,16 @@ async fn what_makes_no_sense_is_refused_with_the_reason(wire: Wire) {
         (Fault::Crash(0, Crash::TornWrite), "real files"),
         (Fault::Crash(0, Crash::Rollback), "not stopped in order"),
         (Fault::Disk(0, DiskFault::Full), "directories"),
-        (Fault::CrashClient(0), "no such client"),
-        (Fault::Pause(Who::Client(0), span), "no such client"),
-        (Fault::Suspend(Who::Client(0), span), "no such client"),
-        (Fault::Freeze(Who::Client(0), span), "no such client"),
+        (Fault::CrashClient(0), "does not play in a run"),
+        (Fault::Pause(Who::Client(0), span), "does not play in a run"),
+        (
+            Fault::Suspend(Who::Client(0), span),
+            "does not play in a run",
+        ),
+        (
+            Fault::Freeze(Who::Client(0), span),
+            "does not play in a run",
+        ),
         (Fault::WallJump(Who::Client(0), 1), "wall clock"),
         (Fault::Rate(Who::Client(0), 1), "does not read the clock"),
     ] {
@@ -113,17 +119,17 @@ async fn a_scenario_is_refused_before_anything_is_done() {
             "on granted node 2 nth 1 after 0s do crash node 0 kill",
             "needs a time",
         ),
-        ("at 2s do crash client 0", "no such client"),
+        ("at 2s do crash client 0", "does not play in a run"),
         ("at 2s do restart node 9", "no node 9"),
         ("at 2s client 7 lock k ttl 2s", "no client 7"),
         ("at 2s client 0 ask node 9 line 0 PING", "no node 9"),
         (
             "at 2s client 0 lock k ttl 2s\nat 2s do rate client 0 +5ppm",
-            "runs right",
+            "clock of the recorder",
         ),
         (
             "at 2s client 0 lock k ttl 2s\nat 2s do suspend client 0 1s",
-            "runs right",
+            "clock of the recorder",
         ),
         (
             "at 2s client 0 lock k ttl 2s renew every 500ms",

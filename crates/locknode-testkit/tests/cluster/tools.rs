@@ -1,12 +1,15 @@
 //! What tools built upon the cluster use: commands of their own, and histories.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use locknode_resp::Reply;
-use locknode_testkit::cluster::{Cluster, DeskRequest, Recorder};
+use locknode_testkit::cluster::{Cluster, Recorder, TappedCommand};
 use locknode_testkit::history::Event;
 use locknode_testkit::{Fault, Links, Way};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::wire::{Wire, ok};
@@ -17,9 +20,9 @@ on_both!(
 );
 
 async fn commands_of_the_owners_pass_whatever_is_wrong_with_the_link(wire: Wire) {
-    let (sender, mut requests) = unbounded_channel::<DeskRequest>();
+    let (sender, mut requests) = unbounded_channel::<TappedCommand>();
     let cluster = wire
-        .build(Cluster::builder().nodes(2).desk("FAULT", sender))
+        .build(Cluster::builder().nodes(2).tap("FAULT", sender))
         .await;
     let owner = cluster.clone();
     tokio::spawn(async move {
@@ -112,6 +115,33 @@ async fn what_nodes_do_is_written_down(wire: Wire) {
             .iter()
             .all(|message| message.arrived.is_some())
     );
+}
+
+/// A system may give two connections to different nodes the same address.
+#[tokio::test]
+async fn a_client_that_notes_itself_is_told_from_another_one_at_its_address() {
+    let recorder = Arc::new(Recorder::new(2, 1));
+    let builder = Cluster::builder().nodes(2).clients(1);
+    let cluster = builder.record(Arc::clone(&recorder)).build().await.unwrap();
+    let nodes = cluster.addresses();
+    let connect = async |from: SocketAddr, to| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(from).unwrap();
+        socket.connect(to).await.unwrap()
+    };
+    let mut own = connect(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), nodes[0]).await;
+    let address = own.local_addr().unwrap();
+    recorder.notes_itself(address, nodes[0]);
+    let mut other = connect(address, nodes[1]).await;
+    for stream in [&mut own, &mut other] {
+        let request = b"SET k t NX PX 30000\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut reply = [0; 5];
+        stream.read_exact(&mut reply).await.unwrap();
+        assert_eq!(&reply, b"+OK\r\n");
+    }
+    assert_eq!(recorder.wire_history().counts.requests, 1);
 }
 
 /// No span is so long that it could do harm.

@@ -1,6 +1,6 @@
-//! Requests that are not for a node: a word of the cluster's owner, such as `FAULT`, that any client can send.
+//! Commands that are not for a node, such as `FAULT`: any client can send them, and the owner of the cluster answers them.
 //!
-//! They are taken out before the link's faults and answered beside them: whoever has cut a link must be able to heal it
+//! They are taken out before the link's faults, and so are the answers: a client that has cut a link must be able to heal it
 //! through the same connection.
 
 use locknode_resp::{Decoder, Limits};
@@ -8,58 +8,58 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::net::LinkId;
 
-/// A request that came to a node's port and is for the owner of the cluster. Dropped, it leaves its client without a reply.
+/// A command that came to a node's port and is for the owner of the cluster. If it is dropped, its client gets no reply.
 #[derive(Debug)]
-pub struct DeskRequest {
+pub struct TappedCommand {
     /// The client whose port it came to.
     pub client: u8,
     /// The node whose port it came to.
     pub node: u8,
-    /// Its words, the desk's own first.
+    /// Its words, the tap's own first.
     pub args: Vec<Vec<u8>>,
     connection: UnboundedSender<Vec<u8>>,
 }
 
-/// Where such requests go. A connection hands over so many and no more until some are settled.
+/// Where such commands go.
 #[derive(Clone, Debug)]
-pub(crate) struct Desk {
+pub(crate) struct CommandTap {
     word: &'static str,
-    owner: UnboundedSender<DeskRequest>,
+    owner: UnboundedSender<TappedCommand>,
 }
 
-/// The answers to one connection's requests, in the order in which they are given.
+/// The answers to one connection's commands, in the order in which they are given.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) sender: UnboundedSender<Vec<u8>>,
     pub(crate) receiver: UnboundedReceiver<Vec<u8>>,
 }
 
-impl DeskRequest {
+impl TappedCommand {
     /// Answers with a whole reply of the protocol, which reaches the client whatever is wrong with its link. It comes after the
-    /// replies to what the client has asked the node before, unless those are held up.
+    /// replies of the node to earlier requests, unless those are held up.
     pub fn answer(mut self, reply: impl Into<Vec<u8>>) {
         self.send(reply.into());
     }
 
     fn send(&mut self, reply: Vec<u8>) {
-        // A client that is gone needs no answer.
+        // A client that has left needs no answer.
         let _ = self.connection.send(reply);
     }
 }
 
-impl Drop for DeskRequest {
-    /// The connection counts what it owes; nothing says that this one is settled.
+impl Drop for TappedCommand {
+    /// The connection counts open commands; an empty answer settles this one.
     fn drop(&mut self) {
         self.send(Vec::new());
     }
 }
 
-impl Desk {
-    pub(crate) const fn new(word: &'static str, owner: UnboundedSender<DeskRequest>) -> Self {
+impl CommandTap {
+    pub(crate) const fn new(word: &'static str, owner: UnboundedSender<TappedCommand>) -> Self {
         Self { word, owner }
     }
 
-    /// Hands a message to the owner if it is for them; whether it was.
+    /// Hands a message to the owner if it begins with the tap's word, and returns whether it does.
     pub(crate) fn take(
         &self,
         link: LinkId,
@@ -73,8 +73,8 @@ impl Desk {
             .first()
             .is_some_and(|word| word.eq_ignore_ascii_case(self.word.as_bytes()));
         if is_ours {
-            // Without an owner the request is dropped, which is told to the connection.
-            let _ = self.owner.send(DeskRequest {
+            // Without an owner the command is dropped, which settles it.
+            let _ = self.owner.send(TappedCommand {
                 client: link.client,
                 node: link.node,
                 args,
