@@ -116,7 +116,10 @@ fn faults_are_sentences() {
             "wall node 1 -3600000ms",
             "the calendar of node 1 is set back by 3600s",
         ),
-        ("hold client 0 node 1 both", "hold client 0 node 1 both"),
+        (
+            "hold client 0 node 1 both",
+            "held back: requests and replies between client 0 and node 1",
+        ),
     ] {
         let fault = Fault::parse(fault).unwrap();
         assert_eq!(fault.sentence(5, 3), want);
