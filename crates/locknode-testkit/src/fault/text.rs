@@ -48,6 +48,16 @@ impl<'t> Words<'t> {
             .ok_or_else(|| ParseError::missing(what, self.line))
     }
 
+    /// The next word, which has to be one that has a meaning here.
+    pub(crate) fn one<T>(
+        &mut self,
+        what: &str,
+        meaning: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ParseError> {
+        let word = self.need(what)?;
+        meaning(word).ok_or_else(|| ParseError::unexpected(what, word, self.line))
+    }
+
     /// The next word, which has to be this one.
     pub(crate) fn expect(&mut self, word: &'static str) -> Result<(), ParseError> {
         match self.need(word)? {

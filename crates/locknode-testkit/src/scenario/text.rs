@@ -367,64 +367,40 @@ fn parse_setting(words: &mut Words<'_>, setup: &mut Setup) -> Result<(), ParseEr
         "nodes" => setup.nodes = parse_count(words)?,
         "clients" => setup.clients = parse_count(words)?,
         "guard" => {
-            const WHAT: &str = "off, memory, long or always";
-            let word = words.need(WHAT)?;
-            let found = Guarding::ALL.into_iter().find(|guard| guard.name() == word);
-            setup.guard = found.ok_or_else(|| ParseError::unexpected(WHAT, word, "guard"))?;
+            setup.guard = words.one("off, memory, long or always", |word| {
+                Guarding::ALL.into_iter().find(|it| it.name() == word)
+            })?;
         }
         "max-ttl" => setup.max_ttl = words.span()?,
         "delay" => setup.delay = parse_range(words)?,
         "sync" => setup.sync = parse_range(words)?,
         "drift" => {
-            const WHAT: &str = "millionths such as 10000ppm";
-            let word = words.need(WHAT)?;
-            let ppm = word
-                .strip_suffix("ppm")
-                .and_then(|digits| digits.parse().ok());
-            setup.drift_ppm = ppm.ok_or_else(|| ParseError::unexpected(WHAT, word, "drift"))?;
+            setup.drift_ppm = words.one("millionths such as 10000ppm", |word| {
+                word.strip_suffix("ppm")?.parse().ok()
+            })?;
             setup.drift_constant = words.span()?;
         }
         "client" => {
-            setup.client = match words.need("shipped or plain")? {
-                "shipped" => ClientKind::Shipped,
-                "plain" => ClientKind::Plain,
-                word => return Err(ParseError::unexpected("shipped or plain", word, "client")),
-            }
+            setup.client = words.one("shipped or plain", |word| {
+                let all = [ClientKind::Shipped, ClientKind::Plain];
+                all.into_iter().find(|it| it.name() == word)
+            })?;
         }
         "shards" => {
-            const WHAT: &str = "1, 2, 4, 8 or 16";
-            setup.shards = match words.number(WHAT)? {
-                count @ (1 | 2 | 4 | 8 | 16) => count,
-                count => {
-                    return Err(ParseError::unexpected(
-                        WHAT,
-                        &u8::to_string(&count),
-                        "shards",
-                    ));
-                }
-            }
+            setup.shards = words.one("1, 2, 4, 8 or 16", |word| {
+                [1, 2, 4, 8, 16]
+                    .into_iter()
+                    .find(|it: &u8| it.to_string() == word)
+            })?;
         }
         "dialect" => {
-            const WHAT: &str = "lock, delex, delifeq or script";
-            let word = words.need(WHAT)?;
-            let found = Dialect::ALL
-                .into_iter()
-                .find(|dialect| dialect.name() == word);
-            setup.dialect = found.ok_or_else(|| ParseError::unexpected(WHAT, word, "dialect"))?;
+            setup.dialect = words.one("lock, delex, delifeq or script", |word| {
+                Dialect::ALL.into_iter().find(|it| it.name() == word)
+            })?;
         }
-        "bug" => {
-            let word = words.need("the name of a bug")?;
-            let bug = Bug::named(word);
-            setup.bug =
-                Some(bug.ok_or_else(|| ParseError::unexpected("the name of a bug", word, "bug"))?);
-        }
+        "bug" => setup.bug = Some(words.one("the name of a bug", Bug::named)?),
         "watch" => {
-            const WHAT: &str = "half";
-            let word = words.need(WHAT)?;
-            if word != WHAT {
-                return Err(ParseError::unexpected(WHAT, word, "watch"));
-            }
-            setup.watches_half = true;
+            setup.watches_half = words.one("half", |word| (word == "half").then_some(true))?;
         }
         "replica" => setup.replica_lag = Some(words.span()?),
         "run" => setup.run_for = words.span()?,
