@@ -1,13 +1,44 @@
-"""The life of a lock, told through any Python library on all nodes.
+"""The life of a lock, told through any library on all nodes.
 
-A library's file gives `tell` a way to connect; the story acquires, contends, extends, releases and
-expires, and looks at every node itself, over its own sockets, after each step. It knows nothing of
-the library's own return values beyond "got it" and "did not".
+usage: story.py ADAPTER COMMAND...   ADAPTER is the adapter's file, COMMAND starts it
+
+The story acquires, contends, extends, releases and expires, and looks at every node itself, over its own
+sockets, after each step. What it asks of the library goes by lines to an adapter, a program in the library's
+language. Two adapters run at a time; each is a client that holds at most one lock.
+
+An adapter is started with the name of a variant, connects, writes `ready TITLE` to its standard output, with
+versions in the title, and then replies with one line to each line that it reads:
+
+  acquire KEY TTL TOKEN  tries once to acquire KEY for TTL milliseconds: `yes` or `no`
+  extend TTL             `yes`, or `no` when the lock is not held
+  query                  what the library says about the lock: the milliseconds left, or `yes` or `no`
+  release                `yes`, `no` when the lock is not held, or `done` when the library says nothing
+  forge KEY TOKEN        takes TOKEN for the lock's, without asking the nodes: `done`
+  login [PASSWORD]       connects to INTEROP_AUTH_NODE and sets `interop:login` to `in` in database 3: `yes`
+  NAME                   a check of its own: `yes`
+
+`error TEXT` says that something else happened. A TOKEN is in hexadecimal; a library that chooses its own ignores
+it. An adapter that takes the TOKEN drives each node by hand: to acquire, extend and release it replies with the
+number of nodes that did so, and the story counts the votes. At the end of its input an adapter closes its
+connections and ends with code 0.
+
+Comments at the head of the adapter's file say the rest:
+
+  lacks: NAME... (WHY)   what the library cannot do, and the story leaves out: extend, query, token (it chooses its
+                         own; then there is no forge), or refusal (its nodes refuse by an error reply)
+  each: VARIANT...       the variants to tell the story with; without this line there is one, which has no name
+  prefix: TEXT           what the library puts before the name of a key
+  also: NAME...          login and the checks of its own; they are left out while a node is away
 """
 
 import os
+import re
+import select
 import socket
+import subprocess
+import sys
 import time
+import uuid
 
 RESOURCE = "interop:resource"
 # Whether one of the nodes is down or in its quarantine, and so not looked at; then what takes time is left out.
@@ -15,14 +46,27 @@ IS_ONE_AWAY = "INTEROP_AWAY" in os.environ
 LONG_TTL = 30_000
 # Long enough that five writes on a busy machine fit in, short enough to wait for.
 SHORT_TTL = 800
+# Redis counts whole milliseconds, so that a lock may end up to one early.
+CLOCK_STEP = 0 if os.environ["INTEROP_SERVER"] == "locknode" else 1
 # How long the nodes that a library does not wait for may take to follow.
 SETTLE_SECONDS = 5
 # How long a client tries for a lock that expires meanwhile.
 PATIENCE_SECONDS = 20
 POLL_SECONDS = 0.005
+# How long an adapter may take to start and to end on a busy machine.
+START_SECONDS = 30
+END_SECONDS = 10
+# The slowest reply is that of a driver which asks a node that is down twenty times, in ten seconds.
+REPLY_SECONDS = 20
+# A reply is a word, or an error with a text.
+LINE_BYTES = 65_536
+# How much of a line a message shows: tokens are long.
+SHOWN = 200
+QUORUM = len(os.environ["INTEROP_NODES"].split(",")) // 2 + 1
+CAPABILITIES = {"extend", "query", "token", "refusal"}
 
 
-def node_addresses(variable="INTEROP_NODES"):
+def node_addresses(variable):
     """The (host, port) of every node."""
     pairs = (address.rsplit(":", 1) for address in os.environ[variable].split(","))
     return [(host, int(port)) for host, port in pairs]
@@ -55,20 +99,19 @@ def eventually(what, condition):
     """Polls until the condition holds on every node; fails the story when it does not."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(what)
+        assert time.monotonic() < deadline, what
         time.sleep(POLL_SECONDS)
 
 
 class Stage:
-    """The nodes and the one key that the story is about."""
+    """The nodes that serve and the one key that the story is about."""
 
     def __init__(self, key):
         self.key = key
         self.nodes = [Node(address) for address in node_addresses("INTEROP_SERVING")]
 
-    def tokens(self):
-        return [node.ask("GET", self.key) for node in self.nodes]
+    def everywhere(self, *words):
+        return [node.ask(*words) for node in self.nodes]
 
     def token(self, step):
         """The token that every node holds, once they agree."""
@@ -76,92 +119,275 @@ class Stage:
         return self.majority(len(self.nodes))
 
     def majority(self, size=0):
-        """The token that a majority, or at least `size` nodes, hold; None when there is none."""
-        tokens = self.tokens()
+        """The token that a majority, or at least `size` nodes, hold; None when there is no such token."""
+        tokens = self.everywhere("GET", self.key)
         most = max(tokens, key=tokens.count)
         return most if tokens.count(most) >= max(size, len(tokens) // 2 + 1) else None
 
+    def released(self, step):
+        eventually(f"{step}: not released", lambda: not any(self.everywhere("EXISTS", self.key)))
+
     def errors(self):
         """How many error replies each node has sent."""
-        stats = [node.ask("INFO", "stats").decode() for node in self.nodes]
+        stats = [stat.decode() for stat in self.everywhere("INFO", "stats")]
         return [stat.split("total_error_replies:")[1].split()[0] for stat in stats]
 
     def ttls(self):
-        return [node.ask("PTTL", self.key) for node in self.nodes]
-
-    def everywhere(self, *words):
-        for node in self.nodes:
-            node.ask(*words)
+        return self.everywhere("PTTL", self.key)
 
 
-def tell(connect, key=RESOURCE, lost=(), refuses_by_error=False):
-    """Tells the story and returns the names of its steps.
+class AdapterFailure(Exception):
+    """An adapter that ended, wrote nonsense or nothing, or reported an error."""
 
-    `connect()` makes a client with `acquire(resource, ttl_ms)` (one attempt; a handle or None),
-    `release(handle)` and, where the library can, `extend(handle, ttl_ms)`. `key` is what the
-    resource is called on the wire, `lost` the exceptions that mean "you do not hold this". Scripts that
-    answer with an error when the lock is held say so by `refuses_by_error`: of others, a node that answers
-    with one has not refused but failed.
-    """
-    stage = Stage(key)
-    first, second = connect(), connect()
+
+class Adapter:
+    """A client of the library, in a process of its own, and the lock that it holds."""
+
+    def __init__(self, command, lacks):
+        self.command = " ".join(command)
+        self.lacks = lacks
+        # What a reply about votes has to be: a word, or a number of nodes.
+        self.votes = bool if "token" in lacks else int
+        self.token = b""
+        self.unread = b""
+        self.process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def fail(self, what):
+        raise AdapterFailure(f"the adapter `{self.command}` {what}")
+
+    def ready(self):
+        """Waits until the adapter has connected and returns its title."""
+        line = self.line("its start", START_SECONDS)
+        if not re.match("ready .", line):
+            self.fail(f"wrote '{line[:SHOWN]}' in place of 'ready TITLE'")
+        return line.partition(" ")[2]
+
+    def line(self, cause, seconds):
+        """The next line that the adapter writes."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.unread:
+            left = max(0, deadline - time.monotonic())
+            if not select.select([self.process.stdout], [], [], left)[0]:
+                self.fail(f"wrote no line within {seconds} s after {cause}")
+            received = self.process.stdout.read(LINE_BYTES)
+            if not received:
+                self.fail(f"closed its output after {cause}, and {self.end()}")
+            self.unread += received
+            if len(self.unread) > LINE_BYTES:
+                self.fail(f"wrote more than {LINE_BYTES} bytes after {cause}")
+        line, _, self.unread = self.unread.partition(b"\n")
+        if self.unread:
+            self.fail(f"wrote more than one line after {cause}: {line[:SHOWN]}, {self.unread[:SHOWN]}")
+        return line.decode(errors="backslashreplace")
+
+    def end(self):
+        """How the process ended, in words."""
+        try:
+            return f"ended with code {self.process.wait(END_SECONDS)}"
+        except subprocess.TimeoutExpired:
+            return f"did not end within {END_SECONDS} s"
+
+    def ask(self, *words):
+        """Sends a request and returns the reply: True, False, None for `done`, a number, or an error's text."""
+        request = " ".join(str(word) for word in words)
+        try:
+            self.process.stdin.write(f"{request}\n".encode())
+        except BrokenPipeError:
+            self.fail(f"read no `{request[:SHOWN]}`, and {self.end()}")
+        line = self.line(f"`{request[:SHOWN]}`", REPLY_SECONDS)
+        words = {"yes": True, "no": False, "done": None}
+        if line in words:
+            return words[line]
+        if re.fullmatch(r"\d{1,18}", line):
+            return int(line)
+        if not line.startswith("error "):
+            self.fail(f"replied '{line[:SHOWN]}' to `{request[:SHOWN]}`")
+        return line
+
+    def expect(self, kinds, *words):
+        """Asks what has to be replied to by one of these kinds of value."""
+        reply = self.ask(*words)
+        if type(reply) not in kinds:
+            self.fail(f"replied '{reply}' to `{words[0]}`")
+        return reply
+
+    def acquire(self, ttl):
+        """Tries once, and counts the votes where the adapter drives the nodes by hand."""
+        # Every byte that a text protocol could stumble over.
+        self.token = bytes(range(256)) + b"\r\n$-1\r\n" + uuid.uuid4().bytes
+        granted = self.expect([self.votes], "acquire", RESOURCE, ttl, self.token.hex())
+        if self.votes is bool or granted >= QUORUM:
+            return bool(granted)
+        released = self.release()
+        assert released <= granted, f"acquired on {granted} nodes, released on {released}"
+        return False
+
+    def extend(self, ttl):
+        return self.expect([self.votes], "extend", ttl)
+
+    def release(self):
+        return self.expect([self.votes, type(None)], "release")
+
+    def forge(self, token):
+        self.expect([type(None)], "forge", RESOURCE, token.hex())
+
+    def shows(self, above, most):
+        """Checks that the library itself says that the lock is held, and for how long."""
+        if "query" not in self.lacks:
+            left = self.expect([bool, int], "query")
+            assert left is True or above < left <= most, f"query: not {above} < {left} <= {most}"
+
+    def close(self):
+        """Ends the input, upon which the adapter has to end by itself."""
+        self.process.stdin.close()
+        end = self.end()
+        if end != "ended with code 0":
+            self.fail(f"{end} after its input")
+        if rest := self.process.stdout.read():
+            self.fail(f"wrote after its last reply: {rest[:SHOWN]}")
+
+
+def tell(first, second, stage, lacks):
+    """Tells the story and returns the names of its steps."""
     steps = ["acquire", "contend"]
+    # What is replied when all nodes have done it: a word, or their number; some libraries say nothing of a release.
+    done = [True] if "token" in lacks else [len(stage.nodes)]
+    released = [None, *done]
 
-    handle = first.acquire(RESOURCE, LONG_TTL)
-    assert handle, "a free resource was refused"
+    assert first.acquire(LONG_TTL), "a free resource was refused"
     token = stage.token("acquire")
     assert all(0 < ttl <= LONG_TTL for ttl in stage.ttls()), stage.ttls()
-    assert not second.acquire(RESOURCE, LONG_TTL), "two holders at once"
+    first.shows(0, LONG_TTL)
+    assert not second.acquire(LONG_TTL), "two holders at once"
     # Once more, when the client has asked all that it asks a node first and some nodes do not know.
     errors = stage.errors()
-    assert not second.acquire(RESOURCE, LONG_TTL), "two holders at the second try"
-    assert refuses_by_error or stage.errors() == errors, "the nodes refused by an error"
+    assert not second.acquire(LONG_TTL), "two holders at the second try"
+    # A node that answers with an error has not refused but failed.
+    assert "refusal" in lacks or stage.errors() == errors, "the nodes refused by an error"
     assert stage.token("contend") == token, "the second client changed the token"
 
-    if hasattr(first, "extend"):
+    if "extend" not in lacks:
         steps.append("extend")
-        first.extend(handle, 2 * LONG_TTL)
+        assert first.extend(2 * LONG_TTL) in done, "not extended"
         eventually("not extended", lambda: all(ttl > LONG_TTL for ttl in stage.ttls()))
-        assert stage.token("extend") == token
+        assert stage.token("extend") == token, "another token after the extension"
+        first.shows(LONG_TTL, 2 * LONG_TTL)
+    if "token" not in lacks:
+        steps += ["binary token", "foreign release"]
+        assert token == first.token, f"not the token that was sent: {token}"
+        second.forge(b"stranger")
+        assert not second.release(), "a stranger released"
+        if "extend" not in lacks:
+            steps.append("foreign extend")
+            assert not second.extend(LONG_TTL), "a stranger extended"
+            assert all(ttl > LONG_TTL for ttl in stage.ttls()), "a stranger changed the TTL"
+        assert stage.token("foreign release") == token, "a stranger changed the token"
 
     steps += ["script flush", "release", "acquire again"]
     stage.everywhere("SCRIPT", "FLUSH")
-    first.release(handle)
-    eventually("not released", lambda: not any(stage.tokens()))
-    handle = second.acquire(RESOURCE, LONG_TTL)
-    assert handle, "a released resource was refused"
+    assert first.release() in released, "not released"
+    stage.released("release")
+    if "query" not in lacks:
+        steps.append("query")
+        assert not first.expect([bool, int], "query"), "query: held after the release"
+    assert second.acquire(LONG_TTL), "a released resource was refused"
     stage.token("acquire again")
-    second.release(handle)
-    eventually("not released again", lambda: not any(stage.tokens()))
-
+    second.shows(0, LONG_TTL)
+    assert second.release() in released, "not released again"
+    stage.released("second release")
     if IS_ONE_AWAY:
-        return ", ".join(steps)
+        return steps
 
     steps += ["expire", "stale release"]
     started = time.monotonic()
-    stale = first.acquire(RESOURCE, SHORT_TTL)
-    assert stale, "a free resource was refused"
-    handle = None
-    while not (handle := second.acquire(RESOURCE, LONG_TTL)):
+    assert first.acquire(SHORT_TTL), "a free resource was refused"
+    while not second.acquire(LONG_TTL):
         assert time.monotonic() < started + PATIENCE_SECONDS, "the lock never expired"
         time.sleep(POLL_SECONDS)
-    assert time.monotonic() - started >= SHORT_TTL / 1000, "the lock expired too early"
+    assert time.monotonic() - started >= (SHORT_TTL - CLOCK_STEP) / 1000, "the lock expired too early"
     # Nodes may expire the old lock a little after the majority that the new one was won on.
     token = stage.majority()
     assert token, "expire: no majority holds the new lock"
-    refuses(lambda: first.release(stale), lost)
-    if hasattr(first, "extend"):
+    assert not first.release(), "released a lost lock"
+    if "extend" not in lacks:
         steps.append("stale extend")
-        assert not refuses(lambda: first.extend(stale, LONG_TTL), lost), "extended a lost lock"
+        assert not first.extend(LONG_TTL), "extended a lost lock"
     assert stage.majority() == token, "a client without the lock changed it"
-    second.release(handle)
-    eventually("not released at the end", lambda: not any(stage.tokens()))
-    return ", ".join(steps)
+    second.shows(0, LONG_TTL)
+    assert second.release() in [*released, *range(QUORUM, len(stage.nodes))], "not released at the end"
+    stage.released("last release")
+    return steps
 
 
-def refuses(action, lost):
-    """Runs what a client without the lock tries; its own way to say no counts as False."""
+def log_in(adapter):
+    """Nothing without the password; with it, what is written is in the database that was chosen."""
+    for password in ((), ("wrong",)):
+        reply = adapter.ask("login", *password)
+        # Some libraries have a text of their own, and some go on without a password.
+        assert re.match("error .*(NOAUTH|WRONGPASS|[Aa]uthentication failed)", str(reply)), f"login{password}: {reply}"
+    password = os.environ["INTEROP_PASSWORD"]
+    reply = adapter.ask("login", password)
+    assert reply is True, f"not let in: {reply}"
+    node = Node(node_addresses("INTEROP_AUTH_NODE")[0])
+    node.ask("AUTH", password)
+    assert node.ask("GET", "interop:login") is None, "written to another database"
+    node.ask("SELECT", 3)
+    assert node.ask("GET", "interop:login") == b"in", "not written"
+    # The next variant has to write it anew.
+    node.ask("DEL", "interop:login")
+
+
+def check_also(adapter, name):
+    """Runs what only this adapter can do."""
+    if name == "login":
+        log_in(adapter)
+    else:
+        reply = adapter.ask(name)
+        assert reply is True, f"{name}: {reply}"
+
+
+def header(file):
+    """What the comments at the head of the adapter's file say to the story, a list of words for each name."""
+    with open(file, encoding="utf-8") as adapter:
+        found = dict(re.findall(r"^[^a-z\n]*(lacks|each|prefix|also): ([^(\n]*)", adapter.read(), re.M))
+    unknown = set(found.get("lacks", "").split()) - CAPABILITIES
+    assert not unknown, f"{file} lacks what the story does not know: {unknown}"
+    return {name: found.get(name, "").split() for name in ("lacks", "each", "prefix", "also")}
+
+
+def run(command, said):
+    """Tells the story with one variant; returns the adapter's title and the names of the steps."""
+    print("--", *command, flush=True)
+    stage = Stage("".join(said["prefix"]) + RESOURCE)
+    adapters = []
     try:
-        return action()
-    except lost:
-        return False
+        for _ in range(2):
+            adapters.append(Adapter(command, said["lacks"]))
+        titles = [adapter.ready() for adapter in adapters]
+        steps = tell(*adapters, stage, said["lacks"])
+        if not IS_ONE_AWAY:
+            for name in said["also"]:
+                check_also(adapters[0], name)
+            steps += said["also"]
+        for adapter in adapters:
+            adapter.close()
+        return titles[0], steps
+    finally:
+        for adapter in adapters:
+            adapter.process.kill()
+            adapter.process.wait()
+
+
+def main(file, *command):
+    said = header(file)
+    try:
+        for variant in said["each"] or [""]:
+            title, steps = run([*command, *variant.split()], said)
+    except AdapterFailure as failure:
+        sys.exit(f"story: {failure}")
+    variants = " and ".join(said["each"])
+    lacks = f"; lacks {', '.join(said['lacks'])}" if said["lacks"] else ""
+    print(f"{title} ({variants}{': ' if variants else ''}{', '.join(steps)}{lacks})")
+
+
+main(*sys.argv[1:])

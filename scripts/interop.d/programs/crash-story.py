@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 BINARY = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release", "locknode")
 EXAMPLE = os.path.join(ROOT, "crates", "locknode-testkit", "examples", "plain_redlock.py")
 # The story takes a second or two; a lab that hangs must not hang the run.
