@@ -1,10 +1,12 @@
 // needs: npm ioredis@6.0.0
+// each: RESP2 RESP3
+// also: login
 // ioredis 6, which speaks RESP3 unless told otherwise, with its own scripts: locks written by hand.
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { load, nodes, parseAddress, tell, title } from './story/story.mjs';
+import { byHand, load, nodes, parseAddress, serve, title, variant } from './story/adapter.mjs';
 
 const { default: Redis } = load('ioredis');
+const protocol = variant === 'RESP2' ? 2 : 3;
 const scripts = {
   releaseLock: {
     numberOfKeys: 1,
@@ -16,49 +18,30 @@ const scripts = {
   },
 };
 
-async function connect(protocol) {
-  const clients = nodes.map((node) => new Redis({ ...node, protocol, scripts }));
-  const everywhere = (send) => Promise.all(clients.map(send));
-  const majority = (replies, vote) =>
-    replies.filter((reply) => reply === vote).length > replies.length / 2;
-  const release = ({ resource, token }) => everywhere((node) => node.releaseLock(resource, token));
-  return {
-    async acquire(resource, ttl) {
-      const token = randomBytes(20);
-      const set = (node) => node.set(resource, token, 'PX', ttl, 'NX');
-      if (majority(await everywhere(set), 'OK')) return { resource, token };
-      await release({ resource, token });
-      return null;
-    },
-    async extend({ resource, token }, ttl) {
-      const extend = (node) => node.extendLock(resource, token, ttl);
-      return majority(await everywhere(extend), 1) && { resource, token };
-    },
-    release,
-    close: () => everywhere((node) => node.quit()),
-  };
-}
-
-async function logsIn(protocol) {
+async function login(password) {
   const node = parseAddress(process.env.INTEROP_AUTH_NODE);
-  const password = process.env.INTEROP_PASSWORD;
-  const client = new Redis({ ...node, protocol, password, db: 3, connectionName: 'interop' });
-  assert.equal(await client.set('interop:login', 'in'), 'OK');
-  assert.equal(await client.client('GETNAME'), 'interop');
-  const replies = await client.pipeline().get('interop:login').select(0).get('interop:login').exec();
-  assert.deepEqual(replies, [[null, 'in'], [null, 'OK'], [null, null]]);
-  await client.quit();
-  for (const wrong of [{ password: 'wrong' }, {}]) {
-    const refused = new Redis({ ...node, protocol, ...wrong, retryStrategy: null });
-    refused.on('error', () => {});
-    await assert.rejects(refused.get('interop:login'));
-    refused.disconnect();
+  const client = new Redis({ ...node, protocol, password, db: 3, connectionName: 'interop', retryStrategy: null });
+  client.on('error', () => {});
+  try {
+    assert.equal(await client.set('interop:login', 'in'), 'OK');
+    assert.equal(await client.client('GETNAME'), 'interop');
+    const replies = await client.pipeline().get('interop:login').select(0).get('interop:login').exec();
+    assert.deepEqual(replies, [[null, 'in'], [null, 'OK'], [null, null]]);
+    return true;
+  } finally {
+    client.disconnect();
   }
 }
 
-let steps;
-for (const protocol of [2, 3]) {
-  steps = await tell(() => connect(protocol));
-  await logsIn(protocol);
-}
-console.log(`${title('ioredis')} (RESP2 and RESP3: ${steps}, binary token, AUTH)`);
+const clients = nodes.map((node) => new Redis({ ...node, protocol, scripts }));
+await serve(title('ioredis'), {
+  ...byHand(clients, {
+    set: (node, key, token, ttl) => node.set(key, token, 'PX', ttl, 'NX'),
+    get: (node, key) => node.getBuffer(key),
+    pttl: (node, key) => node.pttl(key),
+    extend: (node, key, token, ttl) => node.extendLock(key, token, ttl),
+    release: (node, key, token) => node.releaseLock(key, token),
+  }),
+  login,
+  close: () => Promise.all(clients.map((client) => client.quit())),
+});
