@@ -19,8 +19,8 @@ versions in the title, and then replies with one line to each line that it reads
 
 `error TEXT` says that something else happened. A TOKEN is in hexadecimal; a library that chooses its own ignores
 it. An adapter that takes the TOKEN drives each node by hand: to acquire, extend and release it replies with the
-number of nodes that did so, and the story counts the votes. At the end of its input an adapter closes its
-connections and ends with code 0.
+number of nodes that did so, and the story counts the votes; to query it replies with the milliseconds of the node
+with the fewest. At the end of its input an adapter closes its connections and ends with code 0.
 
 Comments at the head of the adapter's file say the rest:
 
@@ -313,7 +313,9 @@ def tell(first, second, stage, lacks):
         steps.append("stale extend")
         assert not first.extend(LONG_TTL), "extended a lost lock"
     assert stage.majority() == token, "a client without the lock changed it"
-    second.shows(0, LONG_TTL)
+    # By hand the query is of all nodes, and a majority may hold the lock.
+    if "token" in lacks:
+        second.shows(0, LONG_TTL)
     assert second.release() in [*released, *range(QUORUM, len(stage.nodes))], "not released at the end"
     stage.released("last release")
     return steps
