@@ -1,125 +1,58 @@
 // needs: cargo
-//! fred, whose users write their locks themselves: under RESP2 and RESP3, with a binary token and
-//! its `Script`, which loads what the node does not know.
+// each: RESP2 RESP3
+// also: login
+//! fred, whose users write their locks themselves: with its `Script`, which loads what the node
+//! does not know.
 
-use std::env;
-use std::marker::PhantomData;
-use std::time::Duration;
-
-use fred::clients::Client as Connection;
+use fred::clients::Client;
 use fred::prelude::*;
 use fred::types::RespVersion;
 use fred::types::scripts::Script;
-use story::{EXTEND, RELEASE, RESOURCE, binary_token, nodes, quorum, tell};
+use story::{Answer, Node, serve_by_hand};
 
-trait Protocol {
-    const VERSION: RespVersion;
-}
+struct Connection(Client);
 
-struct Resp2;
-impl Protocol for Resp2 {
-    const VERSION: RespVersion = RespVersion::RESP2;
-}
-
-struct Resp3;
-impl Protocol for Resp3 {
-    const VERSION: RespVersion = RespVersion::RESP3;
-}
-
-struct Connections<P>(Vec<Connection>, PhantomData<P>);
-
-impl<P: Protocol> story::Client for Connections<P> {
-    type Handle = Vec<u8>;
-
-    async fn connect() -> Self {
-        let mut connections = Vec::new();
-        for node in nodes() {
-            connections.push(
-                open(&format!("redis://{node}/0"), P::VERSION)
-                    .await
-                    .expect("connected"),
-            );
-        }
-        Self(connections, PhantomData)
+impl Node for Connection {
+    async fn open(
+        address: &str,
+        protocol: &str,
+        database: u8,
+        password: Option<&str>,
+    ) -> Answer<Self> {
+        let login = password.map_or(String::new(), |password| format!("default:{password}@"));
+        let mut config = Config::from_url(&format!("redis://{login}{address}/{database}"))?;
+        config.version = match protocol {
+            "RESP2" => RespVersion::RESP2,
+            _ => RespVersion::RESP3,
+        };
+        let client = Builder::from_config(config).build()?;
+        client.init().await?;
+        Ok(Self(client))
     }
 
-    async fn acquire(&self, resource: &str, ttl: Duration) -> Option<Vec<u8>> {
-        let token = binary_token();
-        let millis = i64::try_from(ttl.as_millis()).expect("a TTL fits");
-        let mut votes = 0;
-        for connection in &self.0 {
-            let expiry = Some(Expiration::PX(millis));
-            let reply: Option<String> = connection
-                .set(
-                    resource,
-                    token.as_slice(),
-                    expiry,
-                    Some(SetOptions::NX),
-                    false,
-                )
-                .await
-                .expect("SET replies");
-            votes += usize::from(reply.as_deref() == Some("OK"));
-        }
-        if votes >= quorum() {
-            return Some(token);
-        }
-        self.release(&token).await;
-        None
+    async fn set(&self, key: &str, value: &[u8], ttl: Option<u32>) -> Answer<bool> {
+        let expiry = ttl.map(|millis| Expiration::PX(millis.into()));
+        let condition = ttl.map(|_| SetOptions::NX);
+        let reply: Option<String> = self.0.set(key, value, expiry, condition, false).await?;
+        Ok(reply.as_deref() == Some("OK"))
     }
 
-    async fn extend(&self, token: &Vec<u8>, ttl: Duration) -> bool {
-        let millis = i64::try_from(ttl.as_millis()).expect("a TTL fits");
-        let mut votes = 0;
-        for connection in &self.0 {
-            let arguments = vec![Value::from(token.as_slice()), Value::from(millis)];
-            votes += run(EXTEND, connection, arguments).await;
-        }
-        votes >= quorum()
+    async fn get(&self, key: &str) -> Answer<Option<Vec<u8>>> {
+        Ok(self.0.get(key).await?)
     }
 
-    async fn release(&self, token: &Vec<u8>) {
-        for connection in &self.0 {
-            run(RELEASE, connection, vec![Value::from(token.as_slice())]).await;
-        }
+    async fn pttl(&self, key: &str) -> Answer<i64> {
+        Ok(self.0.pttl(key).await?)
     }
-}
 
-async fn run(script: &str, connection: &Connection, arguments: Vec<Value>) -> usize {
-    let script = Script::from_lua(script);
-    script
-        .evalsha_with_reload(connection, RESOURCE, arguments)
-        .await
-        .expect("the script runs")
-}
-
-async fn open(url: &str, version: RespVersion) -> FredResult<Connection> {
-    let mut config = Config::from_url(url)?;
-    config.version = version;
-    let connection = Builder::from_config(config).build()?;
-    connection.init().await?;
-    Ok(connection)
-}
-
-async fn logs_in() {
-    let node = env::var("INTEROP_AUTH_NODE").expect("INTEROP_AUTH_NODE names a node");
-    let password = env::var("INTEROP_PASSWORD").expect("INTEROP_PASSWORD is its password");
-    for version in [RespVersion::RESP2, RespVersion::RESP3] {
-        let url = format!("redis://default:{password}@{node}/3");
-        let connection = open(&url, version.clone()).await.expect("logged in");
-        let () = connection
-            .set("interop:login", "in", None, None, false)
-            .await
-            .expect("SET replies");
-        let refused = open(&format!("redis://default:wrong@{node}/0"), version).await;
-        assert!(refused.is_err(), "a wrong password was accepted");
+    async fn run(&self, script: &'static str, key: &str, arguments: &[&[u8]]) -> Answer<usize> {
+        let script = Script::from_lua(script);
+        let arguments: Vec<Value> = arguments.iter().map(|&bytes| Value::from(bytes)).collect();
+        Ok(script.evalsha_with_reload(&self.0, key, arguments).await?)
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    tell::<Connections<Resp2>>().await;
-    let steps = tell::<Connections<Resp3>>().await;
-    logs_in().await;
-    println!("fred 10.1.0 (RESP2 and RESP3: {steps}, binary token, AUTH)");
+    serve_by_hand::<Connection>("fred 10.1.0").await;
 }

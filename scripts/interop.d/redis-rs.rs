@@ -1,127 +1,58 @@
 // needs: cargo
-//! The `redis` crate, whose users write their locks themselves: under RESP2 and RESP3, with a
-//! binary token, multiplexed, and its `Script`, which loads what the node does not know.
-
-use std::env;
-use std::marker::PhantomData;
-use std::time::Duration;
+// each: RESP2 RESP3
+// also: login
+//! The `redis` crate, whose users write their locks themselves: multiplexed, and with its `Script`,
+//! which loads what the node does not know.
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncCommands, ExistenceCheck, Script, SetExpiry, SetOptions};
-use story::{Client, EXTEND, RELEASE, RESOURCE, binary_token, nodes, quorum, tell};
+use redis::{AsyncCommands, Client, ExistenceCheck, Script, SetExpiry, SetOptions};
+use story::{Answer, Node, serve_by_hand};
 
-trait Protocol {
-    const QUERY: &'static str;
-}
+struct Connection(MultiplexedConnection);
 
-struct Resp2;
-impl Protocol for Resp2 {
-    const QUERY: &'static str = "protocol=resp2";
-}
-
-struct Resp3;
-impl Protocol for Resp3 {
-    const QUERY: &'static str = "protocol=resp3";
-}
-
-struct Connections<P>(Vec<MultiplexedConnection>, PhantomData<P>);
-
-impl<P: Protocol> Client for Connections<P> {
-    type Handle = Vec<u8>;
-
-    async fn connect() -> Self {
-        let mut connections = Vec::new();
-        for node in nodes() {
-            connections.push(
-                open(&format!("redis://{node}/0?{}", P::QUERY))
-                    .await
-                    .expect("connected"),
-            );
-        }
-        Self(connections, PhantomData)
+impl Node for Connection {
+    async fn open(
+        address: &str,
+        protocol: &str,
+        database: u8,
+        password: Option<&str>,
+    ) -> Answer<Self> {
+        let login = password.map_or(String::new(), |password| format!(":{password}@"));
+        let protocol = protocol.to_lowercase();
+        let url = format!("redis://{login}{address}/{database}?protocol={protocol}");
+        let client = Client::open(url)?;
+        Ok(Self(client.get_multiplexed_async_connection().await?))
     }
 
-    async fn acquire(&self, resource: &str, ttl: Duration) -> Option<Vec<u8>> {
-        let token = binary_token();
-        let millis = u64::try_from(ttl.as_millis()).expect("a TTL fits");
-        let options = SetOptions::default()
-            .conditional_set(ExistenceCheck::NX)
-            .with_expiration(SetExpiry::PX(millis));
-        let mut votes = 0;
-        for connection in &self.0 {
-            let mut connection = connection.clone();
-            let reply: Option<String> = connection
-                .set_options(resource, &token, options.clone())
-                .await
-                .expect("SET replies");
-            votes += usize::from(reply.as_deref() == Some("OK"));
-        }
-        if votes >= quorum() {
-            return Some(token);
-        }
-        self.release(&token).await;
-        None
+    async fn set(&self, key: &str, value: &[u8], ttl: Option<u32>) -> Answer<bool> {
+        let options = ttl.map_or(SetOptions::default(), |millis| {
+            SetOptions::default()
+                .conditional_set(ExistenceCheck::NX)
+                .with_expiration(SetExpiry::PX(millis.into()))
+        });
+        let reply: Option<String> = self.0.clone().set_options(key, value, options).await?;
+        Ok(reply.as_deref() == Some("OK"))
     }
 
-    async fn extend(&self, token: &Vec<u8>, ttl: Duration) -> bool {
-        let millis = u64::try_from(ttl.as_millis()).expect("a TTL fits");
-        let mut votes = 0;
-        for connection in &self.0 {
-            let mut connection = connection.clone();
-            let vote: usize = Script::new(EXTEND)
-                .key(RESOURCE)
-                .arg(token)
-                .arg(millis)
-                .invoke_async(&mut connection)
-                .await
-                .expect("the script runs");
-            votes += vote;
-        }
-        votes >= quorum()
+    async fn get(&self, key: &str) -> Answer<Option<Vec<u8>>> {
+        Ok(self.0.clone().get(key).await?)
     }
 
-    async fn release(&self, token: &Vec<u8>) {
-        for connection in &self.0 {
-            let mut connection = connection.clone();
-            let _: usize = Script::new(RELEASE)
-                .key(RESOURCE)
-                .arg(token)
-                .invoke_async(&mut connection)
-                .await
-                .expect("the script runs");
-        }
+    async fn pttl(&self, key: &str) -> Answer<i64> {
+        Ok(self.0.clone().pttl(key).await?)
     }
-}
 
-async fn open(url: &str) -> redis::RedisResult<MultiplexedConnection> {
-    redis::Client::open(url)?
-        .get_multiplexed_async_connection()
-        .await
-}
-
-async fn logs_in() {
-    let node = env::var("INTEROP_AUTH_NODE").expect("INTEROP_AUTH_NODE names a node");
-    let password = env::var("INTEROP_PASSWORD").expect("INTEROP_PASSWORD is its password");
-    for query in [Resp2::QUERY, Resp3::QUERY] {
-        let mut connection = open(&format!("redis://:{password}@{node}/3?{query}"))
-            .await
-            .expect("logged in");
-        let () = connection
-            .set("interop:login", "in")
-            .await
-            .expect("SET replies");
-        let refused = open(&format!("redis://:wrong@{node}/?{query}")).await;
-        assert!(
-            refused.is_err(),
-            "a wrong password was accepted under {query}"
-        );
+    async fn run(&self, script: &'static str, key: &str, arguments: &[&[u8]]) -> Answer<usize> {
+        let script = Script::new(script);
+        let mut call = script.key(key);
+        for argument in arguments {
+            call.arg(argument);
+        }
+        Ok(call.invoke_async(&mut self.0.clone()).await?)
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    tell::<Connections<Resp2>>().await;
-    let steps = tell::<Connections<Resp3>>().await;
-    logs_in().await;
-    println!("redis-rs 1.8.1 (RESP2 and RESP3: {steps}, binary token, AUTH)");
+    serve_by_hand::<Connection>("redis-rs 1.8.1").await;
 }
