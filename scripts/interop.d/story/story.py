@@ -53,11 +53,9 @@ SETTLE_SECONDS = 5
 # How long a client tries for a lock that expires meanwhile.
 PATIENCE_SECONDS = 20
 POLL_SECONDS = 0.005
-# How long an adapter may take to start and to end on a busy machine.
-START_SECONDS = 30
-END_SECONDS = 10
-# Ten seconds pass while ioredis asks a node that is down, and five until a Redis that loads replies.
-REPLY_SECONDS = 30
+# How long an adapter may take to start, to reply and to end, on a busy machine too. Ten seconds pass while ioredis
+# asks a node that is down, and five until a Redis that loads replies.
+ADAPTER_SECONDS = 30
 # A reply is a word, or an error with a text.
 LINE_BYTES = 65_536
 # How much of a line a message shows.
@@ -158,18 +156,18 @@ class Adapter:
 
     def ready(self):
         """Waits until the adapter has connected and returns its title."""
-        line = self.line("its start", START_SECONDS)
+        line = self.line("its start")
         if not re.match("ready .", line):
             self.fail(f"wrote '{line[:SHOWN]}' in place of 'ready TITLE'")
         return line.partition(" ")[2]
 
-    def line(self, cause, seconds):
+    def line(self, cause):
         """The next line that the adapter writes."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + ADAPTER_SECONDS
         while b"\n" not in self.unread:
             left = max(0, deadline - time.monotonic())
             if not select.select([self.process.stdout], [], [], left)[0]:
-                self.fail(f"wrote no line within {seconds} s after {cause}")
+                self.fail(f"wrote no line within {ADAPTER_SECONDS} s after {cause}")
             received = self.process.stdout.read(LINE_BYTES)
             if not received:
                 self.fail(f"closed its output after {cause}, and {self.end()}")
@@ -184,9 +182,9 @@ class Adapter:
     def end(self):
         """How the process ended, in words."""
         try:
-            return f"ended with code {self.process.wait(END_SECONDS)}"
+            return f"ended with code {self.process.wait(ADAPTER_SECONDS)}"
         except subprocess.TimeoutExpired:
-            return f"did not end within {END_SECONDS} s"
+            return f"did not end within {ADAPTER_SECONDS} s"
 
     def ask(self, *words):
         """Sends a request and returns the reply: True, False, None for `done`, a number, or an error's text."""
@@ -197,7 +195,7 @@ class Adapter:
             self.process.stdin.write(f"{' '.join(words)}\n".encode())
         except BrokenPipeError:
             self.fail(f"does not read {request}, and {self.end()}")
-        line = self.line(request, REPLY_SECONDS)
+        line = self.line(request)
         if line in REPLIES:
             return REPLIES[line]
         if re.fullmatch(r"\d{1,18}", line):
