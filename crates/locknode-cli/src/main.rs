@@ -53,6 +53,7 @@ mod serving;
 mod signals;
 #[cfg(feature = "sim")]
 mod sim;
+#[cfg(feature = "status")]
 mod size;
 #[cfg(feature = "status")]
 mod status;

@@ -25,6 +25,7 @@
 //! assert_eq!(out, b":0\r\n");
 //! ```
 
+mod byte_size;
 mod client;
 mod command;
 mod command_id;
@@ -38,6 +39,8 @@ mod guard;
 mod host;
 mod key_hash;
 mod keyspace;
+mod options;
+mod output_limit;
 mod pause;
 mod script;
 mod scripts;
@@ -54,7 +57,7 @@ pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};
 pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};
 pub use keyspace::TableSizes;
+pub use options::{ConfigOption, Options};
 pub use session::Session;
-pub use settings::Options;
 pub use shard::{DATABASES, Swept};
 pub use time::{Deadline, Moment, Time, WallTime};

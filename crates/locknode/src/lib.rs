@@ -66,7 +66,7 @@ pub use locknode_engine::durable::{
     Durability, Machine, MachineTime, OpenErrorKind, Reading, StartReason, StoreError,
 };
 pub use locknode_engine::{
-    GuardMode, GuardReport, GuardState, Moment, Options, Peer, Stats, Time, WallTime,
+    ConfigOption, GuardMode, GuardReport, GuardState, Moment, Options, Peer, Stats, Time, WallTime,
 };
 pub use node::Node;
 pub use node_builder::NodeBuilder;

@@ -1,17 +1,13 @@
 //! The options of `locknode serve`. Redis' options have Redis' names; each can also be an environment variable or a
 //! key of the configuration file.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
-
-use clap::ValueEnum;
-use locknode::Options;
 
 use crate::duration;
 use crate::listening::Bind;
 use crate::log::LogLevel;
+use crate::serve::node_flags::NodeFlags;
 use crate::serve::restart::RestartFlags;
-use crate::size;
 
 /// The flags of `locknode serve`.
 #[derive(Debug, clap::Args)]
@@ -60,63 +56,6 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "MODE", env = "LOCKNODE_UNIXSOCKETPERM", value_parser = parse_mode)]
     pub(super) unixsocketperm: Option<u32>,
 
-    /// Password that clients must give (AUTH)
-    #[arg(long, value_name = "PASSWORD", env = "LOCKNODE_REQUIREPASS")]
-    #[arg(long_help = "Password that clients must give (AUTH).\n\n\
-        Protects the locks from anyone who reaches the port. A flag is visible in the process list:\n\
-        the environment variable and the file keep it to this user.")]
-    pub(super) requirepass: Option<String>,
-
-    /// Most connections at a time; further ones get an error
-    #[arg(
-        long,
-        value_name = "N",
-        env = "LOCKNODE_MAXCLIENTS",
-        default_value_t = 10_000
-    )]
-    #[arg(value_parser = parse_clients)]
-    #[arg(
-        long_help = "Most connections at a time; further ones get an error.\n\n\
-        Each needs a file descriptor: where the system allows fewer, the number is lowered and a\n\
-        warning says so."
-    )]
-    pub(super) maxclients: u64,
-
-    /// Most memory for locks, such as 100mb; 0 for no limit
-    #[arg(
-        long,
-        value_name = "SIZE",
-        env = "LOCKNODE_MAXMEMORY",
-        default_value = "0"
-    )]
-    #[arg(value_parser = size::parse)]
-    #[arg(
-        long_help = "Most memory for locks, such as 100mb; 0 for no limit.\n\n\
-        Protects the machine. Beyond it new locks are refused (-OOM); locks are still released,\n\
-        extended and expired, and no lock is ever evicted."
-    )]
-    pub(super) maxmemory: u64,
-
-    /// Close connections that are idle for this many seconds; 0 for never
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "LOCKNODE_TIMEOUT",
-        default_value = "0"
-    )]
-    #[arg(value_parser = parse_seconds)]
-    pub(super) timeout: u64,
-
-    /// Probe silent peers after this many seconds, to find dead ones; 0 for never
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "LOCKNODE_TCP_KEEPALIVE",
-        default_value = "300"
-    )]
-    #[arg(value_parser = parse_seconds)]
-    pub(super) tcp_keepalive: u64,
-
     /// Connections that may wait to be accepted
     #[arg(
         long,
@@ -131,61 +70,8 @@ pub(crate) struct ServeFlags {
     )]
     pub(super) tcp_backlog: u16,
 
-    /// Without a password, serve only clients that connect by loopback or by the Unix socket
-    #[arg(
-        long,
-        value_name = "yes|no",
-        env = "LOCKNODE_PROTECTED_MODE",
-        default_value = "yes"
-    )]
-    #[arg(
-        long_help = "Without a password, serve only clients that connect by loopback (127.0.0.1, ::1) or by the\n\
-        Unix socket. A client on this machine that connects to another of its addresses is refused\n\
-        like one from elsewhere, as in Redis."
-    )]
-    pub(super) protected_mode: Switch,
-
-    /// Longest argument of a command (key, token, script)
-    #[arg(
-        long,
-        value_name = "SIZE",
-        env = "LOCKNODE_PROTO_MAX_BULK_LEN",
-        default_value = "1mb"
-    )]
-    #[arg(value_parser = parse_request_len)]
-    #[arg(
-        long_help = "Longest argument of a command (key, token, script), 1mb or more.\n\n\
-        Protects memory: a client that announces more gets an error and is disconnected."
-    )]
-    pub(super) proto_max_bulk_len: u64,
-
-    /// Longest command that is still being received
-    #[arg(long, value_name = "SIZE", env = "LOCKNODE_CLIENT_QUERY_BUFFER_LIMIT")]
-    #[arg(default_value = "64mb", value_parser = parse_request_len)]
-    #[arg(
-        long_help = "Longest command that is still being received, 1mb or more.\n\n\
-        Protects memory: a client that exceeds it is disconnected."
-    )]
-    pub(super) client_query_buffer_limit: u64,
-
-    /// Longest reply; 0 for no limit
-    #[arg(long, value_name = "SIZE", env = "LOCKNODE_CLIENT_OUTPUT_BUFFER_LIMIT")]
-    #[arg(default_value = "64mb", value_parser = parse_output_limit)]
-    #[arg(
-        long_help = "Longest reply; 0 for no limit. Redis's form \"normal 64mb 0 0\" works too: its hard\n\
-        limit counts.\n\n\
-        Protects memory from clients that ask for much and read nothing."
-    )]
-    pub(super) client_output_buffer_limit: u64,
-
-    /// Allow DEBUG, for tests
-    #[arg(
-        long,
-        value_name = "yes|no",
-        env = "LOCKNODE_ENABLE_DEBUG_COMMAND",
-        default_value = "no"
-    )]
-    pub(super) enable_debug_command: Switch,
+    #[command(flatten)]
+    pub(super) node: NodeFlags,
 
     /// Threads that serve connections
     #[arg(long, value_name = "N", env = "LOCKNODE_THREADS", default_value_t = 1)]
@@ -213,7 +99,7 @@ pub(crate) struct ServeFlags {
     )]
     #[arg(value_parser = parse_drain)]
     #[arg(
-        long_help = "How long SIGTERM or SIGINT waits for clients to take their replies.\n\n\
+        long_help = "How long SIGTERM or SIGINT waits for clients to take their replies: seconds, or 5m.\n\n\
         At the first signal the node accepts no more connections, answers every command it has\n\
         received, and closes; at a second one it stops at once."
     )]
@@ -226,63 +112,11 @@ pub(crate) struct ServeFlags {
 /// One value of `--bind`.
 pub(super) type BindList = Vec<Bind>;
 
-/// `yes` or `no`, as Redis writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Switch {
-    #[value(alias = "true", alias = "on")]
-    Yes,
-    #[value(alias = "false", alias = "off")]
-    No,
-}
-
-impl Switch {
-    pub(super) fn is_on(self) -> bool {
-        self == Self::Yes
-    }
-}
-
 fn parse_mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8)
         .ok()
         .filter(|mode| *mode <= 0o777);
     mode.ok_or_else(|| "permissions are three octal digits, such as 700 or 770".to_owned())
-}
-
-fn parse_clients(text: &str) -> Result<u64, String> {
-    let clients = text.parse().map_err(|_| "a whole number, such as 10000")?;
-    within(clients, Options::MAXCLIENTS)
-}
-
-fn parse_seconds(text: &str) -> Result<u64, String> {
-    within(duration::parse_seconds(text)?, Options::SECONDS)
-}
-
-fn parse_request_len(text: &str) -> Result<u64, String> {
-    within(size::parse(text)?, Options::REQUEST_LEN)
-}
-
-/// The number, if CONFIG SET would take it, too.
-fn within(number: u64, range: RangeInclusive<u64>) -> Result<u64, String> {
-    if range.contains(&number) {
-        return Ok(number);
-    }
-    Err(format!(
-        "must be between {} and {}",
-        range.start(),
-        range.end()
-    ))
-}
-
-fn parse_output_limit(text: &str) -> Result<u64, String> {
-    if let Ok(limit) = size::parse(text) {
-        return Ok(limit);
-    }
-    let help = "a size such as 64mb, or \"normal 64mb 0 0\"";
-    match Options::parse_output_limit(text) {
-        Ok(Some(limit)) => Ok(limit),
-        Ok(None) => Err(help.to_owned()),
-        Err(problem) => Err(format!("{problem} Give {help}")),
-    }
 }
 
 fn parse_drain(text: &str) -> Result<u64, String> {
@@ -304,29 +138,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_checked_and_written_as_in_redis() {
-        type Parser = fn(&str) -> Result<u64, String>;
-        let rows: &[(Parser, &str, Option<u64>)] = &[
-            (parse_request_len, "1mb", Some(1 << 20)),
-            (parse_request_len, "1000000", None),
-            (parse_request_len, "1gb", Some(1 << 30)),
-            (parse_output_limit, "0", Some(0)),
-            (parse_output_limit, "64mb", Some(64 << 20)),
-            (parse_output_limit, "normal 1mb 0 0", Some(1 << 20)),
-            (
-                parse_output_limit,
-                "replica 1 0 0 normal 5kb 0 0",
-                Some(5 << 10),
-            ),
-            (parse_output_limit, "normal 1mb 1mb 60", None),
-            (parse_output_limit, "replica 1mb 0 0", None),
-            (parse_output_limit, "", None),
-            (parse_drain, "5", Some(5)),
-            (parse_drain, "1h", Some(3600)),
-            (parse_drain, "2h", None),
-        ];
-        for (parse, text, expected) in rows {
-            assert_eq!(parse(text).ok(), *expected, "{text:?}");
+    fn the_drain_is_at_most_an_hour() {
+        for (text, expected) in [("5", Some(5)), ("1h", Some(3600)), ("2h", None)] {
+            assert_eq!(parse_drain(text).ok(), expected, "{text:?}");
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod config_file;
 mod flags;
+mod node_flags;
 mod print_config;
 mod quarantine;
 mod restart;
@@ -16,7 +17,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use clap::{ArgMatches, Command, FromArgMatches as _};
-use locknode::{Node, Options};
+use locknode::Node;
 
 pub(crate) use self::flags::ServeFlags;
 
@@ -61,7 +62,7 @@ pub(crate) fn run(flags: Command, given: &ArgMatches, args: &[OsString]) -> Resu
 fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     setup.restart.check()?;
     let log = Log::new(setup.log_level);
-    let maxclients = descriptors::make_room(setup.maxclients, setup.threads);
+    let maxclients = descriptors::make_room(setup.node.options.maxclients, setup.threads);
     // Before the node, because a node that has opened its directory has begun a run, which a taken port would waste.
     let sockets = match setup.restart.quarantine {
         Quarantine::Answer => Some(open_sockets(setup)?),
@@ -110,7 +111,7 @@ fn serve_node(
     warn_of_risks(setup, maxclients, &sockets, log);
     log.debug(format_args!(
         "threads {}, maxmemory {} bytes",
-        setup.threads, setup.maxmemory
+        setup.threads, setup.node.options.maxmemory
     ));
 
     // Bound until the end of the function, where the file is removed.
@@ -207,17 +208,8 @@ fn is_absent(error: &std::io::Error) -> bool {
 }
 
 fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
-    let mut options = Options::default();
-    options.requirepass = setup.requirepass.clone().unwrap_or_default();
+    let mut options = setup.node.options.clone();
     options.maxclients = maxclients;
-    options.maxmemory = setup.maxmemory;
-    options.timeout = setup.timeout;
-    options.tcp_keepalive = setup.tcp_keepalive;
-    options.proto_max_bulk_len = setup.proto_max_bulk_len;
-    options.client_query_buffer_limit = setup.client_query_buffer_limit;
-    options.client_output_buffer_limit = setup.client_output_buffer_limit;
-    options.protected_mode = setup.protected_mode.is_on();
-    options.enable_debug_command = setup.enable_debug_command.is_on();
     let config_file = setup.config.as_ref().map(|path| path.display().to_string());
     let builder = Node::builder()
         .options(options)
@@ -228,19 +220,16 @@ fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
 }
 
 fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Log) {
-    if maxclients < setup.maxclients {
+    let options = &setup.node.options;
+    if maxclients < options.maxclients {
         log.warn(format_args!(
             "maxclients is {maxclients} instead of {}: the system allows no more file descriptors (raise it with \
              ulimit -n or LimitNOFILE=)",
-            setup.maxclients
+            options.maxclients
         ));
     }
     let is_open = sockets.tcp.iter().any(|addr| !addr.ip().is_loopback());
-    let has_password = setup
-        .requirepass
-        .as_ref()
-        .is_some_and(|password| !password.is_empty());
-    match (is_open && !has_password, setup.protected_mode.is_on()) {
+    match (is_open && options.requirepass.is_empty(), options.protected_mode) {
         (true, true) => log.warn(
             "protected mode: without a password, only loopback clients are served (set --requirepass, or --protected-mode no on a trusted network)",
         ),
@@ -257,7 +246,8 @@ Run one lock node.
 
 Every option can be a flag, an environment variable or a key of the file given with --config; a
 flag wins over the environment, that over the file. Options shared with Redis use Redis's names.
-Sizes are bytes or written as 100mb (1mb = 1024 * 1024), times are seconds or written as 5m.
+Sizes are bytes or written as 100mb (1mb = 1024 * 1024). Flags, the file and CONFIG SET accept the
+same values.
 
 After an unclean stop the node waits --max-ttl, because clients may still hold locks from before.
 After a clean stop with --dir it serves at once, and so does a very first start with

@@ -2,14 +2,14 @@
 
 use locknode_resp::Encoder;
 
-use super::config_option::{Change, ConfigOption, OPTIONS, find};
+use super::config_option;
 use super::context::Context;
 use super::glob;
 use super::info::totals;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact};
 use super::subcommand;
-use crate::settings::Options;
+use crate::options::{Change, ConfigOption, Options};
 
 fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let asked: Vec<_> = args.iter().skip(2).take(PATTERNS_MAX).copied().collect();
@@ -17,7 +17,7 @@ fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
         let name = asked.iter().find_map(|name| name_as_asked(option, name))?;
         Some((option, name))
     };
-    let found: Vec<_> = OPTIONS.iter().filter_map(named).collect();
+    let found: Vec<_> = config_option::all().filter_map(named).collect();
     let (options, facts) = (
         context.services.settings.options(),
         context.services.facts(),
@@ -25,7 +25,7 @@ fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     reply.map(found.len());
     for (option, name) in found {
         reply.bulk(name);
-        reply.bulk((option.show)(&options, &facts).as_bytes());
+        reply.bulk(option.show(&options, &facts).as_bytes());
     }
 }
 
@@ -50,7 +50,8 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let mut changes: Vec<(&ConfigOption, &[u8])> = Vec::new();
     for pair in pairs {
         let &[name, value] = pair else { continue };
-        let Some(option) = find(name) else {
+        let named = |option: &&ConfigOption| option.name.as_bytes().eq_ignore_ascii_case(name);
+        let Some(option) = config_option::all().find(named) else {
             let text = "ERR Unknown option or number of arguments for CONFIG SET - '";
             return refusal::quoting(reply, text, name, "'");
         };
@@ -77,16 +78,11 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
 /// Returns whether the option cannot have that value, however the value is written.
 fn is_fixed(context: &Context<'_, '_>, option: &ConfigOption, value: &[u8]) -> bool {
     match option.change {
-        Change::By(_) => false,
-        Change::Never => true,
+        Change::Live => false,
+        Change::AtStart => true,
         Change::OnlyAsIs => {
-            let services = context.services;
-            let facts = services.facts();
-            services
-                .settings
-                .read(|options| (option.show)(options, &facts))
-                .as_bytes()
-                != value
+            let options = context.services.settings.options();
+            option.show(&options, &context.services.facts()).as_bytes() != value
         }
     }
 }
@@ -96,9 +92,9 @@ fn apply<'o>(
     changes: &[(&'o ConfigOption, &[u8])],
 ) -> Result<(), (&'o ConfigOption, String)> {
     for &(option, value) in changes {
-        if let Change::By(change) = option.change {
-            change(options, value).map_err(|reason| (option, reason))?;
-        }
+        option
+            .set(options, value)
+            .map_err(|reason| (option, reason))?;
     }
     Ok(())
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
-use super::byte_size::human;
 use super::config_option::{durability, on_off};
 use super::context::Context;
 use super::spec::{Flags, Keys, Spec, least};
 use super::version::{NODE_VERSION, REDIS_VERSION};
+use crate::byte_size::human;
 use crate::counters::Totals;
 use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;

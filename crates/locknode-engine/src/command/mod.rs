@@ -7,7 +7,6 @@
 mod absent;
 mod admin;
 mod argument;
-mod byte_size;
 mod client;
 mod client_kill;
 mod client_list;
@@ -33,7 +32,6 @@ mod lock;
 mod multi;
 mod number;
 mod option_word;
-pub(crate) mod output_limit;
 pub(crate) mod refusal;
 mod release;
 mod scan;

@@ -20,6 +20,18 @@ pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Writes a size with the largest unit that divides it: `64mb`.
+pub(crate) fn exact(bytes: u64) -> String {
+    let units = [(1_u64 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb")];
+    match units
+        .iter()
+        .find(|(unit, _)| bytes != 0 && bytes.is_multiple_of(*unit))
+    {
+        Some((unit, name)) => format!("{}{name}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
 /// Formats a size for people, rounded as in Redis: `512B`, `1.50K`, `2.00G`.
 pub(crate) fn human(bytes: u64) -> String {
     let units = [

@@ -2,7 +2,7 @@
 
 use locknode_resp::parse_integer;
 
-use super::byte_size;
+use crate::byte_size;
 
 /// Returns the hard limit of class `normal`; `None` when the text has none.
 pub(crate) fn parse(text: &[u8]) -> Result<Option<u64>, &'static str> {

@@ -1,0 +1,261 @@
+//! The options that a node obeys, under Redis's names where Redis has them: one table, one row each.
+//!
+//! ```text
+//!              +--> a field of Options, and its default
+//!  options! ---+--> CONFIG GET, CONFIG SET
+//!      row     +--> a flag of `locknode serve`, its environment variable, its key in the file
+//! ```
+//!
+//! The text of a row documents the field, and it is the flag's help.
+
+use std::ops::RangeInclusive;
+
+use locknode_resp::parse_integer;
+
+use crate::byte_size;
+use crate::host::HostFacts;
+use crate::output_limit;
+
+/// A row is the text, the field with its default, the name, the kind with its range, and whether
+/// CONFIG SET may change it.
+macro_rules! options {
+    ($(
+        $(#[doc = $text:literal])+
+        $field:ident: $type:ty = $default:expr, $name:literal $kind:ident($($range:expr)?) $change:ident;
+    )+) => {
+        /// The options as set at the start or by CONFIG SET. Sizes are in bytes, times in seconds.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Options {
+            $($(#[doc = $text])+ pub $field: $type,)+
+        }
+
+        impl Default for Options {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        impl Options {
+            /// How each option is read and written.
+            pub const TABLE: &[ConfigOption] = &[$(ConfigOption {
+                name: $name,
+                text: &[$($text),+],
+                kind: Kind::$kind(
+                    Place { read: |options| &options.$field, write: |options| &mut options.$field }
+                    $(, $range)?
+                ),
+                change: Change::$change,
+            }),+];
+        }
+    };
+}
+
+options! {
+    /// Password that clients must give (AUTH); empty for none.
+    ///
+    /// Protects the locks from anyone who reaches the port. A flag is visible in the process list:
+    /// the environment variable and the file keep it to this user.
+    requirepass: String = String::new(), "requirepass" Text() Live;
+
+    /// Without a password, serve only clients that connect by loopback or by the Unix socket.
+    ///
+    /// Loopback is 127.0.0.1 and ::1. A client on this machine that connects to another of its
+    /// addresses is refused like one from elsewhere, as in Redis.
+    protected_mode: bool = true, "protected-mode" Switch() Live;
+
+    /// Most connections at a time; further ones get an error.
+    ///
+    /// Each needs a file descriptor: where the system allows fewer, the number is lowered and a
+    /// warning says so.
+    // As in Redis; zero would lock everybody out.
+    maxclients: u64 = 10_000, "maxclients" Count(1..=u32::MAX as u64) Live;
+
+    /// Most memory for locks, such as 100mb; 0 for no limit.
+    ///
+    /// Protects the machine. Beyond it new locks are refused (-OOM); locks are still released,
+    /// extended and expired, and no lock is ever evicted.
+    maxmemory: u64 = 0, "maxmemory" Size(0..=u64::MAX) Live;
+
+    /// Close connections that are idle for this many seconds; 0 for never.
+    // As in Redis.
+    timeout: u64 = 0, "timeout" Seconds(0..=i32::MAX as u64) Live;
+
+    /// Probe silent peers after this many seconds, to find dead ones; 0 for never.
+    // As in Redis.
+    tcp_keepalive: u64 = 300, "tcp-keepalive" Seconds(0..=i32::MAX as u64) Live;
+
+    /// Longest argument of a command (key, token, script).
+    ///
+    /// 1mb or more. Protects memory: a client that announces more gets an error and is
+    /// disconnected.
+    // Redis's range: less would refuse ordinary requests. Redis has 512 MB by default, but a lock's
+    // token takes tens of bytes.
+    proto_max_bulk_len: u64 = 1 << 20,
+        "proto-max-bulk-len" Size(1 << 20..=i64::MAX as u64) Live;
+
+    /// Longest command that is still being received.
+    ///
+    /// 1mb or more. Protects memory: a client that exceeds it is disconnected.
+    // Redis's range. Redis has 1 GB by default; 64 MiB fits a script on a million keys.
+    client_query_buffer_limit: u64 = 64 << 20,
+        "client-query-buffer-limit" Size(1 << 20..=i64::MAX as u64) Live;
+
+    /// Longest reply: the hard limit of class normal; 0 for no limit.
+    ///
+    /// Protects memory from clients that ask for much and read nothing. There are no clients of
+    /// other classes, and replies are not kept long enough for a soft limit.
+    // Redis has no limit for normal clients, so one MGET can request any amount of memory.
+    client_output_buffer_limit: u64 = 64 << 20, "client-output-buffer-limit" OutputLimit() Live;
+
+    /// Allow DEBUG, for tests.
+    enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
+}
+
+/// One option: its name, its values, how it is shown and set.
+#[derive(Debug)]
+pub struct ConfigOption {
+    pub(crate) name: &'static str,
+    /// The lines of its help.
+    pub(crate) text: &'static [&'static str],
+    pub(crate) kind: Kind,
+    pub(crate) change: Change,
+}
+
+/// The values that an option can have, and where its value is.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A number.
+    Count(Place<u64>, RangeInclusive<u64>),
+    /// A number of seconds.
+    Seconds(Place<u64>, RangeInclusive<u64>),
+    /// A number of bytes, also written with a unit.
+    Size(Place<u64>, RangeInclusive<u64>),
+    /// The hard limit of class `normal`, among groups of `class hard soft seconds`.
+    OutputLimit(Place<u64>),
+    /// `yes` or `no`.
+    Switch(Place<bool>),
+    /// Any text.
+    Text(Place<String>),
+    /// One value, in any case, and what is said to any other.
+    Only(&'static str, &'static str),
+    /// What the process or the guard decided.
+    Fact(fn(&HostFacts) -> String),
+}
+
+/// Where the value of an option is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<T> {
+    read: fn(&Options) -> &T,
+    write: fn(&mut Options) -> &mut T,
+}
+
+/// Whether CONFIG SET changes an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Yes, and the new value is in force at once.
+    Live,
+    /// No: it is set at the start.
+    AtStart,
+    /// No, although Redis can; setting it to its current value succeeds.
+    OnlyAsIs,
+}
+
+impl ConfigOption {
+    /// Returns its name: Redis's, if Redis has it.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns its help: a sentence, and what else there is to say after an empty line.
+    pub fn help(&self) -> String {
+        let lines: Vec<&str> = self.text.iter().map(|line| line.trim()).collect();
+        lines.join("\n")
+    }
+
+    /// Returns a word for its values, and one of them.
+    pub const fn example(&self) -> (&'static str, &'static str) {
+        match self.kind {
+            Kind::Count(..) => ("N", "10000"),
+            Kind::Seconds(..) => ("SECONDS", "300"),
+            Kind::Size(..) => ("SIZE", "100mb"),
+            Kind::OutputLimit(_) => ("LIMITS", "normal 64mb 0 0"),
+            Kind::Switch(_) => ("yes|no", "yes"),
+            Kind::Text(_) | Kind::Only(..) | Kind::Fact(_) => ("TEXT", ""),
+        }
+    }
+
+    /// Returns its default as people write it.
+    pub fn default_text(&self) -> String {
+        self.write(&Options::default(), &HostFacts::default(), byte_size::exact)
+    }
+
+    /// Returns its value as CONFIG GET shows it.
+    pub(crate) fn show(&self, options: &Options, facts: &HostFacts) -> String {
+        self.write(options, facts, |bytes| bytes.to_string())
+    }
+
+    fn write(&self, options: &Options, facts: &HostFacts, size: fn(u64) -> String) -> String {
+        match &self.kind {
+            Kind::Count(place, _) | Kind::Seconds(place, _) => (place.read)(options).to_string(),
+            Kind::Size(place, _) => size(*(place.read)(options)),
+            Kind::OutputLimit(place) => format!("normal {} 0 0", size(*(place.read)(options))),
+            Kind::Switch(place) => if *(place.read)(options) { "yes" } else { "no" }.to_owned(),
+            Kind::Text(place) => (place.read)(options).clone(),
+            Kind::Only(value, _) => (*value).to_owned(),
+            Kind::Fact(show) => show(facts),
+        }
+    }
+
+    /// Sets it to what a text says.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the text, in Redis's words; nothing is changed.
+    pub fn set(&self, options: &mut Options, text: &[u8]) -> Result<(), String> {
+        match &self.kind {
+            Kind::Count(place, range) | Kind::Seconds(place, range) => {
+                let number = parse_integer(text);
+                let number = number.ok_or("argument couldn't be parsed into an integer")?;
+                *(place.write)(options) = within(u64::try_from(number).ok(), range)?;
+            }
+            Kind::Size(place, range) => {
+                let size = byte_size::parse(text).ok_or("argument must be a memory value")?;
+                *(place.write)(options) = within(Some(size), range)?;
+            }
+            Kind::OutputLimit(place) => {
+                if let Some(limit) = output_limit::parse(text)? {
+                    *(place.write)(options) = limit;
+                }
+            }
+            Kind::Switch(place) => {
+                *(place.write)(options) = match text.to_ascii_lowercase().as_slice() {
+                    b"yes" => true,
+                    b"no" => false,
+                    _ => return Err("argument must be 'yes' or 'no'".to_owned()),
+                }
+            }
+            Kind::Text(place) => {
+                let text = str::from_utf8(text).map_err(|_| "argument must be valid UTF-8")?;
+                text.clone_into((place.write)(options));
+            }
+            Kind::Only(value, refusal) if !text.eq_ignore_ascii_case(value.as_bytes()) => {
+                return Err((*refusal).to_owned());
+            }
+            Kind::Only(..) | Kind::Fact(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number if the option can have it; `None` stands for a number below zero.
+fn within(number: Option<u64>, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    let number = number.filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "argument must be between {} and {} inclusive",
+            range.start(),
+            range.end()
+        )
+    })
+}
