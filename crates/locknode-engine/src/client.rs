@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::command_id::CommandId;
+use crate::settings::Settings;
 use crate::time::Time;
 
 /// The addresses of a connection, in the form of CLIENT LIST.
@@ -78,13 +79,13 @@ pub(crate) struct LastCommand {
 }
 
 /// All connected clients.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Clients {
     registry: Arc<Registry>,
 }
 
-#[derive(Default)]
 struct Registry {
+    settings: Arc<Settings>,
     clients: Mutex<HashMap<u64, Arc<Client>, foldhash::fast::FixedState>>,
     count: AtomicU64,
     next_id: AtomicU64,
@@ -207,9 +208,23 @@ impl fmt::Debug for Client {
 }
 
 impl Clients {
-    /// Registers a connection unless `clients_max` are already there.
-    pub(crate) fn enter(&self, peer: Peer, now: Time, clients_max: u64) -> Option<Arc<Client>> {
+    /// Creates a registry that obeys the options about clients in `settings`.
+    pub(crate) fn new(settings: Arc<Settings>) -> Self {
+        Self {
+            registry: Arc::new(Registry {
+                settings,
+                clients: Mutex::default(),
+                count: AtomicU64::new(0),
+                next_id: AtomicU64::new(0),
+                accepted: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Registers a connection unless `maxclients` are already there.
+    pub(crate) fn enter(&self, peer: Peer, now: Time) -> Option<Arc<Client>> {
         let registry = &self.registry;
+        let clients_max = registry.settings.read(|options| options.maxclients);
         let mut clients = registry.clients.lock();
         if registry.count.load(Ordering::Relaxed) >= clients_max {
             return None;
@@ -236,6 +251,19 @@ impl Clients {
         registry.count.fetch_add(1, Ordering::Relaxed);
         registry.accepted.fetch_add(1, Ordering::Relaxed);
         Some(client)
+    }
+
+    /// Closes connections that have been idle for longer than `timeout`.
+    pub(crate) fn enforce_limits(&self, now: Time) {
+        let timeout = self.registry.settings.read(|options| options.timeout);
+        if timeout == 0 {
+            return;
+        }
+        for client in self.all() {
+            if client.idle(now).as_secs() > timeout {
+                client.kill();
+            }
+        }
     }
 
     /// Returns the number of connections.
@@ -337,11 +365,16 @@ const _: () = assert!(NameKind::ALL.len() * NAME_LEN_MAX <= u16::MAX as usize);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
+
+    fn clients() -> Clients {
+        Clients::new(Arc::new(Settings::new(Options::default())))
+    }
 
     #[test]
     fn names_are_separate_and_bounded() {
-        let clients = Clients::default();
-        let client = clients.enter(Peer::default(), Time::ZERO, 1).expect("room");
+        let clients = clients();
+        let client = clients.enter(Peer::default(), Time::ZERO).expect("room");
         let names =
             || NameKind::ALL.map(|kind| String::from_utf8(client.name(kind)).expect("text"));
         assert_eq!(names(), ["", "", ""]);
@@ -358,8 +391,8 @@ mod tests {
 
     #[test]
     fn the_last_command_is_remembered_through_a_wait() {
-        let clients = Clients::default();
-        let client = clients.enter(Peer::default(), Time::ZERO, 1).expect("room");
+        let clients = clients();
+        let client = clients.enter(Peer::default(), Time::ZERO).expect("room");
         assert_eq!(client.last_command(), None);
         client.note_waiting();
         assert_eq!((client.last_command(), clients.waiting()), (None, 1));

@@ -11,6 +11,7 @@
 //! The engine does no I/O, reads no clock and starts no thread, so the same engine runs in the
 //! server and in a simulator.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -109,6 +110,7 @@ impl Engine {
     /// Creates a node that starts at `started` without locks; see [`Engine::restore`].
     pub fn new(config: EngineConfig, started: Moment) -> Self {
         let commands = Commands::new();
+        let settings = Arc::new(Settings::new(config.options));
         Self {
             keyspace: Keyspace::new(
                 config.shards,
@@ -119,8 +121,8 @@ impl Engine {
             services: Services {
                 guard: Guard::new(&config.guard, started.time),
                 counters: Counters::new(commands.all().len()),
-                settings: Settings::new(config.options),
-                clients: Clients::default(),
+                clients: Clients::new(Arc::clone(&settings)),
+                settings,
                 pause: Pause::default(),
                 host: config.host,
                 scripts: Scripts::new(),
@@ -136,8 +138,7 @@ impl Engine {
     ///
     /// The driver then sends [`Engine::REFUSED_MAXCLIENTS`] and closes the connection.
     pub fn connect(&self, peer: Peer, now: Time) -> Option<Session> {
-        let clients_max = self.services.settings.read(|options| options.maxclients);
-        let Some(client) = self.services.clients.enter(peer, now, clients_max) else {
+        let Some(client) = self.services.clients.enter(peer, now) else {
             self.services.counters.note_rejected_connection();
             return None;
         };
@@ -237,18 +238,9 @@ impl Engine {
         self.services.pause.end(now)
     }
 
-    /// Closes connections that have been idle for longer than `timeout`; call this about once a
-    /// second.
-    pub fn close_idle(&self, now: Time) {
-        let timeout = self.services.settings.read(|options| options.timeout);
-        if timeout == 0 {
-            return;
-        }
-        for client in self.services.clients.all() {
-            if client.idle(now).as_secs() > timeout {
-                client.kill();
-            }
-        }
+    /// Closes the connections that the options no longer allow; call this about once a second.
+    pub fn enforce_client_limits(&self, now: Time) {
+        self.services.clients.enforce_limits(now);
     }
 
     /// Wakes the task of every connection, so that it checks what has changed.

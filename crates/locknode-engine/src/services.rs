@@ -1,5 +1,7 @@
 //! What a node has besides its locks: options, clients, counters, scripts, the restart guard.
 
+use std::sync::Arc;
+
 use crate::client::Clients;
 use crate::counters::Counters;
 use crate::guard::Guard;
@@ -13,7 +15,7 @@ use crate::time::Moment;
 /// What commands use besides the keyspace.
 #[derive(Debug)]
 pub(crate) struct Services {
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) clients: Clients,
     pub(crate) counters: Counters,
     pub(crate) pause: Pause,

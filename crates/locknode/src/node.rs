@@ -122,7 +122,7 @@ impl Node {
             let mut shutdown = pin!(shutdown);
             let mut stopped = pin!(stopped.wait_for(|&stopped| stopped));
             let mut sweep = pin!(sweeper::sweep(Arc::clone(&self.shared)));
-            let mut close_idle = pin!(sweeper::close_idle(Arc::clone(&self.shared)));
+            let mut close_clients = pin!(sweeper::close_clients(Arc::clone(&self.shared)));
             let mut accept = pin!(self.accept(&listener, &scope));
             // Polled by hand, in order, because `select!` would add a proc-macro dependency for one
             // place.
@@ -139,7 +139,7 @@ impl Node {
                     return Poll::Ready(Ok(()));
                 }
                 let (Poll::Pending, Poll::Pending) =
-                    (sweep.as_mut().poll(cx), close_idle.as_mut().poll(cx))
+                    (sweep.as_mut().poll(cx), close_clients.as_mut().poll(cx))
                 else {
                     unreachable!("background work never ends");
                 };

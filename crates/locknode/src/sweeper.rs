@@ -32,8 +32,8 @@ pub(crate) async fn sweep(node: Arc<Shared>) {
     }
 }
 
-/// Closes connections that have been idle longer than `timeout`, for as long as it is polled.
-pub(crate) async fn close_idle(node: Arc<Shared>) {
+/// Closes the connections that the options no longer allow, for as long as it is polled.
+pub(crate) async fn close_clients(node: Arc<Shared>) {
     loop {
         let is_needed = node.engine.options().timeout > 0;
         sleep(if is_needed {
@@ -42,7 +42,7 @@ pub(crate) async fn close_idle(node: Arc<Shared>) {
             IDLE_PERIOD_OFF
         })
         .await;
-        node.engine.close_idle(node.clock.now().time);
+        node.engine.enforce_client_limits(node.clock.now().time);
     }
 }
 
@@ -63,5 +63,5 @@ const LOOK_PERIOD_MAX: Duration = Duration::from_secs(1);
 /// Idle connections are closed at most this late.
 const IDLE_PERIOD: Duration = Duration::from_secs(1);
 
-/// While `timeout` is off, a CONFIG SET that turns it on takes effect at most this late.
+/// While `timeout` is off: a CONFIG SET that turns it on closes those that are idle by then itself.
 const IDLE_PERIOD_OFF: Duration = Duration::from_secs(5);

@@ -70,7 +70,13 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
         Ok(())
     });
     match outcome {
-        Ok(()) => reply.ok(),
+        Ok(()) => {
+            let now = context.moment.time;
+            // The record of the calling client is updated when its batch ends, and it is not idle.
+            context.session.client.note(now, 0);
+            context.services.clients.enforce_limits(now);
+            reply.ok();
+        }
         Err((option, reason)) => refuse(reply, option, &reason),
     }
 }

@@ -205,6 +205,13 @@ fn a_changed_option_is_obeyed_at_once() {
             .connect(locknode_engine::Peer::default(), node.moment.time)
             .is_none()
     );
+    node.advance_millis(5_000);
+    node.check(
+        "b> PING => +PONG
+         CONFIG SET timeout 4 => +OK",
+    );
+    let closed = node.clients.iter().map(|it| it.client().is_killed());
+    assert_eq!(closed.collect::<Vec<_>>(), [false, false, true]);
 }
 
 #[test]
