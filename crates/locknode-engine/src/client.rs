@@ -3,6 +3,7 @@
 //! The registry closes nothing itself. It marks a client as killed and wakes the task that drives
 //! the connection through the [`Waker`] that the task left.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::command_id::CommandId;
+use crate::options::Options;
 use crate::settings::Settings;
 use crate::time::Time;
 
@@ -45,6 +47,8 @@ pub struct Client {
     last_command: AtomicU32,
     pub(crate) commands: AtomicU64,
     pub(crate) last_seen: AtomicU64,
+    /// See [`Client::note_buffers`].
+    buffered: AtomicU64,
     killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
     registry: Arc<Registry>,
@@ -90,6 +94,8 @@ struct Registry {
     count: AtomicU64,
     next_id: AtomicU64,
     accepted: AtomicU64,
+    /// What the buffers of all clients use.
+    buffered: AtomicU64,
 }
 
 impl Client {
@@ -112,6 +118,25 @@ impl Client {
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
         self.wake();
+    }
+
+    /// Notes that the connection's buffers use `bytes`, and closes those that use most if all
+    /// together exceed `maxmemory-clients`.
+    ///
+    /// Call this when the number has changed. What every connection needs may be left out.
+    pub fn note_buffers(&self, bytes: u64) {
+        let (registry, before) = (&self.registry, self.buffered.load(Ordering::Relaxed));
+        self.buffered.store(bytes, Ordering::Relaxed);
+        if bytes <= before {
+            registry
+                .buffered
+                .fetch_sub(before - bytes, Ordering::Relaxed);
+        } else {
+            registry
+                .buffered
+                .fetch_add(bytes - before, Ordering::Relaxed);
+            registry.evict();
+        }
     }
 
     /// Stores the waker of the task that drives the connection; called before the task sleeps.
@@ -193,6 +218,7 @@ impl Client {
     /// Removes the client from the registry.
     pub(crate) fn leave(&self) {
         if self.registry.clients.lock().remove(&self.id).is_some() {
+            self.note_buffers(0);
             self.registry.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -217,6 +243,7 @@ impl Clients {
                 count: AtomicU64::new(0),
                 next_id: AtomicU64::new(0),
                 accepted: AtomicU64::new(0),
+                buffered: AtomicU64::new(0),
             }),
         }
     }
@@ -243,6 +270,7 @@ impl Clients {
             last_command: AtomicU32::new(NO_COMMAND),
             commands: AtomicU64::new(0),
             last_seen: AtomicU64::new(now.as_nanos()),
+            buffered: AtomicU64::new(0),
             killed: AtomicBool::new(false),
             waker: Mutex::new(None),
             registry: Arc::clone(registry),
@@ -253,8 +281,10 @@ impl Clients {
         Some(client)
     }
 
-    /// Closes connections that have been idle for longer than `timeout`.
+    /// Closes connections that have been idle for longer than `timeout`, and those that use most
+    /// beyond `maxmemory-clients`.
     pub(crate) fn enforce_limits(&self, now: Time) {
+        self.registry.evict();
         let timeout = self.registry.settings.read(|options| options.timeout);
         if timeout == 0 {
             return;
@@ -301,6 +331,34 @@ impl Clients {
     /// Wakes every connection's task, so that it checks the pause again.
     pub(crate) fn wake_all(&self) {
         self.all().iter().for_each(|client| client.wake());
+    }
+}
+
+impl Registry {
+    /// Closes the connections whose buffers use most, until the others keep `maxmemory-clients`.
+    fn evict(&self) {
+        let used = self.buffered.load(Ordering::Relaxed);
+        let max = self.settings.read(Options::client_memory_max);
+        let Some(max) = max.filter(|max| used > *max) else {
+            return;
+        };
+        let clients = self.clients.lock().values().cloned().collect::<Vec<_>>();
+        let mut users: Vec<_> = clients
+            .iter()
+            .map(|client| (client.buffered.load(Ordering::Relaxed), client))
+            .filter(|(bytes, client)| *bytes > 0 && !client.is_killed())
+            .collect();
+        // Without those that are closing, which the registry still counts.
+        let mut used: u64 = users.iter().map(|(bytes, _)| bytes).sum();
+        users.sort_unstable_by_key(|(bytes, client)| (Reverse(*bytes), client.id));
+        users.retain(|(_, client)| !client.is_no_evict.load(Ordering::Relaxed));
+        for (bytes, client) in users {
+            if used <= max {
+                break;
+            }
+            used -= bytes;
+            client.kill();
+        }
     }
 }
 
@@ -365,7 +423,6 @@ const _: () = assert!(NameKind::ALL.len() * NAME_LEN_MAX <= u16::MAX as usize);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
 
     fn clients() -> Clients {
         Clients::new(Arc::new(Settings::new(Options::default())))
@@ -415,7 +472,21 @@ mod tests {
     }
 
     #[test]
+    fn buffers_count_until_they_are_freed_or_their_client_leaves() {
+        let clients = clients();
+        let [a, b] = [(); 2].map(|()| clients.enter(Peer::default(), Time::ZERO).expect("room"));
+        let used = || clients.registry.buffered.load(Ordering::Relaxed);
+        a.note_buffers(5_000);
+        b.note_buffers(7_000);
+        assert_eq!(used(), 12_000);
+        b.note_buffers(6_000);
+        assert_eq!(used(), 11_000);
+        a.leave();
+        assert_eq!(used(), 6_000);
+    }
+
+    #[test]
     fn the_record_of_a_connection_is_small() {
-        assert!(size_of::<Client>() <= 208, "{} bytes", size_of::<Client>());
+        assert!(size_of::<Client>() <= 216, "{} bytes", size_of::<Client>());
     }
 }

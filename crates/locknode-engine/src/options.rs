@@ -77,6 +77,16 @@ options! {
     /// extended and expired, and no lock is ever evicted.
     maxmemory: u64 = 0, "maxmemory" Size(0..=u64::MAX) Live;
 
+    /// Most memory for unfinished requests and unread replies, such as 100mb, or 5% of maxmemory; 0
+    /// for no limit.
+    ///
+    /// Protects the machine from many clients that each stay within their own limits. Beyond it the
+    /// connections that use most are closed, except those with CLIENT NO-EVICT on. Buffers of up to
+    /// 4 KiB do not count: maxclients bounds them. A limit below 128kb counts as 128kb.
+    // Redis's range; a percentage is below zero, as in Redis. 0 is Redis's default: what a client
+    // holds is bounded, and which sum is too much depends on the machine.
+    maxmemory_clients: i64 = 0, "maxmemory-clients" SizeOrPercent() Live;
+
     /// Close connections that are idle for this many seconds; 0 for never.
     // As in Redis.
     timeout: u64 = 0, "timeout" Seconds(0..=i32::MAX as u64) Live;
@@ -112,6 +122,22 @@ options! {
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
 }
 
+impl Options {
+    /// Returns the bytes that the buffers of all connections may use; `None` for no limit.
+    pub(crate) fn client_memory_max(&self) -> Option<u64> {
+        let max = match self.maxmemory_clients {
+            0 => return None,
+            size @ 1.. => size.unsigned_abs(),
+            _ if self.maxmemory == 0 => return None,
+            percent => self.maxmemory / 100 * percent.unsigned_abs(),
+        };
+        Some(max.max(CLIENT_MEMORY_MIN))
+    }
+}
+
+/// As in Redis: with less, a wrong configuration could let no client work.
+const CLIENT_MEMORY_MIN: u64 = 128 << 10;
+
 /// One option: its name, its values, how it is shown and set.
 #[derive(Debug)]
 pub struct ConfigOption {
@@ -131,6 +157,8 @@ pub(crate) enum Kind {
     Seconds(Place<u64>, RangeInclusive<u64>),
     /// A number of bytes, also written with a unit.
     Size(Place<u64>, RangeInclusive<u64>),
+    /// A number of bytes, or a percentage, which is kept below zero.
+    SizeOrPercent(Place<i64>),
     /// The hard limit of class `normal`, among groups of `class hard soft seconds`.
     OutputLimit(Place<u64>),
     /// `yes` or `no`.
@@ -179,6 +207,7 @@ impl ConfigOption {
             Kind::Count(..) => ("N", "10000"),
             Kind::Seconds(..) => ("SECONDS", "300"),
             Kind::Size(..) => ("SIZE", "100mb"),
+            Kind::SizeOrPercent(_) => ("SIZE|PERCENT", "5%"),
             Kind::OutputLimit(_) => ("LIMITS", "normal 64mb 0 0"),
             Kind::Switch(_) => ("yes|no", "yes"),
             Kind::Text(_) | Kind::Only(..) | Kind::Fact(_) => ("TEXT", ""),
@@ -199,6 +228,10 @@ impl ConfigOption {
         match &self.kind {
             Kind::Count(place, _) | Kind::Seconds(place, _) => (place.read)(options).to_string(),
             Kind::Size(place, _) => size(*(place.read)(options)),
+            Kind::SizeOrPercent(place) => match *(place.read)(options) {
+                percent @ ..0 => format!("{}%", percent.unsigned_abs()),
+                bytes => size(bytes.unsigned_abs()),
+            },
             Kind::OutputLimit(place) => format!("normal {} 0 0", size(*(place.read)(options))),
             Kind::Switch(place) => if *(place.read)(options) { "yes" } else { "no" }.to_owned(),
             Kind::Text(place) => (place.read)(options).clone(),
@@ -223,6 +256,7 @@ impl ConfigOption {
                 let size = byte_size::parse(text).ok_or("argument must be a memory value")?;
                 *(place.write)(options) = within(Some(size), range)?;
             }
+            Kind::SizeOrPercent(place) => *(place.write)(options) = size_or_percent(text)?,
             Kind::OutputLimit(place) => {
                 if let Some(limit) = output_limit::parse(text)? {
                     *(place.write)(options) = limit;
@@ -245,6 +279,18 @@ impl ConfigOption {
             Kind::Only(..) | Kind::Fact(_) => {}
         }
         Ok(())
+    }
+}
+
+fn size_or_percent(text: &[u8]) -> Result<i64, String> {
+    if let Some(size) = byte_size::parse(text) {
+        let size = within(Some(size), &(0..=i64::MAX as u64))?;
+        return Ok(size.cast_signed());
+    }
+    match text.strip_suffix(b"%").and_then(parse_integer) {
+        Some(percent @ 0..=100) => Ok(-percent),
+        Some(101..) => Err("percentage argument must be less or equal to 100".to_owned()),
+        _ => Err("argument must be a memory or percent value".to_owned()),
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Connection<S> {
     /// Replies that the stream has not accepted yet, from `sent` on.
     unsent: Vec<u8>,
     sent: usize,
+    /// What `unread` and `unsent` use, as last noted for `maxmemory-clients`.
+    buffered: usize,
     /// What must be durable before `unsent` may be sent.
     need: Need,
     state: State,
@@ -85,6 +87,7 @@ impl<S> Connection<S> {
             unread: Vec::new(),
             unsent: Vec::new(),
             sent: 0,
+            buffered: 0,
             need: Need::NONE,
             state: State::Open,
             is_short_batch: false,
@@ -188,6 +191,28 @@ impl<S> Connection<S> {
         if self.unread.capacity() > KEPT_MAX && self.unread.len() < KEPT_MAX / 4 {
             self.unread.shrink_to(self.unread.len());
         }
+        self.note_buffers();
+    }
+
+    /// Keeps a batch's replies until the stream accepts them.
+    fn keep(&mut self, replies: &[u8]) {
+        self.unsent.extend_from_slice(replies);
+        if self.unsent.capacity() > KEPT_MAX {
+            self.note_buffers();
+        }
+    }
+
+    /// Notes what the connection's buffers use beyond their first room, if it has changed.
+    ///
+    /// The decoder's list of the arguments of an unfinished request is not counted: it is at most
+    /// three times as long as the request, and only if they are empty.
+    fn note_buffers(&mut self) {
+        let buffers = [self.unread.capacity(), self.unsent.capacity()];
+        let used = buffers.into_iter().filter(|room| *room > KEPT_MAX).sum();
+        if used != self.buffered {
+            self.buffered = used;
+            self.session.client().note_buffers(used as u64);
+        }
     }
 
     /// Waits until everything that `unsent` depends on is durable; `None` when it never will be.
@@ -289,13 +314,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 },
             }
             if !self.need.is_none() {
-                self.unsent.extend_from_slice(&scratch.output);
+                self.keep(&scratch.output);
                 scratch.output.clear();
                 continue;
             }
             if self.yields {
                 self.yields = false;
-                self.unsent.extend_from_slice(&scratch.output);
+                self.keep(&scratch.output);
                 scratch.output.clear();
                 // Unlike waking itself, this lets the runtime look for input on other connections
                 // first.
@@ -305,7 +330,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             if self.is_short_batch {
                 self.is_short_batch = false;
-                self.unsent.extend_from_slice(&scratch.output);
+                self.keep(&scratch.output);
                 scratch.output.clear();
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -327,8 +352,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let input = scratch.input.get(..len).unwrap_or_default();
         if self.unread.is_empty() {
             let done = self.execute(input, &mut scratch.output);
-            self.unread
-                .extend_from_slice(input.get(done..).unwrap_or_default());
+            if done < len {
+                self.unread
+                    .extend_from_slice(input.get(done..).unwrap_or_default());
+                self.note_buffers();
+            }
         } else {
             self.unread.extend_from_slice(input);
             self.execute_unread(&mut scratch.output);
@@ -375,7 +403,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Ready(Ok(0) | Err(_)) => return None,
                 Poll::Ready(Ok(n)) => sent += n,
                 Poll::Pending => {
-                    self.unsent.extend_from_slice(rest);
+                    self.keep(rest);
                     break;
                 }
             }
@@ -396,6 +424,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.unsent.clear();
         if self.unsent.capacity() > KEPT_MAX {
             self.unsent = Vec::new();
+            self.note_buffers();
         }
         Poll::Ready(Some(()))
     }
@@ -429,7 +458,8 @@ const OUTPUT_HIGH_WATER: usize = 256 << 10;
 /// batch is worth a wake-up of its own.
 const SHORT_BATCH_MAX: u64 = 2;
 
-/// An input buffer that grew beyond this for a large request is freed when it is mostly empty.
+/// A buffer's first room. An input buffer that grew beyond it for a large request is freed when it
+/// is mostly empty.
 const KEPT_MAX: usize = 4 << 10;
 
 /// Arguments kept without allocation: enough to release a dozen keys in one command.

@@ -156,3 +156,85 @@ async fn at_maxmemory_new_locks_are_refused_and_everything_else_goes_on() {
     wire.check(b"SET lock:1 other NX PX 60000\r\n", b"+OK\r\n")
         .await;
 }
+
+/// Sends a request for a million bytes but for its last `missing` bytes.
+async fn begin(wire: &mut Wire, missing: usize) {
+    wire.send(b"*3\r\n$3\r\nSET\r\n$1\r\nv\r\n$1000000\r\n")
+        .await;
+    wire.send(&vec![b'v'; 1_000_000 - missing]).await;
+}
+
+async fn finish(wire: &mut Wire, missing: usize) {
+    wire.send(&vec![b'v'; missing]).await;
+    wire.check(b"\r\n", b"+OK\r\n").await;
+}
+
+#[tokio::test]
+async fn beyond_maxmemory_clients_the_largest_unfinished_request_is_closed() {
+    let node = node_with(|options| options.maxmemory_clients = 1_200_000);
+    let [mut small, mut large, mut last] = [(); 3].map(|()| Wire::connect(&node));
+    begin(&mut small, 900_000).await;
+    begin(&mut large, 100_000).await;
+    assert_eq!(node.stats().clients, 3, "what both use is within the limit");
+    begin(&mut last, 900_000).await;
+    assert_eq!(large.drain().await, b"");
+    finish(&mut small, 900_000).await;
+    finish(&mut last, 900_000).await;
+}
+
+#[tokio::test]
+async fn beyond_maxmemory_clients_the_longest_unread_replies_are_closed() {
+    let node = node_with(|options| options.maxmemory_clients = 1 << 20);
+    let value = "v".repeat(50_000);
+    let mut admin = Wire::connect(&node);
+    admin
+        .check(format!("SET k {value}\r\n").as_bytes(), b"+OK\r\n")
+        .await;
+    // The pipe takes a kilobyte of each reply.
+    let connect = || Wire::connect_with_capacity(&node, 1 << 10);
+    let mut exempt = connect();
+    exempt.check(b"CLIENT NO-EVICT ON\r\n", b"+OK\r\n").await;
+    exempt.send(&b"GET k\r\n".repeat(5)).await;
+    let mut greedy = connect();
+    greedy.send(&b"GET k\r\n".repeat(4)).await;
+    let mut modest: Vec<Wire> = (0..15).map(|_| connect()).collect();
+    for wire in &mut modest {
+        wire.send(b"GET k\r\n").await;
+    }
+    assert!(greedy.drain().await.len() < 2_000);
+    let reply = format!("$50000\r\n{value}\r\n");
+    exempt.expect(reply.repeat(5).as_bytes()).await;
+    for wire in &mut modest {
+        wire.expect(reply.as_bytes()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_maxmemory_clients_is_in_force_at_once() {
+    let node = node_with(|options| options.maxmemory = 20 << 20);
+    let mut admin = Wire::connect(&node);
+    let mut large = Wire::connect(&node);
+    begin(&mut large, 1).await;
+    admin
+        .check(b"CONFIG SET maxmemory-clients 50%\r\n", b"+OK\r\n")
+        .await;
+    assert_eq!(node.stats().clients, 2);
+    admin
+        .check(b"CONFIG SET maxmemory-clients 4%\r\n", b"+OK\r\n")
+        .await;
+    assert_eq!(large.drain().await, b"");
+    admin.check(b"PING\r\n", b"+PONG\r\n").await;
+}
+
+#[tokio::test]
+async fn memory_that_clients_no_longer_use_does_not_count() {
+    let node = node_with(|options| options.maxmemory_clients = 1_200_000);
+    let mut wire = Wire::connect(&node);
+    for _ in 0..5 {
+        begin(&mut wire, 100_000).await;
+        finish(&mut wire, 100_000).await;
+        let mut leaving = Wire::connect(&node);
+        begin(&mut leaving, 100_000).await;
+    }
+    wire.check(b"PING\r\n", b"+PONG\r\n").await;
+}

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use rustix::process::Signal;
 
@@ -239,6 +240,56 @@ fn options_reach_the_node() {
         .read_to_string(&mut refused)
         .expect("closed in order");
     assert_eq!(refused, "-ERR max number of clients reached\r\n");
+}
+
+/// A buffer for a megabyte takes up to two: not all requests fit, but some do.
+#[test]
+fn unfinished_requests_beyond_maxmemory_clients_are_closed() {
+    let flags = [
+        "serve",
+        "--first-start",
+        "--port",
+        "0",
+        "--maxmemory-clients",
+        "4mb",
+    ];
+    let mut node = Program::start(command(&flags));
+    let address = node.address();
+    let mut clients = [(); 6].map(|()| connect(address));
+    let (begun, rest) = (vec![b'v'; 900_000], vec![b'v'; 100_000]);
+    for client in &mut clients {
+        let head = b"*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\n";
+        // A client that is closed may see it here.
+        let _ = client
+            .write_all(head)
+            .and_then(|()| client.write_all(&begun));
+    }
+    let end = Instant::now() + PATIENCE;
+    let connected = || {
+        let mut asking = connect(address);
+        asking.write_all(b"INFO clients\r\nQUIT\r\n").expect("sent");
+        let mut info = String::new();
+        asking.read_to_string(&mut info).expect("a reply");
+        let mut lines = info.lines();
+        let count = lines.find_map(|line| line.strip_prefix("connected_clients:"));
+        count.expect("a count").parse::<usize>().expect("a number")
+    };
+    // Who asks counts, too.
+    while connected() > clients.len() {
+        assert!(Instant::now() < end, "nobody is closed");
+    }
+    let mut served = 0;
+    for client in &mut clients {
+        let mut reply = [0; 5];
+        let sent = client
+            .write_all(&rest)
+            .and_then(|()| client.write_all(b"\r\n$2\r\nPX\r\n$5\r\n30000\r\n"));
+        if sent.and_then(|()| client.read_exact(&mut reply)).is_ok() {
+            assert_eq!(&reply, b"+OK\r\n");
+            served += 1;
+        }
+    }
+    assert!(0 < served && served < clients.len(), "{served}");
 }
 
 #[test]

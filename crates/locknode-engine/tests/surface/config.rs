@@ -6,7 +6,7 @@ use super::node::{Node, check};
 fn options_are_found_by_patterns() {
     check(
         "CONFIG GET maxclients => *2 $10 maxclients $5 10000
-         CONFIG GET MAXCLIENTS maxmem* timeout timeout MaxClients => *8 $10 MAXCLIENTS $5 10000 $9 maxmemory $1 0 $7 timeout $1 0 $16 maxmemory-policy $10 noeviction
+         CONFIG GET MAXCLIENTS maxmem* timeout timeout MaxClients => *10 $10 MAXCLIENTS $5 10000 $9 maxmemory $1 0 $17 maxmemory-clients $1 0 $7 timeout $1 0 $16 maxmemory-policy $10 noeviction
          CONFIG GET nosuch => *0
          CONFIG GET save appendonly => *4 $10 appendonly $2 no $4 save $0
          CONFIG GET databases => *2 $9 databases $2 16
@@ -18,7 +18,7 @@ fn options_are_found_by_patterns() {
     let mut node = Node::new();
     node.run("HELLO 3");
     node.check("CONFIG GET maxclients timeout => %2 $10 maxclients $5 10000 $7 timeout $1 0\n CONFIG GET nosuch => %0");
-    assert!(node.run("CONFIG GET *").starts_with("%20 "));
+    assert!(node.run("CONFIG GET *").starts_with("%21 "));
 }
 
 #[test]
@@ -28,6 +28,14 @@ fn what_is_set_is_shown() {
         ("maxmemory", "100mb", "104857600"),
         ("maxmemory", "1k", "1000"),
         ("maxmemory", "''", "0"),
+        ("maxmemory-clients", "1mb", "1048576"),
+        (
+            "maxmemory-clients",
+            "9223372036854775807",
+            "9223372036854775807",
+        ),
+        ("maxmemory-clients", "100%", "100%"),
+        ("maxmemory-clients", "0%", "0"),
         ("maxclients", "1", "1"),
         ("maxclients", "4294967295", "4294967295"),
         ("timeout", "2147483647", "2147483647"),
@@ -81,6 +89,9 @@ fn what_is_set_is_shown() {
 fn bad_values_are_refused_in_the_words_of_redis() {
     let size = "argument must be a memory value";
     let integer = "argument couldn't be parsed into an integer";
+    let percent = "argument must be a memory or percent value";
+    let percentage = "percentage argument must be less or equal to 100";
+    let clients_size = "argument must be between 0 and 9223372036854775807 inclusive";
     let buffer = "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
     let positive = "argument must be between 0 and 2147483647 inclusive";
     let bulk = "argument must be between 1048576 and 9223372036854775807 inclusive";
@@ -99,6 +110,12 @@ fn bad_values_are_refused_in_the_words_of_redis() {
             "allkeys-lru",
             "argument(s) must be one of the following: noeviction",
         ),
+        ("maxmemory-clients", "101%", percentage),
+        ("maxmemory-clients", "-1%", percent),
+        ("maxmemory-clients", "%", percent),
+        ("maxmemory-clients", "05%", percent),
+        ("maxmemory-clients", "-1", percent),
+        ("maxmemory-clients", "9223372036854775808", clients_size),
         ("timeout", "abc", integer),
         ("timeout", "1.5", integer),
         ("timeout", "-1", positive),
