@@ -96,6 +96,7 @@ struct Registry {
     accepted: AtomicU64,
     /// What the buffers of all clients use.
     buffered: AtomicU64,
+    evicted: AtomicU64,
 }
 
 impl Client {
@@ -244,6 +245,7 @@ impl Clients {
                 next_id: AtomicU64::new(0),
                 accepted: AtomicU64::new(0),
                 buffered: AtomicU64::new(0),
+                evicted: AtomicU64::new(0),
             }),
         }
     }
@@ -306,6 +308,16 @@ impl Clients {
         self.registry.accepted.load(Ordering::Relaxed)
     }
 
+    /// Returns what the buffers of all clients use.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.registry.buffered.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of connections closed for `maxmemory-clients` since the start.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.registry.evicted.load(Ordering::Relaxed)
+    }
+
     /// Returns the number of connections whose next command waits for the end of a pause.
     pub(crate) fn waiting(&self) -> usize {
         self.registry
@@ -357,7 +369,10 @@ impl Registry {
                 break;
             }
             used -= bytes;
-            client.kill();
+            if !client.killed.swap(true, Ordering::Relaxed) {
+                self.evicted.fetch_add(1, Ordering::Relaxed);
+                client.wake();
+            }
         }
     }
 }
@@ -475,14 +490,13 @@ mod tests {
     fn buffers_count_until_they_are_freed_or_their_client_leaves() {
         let clients = clients();
         let [a, b] = [(); 2].map(|()| clients.enter(Peer::default(), Time::ZERO).expect("room"));
-        let used = || clients.registry.buffered.load(Ordering::Relaxed);
         a.note_buffers(5_000);
         b.note_buffers(7_000);
-        assert_eq!(used(), 12_000);
+        assert_eq!(clients.buffered(), 12_000);
         b.note_buffers(6_000);
-        assert_eq!(used(), 11_000);
+        assert_eq!(clients.buffered(), 11_000);
         a.leave();
-        assert_eq!(used(), 6_000);
+        assert_eq!(clients.buffered(), 6_000);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(crate) struct Counters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) connections: u64,
+    pub(crate) evicted_clients: u64,
     pub(crate) expired: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
@@ -149,6 +150,7 @@ impl Counters {
         let zero = *self.zero.lock();
         Totals {
             connections: totals.connections.saturating_sub(zero.connections),
+            evicted_clients: totals.evicted_clients.saturating_sub(zero.evicted_clients),
             expired: totals.expired.saturating_sub(zero.expired),
             hits: totals.hits.saturating_sub(zero.hits),
             misses: totals.misses.saturating_sub(zero.misses),

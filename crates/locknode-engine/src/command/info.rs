@@ -63,6 +63,7 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: 
 pub(crate) fn totals(context: &mut Context<'_, '_>, facts: &HostFacts) -> Totals {
     let mut totals = Totals {
         connections: context.services.clients.accepted(),
+        evicted_clients: context.services.clients.evicted(),
         net_input_bytes: facts.net_input_bytes,
         net_output_bytes: facts.net_output_bytes,
         ..Totals::default()
@@ -161,6 +162,10 @@ fn memory(report: &mut Report<'_, '_, '_>) {
     if resident != 0 {
         report.bytes("used_memory_rss", resident);
     }
+    report.field(
+        "mem_clients_normal",
+        report.context.services.clients.buffered(),
+    );
     report.bytes("maxmemory", report.context.services.settings.maxmemory());
     report.field("maxmemory_policy", "noeviction");
     let (scripts, script_bytes) = report.context.services.scripts.cached();
@@ -232,6 +237,7 @@ fn stats(report: &mut Report<'_, '_, '_>) {
     report.field("rejected_connections", counters.rejected_connections());
     report.field("expired_keys", totals.expired);
     report.field("evicted_keys", 0);
+    report.field("evicted_clients", totals.evicted_clients);
     report.field("keyspace_hits", totals.hits);
     report.field("keyspace_misses", totals.misses);
     report.field("pubsub_channels", 0);

@@ -259,3 +259,19 @@ fn what_the_host_knows_is_told_and_what_it_does_not_know_is_left_out() {
     );
     assert_eq!(fields(&mut node, "stats")["total_net_input_bytes"], "0");
 }
+
+#[test]
+fn clients_closed_for_their_buffers_are_counted() {
+    let mut node = Node::with_options(|options| options.maxmemory_clients = 200_000);
+    node.clients[1].client().note_buffers(150_000);
+    assert!(
+        node.text("INFO memory")
+            .contains("mem_clients_normal:150000\r\n")
+    );
+    assert!(node.text("INFO stats").contains("evicted_clients:0\r\n"));
+    node.clients[2].client().note_buffers(160_000);
+    assert!(node.clients[2].client().is_killed() && !node.clients[1].client().is_killed());
+    assert!(node.text("INFO stats").contains("evicted_clients:1\r\n"));
+    node.check("CONFIG RESETSTAT => +OK");
+    assert!(node.text("INFO stats").contains("evicted_clients:0\r\n"));
+}
