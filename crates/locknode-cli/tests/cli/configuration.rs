@@ -233,14 +233,14 @@ fn options(client: &mut TcpStream) -> Vec<(String, String)> {
 
 #[test]
 fn a_flag_and_config_set_accept_the_same_values_of_every_option() {
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let mut client = connect(node.address());
     for (option, _) in options(&mut client) {
         let (mut right, mut wrong) = (0, 0);
         // All flags first: a timeout of a second must not close the connection meanwhile.
         let flags = TEXTS.iter().map(|text| format!("--{option}={text}"));
         let started: Vec<_> = flags
-            .map(|flag| (outcome(&run(&["serve", &flag, "--print-config"])), flag))
+            .map(|flag| (outcome(&run(["serve", &flag, "--print-config"])), flag))
             .collect();
         for (((code, _, err), flag), text) in started.into_iter().zip(TEXTS) {
             let reply = ask(&mut client, &format!("CONFIG SET {option} \"{text}\""));
@@ -265,12 +265,12 @@ fn a_flag_and_config_set_accept_the_same_values_of_every_option() {
 
 #[test]
 fn every_option_that_config_shows_is_a_flag_with_the_same_default() {
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let mut client = connect(node.address());
-    let (_, printed, _) = outcome(&run(&["serve", "--print-config"]));
+    let (_, printed, _) = outcome(&run(["serve", "--print-config"]));
     let directory = Directory::new("defaults");
     let file = directory.file("printed.toml", &printed);
-    let mut again = command(&["serve", "--first-start", "--config", &file]);
+    let mut again = command(["serve", "--first-start", "--config", &file]);
     again.env("LOCKNODE_PORT", "0");
     let mut again = Program::start(again);
     let mut same = connect(again.address());

@@ -253,7 +253,7 @@ fn unfinished_requests_beyond_maxmemory_clients_are_closed() {
         "--maxmemory-clients",
         "4mb",
     ];
-    let mut node = Program::start(command(&flags));
+    let mut node = Program::start(command(flags));
     let address = node.address();
     let mut clients = [(); 6].map(|()| connect(address));
     let (begun, rest) = (vec![b'v'; 900_000], vec![b'v'; 100_000]);
