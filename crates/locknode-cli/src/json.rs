@@ -29,19 +29,20 @@ impl Object {
         }
     }
 
-    #[cfg(feature = "bench")]
-    pub(crate) fn flag(self, name: &str, value: bool) -> Self {
-        self.raw(name, if value { "true" } else { "false" })
-    }
-
     #[cfg(any(feature = "bench", feature = "sim", feature = "status", test))]
     pub(crate) fn object(self, name: &str, value: Self) -> Self {
         self.raw(name, &value.finish())
     }
 
-    #[cfg(any(feature = "sim", feature = "status"))]
+    #[cfg(any(feature = "bench", feature = "sim", feature = "status"))]
     pub(crate) fn list(self, name: &str, values: impl IntoIterator<Item = Self>) -> Self {
         let values: Vec<String> = values.into_iter().map(Self::finish).collect();
+        self.raw(name, &format!("[{}]", values.join(",")))
+    }
+
+    #[cfg(feature = "bench")]
+    pub(crate) fn texts(self, name: &str, values: &[String]) -> Self {
+        let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
         self.raw(name, &format!("[{}]", values.join(",")))
     }
 

@@ -80,6 +80,18 @@ impl ServerConnection {
         }
     }
 
+    /// Whether both ends have an address of this machine. Behind the other one there may still be a tunnel.
+    #[cfg(feature = "bench")]
+    pub(crate) fn stays_on_this_machine(&self) -> bool {
+        match &self.stream {
+            Stream::Tcp(stream) => {
+                let ends = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?)));
+                ends.is_ok_and(|(own, peer)| own.ip() == peer.ip() || peer.ip().is_loopback())
+            }
+            Stream::Unix(_) => true,
+        }
+    }
+
     fn receive(&mut self) -> Result<(), String> {
         self.set_timeouts()?;
         let mut chunk = [0; 4096];

@@ -15,6 +15,8 @@ pub(super) struct Batch {
     request_len: usize,
     number_at: Option<usize>,
     reply: Vec<u8>,
+    per_ten: usize,
+    after: usize,
 }
 
 /// The replies of one batch as they come in.
@@ -37,7 +39,19 @@ impl Batch {
             request_len: step.request.len(),
             number_at: step.number_at,
             reply: step.reply.clone(),
+            per_ten: step.per_ten,
+            after: step.after,
         }
+    }
+
+    /// How many pipelines ago the locks were acquired that it is sent for.
+    pub(super) const fn after(&self) -> usize {
+        self.after
+    }
+
+    /// How often it is sent for the pipeline with that number.
+    pub(super) const fn times(&self, pipeline: usize) -> usize {
+        (pipeline + 1) * self.per_ten / 10 - pipeline * self.per_ten / 10
     }
 
     /// Puts the numbers of the keys into the requests, and returns as many requests as there are numbers.
@@ -106,13 +120,41 @@ impl Replies<'_> {
     #[cold]
     fn explain(&self, wrong: &[u8]) -> String {
         let rest = wrong.split(|byte| *byte == b'\r').next();
+        let reply = printable(&[&self.reply[..self.at], rest.unwrap_or_default()].concat());
+        let hint = HINTS.iter().find(|(begin, _)| reply.starts_with(begin));
         format!(
-            "the reply was {:?} instead of {:?}",
-            printable(&[&self.reply[..self.at], rest.unwrap_or_default()].concat()),
-            printable(self.reply.trim_ascii_end())
+            "the reply was {reply:?} instead of {:?}{}",
+            printable(self.reply.trim_ascii_end()),
+            hint.map_or("", |(_, hint)| hint)
         )
     }
 }
+
+/// How errors begin, and what to do about them.
+const HINTS: &[(&str, &str)] = &[
+    (
+        "-MOVED",
+        ": it is a node of a Redis Cluster, which has only some of the keys: measure a server that is not part of one",
+    ),
+    (
+        "-CLUSTERDOWN",
+        ": it is a node of a Redis Cluster: measure a server that is not part of one",
+    ),
+    (
+        "-LOADING",
+        ": it loads its data or is in its restart quarantine: wait until it serves",
+    ),
+    ("-NOAUTH", ": it wants a password: write redis://:password@host:port"),
+    ("-READONLY", ": it is a replica: measure its primary"),
+    (
+        "-ERR unknown command",
+        ": it does not know this command: choose another --workload",
+    ),
+    (
+        "-ERR syntax error",
+        ": it does not know this form of the command: choose another --workload",
+    ),
+];
 
 /// Writes a number as hexadecimal digits that fill `place`.
 fn write_number(place: &mut [u8], mut number: u64) {
@@ -134,6 +176,8 @@ mod tests {
             request: [b"<", [b'0'; NUMBER_LEN].as_slice(), b">"].concat(),
             number_at: Some(1),
             reply: reply.into(),
+            per_ten: 10,
+            after: 0,
         };
         Batch::new(&step, 3)
     }
@@ -149,6 +193,19 @@ mod tests {
             batch.number(&[0xabc, 0, 2]),
             b"<0000000000000abc><0000000000000000><0000000000000002>"
         );
+    }
+
+    #[test]
+    fn a_step_is_sent_as_often_in_ten_pipelines_as_it_says() {
+        for per_ten in [1, 3, 10, 80] {
+            let batch = Batch {
+                per_ten,
+                ..batch("+OK\r\n")
+            };
+            let times: usize = (0..10).map(|pipeline| batch.times(pipeline)).sum();
+            assert_eq!(times, per_ten);
+            assert_eq!(batch.times(7), batch.times(17));
+        }
     }
 
     #[test]
@@ -184,6 +241,8 @@ mod tests {
         for (reply, first, second, part) in [
             ("+OK\r\n", "$-1\r\n", "", "\"$-1\" instead of \"+OK\""),
             ("+OK\r\n", "+OK\r\n-ERR no\r\n", "", "\"-ERR no\""),
+            ("+OK\r\n", "-MOVED 7 h:1\r\n", "", "a Redis Cluster"),
+            (":1\r\n", "-LOADING wait\r\n", "", "restart quarantine"),
             ("+OK\r\n", "+O", "NO\r\n", "\"+ONO\""),
             (
                 "+OK\r\n",

@@ -1,8 +1,9 @@
 //! One connection of the load generator: sends a pipeline, waits for all its replies, sends the next.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use locknode_resp::{Reply, ReplyDecoder};
 use redlock_client::Endpoint;
@@ -125,34 +126,58 @@ async fn drive<S: AsyncRead + AsyncWrite + Unpin>(
     turn: &Turn,
 ) -> Result<(), String> {
     let mut buffer = vec![0; READ_LEN];
-    let mut numbers = Vec::with_capacity(pipeline);
-    loop {
+    // The keys of the last pipelines, the newest first: those that a step may be sent for.
+    let held_max = 1 + batches.iter().map(Batch::after).max().unwrap_or(0);
+    let mut held: VecDeque<Vec<u64>> = vec![Vec::with_capacity(pipeline); held_max].into();
+    for number in 0.. {
         let count = turn.claim(pipeline);
-        if count == 0 {
-            return Ok(());
+        let mut newest = held.pop_back().unwrap_or_default();
+        keys.take(count, &mut newest);
+        held.push_front(newest);
+        if held.iter().all(Vec::is_empty) {
+            break;
         }
-        keys.take(count, &mut numbers);
         for (step, batch) in batches.iter_mut().enumerate() {
-            let requests = batch.number(&numbers);
-            let sent = Instant::now();
-            stream
-                .write_all(requests)
-                .await
-                .map_err(|error| format!("sending failed: {error}"))?;
-            let mut replies = batch.replies(count);
-            while !replies.are_complete() {
-                let read = stream.read(&mut buffer).await;
-                let len = read.map_err(|error| format!("receiving failed: {error}"))?;
-                if len == 0 {
-                    return Err("the server closed a connection".to_owned());
-                }
-                let completed = replies.check(&buffer[..len])?;
-                turn.recorder
-                    .borrow_mut()
-                    .note(step, sent.elapsed(), completed);
+            let numbers = held.get(batch.after()).map_or(&[][..], Vec::as_slice);
+            if numbers.is_empty() {
+                continue;
+            }
+            for _ in 0..batch.times(number) {
+                let note = |latency, replies| {
+                    turn.recorder.borrow_mut().note(step, latency, replies);
+                };
+                exchange(&mut stream, &mut buffer, batch, numbers, note).await?;
             }
         }
     }
+    Ok(())
+}
+
+/// Sends a pipeline and waits for all its replies.
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    buffer: &mut [u8],
+    batch: &mut Batch,
+    numbers: &[u64],
+    mut note: impl FnMut(Duration, u64),
+) -> Result<(), String> {
+    let requests = batch.number(numbers);
+    let sent = Instant::now();
+    stream
+        .write_all(requests)
+        .await
+        .map_err(|error| format!("sending failed: {error}"))?;
+    let mut replies = batch.replies(numbers.len());
+    while !replies.are_complete() {
+        let read = stream.read(buffer).await;
+        let len = read.map_err(|error| format!("receiving failed: {error}"))?;
+        if len == 0 {
+            return Err("the server closed a connection".to_owned());
+        }
+        let completed = replies.check(&buffer[..len])?;
+        note(sent.elapsed(), completed);
+    }
+    Ok(())
 }
 
 async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(

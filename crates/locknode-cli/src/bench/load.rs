@@ -16,8 +16,11 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::batch::Batch;
 use super::client::{Client, Turn};
+use super::flags::BenchFlags;
 use super::key_walk::KeyWalk;
+use super::process::{self, CpuTime, Process};
 use super::recorder::Recorder;
+use super::target::Target;
 use super::workload::{Material, Workload};
 use crate::failure::{Exit, Failure};
 use crate::server_address::ServerAddress;
@@ -27,6 +30,8 @@ use crate::serving;
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) address: ServerAddress,
+    /// Whose CPU time is counted, if that is possible.
+    pub(super) process: Option<Process>,
     pub(super) workload: Workload,
     pub(super) material: Material,
     pub(super) connections: u64,
@@ -35,6 +40,23 @@ pub(super) struct Load {
     pub(super) threads: u64,
     pub(super) warm_up: Duration,
     pub(super) extent: Extent,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) recorder: Recorder,
+    /// CPU time of the server, of the load generator, and of everything on this machine while it was measured.
+    pub(super) server_cpu: Option<CpuTime>,
+    pub(super) load_cpu_seconds: Option<f64>,
+    pub(super) machine_cpu_seconds: Option<f64>,
+}
+
+/// The CPU times at one moment.
+struct Clocks {
+    server: Option<CpuTime>,
+    load: Option<CpuTime>,
+    machine_seconds: Option<f64>,
 }
 
 /// When a run is over.
@@ -61,12 +83,50 @@ enum Event {
 }
 
 impl Load {
+    /// The load of these flags on a server; those times are for flags that give none.
+    pub(super) fn new(
+        flags: &BenchFlags,
+        target: &Target,
+        warm_up: Duration,
+        duration: Duration,
+    ) -> Self {
+        let material = target.material(flags);
+        let steps = flags.workload.steps(&material);
+        let per_ten: usize = steps.iter().map(|step| step.per_ten).sum();
+        let per_ten = u64::try_from(per_ten).unwrap_or(u64::MAX);
+        let (warm_up, extent) = match flags.requests {
+            Some(requests) => (
+                Duration::ZERO,
+                Extent::Operations(requests.saturating_mul(10).div_ceil(per_ten)),
+            ),
+            None => (warm_up, Extent::Time(flags.duration.unwrap_or(duration))),
+        };
+        Self {
+            address: target.address.clone(),
+            process: target.process.as_ref().ok().cloned(),
+            workload: flags.workload,
+            material,
+            connections: flags.connections,
+            pipeline: usize::try_from(flags.pipeline).unwrap_or(usize::MAX),
+            keys: flags.keys,
+            threads: flags.threads.min(flags.connections),
+            warm_up: flags.warmup.unwrap_or(warm_up),
+            extent,
+        }
+    }
+
+    /// How the steps are called in the results, in order.
+    pub(super) fn step_names(&self) -> Vec<&'static str> {
+        let steps = self.workload.steps(&self.material);
+        steps.iter().map(|step| step.name).collect()
+    }
+
     /// Runs the load.
     ///
     /// # Errors
     ///
     /// When the server cannot be reached, and when the run does not count because an error or a wrong reply came.
-    pub(super) fn conduct(&self) -> Result<Recorder, Failure> {
+    pub(super) fn conduct(&self) -> Result<Measured, Failure> {
         let phase = watch::Sender::new(Phase::Connect);
         let (sender, events) = mpsc::channel();
         for thread in 0..self.threads {
@@ -86,10 +146,13 @@ impl Load {
             phase.send_replace(Phase::WarmUp);
             watch_for(self.warm_up, &events, &mut ended)?;
         }
+        let before = self.clocks();
         phase.send_replace(Phase::Measure);
+        let mut after = None;
         if let Extent::Time(duration) = self.extent {
             watch_for(duration, &events, &mut ended)?;
             phase.send_replace(Phase::Over);
+            after = Some(self.clocks());
         }
         while u64::try_from(ended.len()).is_ok_and(|ended| ended < self.threads) {
             match events.recv() {
@@ -98,10 +161,27 @@ impl Load {
                 Err(_) => return Err(thread_lost()),
             }
         }
+        let after = after.unwrap_or_else(|| self.clocks());
         let mut ended = ended.into_iter();
-        let mut merged = ended.next().ok_or_else(thread_lost)?;
-        ended.for_each(|other| merged.merge(&other));
-        Ok(merged)
+        let mut recorder = ended.next().ok_or_else(thread_lost)?;
+        ended.for_each(|other| recorder.merge(&other));
+        let since = |after: Option<CpuTime>, before| Some(after?.since(before?));
+        Ok(Measured {
+            recorder,
+            server_cpu: since(after.server, before.server),
+            load_cpu_seconds: since(after.load, before.load).map(CpuTime::sum),
+            machine_cpu_seconds: (after.machine_seconds)
+                .zip(before.machine_seconds)
+                .map(|(after, before)| after - before),
+        })
+    }
+
+    fn clocks(&self) -> Clocks {
+        Clocks {
+            server: self.process.as_ref().and_then(Process::cpu),
+            load: Process::own().and_then(|own| own.cpu()),
+            machine_seconds: process::machine_cpu_seconds(),
+        }
     }
 
     fn start(
@@ -160,7 +240,7 @@ impl Load {
             while let Some(ended) = running.join_next().await {
                 match ended {
                     Ok(Ok(())) => {}
-                    Ok(Err(reason)) => return Err(void(&reason)),
+                    Ok(Err(reason)) => return Err(self.void(&reason)),
                     Err(error) => {
                         return Err(Failure::internal(format!(
                             "a task ended unexpectedly: {error}"
@@ -173,7 +253,10 @@ impl Load {
         tokio::select! {
             result = all_ended => result?,
             () = follow => return Err(given_up()),
-            silent = stalled(&turn) => return Err(void(&format!("no reply came for {} s", silent.as_secs()))),
+            silent = stalled(&turn) => {
+                let reason = format!("no reply came for {} s", silent.as_secs());
+                return Err(self.void(&reason));
+            }
         }
         let mut recorder = turn.recorder.borrow().clone();
         recorder.stop();
@@ -201,6 +284,11 @@ impl Load {
                 self.address
             ))
         })
+    }
+
+    fn void(&self, reason: &str) -> Failure {
+        let address = &self.address;
+        Failure::new(Exit::Void, format!("the run on {address} is void: {reason}"))
     }
 
     /// Follows the phases; returns when the run was given up.
@@ -268,10 +356,6 @@ fn number_token(token: &mut [u8], index: u64) {
     for (place, digit) in token.iter_mut().rev().zip(digits.bytes().rev()) {
         *place = digit;
     }
-}
-
-fn void(reason: &str) -> Failure {
-    Failure::new(Exit::Void, format!("the run is void: {reason}"))
 }
 
 fn thread_lost() -> Failure {

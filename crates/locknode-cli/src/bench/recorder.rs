@@ -24,10 +24,8 @@ impl Recorder {
     ///
     /// Never with these bounds; the histogram's constructor may refuse others.
     pub(super) fn new(step_count: usize) -> Result<Self, Failure> {
-        let empty = Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS);
-        let empty = empty.map_err(|error| Failure::internal(format!("no histogram: {error}")))?;
         Ok(Self {
-            steps: vec![empty; step_count],
+            steps: vec![empty_histogram()?; step_count],
             replies_total: 0,
             started: None,
             ended: None,
@@ -62,6 +60,20 @@ impl Recorder {
         }
     }
 
+    /// The latencies of all steps together.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recorder::new`].
+    pub(super) fn all(&self) -> Result<Histogram<u64>, Failure> {
+        let mut all = empty_histogram()?;
+        for step in &self.steps {
+            // All have the same bounds, so nothing is out of range.
+            let _ = all.add(step);
+        }
+        Ok(all)
+    }
+
     /// Adds what another thread measured at the same time.
     pub(super) fn merge(&mut self, other: &Self) {
         for (own, other) in self.steps.iter_mut().zip(&other.steps) {
@@ -71,6 +83,25 @@ impl Recorder {
         self.replies_total += other.replies_total;
         self.elapsed = self.elapsed.max(other.elapsed);
     }
+}
+
+/// A histogram of latencies in nanoseconds.
+///
+/// # Errors
+///
+/// As [`Recorder::new`].
+pub(super) fn empty_histogram() -> Result<Histogram<u64>, Failure> {
+    let empty = Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS);
+    empty.map_err(|error| Failure::internal(format!("no histogram: {error}")))
+}
+
+/// Counts and nanoseconds of a run are far below 2^53.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "values above 2^53 do not occur and would only be rounded"
+)]
+pub(super) fn exact(number: u64) -> f64 {
+    number as f64
 }
 
 /// A minute: longer waits are a stalled server, which ends the run before.

@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use hdrhistogram::Histogram;
 
-use super::recorder::Recorder;
+use super::load::Measured;
+use super::process::CpuTime;
+use super::recorder::exact;
+use super::target::Target;
 use crate::json::Object;
 
 /// A run and what it gave.
 #[derive(Debug)]
 pub(super) struct Report<'r> {
-    pub(super) server: String,
-    pub(super) version: String,
-    pub(super) address: String,
-    pub(super) is_in_process: bool,
+    pub(super) target: &'r Target,
     pub(super) workload: String,
     pub(super) connections: u64,
     pub(super) pipeline: u64,
@@ -24,7 +24,7 @@ pub(super) struct Report<'r> {
     pub(super) ttl_ms: u64,
     /// The names of the steps, in order.
     pub(super) steps: Vec<&'static str>,
-    pub(super) recorder: &'r Recorder,
+    pub(super) measured: &'r Measured,
 }
 
 impl Report<'_> {
@@ -34,7 +34,7 @@ impl Report<'_> {
         let _ = writeln!(
             text,
             "{} on {} ({} {})",
-            self.workload, self.address, self.server, self.version
+            self.workload, self.target.address, self.target.name, self.target.version
         );
         let _ = writeln!(
             text,
@@ -47,9 +47,6 @@ impl Report<'_> {
             self.token_len,
             self.ttl_ms
         );
-        if self.is_in_process {
-            text.push_str("the node runs in this process: client and server share the CPU\n");
-        }
         let _ = writeln!(
             text,
             "\n{:<8}{:>12}{:>12}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}",
@@ -72,10 +69,20 @@ impl Report<'_> {
             }
             let _ = writeln!(text, "{:>11}", micros(exact(histogram.max())));
         }
+        let _ = match (self.cpu_us(CpuTime::sum), self.cpu_us(|cpu| cpu.user)) {
+            (Some(all), Some(user)) => writeln!(
+                text,
+                "\nCPU time of the server: {all:.2} us per command, {user:.2} of them outside of the kernel"
+            ),
+            _ => match &self.target.process {
+                Err(reason) => writeln!(text, "\nno CPU time of the server, for {reason}"),
+                Ok(_) => writeln!(text, "\nno CPU time of the server, for it has ended"),
+            },
+        };
         let _ = writeln!(
             text,
-            "\n{:.2} s measured, latencies in microseconds, every reply was checked",
-            self.recorder.elapsed.as_secs_f64()
+            "{:.2} s measured, latencies in microseconds, every reply was checked",
+            self.measured.recorder.elapsed.as_secs_f64()
         );
         text
     }
@@ -83,10 +90,9 @@ impl Report<'_> {
     /// One JSON object.
     pub(super) fn json(&self) -> String {
         let server = Object::default()
-            .text("name", &self.server)
-            .text("version", &self.version)
-            .text("address", &self.address)
-            .flag("in_process", self.is_in_process);
+            .text("name", &self.target.name)
+            .text("version", &self.target.version)
+            .text("address", &self.target.address.to_string());
         let mut latencies = Object::default();
         let mut commands = 0;
         for (name, histogram) in self.rows() {
@@ -103,40 +109,48 @@ impl Report<'_> {
             .number("key_bytes", self.key_len)
             .number("token_bytes", self.token_len)
             .number("ttl_ms", self.ttl_ms)
-            .decimal("seconds", self.recorder.elapsed.as_secs_f64())
+            .decimal("seconds", self.measured.recorder.elapsed.as_secs_f64())
             .number("commands", commands)
             .decimal("commands_per_second", self.per_second(commands))
             .number(
                 "operations",
-                self.recorder.steps.last().map_or(0, Histogram::len),
+                self.measured.recorder.steps.last().map_or(0, Histogram::len),
             )
-            .number("commands_with_warmup", self.recorder.replies_total)
+            .number("commands_with_warmup", self.measured.recorder.replies_total)
             .number("errors", 0)
+            .decimal(
+                "cpu_us_per_command",
+                self.cpu_us(CpuTime::sum).unwrap_or(f64::NAN),
+            )
             .object("latency_us", latencies);
         object.finish() + "\n"
     }
 
     /// Each step, and all of them together as the last row if there are several.
     fn rows(&self) -> Vec<(&'static str, Histogram<u64>)> {
+        let recorder = &self.measured.recorder;
         let steps = self
             .steps
             .iter()
             .copied()
-            .zip(self.recorder.steps.iter().cloned());
+            .zip(recorder.steps.iter().cloned());
         let mut rows: Vec<_> = steps.collect();
         if rows.len() > 1 {
-            let mut all = rows[0].1.clone();
-            for (_, other) in &rows[1..] {
-                // All have the same bounds, so nothing is out of range.
-                let _ = all.add(other);
-            }
-            rows.push(("all", all));
+            // It has the bounds of those that are there already.
+            rows.extend(recorder.all().map(|all| ("all", all)));
         }
         rows
     }
 
+    /// CPU time of the server per command, in microseconds.
+    fn cpu_us(&self, of: fn(CpuTime) -> f64) -> Option<f64> {
+        let steps = self.measured.recorder.steps.iter();
+        let commands: u64 = steps.map(Histogram::len).sum();
+        Some(of(self.measured.server_cpu?) * 1e6 / exact(commands))
+    }
+
     fn per_second(&self, commands: u64) -> f64 {
-        exact(commands) / self.recorder.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+        exact(commands) / self.measured.recorder.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
@@ -155,38 +169,44 @@ fn micros(nanos: f64) -> String {
     format!("{:.1}", nanos / 1e3)
 }
 
-/// Counts and nanoseconds of a run are far below 2^53.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "values above 2^53 do not occur and would only be rounded"
-)]
-fn exact(number: u64) -> f64 {
-    number as f64
-}
-
 const QUANTILES: &[(&str, f64)] = &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::*;
+    use redlock_client::NodeAddress;
 
-    fn recorder() -> Recorder {
+    use super::super::recorder::Recorder;
+    use super::*;
+    use crate::server_info::ServerInfo;
+
+    fn target() -> Target {
+        let address = NodeAddress::parse("127.0.0.1:6379").expect("an address");
+        let info = ServerInfo::parse(b"redis_version:8.0.6\r\n");
+        Target::new(&info, address.into(), Err("it runs elsewhere".to_owned()))
+    }
+
+    fn measured() -> Measured {
         let mut recorder = Recorder::new(2).expect("bounds that fit");
         recorder.start();
         recorder.note(0, Duration::from_micros(100), 10);
         recorder.note(1, Duration::from_micros(200), 10);
         recorder.elapsed = Duration::from_secs(2);
-        recorder
+        Measured {
+            recorder,
+            server_cpu: Some(CpuTime {
+                user: 0.00002,
+                system: 0.00008,
+            }),
+            load_cpu_seconds: None,
+            machine_cpu_seconds: None,
+        }
     }
 
-    fn report(recorder: &Recorder) -> Report<'_> {
+    fn report<'r>(target: &'r Target, measured: &'r Measured) -> Report<'r> {
         Report {
-            server: "Redis".to_owned(),
-            version: "8.0.6".to_owned(),
-            address: "127.0.0.1:6379".to_owned(),
-            is_in_process: false,
+            target,
             workload: "cycle-delex".to_owned(),
             connections: 50,
             pipeline: 1,
@@ -196,14 +216,14 @@ mod tests {
             token_len: 32,
             ttl_ms: 30_000,
             steps: vec!["acquire", "release"],
-            recorder,
+            measured,
         }
     }
 
     #[test]
     fn the_table_has_a_row_for_each_step_and_for_all() {
-        let recorder = recorder();
-        let table = report(&recorder).table();
+        let (target, measured) = (target(), measured());
+        let table = report(&target, &measured).table();
         let rows: Vec<&str> = table.lines().filter(|line| line.contains("100.")).collect();
         assert!(
             table.starts_with("cycle-delex on 127.0.0.1:6379 (Redis 8.0.6)\n"),
@@ -214,16 +234,23 @@ mod tests {
             table.contains("all               20          10"),
             "{table}"
         );
+        assert!(table.contains("5.00 us per command, 1.00 of"), "{table}");
+        let without = Measured {
+            server_cpu: None,
+            ..measured
+        };
+        let table = report(&target, &without).table();
+        assert!(table.contains("for it runs elsewhere"), "{table}");
     }
 
     #[test]
     fn json_has_rates_and_latencies() {
-        let recorder = recorder();
-        let json = report(&recorder).json();
+        let (target, measured) = (target(), measured());
+        let json = report(&target, &measured).json();
         for part in [
             "\"workload\":\"cycle-delex\"",
             "\"commands\":20,\"commands_per_second\":10.000,\"operations\":10",
-            "\"errors\":0",
+            "\"errors\":0,\"cpu_us_per_command\":5.000",
             "\"acquire\":{\"count\":10,\"mean\":100.",
             "\"all\":{\"count\":20",
         ] {

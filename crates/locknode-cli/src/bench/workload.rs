@@ -1,4 +1,4 @@
-//! What a benchmark sends: one or two steps that are repeated, each a kind of command with the only right reply to it.
+//! What a benchmark sends: steps that are repeated, each a kind of command with the only right reply to it.
 
 use clap::ValueEnum;
 
@@ -19,6 +19,10 @@ pub(super) enum Workload {
     CycleLock,
     /// The same with a FLOOR that every fencing token is above
     CycleLockFloor,
+    /// SET NX PX, eight extensions and a release, by the scripts that lock libraries use (EVALSHA)
+    Extend,
+    /// Locks held while more are acquired: SET NX PX, again in vain for a tenth of them, extended and released by EVALSHA
+    Mixed,
     /// PING, the least that a server can do
     Ping,
 }
@@ -34,6 +38,10 @@ pub(super) struct Step {
     pub(super) number_at: Option<usize>,
     /// The only right reply; [`NUMBER`] in it stands for a number of any length.
     pub(super) reply: Vec<u8>,
+    /// How often it is sent in ten operations: ten times for once in each.
+    pub(super) per_ten: usize,
+    /// How many more pipelines of locks the connection acquires before it is sent.
+    pub(super) after: usize,
 }
 
 /// What the commands of one connection have in common.
@@ -43,8 +51,15 @@ pub(super) struct Material {
     pub(super) key_prefix: Vec<u8>,
     pub(super) token: Vec<u8>,
     pub(super) ttl_ms: u64,
-    /// The SHA1 of [`RELEASE_SCRIPT`], as the server told it.
-    pub(super) release_sha: String,
+    /// The SHA1s of the scripts, as the server told them; empty for a workload without scripts.
+    pub(super) scripts: ScriptShas,
+}
+
+/// The SHA1s of [`RELEASE_SCRIPT`] and [`EXTEND_SCRIPT`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScriptShas {
+    pub(super) release: String,
+    pub(super) extend: String,
 }
 
 impl Workload {
@@ -58,6 +73,19 @@ impl Workload {
     /// Whether every command takes a key that was never used.
     pub(super) const fn needs_fresh_keys(self) -> bool {
         matches!(self, Self::Set)
+    }
+
+    /// Whether it sends scripts by their SHA1.
+    pub(super) const fn needs_scripts(self) -> bool {
+        matches!(self, Self::CycleEvalsha | Self::Extend | Self::Mixed)
+    }
+
+    /// Pipelines of locks that a connection holds at the same time.
+    pub(super) const fn pipelines_held(self) -> u64 {
+        match self {
+            Self::Mixed => MIXED_HELD,
+            _ => 1,
+        }
     }
 
     /// The commands that make one operation, in order.
@@ -78,11 +106,42 @@ impl Workload {
                 release(&[b"LOCK.RELEASE", key, token], 1),
             ]
         };
+        let release_script = || {
+            let sha = material.scripts.release.as_bytes();
+            release(&[b"EVALSHA", sha, b"1", key, token], 3)
+        };
+        let extend_script = || {
+            let sha = material.scripts.extend.as_bytes();
+            let args = [b"EVALSHA", sha, b"1", key, token, ttl_ms.as_bytes()];
+            Step::new("extend", &args, 3, ":1\r\n")
+        };
         match self {
             Self::Set => vec![acquire()],
-            Self::CycleEvalsha => {
-                let sha = material.release_sha.as_bytes();
-                vec![acquire(), release(&[b"EVALSHA", sha, b"1", key, token], 3)]
+            Self::CycleEvalsha => vec![acquire(), release_script()],
+            Self::Extend => {
+                let extend = Step {
+                    per_ten: 80,
+                    ..extend_script()
+                };
+                vec![acquire(), extend, release_script()]
+            }
+            Self::Mixed => {
+                let contender = vec![OTHER_TOKEN; token.len()];
+                let args = [b"SET", key, &contender, b"NX", b"PX", ttl_ms.as_bytes()];
+                let refused = Step {
+                    per_ten: 1,
+                    after: 1,
+                    ..Step::new("refused", &args, 1, "$-1\r\n")
+                };
+                let extend = Step {
+                    after: 2,
+                    ..extend_script()
+                };
+                let release = Step {
+                    after: 3,
+                    ..release_script()
+                };
+                vec![acquire(), refused, extend, release]
             }
             Self::CycleDelex => vec![acquire(), release(&[b"DELEX", key, b"IFEQ", token], 1)],
             Self::CycleDelifeq => vec![acquire(), release(&[b"DELIFEQ", key, token], 1)],
@@ -93,6 +152,8 @@ impl Workload {
                 request: encode(&[b"PING"]),
                 number_at: None,
                 reply: b"+PONG\r\n".to_vec(),
+                per_ten: 10,
+                after: 0,
             }],
         }
     }
@@ -108,6 +169,8 @@ impl Step {
             request: encode(args),
             number_at: Some(until_key),
             reply: reply.into(),
+            per_ten: 10,
+            after: 0,
         }
     }
 }
@@ -118,11 +181,20 @@ pub(super) const NUMBER: u8 = b'#';
 /// As long as a fencing token is, and below all of them.
 const FLOOR: &[u8] = b"1000000000000000";
 
+/// Fills the token of a client that asks for what another one holds: no digit, so that it is nobody else's.
+const OTHER_TOKEN: u8 = b'x';
+
+/// One pipeline that is acquired, and those that the later steps of `Mixed` come after.
+const MIXED_HELD: u64 = 4;
+
 /// Digits of a key's number, hexadecimal.
 pub(super) const NUMBER_LEN: usize = 16;
 
 /// The release that the Redis documentation gives and most lock libraries send.
 pub(super) const RELEASE_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then\n    return redis.call(\"del\",KEYS[1])\nelse\n    return 0\nend";
+
+/// The extension of the same libraries.
+pub(super) const EXTEND_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then\n    return redis.call(\"pexpire\",KEYS[1],ARGV[2])\nelse\n    return 0\nend";
 
 #[cfg(test)]
 mod tests {
@@ -134,10 +206,16 @@ mod tests {
             key_prefix: b"lock:".to_vec(),
             token: b"token".to_vec(),
             ttl_ms: 30_000,
-            release_sha: "a".repeat(40),
+            scripts: ScriptShas {
+                release: "a".repeat(40),
+                extend: "b".repeat(40),
+            },
         };
         for workload in Workload::value_variants() {
-            for step in workload.steps(&material) {
+            let steps = workload.steps(&material);
+            let last = steps.iter().map(|step| step.after).max().expect("a step");
+            assert_eq!(workload.pipelines_held(), 1 + u64::try_from(last).expect("few"));
+            for step in steps {
                 let Some(at) = step.number_at else { continue };
                 assert_eq!(&step.request[at..at + NUMBER_LEN], &[b'0'; NUMBER_LEN]);
                 assert!(

@@ -1,0 +1,276 @@
+//! Several servers under the same load, in rounds: each is measured once in each round, in reverse in every second one.
+//!
+//! A machine has good and bad moments, and they last longer than a round. So figures of two servers are compared within
+//! a round, and of these ratios the median and the quartiles count.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::flags::BenchFlags;
+use super::load::{Load, Measured};
+use super::process::{self, CpuTime};
+use super::recorder::{empty_histogram, exact};
+use super::statistics::Spread;
+use super::target::Target;
+use crate::failure::Failure;
+
+/// What was measured, and under which load.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    /// The load in words.
+    pub(super) load: String,
+    pub(super) workload: String,
+    pub(super) connections: u64,
+    pub(super) pipeline: u64,
+    pub(super) threads: u64,
+    pub(super) machine: String,
+    /// The first is what the others are compared with.
+    pub(super) contestants: Vec<Contestant>,
+    /// The processors that the load generator may run on.
+    pub(super) load_cores: Option<String>,
+}
+
+/// A server and its figures.
+#[derive(Debug)]
+pub(super) struct Contestant {
+    pub(super) target: Target,
+    /// One for each round.
+    pub(super) turns: Vec<Turn>,
+    /// Latencies of all rounds in nanoseconds.
+    pub(super) latencies: Histogram<u64>,
+    /// The processors that the server may run on.
+    pub(super) cores: Option<String>,
+}
+
+/// The figures of one server in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Turn {
+    /// CPU time of the server per command in microseconds.
+    pub(super) cpu_us: Option<f64>,
+    /// The part of that outside of the kernel.
+    pub(super) user_us: Option<f64>,
+    pub(super) per_second: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    /// How much of a core each thread of the load generator took.
+    pub(super) load_share: Option<f64>,
+    /// How much of a core everything else on this machine took, as far as that is known.
+    pub(super) others_share: Option<f64>,
+}
+
+/// A figure by which servers are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    /// In JSON.
+    pub(super) field: &'static str,
+    pub(super) of: fn(&Turn) -> Option<f64>,
+}
+
+/// All of them, the most telling one first.
+pub(super) const FIGURES: [Figure; 4] = [
+    Figure {
+        name: "CPU per command",
+        field: "cpu_us_per_command",
+        of: |turn| turn.cpu_us,
+    },
+    Figure {
+        name: "commands per second",
+        field: "commands_per_second",
+        of: |turn| Some(turn.per_second),
+    },
+    Figure {
+        name: "median latency",
+        field: "p50_us",
+        of: |turn| Some(turn.p50_us),
+    },
+    Figure {
+        name: "p99 latency",
+        field: "p99_us",
+        of: |turn| Some(turn.p99_us),
+    },
+];
+
+impl Comparison {
+    /// Runs the rounds.
+    ///
+    /// # Errors
+    ///
+    /// When a server fails or gives a wrong reply: then nothing counts.
+    pub(super) fn measure(flags: &BenchFlags, targets: Vec<Target>) -> Result<Self, Failure> {
+        let server_count = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+        let turns = flags.rounds.saturating_mul(server_count).max(1);
+        let duration = flags.duration.unwrap_or_else(|| {
+            (TIME_MAX / turns).clamp(TURN_MIN, TURN_MAX) * MEASURED_TENTHS / 10
+        });
+        let warm_up = duration * (10 - MEASURED_TENTHS) / MEASURED_TENTHS;
+        let mut contestants: Vec<Contestant> = Vec::new();
+        for target in targets {
+            contestants.push(Contestant::new(target)?);
+        }
+        for round in 0..flags.rounds {
+            let mut order: Vec<&mut Contestant> = contestants.iter_mut().collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for contestant in order {
+                let load = Load::new(flags, &contestant.target, warm_up, duration);
+                contestant.note(&load.conduct()?, load.threads)?;
+            }
+        }
+        let extent = match flags.requests {
+            Some(requests) => format!("{requests} commands"),
+            None => format!("{:.2} s", duration.as_secs_f64()),
+        };
+        let load = format!(
+            "{} rounds of {extent} each, {} connections, pipeline {}, {} load threads, {} keys of {} B, tokens of {} B, \
+             TTL {} ms",
+            flags.rounds,
+            flags.connections,
+            flags.pipeline,
+            flags.threads.min(flags.connections),
+            flags.keys,
+            flags.key_size,
+            flags.token_size,
+            flags.ttl.as_millis(),
+        );
+        Ok(Self {
+            load,
+            workload: flags.workload.name(),
+            connections: flags.connections,
+            pipeline: flags.pipeline,
+            threads: flags.threads.min(flags.connections),
+            machine: process::describe_machine(),
+            contestants,
+            load_cores: process::Process::own().and_then(|own| own.cores()),
+        })
+    }
+
+    /// A figure of a server as so many times that of the first, in each round.
+    pub(super) fn ratio(&self, index: usize, figure: Figure) -> Option<Spread> {
+        let first = self.contestants.first()?.turns.iter();
+        let pairs = self.contestants.get(index)?.turns.iter().zip(first);
+        Spread::of(pairs.map(|(turn, first)| Some((figure.of)(turn)? / (figure.of)(first)?)))
+    }
+
+    /// What is to be known of these figures before they are believed.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for contestant in &self.contestants {
+            if let Some(reason) = contestant.without_cpu() {
+                notes.push(format!(
+                    "{}: no CPU time, for {reason}. Only its throughput and latency are compared.",
+                    contestant.target.title()
+                ));
+            }
+        }
+        if let Some(cores) = self.shared_cores() {
+            notes.push(format!(
+                "Load generator and servers share the processors {cores}: trust CPU per command. Throughput and latency \
+                 show the scheduler too, unless each has its own: taskset -c 0 SERVER, taskset -c 1 locknode bench."
+            ));
+        }
+        let turns = || self.contestants.iter().flat_map(|it| &it.turns);
+        let median = |of: fn(&Turn) -> Option<f64>| Spread::of(turns().map(of)).map(|it| it.median);
+        if let Some(share) = median(|turn| turn.load_share).filter(|share| *share > LOAD_SHARE_MAX) {
+            notes.push(format!(
+                "The load generator is {:.0} % busy and limits the throughput: servers differ more than throughput and \
+                 latency show. Trust CPU per command, or use more --threads if there are processors for them.",
+                share * 100.0
+            ));
+        }
+        if let Some(share) = median(|turn| turn.others_share).filter(|share| *share > OTHERS_SHARE_MAX) {
+            notes.push(format!(
+                "Other processes take {share:.1} of a processor: repeat it on a quiet machine before you trust it."
+            ));
+        }
+        notes
+    }
+
+    /// The processors that the load generator and a server on this machine may both run on, if the scheduler has to put
+    /// both onto one of them now and then.
+    fn shared_cores(&self) -> Option<String> {
+        let load_cores = self.load_cores.as_deref()?;
+        let load = process::core_numbers(load_cores);
+        let servers = (self.contestants.iter()).filter_map(|it| it.cores.as_deref());
+        let mut shared = BTreeSet::new();
+        for cores in servers {
+            shared.extend(process::core_numbers(cores).intersection(&load).copied());
+        }
+        let is_tight = u64::try_from(shared.len()).is_ok_and(|len| len <= self.threads + 1);
+        let names: Vec<String> = shared.iter().map(u32::to_string).collect();
+        (is_tight && !names.is_empty()).then(|| names.join(","))
+    }
+}
+
+impl Contestant {
+    fn new(target: Target) -> Result<Self, Failure> {
+        let process = target.process.as_ref().ok();
+        Ok(Self {
+            cores: process.and_then(process::Process::cores),
+            target,
+            turns: Vec::new(),
+            latencies: empty_histogram()?,
+        })
+    }
+
+    fn note(&mut self, measured: &Measured, threads: u64) -> Result<(), Failure> {
+        let latencies = measured.recorder.all()?;
+        let (commands, seconds) = (
+            exact(latencies.len()),
+            measured.recorder.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+        );
+        let per_command = |of: fn(CpuTime) -> f64| Some(of(measured.server_cpu?) * 1e6 / commands);
+        let others = || {
+            let known = measured.server_cpu?.sum() + measured.load_cpu_seconds?;
+            Some((measured.machine_cpu_seconds? - known).max(0.0) / seconds)
+        };
+        let quantile = |quantile| exact(latencies.value_at_quantile(quantile)) / 1e3;
+        self.turns.push(Turn {
+            cpu_us: per_command(CpuTime::sum),
+            user_us: per_command(|cpu| cpu.user),
+            per_second: commands / seconds,
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            load_share: (measured.load_cpu_seconds)
+                .map(|load| load / seconds / exact(threads.max(1))),
+            others_share: others(),
+        });
+        // Both have the same bounds, so nothing is out of range.
+        let _ = self.latencies.add(latencies);
+        Ok(())
+    }
+
+    pub(super) fn spread(&self, of: fn(&Turn) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.turns.iter().map(of))
+    }
+
+    /// Why there is no CPU time of it.
+    pub(super) fn without_cpu(&self) -> Option<&str> {
+        match &self.target.process {
+            Err(reason) => Some(reason),
+            Ok(_) if self.spread(|turn| turn.cpu_us).is_none() => Some("its process has ended"),
+            Ok(_) => None,
+        }
+    }
+}
+
+/// Measuring two servers, or eight, and waiting for the answer.
+const TIME_MAX: Duration = Duration::from_secs(40);
+
+/// CPU time comes in hundredths of a second: in less than this they would be seen.
+const TURN_MIN: Duration = Duration::from_millis(100);
+
+/// Two servers are measured in half a minute.
+const TURN_MAX: Duration = Duration::from_secs(1);
+
+/// The rest warms up.
+const MEASURED_TENTHS: u32 = 9;
+
+/// A busier load generator would have sent more, had it been able to.
+const LOAD_SHARE_MAX: f64 = 0.9;
+
+/// What `scripts/bench-peers` discards a round for.
+const OTHERS_SHARE_MAX: f64 = 0.25;

@@ -1,0 +1,128 @@
+//! A comparison as a table or as JSON. Pure: figures come in, text comes out.
+
+use std::fmt::Write as _;
+
+use super::comparison::{Comparison, Contestant, FIGURES, Figure, Turn};
+use super::recorder::exact;
+use super::statistics::Spread;
+use crate::json::Object;
+
+impl Comparison {
+    /// For a person.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!("{}: {}\n{}\n\n", self.workload, self.load, self.machine);
+        let titles: Vec<String> = (self.contestants.iter())
+            .map(|contestant| contestant.target.title())
+            .collect();
+        let width = titles.iter().map(String::len).max().unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "{:<width$}{:>14}{:>12}{:>15}{:>10}{:>10}",
+            "medians", "us CPU/command", "in user", "commands/s", "p50 us", "p99 us"
+        );
+        for (title, contestant) in titles.iter().zip(&self.contestants) {
+            let median = |of: fn(&Turn) -> Option<f64>, digits: usize| {
+                let spread = contestant.spread(of);
+                spread.map_or_else(|| "-".to_owned(), |it| format!("{:.digits$}", it.median))
+            };
+            let _ = writeln!(
+                text,
+                "{title:<width$}{:>14}{:>12}{:>15}{:>10}{:>10}",
+                median(|turn| turn.cpu_us, 2),
+                median(|turn| turn.user_us, 2),
+                median(|turn| Some(turn.per_second), 0),
+                median(|turn| Some(turn.p50_us), 0),
+                median(|turn| Some(turn.p99_us), 0),
+            );
+        }
+        let first = titles.first().map_or("", String::as_str);
+        for (index, title) in titles.iter().enumerate().skip(1) {
+            let _ = writeln!(
+                text,
+                "\n{title}, as so many times that of {first}: median, middle half, least to most"
+            );
+            for figure in FIGURES {
+                if let Some(spread) = self.ratio(index, figure) {
+                    let _ = writeln!(text, "  {:<22}{}", figure.name, times(spread));
+                }
+            }
+        }
+        text.push('\n');
+        for note in self.notes() {
+            let _ = writeln!(text, "{note}");
+        }
+        text.push_str("Every reply was checked.\n");
+        text
+    }
+
+    /// One JSON object.
+    pub(super) fn json(&self) -> String {
+        let servers = self.contestants.iter().enumerate();
+        let servers = servers.map(|(index, contestant)| self.server_json(index, contestant));
+        let object = Object::default()
+            .text("workload", &self.workload)
+            .text("machine", &self.machine)
+            .number("connections", self.connections)
+            .number("pipeline", self.pipeline)
+            .number("threads", self.threads)
+            .number("rounds", self.rounds())
+            .number("errors", 0)
+            .list("servers", servers)
+            .texts("notes", &self.notes());
+        object.finish() + "\n"
+    }
+
+    fn server_json(&self, index: usize, contestant: &Contestant) -> Object {
+        let target = &contestant.target;
+        let mut object = Object::default()
+            .text("name", &target.name)
+            .text("version", &target.version)
+            .text("address", &target.address.to_string())
+            .number("commands", contestant.latencies.len());
+        if let Some(reason) = contestant.without_cpu() {
+            object = object.text("no_cpu_time", reason);
+        }
+        for Figure { field, of, .. } in FIGURES {
+            if let Some(spread) = contestant.spread(of) {
+                object = object.object(field, spread.json());
+            }
+        }
+        let mut latency = Object::default();
+        for (name, quantile) in QUANTILES {
+            let latency_ns = contestant.latencies.value_at_quantile(quantile);
+            latency = latency.decimal(name, exact(latency_ns) / 1e3);
+        }
+        object = object.object("latency_us", latency);
+        if index == 0 {
+            return object;
+        }
+        let mut ratios = Object::default();
+        for figure in FIGURES {
+            if let Some(spread) = self.ratio(index, figure) {
+                ratios = ratios.object(figure.field, spread.json());
+            }
+        }
+        object.object("times_the_first", ratios)
+    }
+
+    fn rounds(&self) -> u64 {
+        let turns = self.contestants.iter().map(|it| it.turns.len());
+        turns.max().map_or(0, |turns| u64::try_from(turns).unwrap_or(u64::MAX))
+    }
+}
+
+/// A ratio with its spread.
+pub(super) fn times(spread: Spread) -> String {
+    format!(
+        "{:.2} times  [{:.2}-{:.2}]  ({:.2}-{:.2})",
+        spread.median, spread.lower, spread.upper, spread.least, spread.most
+    )
+}
+
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("max", 1.0),
+];
