@@ -85,7 +85,9 @@ impl ServerConnection {
     pub(crate) fn stays_on_this_machine(&self) -> bool {
         match &self.stream {
             Stream::Tcp(stream) => {
-                let ends = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?)));
+                let ends = stream
+                    .local_addr()
+                    .and_then(|own| Ok((own, stream.peer_addr()?)));
                 ends.is_ok_and(|(own, peer)| own.ip() == peer.ip() || peer.ip().is_loopback())
             }
             Stream::Unix(_) => true,

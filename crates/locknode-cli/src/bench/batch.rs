@@ -144,7 +144,10 @@ const HINTS: &[(&str, &str)] = &[
         "-LOADING",
         ": it loads its data or is in its restart quarantine: wait until it serves",
     ),
-    ("-NOAUTH", ": it wants a password: write redis://:password@host:port"),
+    (
+        "-NOAUTH",
+        ": it wants a password: write redis://:password@host:port",
+    ),
     ("-READONLY", ": it is a replica: measure its primary"),
     (
         "-ERR unknown command",

@@ -102,9 +102,9 @@ impl Comparison {
     pub(super) fn measure(flags: &BenchFlags, targets: Vec<Target>) -> Result<Self, Failure> {
         let server_count = u32::try_from(targets.len()).unwrap_or(u32::MAX);
         let turns = flags.rounds.saturating_mul(server_count).max(1);
-        let duration = flags.duration.unwrap_or_else(|| {
-            (TIME_MAX / turns).clamp(TURN_MIN, TURN_MAX) * MEASURED_TENTHS / 10
-        });
+        let duration = flags
+            .duration
+            .unwrap_or_else(|| (TIME_MAX / turns).clamp(TURN_MIN, TURN_MAX) * MEASURED_TENTHS / 10);
         let warm_up = duration * (10 - MEASURED_TENTHS) / MEASURED_TENTHS;
         let mut contestants: Vec<Contestant> = Vec::new();
         for target in targets {
@@ -174,14 +174,17 @@ impl Comparison {
         }
         let turns = || self.contestants.iter().flat_map(|it| &it.turns);
         let median = |of: fn(&Turn) -> Option<f64>| Spread::of(turns().map(of)).map(|it| it.median);
-        if let Some(share) = median(|turn| turn.load_share).filter(|share| *share > LOAD_SHARE_MAX) {
+        if let Some(share) = median(|turn| turn.load_share).filter(|share| *share > LOAD_SHARE_MAX)
+        {
             notes.push(format!(
                 "The load generator is {:.0} % busy and limits the throughput: servers differ more than throughput and \
                  latency show. Trust CPU per command, or use more --threads if there are processors for them.",
                 share * 100.0
             ));
         }
-        if let Some(share) = median(|turn| turn.others_share).filter(|share| *share > OTHERS_SHARE_MAX) {
+        if let Some(share) =
+            median(|turn| turn.others_share).filter(|share| *share > OTHERS_SHARE_MAX)
+        {
             notes.push(format!(
                 "Other processes take {share:.1} of a processor: repeat it on a quiet machine before you trust it."
             ));
@@ -220,7 +223,11 @@ impl Contestant {
         let latencies = measured.recorder.all()?;
         let (commands, seconds) = (
             exact(latencies.len()),
-            measured.recorder.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+            measured
+                .recorder
+                .elapsed
+                .as_secs_f64()
+                .max(f64::MIN_POSITIVE),
         );
         let per_command = |of: fn(CpuTime) -> f64| Some(of(measured.server_cpu?) * 1e6 / commands);
         let others = || {
@@ -274,3 +281,93 @@ const LOAD_SHARE_MAX: f64 = 0.9;
 
 /// What `scripts/bench-peers` discards a round for.
 const OTHERS_SHARE_MAX: f64 = 0.25;
+
+#[cfg(test)]
+mod tests {
+    use redlock_client::NodeAddress;
+
+    use super::*;
+    use crate::server_info::ServerInfo;
+
+    fn turn(cpu_us: Option<f64>, per_second: f64) -> Turn {
+        Turn {
+            cpu_us,
+            user_us: None,
+            per_second,
+            p50_us: 1.0,
+            p99_us: 1.0,
+            load_share: Some(0.5),
+            others_share: Some(0.1),
+        }
+    }
+
+    fn comparison(turns: [Vec<Turn>; 2], cores: [Option<&str>; 2]) -> Comparison {
+        let contestants = turns.into_iter().map(|turns| {
+            let address = NodeAddress::parse("10.0.0.1").expect("an address");
+            let elsewhere = Err("it runs elsewhere".to_owned());
+            Contestant {
+                target: Target::new(&ServerInfo::parse(b""), address.into(), elsewhere),
+                turns,
+                latencies: empty_histogram().expect("bounds that fit"),
+                cores: cores[1].map(str::to_owned),
+            }
+        });
+        Comparison {
+            load: String::new(),
+            workload: String::new(),
+            connections: 1,
+            pipeline: 1,
+            threads: 1,
+            machine: String::new(),
+            contestants: contestants.collect(),
+            load_cores: cores[0].map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        // Both are twice as slow in the second round, and their ratio stays.
+        let first = vec![turn(Some(1.0), 100.0), turn(Some(2.0), 50.0)];
+        let second = vec![turn(Some(3.0), 50.0), turn(Some(6.0), 25.0)];
+        let both = comparison([first.clone(), second], [None, None]);
+        for (figure, expected) in FIGURES.into_iter().zip([3.0, 0.5, 1.0, 1.0]) {
+            let ratio = both.ratio(1, figure).expect("figures");
+            assert_eq!((ratio.least, ratio.most), (expected, expected));
+        }
+        let without = vec![turn(None, 50.0), turn(None, 25.0)];
+        let both = comparison([first, without], [None, None]);
+        assert_eq!(both.ratio(1, FIGURES[0]), None);
+        assert!(both.ratio(1, FIGURES[1]).is_some());
+    }
+
+    #[test]
+    fn shared_processors_and_busy_ones_are_said() {
+        let quiet = || [vec![turn(Some(1.0), 1.0)], vec![turn(Some(1.0), 1.0)]];
+        for (cores, expected) in [
+            ([Some("0-1"), Some("0-1")], Some("0,1")),
+            ([Some("0"), Some("0-7")], Some("0")),
+            ([Some("0"), Some("1")], None),
+            // The scheduler can keep them apart.
+            ([Some("0-7"), Some("0-7")], None),
+            ([Some("0-1"), None], None),
+        ] {
+            assert_eq!(
+                comparison(quiet(), cores).shared_cores().as_deref(),
+                expected
+            );
+        }
+        let notes = |load_share, others_share| {
+            let busy = Turn {
+                load_share: Some(load_share),
+                others_share: Some(others_share),
+                ..turn(Some(1.0), 1.0)
+            };
+            let both = comparison([vec![busy], vec![busy]], [None, None]);
+            // The first two say that there is no process.
+            both.notes().split_off(2).concat()
+        };
+        assert_eq!(notes(0.5, 0.1), "");
+        assert!(notes(0.97, 0.1).contains("97 % busy"));
+        assert!(notes(0.5, 0.6).contains("take 0.6 of a processor"));
+    }
+}

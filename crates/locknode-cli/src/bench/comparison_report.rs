@@ -107,7 +107,9 @@ impl Comparison {
 
     fn rounds(&self) -> u64 {
         let turns = self.contestants.iter().map(|it| it.turns.len());
-        turns.max().map_or(0, |turns| u64::try_from(turns).unwrap_or(u64::MAX))
+        turns
+            .max()
+            .map_or(0, |turns| u64::try_from(turns).unwrap_or(u64::MAX))
     }
 }
 

@@ -288,7 +288,10 @@ impl Load {
 
     fn void(&self, reason: &str) -> Failure {
         let address = &self.address;
-        Failure::new(Exit::Void, format!("the run on {address} is void: {reason}"))
+        Failure::new(
+            Exit::Void,
+            format!("the run on {address} is void: {reason}"),
+        )
     }
 
     /// Follows the phases; returns when the run was given up.

@@ -52,7 +52,9 @@ impl OwnNode {
             }),
             _ => {
                 end(&mut process);
-                Err(Failure::unavailable("the node to be measured did not start"))
+                Err(Failure::unavailable(
+                    "the node to be measured did not start",
+                ))
             }
         }
     }
@@ -82,10 +84,7 @@ fn end(process: &mut Child) {
 pub(super) fn serve(connections: u64, ttl: Duration) -> Result<Exit, Failure> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let opened = listening::listen(any, BACKLOG, 1).and_then(|sockets| {
-        let socket = sockets
-            .into_iter()
-            .next()
-            .ok_or(io::ErrorKind::NotFound)?;
+        let socket = sockets.into_iter().next().ok_or(io::ErrorKind::NotFound)?;
         Ok((socket.local_addr()?, socket))
     });
     let (addr, socket) = opened.map_err(|error| listening::explain(any, &error))?;

@@ -9,37 +9,46 @@ use super::recorder::exact;
 
 /// The picture.
 pub(super) fn svg(comparison: &Comparison) -> String {
+    let head: Vec<String> = wrapped(&comparison.load, NOTE_CHARS)
+        .into_iter()
+        .chain([comparison.machine.clone()])
+        .collect();
     let notes: Vec<String> = (comparison.notes().iter())
         .flat_map(|note| wrapped(note, NOTE_CHARS))
         .collect();
-    let count = |len: usize| f64::from(u32::try_from(len).unwrap_or(u32::MAX));
-    let bars_y = 112.0;
-    let curves_y = bars_y + BAR_ROW * count(comparison.contestants.len()) + 44.0;
-    let notes_y = curves_y + CURVES_HEIGHT + 62.0;
-    let height = notes_y + NOTE_LINE * count(notes.len());
+    let head_y = 46.0;
+    let bars_y = head_y + NOTE_LINE * place(head.len()) + 34.0;
+    let names_y = bars_y + BAR_ROW * place(comparison.contestants.len()) + 44.0;
+    let curves_y = names_y + NAME_ROW * place(comparison.contestants.len());
+    let notes_y = curves_y + CURVES_HEIGHT + 46.0;
     let mut picture = Picture(String::new());
-    picture.open(height);
+    picture.open(notes_y + NOTE_LINE * place(notes.len()));
     let title = format!(
         "{}, {} connections, pipeline {}",
         comparison.workload, comparison.connections, comparison.pipeline
     );
     picture.text("title", MARGIN, 28.0, &title);
-    for (line, y) in wrapped(&comparison.load, NOTE_CHARS).iter().zip([46.0, 61.0]) {
-        picture.text("more", MARGIN, y, line);
-    }
-    picture.text("more", MARGIN, 76.0, &comparison.machine);
+    picture.lines(head_y, &head);
+    picture.text("head", MARGIN, bars_y - 10.0, "CPU time per command");
     picture.text(
-        "head",
-        MARGIN,
+        "more",
+        BAR_X,
         bars_y - 10.0,
-        "CPU time of the server per command: full colour the server, pale the kernel; lines from quarter to quarter of the rounds",
+        "full colour: the server; pale: the kernel; line: the middle half of the rounds",
     );
     picture.bars(comparison, bars_y);
-    picture.text("head", MARGIN, curves_y - 12.0, "Latency within which that share of the replies came");
-    picture.curves(comparison, curves_y);
-    for (line, note) in notes.iter().enumerate() {
-        picture.text("more", MARGIN, notes_y + NOTE_LINE * count(line), note);
+    picture.text("head", MARGIN, names_y - 12.0, "Latency");
+    picture.text(
+        "more",
+        BAR_X,
+        names_y - 12.0,
+        "within which that share of the replies came, of all rounds",
+    );
+    for (index, contestant) in comparison.contestants.iter().enumerate() {
+        picture.name(index, contestant, names_y + NAME_ROW * place(index));
     }
+    picture.curves(comparison, curves_y);
+    picture.lines(notes_y, &notes);
     picture.0.push_str("</svg>\n");
     picture.0
 }
@@ -57,7 +66,8 @@ struct Plane {
 
 impl Picture {
     fn open(&mut self, height: f64) {
-        let size = format!("viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\"");
+        let size =
+            format!("viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\"");
         self.put(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"lb\" {size}>\n<style>{}</style>\n",
             include_str!("picture.css")
@@ -71,14 +81,23 @@ impl Picture {
         let spreads: Vec<_> = (comparison.contestants.iter())
             .map(|contestant| contestant.spread(|turn| turn.cpu_us))
             .collect();
-        let most = spreads.iter().flatten().map(|it| it.upper).fold(0.0, f64::max);
+        let most = spreads
+            .iter()
+            .flatten()
+            .map(|it| it.upper)
+            .fold(0.0, f64::max);
         let scale = BAR_MAX / most.max(f64::MIN_POSITIVE);
         for (index, contestant) in comparison.contestants.iter().enumerate() {
-            let y = top + BAR_ROW * f64::from(u32::try_from(index).unwrap_or(u32::MAX));
+            let y = top + BAR_ROW * place(index);
             self.text("", MARGIN, y + 18.0, &clipped(&contestant.target.title()));
             let Some(spread) = spreads.get(index).copied().flatten() else {
                 let reason = contestant.without_cpu().unwrap_or_default();
-                self.text("more", BAR_X, y + 18.0, &format!("no CPU time, for {reason}"));
+                self.text(
+                    "more",
+                    BAR_X,
+                    y + 18.0,
+                    &format!("no CPU time, for {reason}"),
+                );
                 continue;
             };
             let width = spread.median * scale;
@@ -109,7 +128,12 @@ impl Picture {
                     ratio.median, ratio.lower, ratio.upper
                 );
             }
-            self.text("", BAR_X + spread.upper.max(spread.median) * scale + 8.0, y + 18.0, &figure);
+            self.text(
+                "",
+                BAR_X + spread.upper.max(spread.median) * scale + 8.0,
+                y + 18.0,
+                &figure,
+            );
         }
     }
 
@@ -154,15 +178,24 @@ impl Picture {
                 let begin = if path.is_empty() { 'M' } else { 'L' };
                 let _ = write!(path, "{begin}{:.1} {:.1}", plane.x(nines), plane.y(us));
             }
-            self.put(format_args!("<path class=\"c{index} curve\" d=\"{path}\"/>\n"));
-            // Latencies grow to the right, so there is room for names at the left of the top.
-            let y = top + 16.0 + 18.0 * f64::from(u32::try_from(index).unwrap_or(u32::MAX));
             self.put(format_args!(
-                "<rect class=\"c{index} bar\" x=\"{}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>\n",
-                PLANE_X + 10.0,
-                y - 10.0
+                "<path class=\"c{index} curve\" d=\"{path}\"/>\n"
             ));
-            self.text("", PLANE_X + 28.0, y, &clipped(&contestant.target.title()));
+        }
+    }
+
+    /// The colour of a server.
+    fn name(&mut self, index: usize, contestant: &Contestant, y: f64) {
+        self.put(format_args!(
+            "<rect class=\"c{index} bar\" x=\"{PLANE_X}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>\n",
+            y - 6.0
+        ));
+        self.text("", PLANE_X + 18.0, y + 4.0, &contestant.target.title());
+    }
+
+    fn lines(&mut self, top: f64, lines: &[String]) {
+        for (number, line) in lines.iter().enumerate() {
+            self.text("more", MARGIN, top + NOTE_LINE * place(number), line);
         }
     }
 
@@ -197,7 +230,6 @@ impl Plane {
         least.is_finite().then(|| Self {
             top,
             least_us: round_below(least),
-            // A flat curve has some room above it.
             most_us: round_below(most * 2.5),
             nines_max,
         })
@@ -219,6 +251,11 @@ impl Plane {
         let shown = self.least_us * 0.999..self.most_us * 1.001;
         all.filter(|us| shown.contains(us)).collect()
     }
+}
+
+/// A place in a short list.
+fn place(index: usize) -> f64 {
+    f64::from(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 /// Text in which nothing is markup.
@@ -289,6 +326,9 @@ const BAR_MAX: f64 = 400.0;
 
 const BAR_ROW: f64 = 34.0;
 
+/// The colours of the curves with their names.
+const NAME_ROW: f64 = 18.0;
+
 const BAR_HEIGHT: f64 = 22.0;
 
 const PLANE_X: f64 = 70.0;
@@ -307,3 +347,121 @@ const TITLE_CHARS: usize = 40;
 
 /// More points would not be seen.
 const POINTS: u32 = 120;
+
+#[cfg(test)]
+mod tests {
+    use redlock_client::NodeAddress;
+
+    use super::super::comparison::Turn;
+    use super::super::recorder::empty_histogram;
+    use super::super::target::Target;
+    use super::*;
+    use crate::server_info::ServerInfo;
+
+    fn contestant(info: &str, cpu_us: Option<f64>, latencies_us: &[u64]) -> Contestant {
+        let address = NodeAddress::parse("127.0.0.1:6379").expect("an address");
+        let info = ServerInfo::parse(info.as_bytes());
+        let elsewhere = Err("it runs <elsewhere> & away".to_owned());
+        let mut latencies = empty_histogram().expect("bounds that fit");
+        for latency in latencies_us {
+            latencies.record(latency * 1000).expect("within bounds");
+        }
+        let turn = Turn {
+            cpu_us,
+            user_us: cpu_us.map(|cpu_us| cpu_us / 4.0),
+            per_second: 50_000.0,
+            p50_us: 900.0,
+            p99_us: 1200.0,
+            load_share: Some(0.97),
+            others_share: None,
+        };
+        Contestant {
+            target: Target::new(&info, address.into(), elsewhere),
+            turns: vec![turn; 3],
+            latencies,
+            cores: None,
+        }
+    }
+
+    fn comparison(contestants: Vec<Contestant>) -> Comparison {
+        Comparison {
+            load: "3 rounds".to_owned(),
+            workload: "mixed".to_owned(),
+            connections: 50,
+            pipeline: 16,
+            threads: 1,
+            machine: "a machine".to_owned(),
+            contestants,
+            load_cores: None,
+        }
+    }
+
+    /// What is between the quotes of an attribute, wherever it is.
+    fn values<'s>(svg: &'s str, name: &str) -> Vec<&'s str> {
+        let begin = format!(" {name}=\"");
+        let values = svg.split(begin.as_str()).skip(1);
+        values.filter_map(|rest| rest.split('"').next()).collect()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_figures() {
+        let svg = svg(&comparison(vec![
+            contestant("locknode_version:1\r\n", Some(4.0), &[100; 100]),
+            contestant("redis_version:7\r\n", Some(8.0), &[200; 100]),
+        ]));
+        let bars: Vec<f64> = svg
+            .lines()
+            .filter(|line| line.contains(" bar") && line.contains("height=\"22\""))
+            .map(|line| values(line, "width")[0].parse().expect("a number"))
+            .collect();
+        assert_eq!(bars, [50.0, 150.0, 100.0, 300.0]);
+        assert!(svg.contains("8.00 us, 2.00 times [2.00-2.00]"), "{svg}");
+        assert!(svg.contains("prefers-color-scheme:dark"));
+        assert!(svg.contains("97 % busy"), "{svg}");
+    }
+
+    #[test]
+    fn a_server_that_is_slower_has_the_higher_curve() {
+        let fast: Vec<u64> = (100..300).collect();
+        let slow: Vec<u64> = (1000..3000).collect();
+        let comparison = comparison(vec![
+            contestant("", None, &fast),
+            contestant("", None, &slow),
+            contestant("", None, &[]),
+        ]);
+        let svg = svg(&comparison);
+        let heights = |class: &str| -> Vec<f64> {
+            let line = svg
+                .lines()
+                .find(|line| line.contains(class))
+                .expect("a curve");
+            let points = values(line, "d")[0].split(['M', 'L']).skip(1);
+            let heights = points.filter_map(|point| point.split(' ').nth(1)?.parse().ok());
+            heights.collect()
+        };
+        let (fast, slow) = (heights("c0 curve"), heights("c1 curve"));
+        assert_eq!(fast.len(), 121);
+        // Down is greater.
+        assert!(fast.iter().zip(&slow).all(|(fast, slow)| fast > slow));
+        assert!(fast.windows(2).all(|pair| pair[0] >= pair[1]));
+        assert!(heights("c2 curve").is_empty(), "nothing was measured");
+    }
+
+    #[test]
+    fn everything_is_inside_and_nothing_is_markup_by_accident() {
+        let svg = svg(&comparison(vec![
+            contestant("redis_version:<7&\r\n", Some(3.0), &[1, 10, 60_000_000]),
+            contestant("", None, &[1]),
+        ]));
+        assert!(svg.contains("no CPU time, for it runs &lt;elsewhere&gt; &amp; away"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        let height: f64 = values(&svg, "height")[0].parse().expect("a number");
+        for name in ["y", "x"] {
+            for value in values(&svg, name) {
+                let value: f64 = value.parse().expect("a number");
+                assert!((0.0..=height.max(WIDTH)).contains(&value), "{name} {value}");
+            }
+        }
+        assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    }
+}

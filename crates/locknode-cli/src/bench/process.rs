@@ -55,7 +55,7 @@ impl Process {
     /// Why there is no process whose CPU time would be the server's.
     pub(super) fn of_server(info: &ServerInfo, address: &ServerAddress) -> Result<Self, String> {
         let id = info.text("process_id").and_then(|id| id.parse().ok());
-        let id: u32 = id.ok_or("INFO does not give a process id")?;
+        let id: u32 = id.ok_or("it does not give its process id by INFO")?;
         let process = Self::of(id).ok_or_else(|| {
             format!("this machine has no process {id}: the server runs elsewhere or in a container")
         })?;
@@ -176,7 +176,9 @@ fn sockets(id: u32) -> io::Result<BTreeSet<u64>> {
             continue;
         };
         let name = target.to_string_lossy();
-        let inode = name.strip_prefix("socket:[").and_then(|name| name.strip_suffix(']'));
+        let inode = name
+            .strip_prefix("socket:[")
+            .and_then(|name| name.strip_suffix(']'));
         inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
     }
     Ok(inodes)
@@ -188,7 +190,9 @@ fn listening(endpoint: &Endpoint) -> BTreeSet<u64> {
         Endpoint::Tcp { port, .. } => {
             let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
             let tables = tables.into_iter().flatten();
-            tables.flat_map(|table| tcp_listening(&table, *port)).collect()
+            tables
+                .flat_map(|table| tcp_listening(&table, *port))
+                .collect()
         }
         Endpoint::Unix(path) => {
             let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -250,7 +254,12 @@ mod tests {
             start_ticks: 12345,
         };
         assert_eq!(stat, expected);
-        for damaged in ["", "7 (a", "7 (a) S 1 2", "7 (a) S 1 7 7 0 -1 0 1 0 0 0 x y"] {
+        for damaged in [
+            "",
+            "7 (a",
+            "7 (a) S 1 2",
+            "7 (a) S 1 7 7 0 -1 0 1 0 0 0 x y",
+        ] {
             assert_eq!(Stat::parse(damaged), None, "{damaged}");
         }
     }
@@ -272,7 +281,9 @@ mod tests {
     fn only_sockets_that_listen_on_the_port_are_found() {
         let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
         let row = |port: &str, state: &str, inode: &str| {
-            format!("   0: 0100007F:{port} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1 0\n")
+            format!(
+                "   0: 0100007F:{port} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1 0\n"
+            )
         };
         let table = [
             head,

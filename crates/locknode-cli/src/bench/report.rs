@@ -114,7 +114,11 @@ impl Report<'_> {
             .decimal("commands_per_second", self.per_second(commands))
             .number(
                 "operations",
-                self.measured.recorder.steps.last().map_or(0, Histogram::len),
+                self.measured
+                    .recorder
+                    .steps
+                    .last()
+                    .map_or(0, Histogram::len),
             )
             .number("commands_with_warmup", self.measured.recorder.replies_total)
             .number("errors", 0)
@@ -150,7 +154,13 @@ impl Report<'_> {
     }
 
     fn per_second(&self, commands: u64) -> f64 {
-        exact(commands) / self.measured.recorder.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+        exact(commands)
+            / self
+                .measured
+                .recorder
+                .elapsed
+                .as_secs_f64()
+                .max(f64::MIN_POSITIVE)
     }
 }
 

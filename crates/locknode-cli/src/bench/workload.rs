@@ -214,7 +214,10 @@ mod tests {
         for workload in Workload::value_variants() {
             let steps = workload.steps(&material);
             let last = steps.iter().map(|step| step.after).max().expect("a step");
-            assert_eq!(workload.pipelines_held(), 1 + u64::try_from(last).expect("few"));
+            assert_eq!(
+                workload.pipelines_held(),
+                1 + u64::try_from(last).expect("few")
+            );
             for step in steps {
                 let Some(at) = step.number_at else { continue };
                 assert_eq!(&step.request[at..at + NUMBER_LEN], &[b'0'; NUMBER_LEN]);

@@ -20,11 +20,15 @@ use rustix::process::Signal;
 use crate::program::{Directory, Program, ask, clean, command, connect, outcome, text_of};
 
 /// Commands that are not run, by their beginning, and why.
-const NOT_RUN: [(&str, &str); 3] = [
+const NOT_RUN: [(&str, &str); 4] = [
     ("cargo test --workspace", "this test is part of it"),
     (
         "UPDATE_SNAPSHOTS=1 cargo test",
         "it writes files of the repository; the same test runs without it",
+    ),
+    (
+        "cargo run --profile dist -- bench",
+        "it draws a file of the repository; a shorter one runs below",
     ),
     (
         "cargo run -p locknode-tests --example",
@@ -38,8 +42,15 @@ const NODES: [&str; 2] = [
     "10.0.0.1,10.0.0.2,10.0.0.3",
 ];
 
+/// The Redis of which the documents speak.
+const REDIS: &str = "127.0.0.1:6379";
+
 /// What takes long, and what is enough here.
-const SHORTER: [(&str, &str); 3] = [
+const SHORTER: [(&str, &str); 4] = [
+    (
+        "--svg bench.svg",
+        "--svg bench.svg --rounds 2 --duration 50ms",
+    ),
     ("--for 20s", "--for 1s"),
     ("--seeds 0..10000", "--seeds 0..20"),
     ("--at-least 50s", "--at-least 50ms"),
@@ -212,10 +223,11 @@ impl Page {
     /// A line with addresses of the lab, and nothing in it that takes long.
     fn own(&mut self, line: &str) -> String {
         let nodes: Vec<String> = self.nodes().iter().map(SocketAddr::to_string).collect();
+        let line = line.replace(REDIS, &nodes[0]);
         let nodes = nodes.join(",");
         let line = NODES
             .iter()
-            .fold(line.to_owned(), |line, shown| line.replace(shown, &nodes));
+            .fold(line, |line, shown| line.replace(shown, &nodes));
         SHORTER
             .iter()
             .fold(line, |line, (long, short)| line.replace(long, short))

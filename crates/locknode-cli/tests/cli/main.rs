@@ -23,7 +23,7 @@
 //! * `run_output`: standard error that nobody reads.
 //! * `terminal`: a pseudo-terminal.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
-//! * `bench`: runs that count and runs that do not.
+//! * `bench`: runs that count and runs that do not, and comparisons of servers.
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
 //! * `manual`: help, completions and man pages.
 
@@ -44,6 +44,7 @@ mod configuration;
 mod damage;
 mod directory;
 #[cfg(all(
+    feature = "bench",
     feature = "lab",
     feature = "lock",
     feature = "run",
