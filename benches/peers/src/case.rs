@@ -58,8 +58,12 @@ pub(crate) struct Measured {
 }
 
 /// All rows that are asked for.
-pub(crate) fn all<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
-    let mut cases = volatile(options, servers);
+pub(crate) fn all<'s>(
+    options: &Options,
+    servers: &'s [Server],
+    floor: &'s Server,
+) -> Vec<Case<'s>> {
+    let mut cases = volatile(options, servers, floor);
     if let Some(ours) = servers.iter().find(|server| server.is_ours()) {
         cases.extend(guard(options, ours));
         cases.extend(fence(options, ours));
@@ -70,11 +74,12 @@ pub(crate) fn all<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>>
 }
 
 /// Everything in memory and no guard: what lock users run today.
-fn volatile<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
+fn volatile<'s>(options: &Options, servers: &'s [Server], floor: &'s Server) -> Vec<Case<'s>> {
     let mut cases = Vec::new();
     for workload in ["cycle-evalsha", "cycle-delex", "cycle-delifeq", "set"] {
         cases.extend(PIPELINES.map(|pipeline| {
-            let contestants = beside(servers, Setup::Nothing, workload, pipeline, LONG_TTL);
+            let contestants = servers.iter().chain([floor]);
+            let contestants = beside(contestants, Setup::Nothing, workload, pipeline, LONG_TTL);
             Case::new(options, "", workload, pipeline, contestants)
         }));
     }
@@ -155,14 +160,13 @@ fn durable<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
 
 /// The same of every server.
 fn beside<'s>(
-    servers: &'s [Server],
+    servers: impl IntoIterator<Item = &'s Server>,
     setup: Setup,
     workload: &'static str,
     pipeline: u32,
     ttl: &'static str,
 ) -> Vec<Contestant<'s>> {
-    let contestants = servers
-        .iter()
+    let contestants = (servers.into_iter())
         .map(|server| Contestant::new(server, &server.name, setup, workload, pipeline, ttl));
     contestants.collect()
 }
@@ -285,6 +289,9 @@ impl<'s> Contestant<'s> {
         }
     }
 }
+
+/// What the tables call the bare server.
+pub(crate) const FLOOR: &str = "floor";
 
 const PIPELINES: [u32; 2] = [1, 16];
 

@@ -23,6 +23,7 @@ mod table;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use locknode_peers::server::{Kind, Server};
 use locknode_peers::{directory, machine, server};
 
 use crate::options::Options;
@@ -39,7 +40,13 @@ fn main() -> ExitCode {
 
 fn measure(options: &Options) -> Result<(), String> {
     let servers = server::find(&options.locknode, &options.servers)?;
-    let cases = case::all(options, &servers);
+    let floor = Server::probe(case::FLOOR, &options.floor, Kind::Redis).ok_or_else(|| {
+        format!(
+            "{} does not run; build it with cargo build --release -p locknode-peers",
+            options.floor
+        )
+    })?;
+    let cases = case::all(options, &servers, &floor);
     let (has_disk, has_restart) = (
         options.selects("disk", "disk"),
         options.selects("restart", "restart"),
@@ -52,7 +59,7 @@ fn measure(options: &Options) -> Result<(), String> {
     if has_disk || has_restart || contestants.any(|it| it.setup.needs_directory()) {
         describe_disk(options)?;
     }
-    for server in &servers {
+    for server in servers.iter().chain([&floor]) {
         println!("{:<10} {}", server.name, server.version);
     }
     println!(

@@ -52,6 +52,14 @@ pub(crate) struct Options {
     /// The binary with serve and bench (the script gives it)
     #[arg(long, value_name = "PATH", default_value = "target/release/locknode")]
     pub(crate) locknode: String,
+
+    /// The bare server that is the floor (the script gives it)
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "target/release/locknode-floor"
+    )]
+    pub(crate) floor: String,
 }
 
 impl Options {
@@ -71,6 +79,8 @@ Environment: BENCH_PEERS_VERBOSE=1 shows why rounds are disturbed and what serve
 Columns: cost/op is server CPU per command, all threads and the kernel's part, in ns (bytes per lock in the memory
 row). 'x first' is this line against the first line of its row, taken within each round, median and spread: cost of
 this by cost of the first, and throughput of the first by throughput of this; above 1 this line is the worse one.
+'x floor' is cost of this by cost of the floor, a bare tokio server that decodes the same requests and answers each with
+the bytes of a granted lock: what is above 1 is the server's own.
 syncs/s is what a lock node counts. The load generator checks every reply; a wrong one voids the whole run.
 
 Rows, 50 connections, 30 byte keys, 32 byte tokens:

@@ -3,16 +3,17 @@
 use locknode_peers::rounds::Rounds;
 use locknode_peers::statistics::{median, ratio};
 
-use crate::case::{Case, Figure, Measured};
+use crate::case::{Case, FLOOR, Figure, Measured};
 
 /// The column names.
 pub(crate) fn print_header() {
     println!(
-        "{:<34} {:<16} {:>11} {:>18} {:>10} {:>18} {:>9} {:>9} {:>6} {:>8}",
+        "{:<34} {:<16} {:>11} {:>18} {:>18} {:>10} {:>18} {:>9} {:>9} {:>6} {:>8}",
         "case",
         "server",
         "cost/op",
         "x first",
+        "x floor",
         "ops/s",
         "x first",
         "p50 us",
@@ -31,6 +32,7 @@ pub(crate) fn print_case(case: &Case<'_>, rounds: &Rounds<Measured>) {
     } else {
         "ns"
     };
+    let floor = (case.contestants.iter()).position(|contestant| contestant.label == FLOOR);
     for (index, contestant) in case.contestants.iter().enumerate() {
         let head = format!("{:<34} {:<16}", case.name, contestant.label);
         if rounds.of(index).next().is_none() {
@@ -47,9 +49,18 @@ pub(crate) fn print_case(case: &Case<'_>, rounds: &Rounds<Measured>) {
             .filter_map(|m| m.syncs_per_second)
             .collect();
         println!(
-            "{head} {:>8.0} {unit:<2} {:>18} {:>10.0} {:>18} {:>9.0} {:>9.0} {:>5.0}% {:>8}",
+            "{head} {:>8.0} {unit:<2} {:>18} {:>18} {:>10.0} {:>18} {:>9.0} {:>9.0} {:>5.0}% {:>8}",
             of(|m| m.cost),
             against_first(|this, first| this.cost / first.cost),
+            match floor {
+                Some(floor) if floor != index => {
+                    ratio(
+                        &rounds.ratios(index, floor, |this, floor| this.cost / floor.cost),
+                        digits,
+                    )
+                }
+                _ => String::new(),
+            },
             of(|m| m.operations_per_second),
             against_first(|this, first| first.operations_per_second / this.operations_per_second),
             of(|m| m.p50_us),

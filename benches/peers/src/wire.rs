@@ -52,8 +52,11 @@ impl Wire {
     ///
     /// The system's.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
-        self.stream
-            .get_mut()
-            .write_all(format!("{line}\r\n").as_bytes())
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        self.stream.get_mut().write_all(request.as_bytes())
     }
 }
