@@ -49,8 +49,8 @@ pub(super) struct Contestant {
 pub(super) struct Turn {
     /// CPU time of the server per command in microseconds.
     pub(super) cpu_us: Option<f64>,
-    /// The part of that outside of the kernel.
-    pub(super) user_us: Option<f64>,
+    /// The CPU time of the server in the whole round.
+    pub(super) cpu: Option<CpuTime>,
     pub(super) per_second: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
@@ -172,8 +172,11 @@ impl Comparison {
                  show the scheduler too, unless each has its own: taskset -c 0 SERVER, taskset -c 1 locknode bench."
             ));
         }
-        let turns = || self.contestants.iter().flat_map(|it| &it.turns);
-        let median = |of: fn(&Turn) -> Option<f64>| Spread::of(turns().map(of)).map(|it| it.median);
+        // Of the rounds in which it is known.
+        let median = |of: fn(&Turn) -> Option<f64>| {
+            let turns = self.contestants.iter().flat_map(|it| &it.turns);
+            Spread::of(turns.map(of).filter(Option::is_some)).map(|it| it.median)
+        };
         if let Some(share) = median(|turn| turn.load_share).filter(|share| *share > LOAD_SHARE_MAX)
         {
             notes.push(format!(
@@ -229,15 +232,15 @@ impl Contestant {
                 .as_secs_f64()
                 .max(f64::MIN_POSITIVE),
         );
-        let per_command = |of: fn(CpuTime) -> f64| Some(of(measured.server_cpu?) * 1e6 / commands);
+        let cpu_us = (measured.server_cpu).map(|cpu| cpu.all * 1e6 / commands);
         let others = || {
-            let known = measured.server_cpu?.sum() + measured.load_cpu_seconds?;
+            let known = measured.server_cpu?.all + measured.load_cpu_seconds?;
             Some((measured.machine_cpu_seconds? - known).max(0.0) / seconds)
         };
         let quantile = |quantile| exact(latencies.value_at_quantile(quantile)) / 1e3;
         self.turns.push(Turn {
-            cpu_us: per_command(CpuTime::sum),
-            user_us: per_command(|cpu| cpu.user),
+            cpu_us,
+            cpu: measured.server_cpu,
             per_second: commands / seconds,
             p50_us: quantile(0.5),
             p99_us: quantile(0.99),
@@ -254,6 +257,12 @@ impl Contestant {
         Spread::of(self.turns.iter().map(of))
     }
 
+    /// The part of its CPU time per command outside of the kernel, in microseconds.
+    pub(super) fn user_us(&self) -> Option<f64> {
+        let cpu: CpuTime = self.turns.iter().filter_map(|turn| turn.cpu).sum();
+        Some(self.spread(|turn| turn.cpu_us)?.median * cpu.user_share()?)
+    }
+
     /// Why there is no CPU time of it.
     pub(super) fn without_cpu(&self) -> Option<&str> {
         match &self.target.process {
@@ -267,7 +276,7 @@ impl Contestant {
 /// Measuring two servers, or eight, and waiting for the answer.
 const TIME_MAX: Duration = Duration::from_secs(40);
 
-/// CPU time comes in hundredths of a second: in less than this they would be seen.
+/// Shorter ones are mostly the time that it takes to begin.
 const TURN_MIN: Duration = Duration::from_millis(100);
 
 /// Two servers are measured in half a minute.
@@ -292,7 +301,7 @@ mod tests {
     fn turn(cpu_us: Option<f64>, per_second: f64) -> Turn {
         Turn {
             cpu_us,
-            user_us: None,
+            cpu: None,
             per_second,
             p50_us: 1.0,
             p99_us: 1.0,

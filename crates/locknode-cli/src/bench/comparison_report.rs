@@ -29,7 +29,9 @@ impl Comparison {
                 text,
                 "{title:<width$}{:>14}{:>12}{:>15}{:>10}{:>10}",
                 median(|turn| turn.cpu_us, 2),
-                median(|turn| turn.user_us, 2),
+                contestant
+                    .user_us()
+                    .map_or_else(|| "-".to_owned(), |us| format!("{us:.2}")),
                 median(|turn| Some(turn.per_second), 0),
                 median(|turn| Some(turn.p50_us), 0),
                 median(|turn| Some(turn.p99_us), 0),

@@ -169,7 +169,7 @@ impl Load {
         Ok(Measured {
             recorder,
             server_cpu: since(after.server, before.server),
-            load_cpu_seconds: since(after.load, before.load).map(CpuTime::sum),
+            load_cpu_seconds: since(after.load, before.load).map(|cpu| cpu.all),
             machine_cpu_seconds: (after.machine_seconds)
                 .zip(before.machine_seconds)
                 .map(|(after, before)| after - before),

@@ -18,7 +18,7 @@ pub(super) fn svg(comparison: &Comparison) -> String {
         .collect();
     let head_y = 46.0;
     let bars_y = head_y + NOTE_LINE * place(head.len()) + 34.0;
-    let names_y = bars_y + BAR_ROW * place(comparison.contestants.len()) + 44.0;
+    let names_y = bars_y + BAR_ROW * place(comparison.contestants.len()) + 48.0;
     let curves_y = names_y + NAME_ROW * place(comparison.contestants.len());
     let notes_y = curves_y + CURVES_HEIGHT + 46.0;
     let mut picture = Picture(String::new());
@@ -37,11 +37,11 @@ pub(super) fn svg(comparison: &Comparison) -> String {
         "full colour: the server; pale: the kernel; line: the middle half of the rounds",
     );
     picture.bars(comparison, bars_y);
-    picture.text("head", MARGIN, names_y - 12.0, "Latency");
+    picture.text("head", MARGIN, names_y - 16.0, "Latency");
     picture.text(
         "more",
         BAR_X,
-        names_y - 12.0,
+        names_y - 16.0,
         "within which that share of the replies came, of all rounds",
     );
     for (index, contestant) in comparison.contestants.iter().enumerate() {
@@ -101,8 +101,7 @@ impl Picture {
                 continue;
             };
             let width = spread.median * scale;
-            let user = contestant.spread(|turn| turn.user_us);
-            let user_width = user.map_or(0.0, |user| user.median * scale).min(width);
+            let user_width = contestant.user_us().unwrap_or(0.0) * scale;
             for (kind, x, width) in [
                 ("", BAR_X, user_width),
                 (" kernel", BAR_X + user_width, width - user_width),
@@ -144,7 +143,7 @@ impl Picture {
         let bottom = top + CURVES_HEIGHT;
         for (nines, name) in [
             (0.0, "0 %"),
-            (0.30103, "50 %"),
+            (std::f64::consts::LOG10_2, "50 %"),
             (1.0, "90 %"),
             (2.0, "99 %"),
             (3.0, "99.9 %"),
@@ -353,6 +352,7 @@ mod tests {
     use redlock_client::NodeAddress;
 
     use super::super::comparison::Turn;
+    use super::super::process::CpuTime;
     use super::super::recorder::empty_histogram;
     use super::super::target::Target;
     use super::*;
@@ -368,7 +368,11 @@ mod tests {
         }
         let turn = Turn {
             cpu_us,
-            user_us: cpu_us.map(|cpu_us| cpu_us / 4.0),
+            cpu: cpu_us.map(|all| CpuTime {
+                all,
+                user: 0.1,
+                system: 0.3,
+            }),
             per_second: 50_000.0,
             p50_us: 900.0,
             p99_us: 1200.0,

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::iter::Sum;
 use std::path::Path;
+use std::time::Duration;
 
 use redlock_client::Endpoint;
 
@@ -22,9 +24,12 @@ pub(super) struct Process {
     start_ticks: u64,
 }
 
-/// CPU time in seconds, in steps of hundredths.
+/// CPU time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CpuTime {
+    /// All of it.
+    pub(super) all: f64,
+    /// How it divides, in hundredths: the process itself, and the kernel for it.
     pub(super) user: f64,
     pub(super) system: f64,
 }
@@ -77,9 +82,11 @@ impl Process {
     /// The CPU time until now, of all threads; `None` once the process has ended.
     pub(super) fn cpu(&self) -> Option<CpuTime> {
         let stat = Stat::of(self.id).filter(|stat| stat.start_ticks == self.start_ticks)?;
+        let (user, system) = (seconds(stat.user_ticks), seconds(stat.system_ticks));
         Some(CpuTime {
-            user: seconds(stat.user_ticks),
-            system: seconds(stat.system_ticks),
+            all: scheduled_seconds(self.id).unwrap_or(user + system),
+            user,
+            system,
         })
     }
 
@@ -106,13 +113,26 @@ impl CpuTime {
     /// What passed since `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
+            all: self.all - earlier.all,
             user: self.user - earlier.user,
             system: self.system - earlier.system,
         }
     }
 
-    pub(super) fn sum(self) -> f64 {
-        self.user + self.system
+    /// Which part of it the process spent outside of the kernel, 0 to 1; `None` when that was too short to be seen.
+    pub(super) fn user_share(self) -> Option<f64> {
+        let both = self.user + self.system;
+        (both > 0.0).then(|| self.user / both)
+    }
+}
+
+impl Sum for CpuTime {
+    fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
+        times.fold(Self::default(), |sum, time| Self {
+            all: sum.all + time.all,
+            user: sum.user + time.user,
+            system: sum.system + time.system,
+        })
     }
 }
 
@@ -132,6 +152,16 @@ impl Stat {
             start_ticks: number(19)?,
         })
     }
+}
+
+/// CPU time of the threads of a process, from the scheduler's account in nanoseconds; `None` where the kernel keeps none.
+fn scheduled_seconds(id: u32) -> Option<f64> {
+    let mut nanos: u64 = 0;
+    for thread in fs::read_dir(format!("/proc/{id}/task")).ok()? {
+        let account = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        nanos += account.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(Duration::from_nanos(nanos).as_secs_f64())
 }
 
 /// CPU time that everything on this machine took since its start, but for interrupts: kernels differ in whether they
@@ -356,7 +386,16 @@ mod tests {
             let own = Process::own().expect("a process");
             let before = own.cpu().expect("a time");
             let after = own.cpu().expect("a time").since(before);
-            assert!(after.sum() >= 0.0);
+            assert!(after.all >= 0.0 && after.user >= 0.0, "{after:?}");
+            let shares = [(0.0, 0.0, None), (1.0, 3.0, Some(0.25))];
+            for (user, system, expected) in shares {
+                let time = CpuTime {
+                    all: 4.0,
+                    user,
+                    system,
+                };
+                assert_eq!(time.user_share(), expected);
+            }
             let other = Process {
                 start_ticks: own.start_ticks + 1,
                 ..own

@@ -69,12 +69,14 @@ impl Report<'_> {
             }
             let _ = writeln!(text, "{:>11}", micros(exact(histogram.max())));
         }
-        let _ = match (self.cpu_us(CpuTime::sum), self.cpu_us(|cpu| cpu.user)) {
-            (Some(all), Some(user)) => writeln!(
+        let user = self.measured.server_cpu.and_then(CpuTime::user_share);
+        let _ = match self.cpu_us() {
+            Some(all) => writeln!(
                 text,
-                "\nCPU time of the server: {all:.2} us per command, {user:.2} of them outside of the kernel"
+                "\nCPU time of the server: {all:.2} us per command, {:.2} of them outside of the kernel",
+                all * user.unwrap_or(0.0)
             ),
-            _ => match &self.target.process {
+            None => match &self.target.process {
                 Err(reason) => writeln!(text, "\nno CPU time of the server, for {reason}"),
                 Ok(_) => writeln!(text, "\nno CPU time of the server, for it has ended"),
             },
@@ -122,10 +124,7 @@ impl Report<'_> {
             )
             .number("commands_with_warmup", self.measured.recorder.replies_total)
             .number("errors", 0)
-            .decimal(
-                "cpu_us_per_command",
-                self.cpu_us(CpuTime::sum).unwrap_or(f64::NAN),
-            )
+            .decimal("cpu_us_per_command", self.cpu_us().unwrap_or(f64::NAN))
             .object("latency_us", latencies);
         object.finish() + "\n"
     }
@@ -147,10 +146,10 @@ impl Report<'_> {
     }
 
     /// CPU time of the server per command, in microseconds.
-    fn cpu_us(&self, of: fn(CpuTime) -> f64) -> Option<f64> {
+    fn cpu_us(&self) -> Option<f64> {
         let steps = self.measured.recorder.steps.iter();
         let commands: u64 = steps.map(Histogram::len).sum();
-        Some(of(self.measured.server_cpu?) * 1e6 / exact(commands))
+        Some(self.measured.server_cpu?.all * 1e6 / exact(commands))
     }
 
     fn per_second(&self, commands: u64) -> f64 {
@@ -206,8 +205,9 @@ mod tests {
         Measured {
             recorder,
             server_cpu: Some(CpuTime {
-                user: 0.00002,
-                system: 0.00008,
+                all: 0.0001,
+                user: 0.02,
+                system: 0.08,
             }),
             load_cpu_seconds: None,
             machine_cpu_seconds: None,
