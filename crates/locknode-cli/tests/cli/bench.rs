@@ -225,7 +225,7 @@ fn what_cannot_be_compared_is_refused_before_anything_is_sent() {
     let without = imposter("$0\r\n\r\n", "-ERR unknown command\r\n");
     let absent = Absent::new();
     let away: String = absent.nodes().split(',').take(1).collect();
-    let many = vec!["--against"; 8];
+    let many = ["--against"; 8];
     let many: Vec<&str> = many.iter().flat_map(|flag| [*flag, &address]).collect();
     for (args, code, part) in [
         (&["--against", &name][..], 64, "are the same server"),
