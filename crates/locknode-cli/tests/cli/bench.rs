@@ -55,7 +55,7 @@ fn a_timed_run_on_another_process_leaves_no_lock_behind() {
         ("cycle-evalsha", &["acquire", "release", "all"][..]),
         ("mixed", &["acquire", "refused", "extend", "release", "all"]),
     ] {
-        let (code, out, err) = outcome(&run(&[
+        let (code, out, err) = outcome(&run([
             "bench",
             "--addr",
             &address.to_string(),
@@ -88,7 +88,7 @@ fn a_mixed_load_asks_again_for_a_tenth_of_its_locks() {
         "1",
     ];
     let load = ["--requests", "310", "--keys", "8"];
-    let (code, out, err) = outcome(&run(&[&mixed[..], &load].concat()));
+    let (code, out, err) = outcome(&run([&mixed[..], &load].concat()));
     assert_eq!(code, Some(0), "{err}");
     for (name, count) in [
         ("acquire", 100),
@@ -101,7 +101,7 @@ fn a_mixed_load_asks_again_for_a_tenth_of_its_locks() {
         assert!(out.contains(&part), "{part}: {out}");
     }
     let (code, _, err) = outcome(&run(
-        &[&mixed[..], &["--pipeline", "3", "--keys", "11"]].concat()
+        [&mixed[..], &["--pipeline", "3", "--keys", "11"]].concat()
     ));
     assert_eq!(code, Some(64));
     assert!(err.contains("use --keys 12 or more"), "{err}");
@@ -138,7 +138,7 @@ fn a_wrong_reply_makes_the_run_void_and_is_shown() {
         let address = imposter("$0\r\n\r\n", reply);
         for flag in ["--addr", "--against"] {
             let args = ["bench", flag, &address, "--workload", "set", "--requests"];
-            let (code, out, err) = outcome(&run(&[&args[..], &["10", "--json"]].concat()));
+            let (code, out, err) = outcome(&run([&args[..], &["10", "--json"]].concat()));
             assert_eq!(code, Some(1), "{err}");
             for part in ["void", &address, part] {
                 assert!(err.contains(part), "{part}: {err}");
@@ -150,13 +150,13 @@ fn a_wrong_reply_makes_the_run_void_and_is_shown() {
 
 #[test]
 fn servers_are_compared_in_rounds_and_drawn() {
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let address = node.address().to_string();
     let directory = Directory::new("bench");
     let picture = text_of(&directory.path.join("bench.svg"));
     let load = ["--rounds", "3", "--duration", "60ms", "--connections", "5"];
     let both = ["bench", "--against", &address, "--svg", &picture];
-    let (code, out, err) = outcome(&run(&[&both[..], &load].concat()));
+    let (code, out, err) = outcome(&run([&both[..], &load].concat()));
     assert_eq!(code, Some(0), "{err}");
     for part in [
         "cycle-evalsha: 3 rounds of 0.06 s each, 5 connections, pipeline 1, ",
@@ -178,7 +178,7 @@ fn servers_are_compared_in_rounds_and_drawn() {
     let given = ["bench", "--json", "--addr", &address, "--against"];
     let third = imposter("-ERR unknown command 'INFO'\r\n", "+PONG\r\n");
     let workload = [&third, "--workload", "ping"];
-    let (code, out, err) = outcome(&run(&[&given[..], &workload, &load].concat()));
+    let (code, out, err) = outcome(&run([&given[..], &workload, &load].concat()));
     assert_eq!(code, Some(0), "{err}");
     for part in [
         "\"rounds\":3,\"errors\":0,\"servers\":[{\"name\":\"locknode\"",
@@ -197,9 +197,7 @@ fn a_server_elsewhere_is_compared_without_cpu_time() {
     let elsewhere = "$35\r\nredis_version:7\r\nprocess_id:4194999\r\n\r\n";
     let address = imposter(elsewhere, "+PONG\r\n");
     let load = ["--workload", "ping", "--requests", "50", "--rounds", "2"];
-    let (code, out, err) = outcome(&run(
-        &[&["bench", "--against", &address][..], &load].concat()
-    ));
+    let (code, out, err) = outcome(&run([&["bench", "--against", &address][..], &load].concat()));
     assert_eq!(code, Some(0), "{err}");
     let note =
         format!("Redis 7 on {address}: no CPU time, for this machine has no process 4194999");
@@ -215,10 +213,10 @@ fn a_server_elsewhere_is_compared_without_cpu_time() {
 
 #[test]
 fn what_cannot_be_compared_is_refused_before_anything_is_sent() {
-    let mut node = Program::start(command(&["serve", "--first-start", "--port", "0"]));
+    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
     let port = node.address().port();
     let (address, name) = (format!("127.0.0.1:{port}"), format!("localhost:{port}"));
-    let mut quarantined = Program::start(command(&["serve", "--port", "0"]));
+    let mut quarantined = Program::start(command(["serve", "--port", "0"]));
     let quarantined = quarantined.address().to_string();
     let password = imposter("-NOAUTH Authentication required.\r\n", "+OK\r\n");
     let loading = imposter("$11\r\nloading:1\r\n\r\n", "+OK\r\n");
@@ -259,7 +257,7 @@ fn what_cannot_be_compared_is_refused_before_anything_is_sent() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_node_of_a_run_ends_with_it() {
-    let mut bench = Program::start(command(&["bench", "--duration", "1h"]));
+    let mut bench = Program::start(command(["bench", "--duration", "1h"]));
     let id = bench.id();
     let children = format!("/proc/{id}/task/{id}/children");
     let node = eventually(|| {
