@@ -16,12 +16,14 @@ mod behaviours;
 mod budget;
 mod builtin;
 mod command;
+mod decode;
 mod error;
 mod evaluator;
 mod expression;
 mod iteration;
 mod known;
 mod lexer;
+mod native;
 mod number;
 mod operator;
 mod parser;
@@ -30,6 +32,7 @@ mod scope;
 mod shape;
 mod shebang;
 mod stdlib;
+mod steps;
 mod symbolic;
 mod value;
 
@@ -41,13 +44,21 @@ pub(crate) use shape::Shape;
 pub(crate) use shebang::Flags;
 
 use ast::Chunk;
+use behaviours::Known;
+use native::Behaviour;
 
 /// A compiled script: immutable, and usable from any thread.
 #[derive(Debug)]
 pub(crate) struct Program {
-    chunk: Chunk,
     flags: Flags,
-    shape: Option<Shape>,
+    how: How,
+}
+
+/// How a script runs.
+#[derive(Debug)]
+enum How {
+    Native(Behaviour),
+    Evaluated(Chunk),
 }
 
 impl Program {
@@ -59,22 +70,30 @@ impl Program {
     pub(crate) fn compile(source: &[u8]) -> Result<Self, CompileError> {
         let (flags, body) = shebang::split(source)?;
         let chunk = parser::parse(body, 1)?;
-        let shape = if flags.no_writes {
-            None
-        } else {
-            shape::recognise(&chunk)
+        let shape = shape::recognise(&chunk).filter(|_| !flags.no_writes);
+        let how = match shape {
+            Some(shape) => How::Native(Behaviour::Shape(shape)),
+            None => How::Evaluated(chunk),
         };
-        Ok(Self {
-            chunk,
-            flags,
-            shape,
-        })
+        Ok(Self { flags, how })
     }
 
-    /// Returns the operation that the script is, if the engine can run it without the evaluator.
+    /// Returns the program of a known script.
+    pub(crate) fn known(known: &Known) -> Self {
+        Self {
+            flags: Flags::default(),
+            how: How::Native(known.behaviour),
+        }
+    }
+
+    /// Returns the operation on the table that the script is, if it is one.
+    #[inline]
     #[must_use]
     pub(crate) fn shape(&self) -> Option<Shape> {
-        self.shape
+        match self.how {
+            How::Native(Behaviour::Shape(shape)) => Some(shape),
+            _ => None,
+        }
     }
 
     /// Returns the flags of the script's `#!` line.
@@ -95,7 +114,10 @@ impl Program {
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
         let is_read_only = is_read_only || self.flags.no_writes;
-        evaluator::run(&self.chunk, keys, args, is_read_only, caller)
+        match &self.how {
+            How::Native(behaviour) => behaviour.run(keys, args, caller),
+            How::Evaluated(chunk) => evaluator::run(chunk, keys, args, is_read_only, caller),
+        }
     }
 }
 
