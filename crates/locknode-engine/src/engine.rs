@@ -56,6 +56,9 @@ pub struct EngineConfig {
     pub host: Box<dyn Host>,
     /// How restarts are guarded, and what is known of earlier runs.
     pub guard: GuardConfig,
+    /// A clock that runs while a command runs, from any origin: it limits the time of a script.
+    /// Without one, as in a simulation, the instructions of a script are counted instead.
+    pub stopwatch: Option<fn() -> Duration>,
 }
 
 impl EngineConfig {
@@ -69,6 +72,7 @@ impl EngineConfig {
             run_id: run_id.into(),
             host: Box::new(NoHost),
             guard: GuardConfig::off(),
+            stopwatch: None,
         }
     }
 }
@@ -125,7 +129,7 @@ impl Engine {
                 settings,
                 pause: Pause::default(),
                 host: config.host,
-                scripts: Scripts::new(),
+                scripts: Scripts::new(config.stopwatch),
                 run_id: config.run_id,
                 started,
             },

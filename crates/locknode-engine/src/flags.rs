@@ -31,8 +31,6 @@ impl Flags {
     pub(crate) const PROTECTED: Self = Self(1 << 10);
     /// Begins, ends or leaves a transaction; never refused after a refused MULTI.
     pub(crate) const TRANSACTION: Self = Self(1 << 11);
-    /// May read the whole value of its key without returning it; a script pays for that.
-    pub(crate) const SCANS_VALUE: Self = Self(1 << 12);
 
     /// Returns the union of both sets.
     pub(crate) const fn and(self, other: Self) -> Self {

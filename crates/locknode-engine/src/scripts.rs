@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hashbrown::{HashMap, HashTable};
 use parking_lot::RwLock;
 
-use crate::script::{CompileError, Program, Shape, all_known};
+use crate::script::{CompileError, Machine, Program, Shape, all_known};
 
 /// A script's SHA1 as forty lower-case digits, the form in which it arrives and is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +29,7 @@ pub(crate) struct Script {
 pub(crate) struct Scripts {
     known: HashTable<Arc<Script>>,
     cache: RwLock<Cache>,
+    machine: Machine,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ struct Cache {
 }
 
 impl Script {
-    /// The operation that needs no evaluator, if the script is one.
+    /// The operation on the table that the script is, if it is one.
     #[inline]
     pub(crate) fn shape(&self) -> Option<Shape> {
         self.program.shape()
@@ -56,7 +58,8 @@ impl Script {
 }
 
 impl Scripts {
-    pub(crate) fn new() -> Self {
+    /// `stopwatch` is what limits the time of a script.
+    pub(crate) fn new(stopwatch: Option<fn() -> Duration>) -> Self {
         let mut known: HashTable<Arc<Script>> = HashTable::with_capacity(all_known().count());
         for (hex, behaviour) in all_known() {
             if let Some(sha) = Sha::from_hex(hex) {
@@ -68,7 +71,13 @@ impl Scripts {
         Self {
             known,
             cache: RwLock::default(),
+            machine: Machine::new(stopwatch),
         }
+    }
+
+    /// What runs the scripts that are not native.
+    pub(crate) const fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// Finds the script with that SHA1 in hexadecimal, in any case.
@@ -108,7 +117,7 @@ impl Scripts {
     ///
     /// Returns the error reply, including its code, when the script cannot run here.
     pub(crate) fn by_text(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
-        let script = compile(text)?;
+        let script = self.compile(text)?;
         let mut cache = self.cache.write();
         if let Some(script) = cache.by_text.get(text) {
             return Ok(Arc::clone(script));
@@ -130,7 +139,7 @@ impl Scripts {
     ///
     /// Returns the error reply when the script cannot run here or the cache is full.
     pub(crate) fn load(&self, text: &[u8]) -> Result<Sha, Vec<u8>> {
-        let script = compile(text)?;
+        let script = self.compile(text)?;
         let mut cache = self.cache.write();
         if let Some(place) = cache.passing.iter().position(|(sha, _)| *sha == script.sha) {
             cache.passing.remove(place);
@@ -160,16 +169,16 @@ impl Scripts {
         (cache.by_sha.len(), cache.text_bytes)
     }
 
+    fn compile(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
+        let program = Program::compile(text, &self.machine).map_err(CompileError::into_reply)?;
+        let sha = Sha::of(text);
+        Ok(Arc::new(Script { sha, program }))
+    }
+
     #[inline]
     fn find_known(&self, sha: &Sha) -> Option<&Arc<Script>> {
         self.known.find(sha.hash(), |known| known.sha == *sha)
     }
-}
-
-fn compile(text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
-    let program = Program::compile(text).map_err(CompileError::into_reply)?;
-    let sha = Sha::of(text);
-    Ok(Arc::new(Script { sha, program }))
 }
 
 impl Cache {
@@ -278,7 +287,7 @@ mod tests {
 
     #[test]
     fn every_known_script_is_found() {
-        let scripts = Scripts::new();
+        let scripts = Scripts::new(None);
         for (hex, _) in all_known() {
             assert!(scripts.by_sha(hex).is_some());
         }

@@ -11,6 +11,7 @@
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use locknode_engine::durable::{MachineTime, Reading};
 use locknode_engine::{Moment, Time, WallTime};
@@ -243,6 +244,11 @@ fn counting(even: u64) -> u64 {
     } else {
         read(COUNTING)
     }
+}
+
+/// How long this machine has run, by a clock that no test moves: it limits the time of scripts.
+pub(crate) fn stopwatch() -> Duration {
+    Duration::from_nanos(read(EVEN))
 }
 
 /// Reads a clock, in nanoseconds since its own origin.

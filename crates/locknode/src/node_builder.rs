@@ -7,7 +7,7 @@ use std::time::Duration;
 use locknode_engine::durable::{Durability, Machine, Start, Store, StoreSettings};
 use locknode_engine::{Engine, EngineConfig, GuardConfig, GuardMode, Options};
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, stopwatch};
 use crate::directory::Directory;
 use crate::disk_thread::{DiskStatus, DiskThread};
 use crate::machine_identity::machine_identity;
@@ -235,6 +235,7 @@ impl NodeBuilder {
         config.options = self.options;
         config.shards = self.shards;
         config.guard = guard;
+        config.stopwatch = Some(stopwatch);
         config.host = Box::new(Process::new(
             Arc::clone(&traffic),
             Arc::clone(&disk_status),

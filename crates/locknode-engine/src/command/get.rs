@@ -223,7 +223,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "digest",
         syntax: "key",
         call: exact!(digest_of),
-        flags: Flags::READONLY.and(Flags::FAST).and(Flags::SCANS_VALUE),
+        flags: Flags::READONLY.and(Flags::FAST),
         summary: "Returns the XXH3 digest of the token of a key, for IFDEQ and IFDNE.",
         since: "8.4.0",
         ..READ

@@ -92,7 +92,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "delex",
         syntax: "key [IFEQ value|IFNE value|IFDEQ digest|IFDNE digest]",
         call: Call::any(-2, delex),
-        flags: Flags::WRITE.and(Flags::FAST).and(Flags::SCANS_VALUE),
+        flags: Flags::WRITE.and(Flags::FAST),
         keys: Keys::One,
         summary: "Releases a key if its token, or the digest of it, is the one given.",
         group: "string",

@@ -1,8 +1,7 @@
 //! EVAL, EVALSHA and SCRIPT.
 //!
 //! The release and extend scripts that nearly every lock library sends run as one table operation.
-//! Other scripts run in the evaluator with all shards locked, so that a script is atomic, as in
-//! Redis.
+//! Other scripts run with all shards locked, so that a script is atomic, as in Redis.
 
 use std::sync::Arc;
 
@@ -14,8 +13,7 @@ use super::journal::Journal;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least};
 use super::subcommand;
-use crate::entry::Entry;
-use crate::script::{Answer, Caller, STEPS_MAX, ScriptError, Shape, Unit, Value};
+use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
@@ -104,7 +102,7 @@ fn split<'a, 'b>(
 }
 
 /// Runs a shape as one table operation. Returns `false` when the call is unusual (too few
-/// arguments, a TTL that is not a positive number), so that the evaluator has to run it.
+/// arguments, a TTL that is not a positive number), so that its commands have to run one by one.
 #[inline]
 fn run_shape(
     context: &mut Context<'_, '_>,
@@ -181,8 +179,7 @@ fn answer(answer: Answer, reply: &mut Encoder<'_>) {
     }
 }
 
-/// Runs a script in the evaluator. Its changes are committed or undone when it ends: see
-/// [`Journal`].
+/// Runs a script. Its changes are committed or undone when it ends: see [`Journal`].
 fn run(
     context: &mut Context<'_, '_>,
     script: &Arc<Script>,
@@ -197,17 +194,20 @@ fn run(
         return reply.error(refusal::OOM);
     }
     context.needs.is_provisional = true;
+    // As in Redis, SELECT in a script is for the rest of the script.
+    let db = context.session.db;
     let mut caller = ScriptCaller {
         context,
-        is_read_only,
+        is_read_only: is_read_only || script.program.flags().no_writes,
         journal: Journal::default(),
         is_overfull: false,
-        scanned_bytes: 0,
     };
+    let machine = caller.context.services.scripts.machine();
     let result = script
         .program
-        .run(call.keys, call.argv, is_read_only, &mut caller);
+        .run(machine, call.keys, call.argv, &mut caller);
     let (journal, is_overfull) = (caller.journal, caller.is_overfull);
+    context.session.db = db;
     context.needs.is_provisional = false;
     let result = if is_overfull {
         Err(ScriptError::stopped(1, OVERFULL))
@@ -257,7 +257,6 @@ struct ScriptCaller<'x, 'c, 'k> {
     journal: Journal,
     /// Whether the script has changed more than the journal holds.
     is_overfull: bool,
-    scanned_bytes: usize,
 }
 
 impl Caller for ScriptCaller<'_, '_, '_> {
@@ -270,22 +269,10 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         if let Some(refusal) = self.refusal(spec, args) {
             return encoder.error(refusal);
         }
-        if spec.flags.has(Flags::SCANS_VALUE) {
-            let entry = args.get(1).map(|key| self.context.entry(key));
-            let value = entry.as_ref().and_then(Entry::value);
-            self.scanned_bytes = value.map_or(0, <[u8]>::len);
-        }
         if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
             return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
         }
         (spec.call.run)(self.context, args, &mut encoder);
-        if spec.keys == Keys::All && self.context.services.guard.has_waiting_replies() {
-            self.context.depend_on_all(spec.flags);
-        }
-    }
-
-    fn scanned_bytes(&mut self) -> usize {
-        std::mem::take(&mut self.scanned_bytes)
     }
 
     fn note_steps(&mut self, steps: usize) {
@@ -302,7 +289,7 @@ impl ScriptCaller<'_, '_, '_> {
             Some("ERR This Redis command is not allowed from script")
         } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
             Some("ERR Write commands are not allowed from read-only scripts.")
-        } else if spec.flags.has(Flags::WRITE) && spec.keys == Keys::All {
+        } else if spec.keys == Keys::All {
             Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
         } else if spec.flags.has(Flags::DENYOOM)
             && self.context.services.is_out_of_memory(self.context.space)
@@ -317,7 +304,6 @@ impl ScriptCaller<'_, '_, '_> {
     fn note_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
         for key in spec.keys.of(args) {
             self.is_overfull |= !self.journal.note(self.context, key);
-            self.scanned_bytes = self.scanned_bytes.saturating_add(WRITE_WORK);
         }
         !self.is_overfull
     }
@@ -358,13 +344,8 @@ fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder
     }
 }
 
-/// After this many steps of its scripts a connection yields to others: a tenth of the budget of one
-/// script, a millisecond or less.
-const YIELD_STEPS: usize = STEPS_MAX / 10;
-
-/// The cost of changing a key, recording its previous state and perhaps undoing the change, in
-/// bytes scanned.
-const WRITE_WORK: usize = 2048;
+/// After this many instructions of its scripts a connection yields to others: a millisecond or less.
+const YIELD_STEPS: usize = 10_000;
 
 const OVERFULL: &str = "it changed more than 16777216 bytes of keys and tokens";
 
@@ -469,7 +450,7 @@ const SUBCOMMANDS: &[Spec] = &[
         call: Call::any(2, |_, _, reply| {
             reply.error("NOTBUSY No scripts in execution right now.")
         }),
-        summary: "Always refused: the step budget stops scripts.",
+        summary: "Always refused: a limit stops scripts.",
         since: "2.6.0",
         ..SCRIPT
     },

@@ -231,7 +231,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         syntax: "key value [NX|XX|IFEQ value|IFNE value|IFDEQ digest|IFDNE digest] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::SCANS_VALUE),
+        flags: Flags::WRITE.and(Flags::DENYOOM),
         summary: "Acquires or extends a lock: sets the token of a key, with conditions and a TTL.",
         since: "1.0.0",
         ..WRITE

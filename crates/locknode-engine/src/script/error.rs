@@ -1,7 +1,7 @@
 //! What can go wrong with a script, before and while it runs.
 //!
 //! The texts are those of Redis and Lua wherever they exist, because scripts and users match on
-//! them. Only unsupported constructs have texts of our own.
+//! them. Only limits that Redis does not have have texts of our own.
 
 /// Why a script could not be compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,14 +10,11 @@ pub(crate) struct CompileError {
 }
 
 impl CompileError {
-    /// The text is not Lua 5.1; no other implementation would accept it either.
-    pub(super) fn syntax(line: u32, what: &str, near: Option<&[u8]>) -> Self {
-        let place =
-            format!("ERR Error compiling script (new function): user_script:{line}: {what}");
-        match near {
-            Some(near) => Self::new(&[place.as_bytes(), b" near '", near, b"'"]),
-            None => Self::new(&[place.as_bytes()]),
-        }
+    /// Lua's error: where it is and what it is.
+    #[cfg(feature = "compat")]
+    pub(super) fn syntax(text: &str) -> Self {
+        let what = b"ERR Error compiling script (new function): ";
+        Self::new(&[what, text.as_bytes()])
     }
 
     /// The `#!` line is wrong.
@@ -25,12 +22,9 @@ impl CompileError {
         Self::new(&[b"ERR ", text, what])
     }
 
-    /// The text may be valid Lua but uses `construct`, which is outside the native subset.
-    pub(super) fn unsupported(construct: &str, line: u32) -> Self {
-        let text = format!(
-            "UNSUPPORTED This node runs lock scripts only, it has no {construct} at line {line}"
-        );
-        Self::new(&[text.as_bytes()])
+    /// This node does not run the script.
+    pub(super) fn unsupported(what: &str) -> Self {
+        Self::new(&[b"UNSUPPORTED this node does not run ", what.as_bytes()])
     }
 
     fn new(parts: &[&[u8]]) -> Self {
@@ -131,15 +125,6 @@ mod tests {
         assert_eq!(
             ScriptError::new(b"ERR a\r\nb".to_vec(), 1).message,
             b"ERR a  b"
-        );
-    }
-
-    #[test]
-    fn an_unsupported_construct_is_named_in_the_reply() {
-        let error = CompileError::unsupported("string.format", 3);
-        assert_eq!(
-            error.into_reply(),
-            b"UNSUPPORTED This node runs lock scripts only, it has no string.format at line 3"
         );
     }
 }

@@ -1,50 +1,38 @@
-//! Runs the Lua scripts of lock libraries natively, without a Lua machine.
+//! Runs the Lua scripts of lock libraries: what they do natively, and the rest in Lua.
 //!
 //! ```text
-//!  text --lexer--> tokens --parser--> tree --+--> shape: the engine has it as one operation
-//!                                            +--> evaluator: a budgeted walk over the tree
+//!  SHA1 --known--> behaviour ----------------------------+--> native: written in Rust
+//!  text --lexer, parser--> tree --symbolic--> shape -----+
+//!    +---------------------------------------- no shape -----> machine: Lua 5.1 (feature `compat`)
 //! ```
-//!
-//! The native subset is what string locks need, with the semantics of Lua 5.1 inside Redis. A
-//! script outside it is refused when it is compiled, with an error that names the construct.
 //!
 //! This module knows no keyspace: commands go through a [`Caller`].
 
 mod answer;
 mod ast;
 mod behaviours;
-mod budget;
-mod builtin;
-mod command;
 mod decode;
 mod error;
-mod evaluator;
-mod expression;
-mod iteration;
 mod known;
 mod lexer;
+#[cfg_attr(not(feature = "compat"), path = "no_machine.rs")]
+mod machine;
 mod native;
-mod number;
-mod operator;
 mod parser;
-mod reply;
-mod scope;
 mod shape;
 mod shebang;
-mod stdlib;
 mod steps;
 mod symbolic;
-mod value;
 
 pub(crate) use answer::{Answer, Unit};
-pub(crate) use budget::STEPS_MAX;
 pub(crate) use error::{CompileError, ScriptError};
 pub(crate) use known::all_known;
+pub(crate) use machine::Machine;
 pub(crate) use shape::Shape;
 pub(crate) use shebang::Flags;
 
-use ast::Chunk;
 use behaviours::Known;
+use machine::Chunk;
 use native::Behaviour;
 
 /// A compiled script: immutable, and usable from any thread.
@@ -58,22 +46,19 @@ pub(crate) struct Program {
 #[derive(Debug)]
 enum How {
     Native(Behaviour),
-    Evaluated(Chunk),
+    Lua(Chunk),
 }
 
 impl Program {
     /// Compiles a script.
     ///
     /// # Errors
-    /// Returns a syntax error or a bad `#!` line with Redis's text, and an unsupported construct
-    /// with its name and line.
-    pub(crate) fn compile(source: &[u8]) -> Result<Self, CompileError> {
+    /// Returns a syntax error or a bad `#!` line with Redis's text.
+    pub(crate) fn compile(source: &[u8], machine: &Machine) -> Result<Self, CompileError> {
         let (flags, body) = shebang::split(source)?;
-        let chunk = parser::parse(body, 1)?;
-        let shape = shape::recognise(&chunk).filter(|_| !flags.no_writes);
-        let how = match shape {
+        let how = match shape::recognise(body) {
             Some(shape) => How::Native(Behaviour::Shape(shape)),
-            None => How::Evaluated(chunk),
+            None => How::Lua(machine.compile(body)?),
         };
         Ok(Self { flags, how })
     }
@@ -91,7 +76,7 @@ impl Program {
     #[must_use]
     pub(crate) fn shape(&self) -> Option<Shape> {
         match self.how {
-            How::Native(Behaviour::Shape(shape)) => Some(shape),
+            How::Native(Behaviour::Shape(shape)) if !self.flags.no_writes => Some(shape),
             _ => None,
         }
     }
@@ -102,21 +87,20 @@ impl Program {
         self.flags
     }
 
-    /// Runs the script; write commands are refused if it is run by EVAL_RO or EVALSHA_RO.
+    /// Runs the script.
     ///
     /// # Errors
     /// The script raised an error or was stopped; see [`ScriptError`].
     pub(crate) fn run(
         &self,
+        machine: &Machine,
         keys: &[&[u8]],
         args: &[&[u8]],
-        is_read_only: bool,
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
-        let is_read_only = is_read_only || self.flags.no_writes;
         match &self.how {
             How::Native(behaviour) => behaviour.run(keys, args, caller),
-            How::Evaluated(chunk) => evaluator::run(chunk, keys, args, is_read_only, caller),
+            How::Lua(chunk) => machine.run(chunk, keys, args, caller),
         }
     }
 }
@@ -142,24 +126,16 @@ pub(crate) enum Value {
 pub(crate) trait Caller {
     /// Runs one command and appends its RESP2 reply to `reply`.
     ///
-    /// `args` begins with the command's name in any case; it has already been checked to be a
-    /// command that native scripts may use. An error reply keeps its text, with one exception:
-    /// inside scripts Redis words a wrong arity as `-ERR Wrong number of args calling Redis command
-    /// from script`.
+    /// `args` begins with the command's name in any case. Redis words some errors differently
+    /// inside scripts, such as that of an unknown command.
     fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>);
 
-    /// Returns how many bytes of values the last command scanned that are not in its reply; the
-    /// script pays for them.
-    fn scanned_bytes(&mut self) -> usize {
-        0
-    }
-
-    /// Called when the script ends, with the steps it took, so that a long script yields to other
-    /// connections.
+    /// Called when the script ends, with the instructions that it took, roughly, so that long
+    /// scripts yield to other connections.
     fn note_steps(&mut self, steps: usize) {
         let _ = steps;
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "compat"))]
 mod tests;

@@ -1,505 +1,285 @@
-//! Parses the statements of a script into the tree of `ast.rs`; `expression.rs` parses expressions.
+//! Parses the part of Lua 5.1 that lock scripts are written in.
 //!
-//! Recursive descent as in Lua's own parser, so that its errors appear at the same place with the
-//! same text. Nesting is limited, because the script comes from a client and the stack is ours.
-//! Valid Lua outside the native subset ends in [`CompileError::unsupported`].
+//! Anything else, and anything that Lua would refuse, ends the attempt with `None`. The script is
+//! then not recognised, and whoever runs it finds what is wrong with it.
 
-use std::collections::BTreeMap;
-
-use crate::script::ast::{Block, Call, Chunk, Expression, Function, Statement, Target};
-use crate::script::error::CompileError;
+use crate::script::ast::{Block, Expression, Statement};
 use crate::script::lexer::{Lexer, Token};
-use crate::script::scope::{LOCALS_MAX, Scope};
 
-/// Parses a script whose first line is `line`.
-///
-/// # Errors
-/// The text is not Lua, or is Lua outside the native subset.
-pub(super) fn parse(source: &[u8], line: u32) -> Result<Chunk, CompileError> {
+/// Parses a whole script; returns it with the number of its locals.
+pub(super) fn parse(source: &[u8]) -> Option<(Block<'_>, usize)> {
     if source.len() > SOURCE_BYTES_MAX {
-        let construct = format!("script of more than {SOURCE_BYTES_MAX} bytes");
-        return Err(CompileError::unsupported(&construct, line));
+        return None;
     }
-    let mut parser = Parser::new(source, line)?;
+    let mut lexer = Lexer::new(source);
+    let token = lexer.token()?;
+    let mut parser = Parser {
+        lexer,
+        token,
+        names: Vec::new(),
+        slots: 0,
+        levels: 0,
+    };
     let body = parser.block()?;
-    if parser.token != Token::End {
-        return Err(parser.expected("<eof>"));
-    }
-    Ok(Chunk {
-        body,
-        frame: parser.scope.main_size(),
-        functions: parser.functions,
-        names: parser.names,
-    })
+    (parser.token == Token::End && parser.slots <= LOCALS_MAX).then_some((body, parser.slots))
 }
 
 /// The state of parsing one script.
-#[derive(Debug)]
-pub(super) struct Parser<'s> {
+struct Parser<'s> {
     lexer: Lexer<'s>,
-    pub(super) token: Token<'s>,
-    /// The line of `token`.
-    pub(super) line: u32,
-    /// The line of the previous token, to which Lua attributes what was just parsed.
-    pub(super) last_line: u32,
-    pub(super) scope: Scope<'s>,
-    functions: Vec<Function>,
-    names: Vec<Box<[u8]>>,
-    /// Where each name is in `names`.
-    numbers: BTreeMap<Box<[u8]>, usize>,
+    token: Token<'s>,
+    /// The locals in scope and their slots, newest last. No two locals share a slot.
+    names: Vec<(&'s [u8], usize)>,
+    slots: usize,
     levels: usize,
 }
 
 impl<'s> Parser<'s> {
-    fn new(source: &'s [u8], line: u32) -> Result<Self, CompileError> {
-        let mut lexer = Lexer::new(source, line);
-        let token = lexer.token()?;
-        let line = lexer.line();
-        Ok(Self {
-            lexer,
-            token,
-            line,
-            last_line: line,
-            scope: Scope::default(),
-            functions: Vec::new(),
-            names: Vec::new(),
-            numbers: BTreeMap::new(),
-            levels: 0,
-        })
-    }
-
-    /// Advances and returns the token that was current.
-    pub(super) fn advance(&mut self) -> Result<Token<'s>, CompileError> {
-        self.last_line = self.line;
+    fn advance(&mut self) -> Option<Token<'s>> {
         let next = self.lexer.token()?;
-        self.line = self.lexer.line();
-        Ok(std::mem::replace(&mut self.token, next))
+        Some(std::mem::replace(&mut self.token, next))
     }
 
-    pub(super) fn at_sign(&self, sign: &str) -> bool {
-        matches!(self.token, Token::Sign(current) if current == sign)
-    }
-
-    pub(super) fn at_word(&self, word: &str) -> bool {
-        matches!(self.token, Token::Word(current) if current == word)
-    }
-
-    /// Advances if the current token is this word or sign.
-    pub(super) fn accept(&mut self, text: &str) -> Result<bool, CompileError> {
-        let found = self.at_sign(text) || self.at_word(text);
-        if found {
+    /// Takes a sign if it is next.
+    fn accept(&mut self, sign: &str) -> Option<bool> {
+        let is_it = matches!(self.token, Token::Sign(next) if next == sign);
+        if is_it {
             self.advance()?;
         }
-        Ok(found)
+        Some(is_it)
     }
 
-    pub(super) fn expect(&mut self, text: &str) -> Result<(), CompileError> {
-        if self.accept(text)? {
-            Ok(())
-        } else {
-            Err(self.expected(text))
+    fn expect(&mut self, sign: &str) -> Option<()> {
+        self.accept(sign)?.then_some(())
+    }
+
+    fn name(&mut self) -> Option<&'s [u8]> {
+        match self.advance()? {
+            Token::Name(name) => Some(name),
+            _ => None,
         }
     }
 
-    /// Expects the end of a construct that began with `opener` on `line`.
-    pub(super) fn expect_end(
-        &mut self,
-        text: &str,
-        opener: &str,
-        line: u32,
-    ) -> Result<(), CompileError> {
-        if self.accept(text)? {
-            return Ok(());
-        }
-        if line == self.line {
-            return Err(self.expected(text));
-        }
-        Err(self.error(&format!(
-            "'{text}' expected (to close '{opener}' at line {line})"
-        )))
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        let mut newest = self.names.iter().rev();
+        newest
+            .find(|(known, _)| *known == name)
+            .map(|&(_, slot)| slot)
     }
 
-    pub(super) fn name(&mut self) -> Result<&'s [u8], CompileError> {
-        let Token::Name(name) = self.token else {
-            return Err(self.expected("<name>"));
-        };
-        self.advance()?;
-        Ok(name)
-    }
-
-    pub(super) fn expected(&self, text: &str) -> CompileError {
-        self.error(&format!("'{text}' expected"))
-    }
-
-    pub(super) fn error(&self, what: &str) -> CompileError {
-        CompileError::syntax(self.line, what, Some(&self.lexer.near(&self.token)))
-    }
-
-    pub(super) fn unsupported(&self, construct: &str) -> CompileError {
-        CompileError::unsupported(construct, self.line)
-    }
-
-    /// Goes one level of nesting deeper.
-    pub(super) fn enter(&mut self) -> Result<(), CompileError> {
+    fn enter(&mut self) -> Option<()> {
         self.levels += 1;
-        if self.levels > LEVELS_MAX {
-            return Err(CompileError::syntax(
-                self.line,
-                "chunk has too many syntax levels",
-                None,
-            ));
-        }
-        Ok(())
+        (self.levels <= LEVELS_MAX).then_some(())
     }
 
-    pub(super) fn leave(&mut self, levels: usize) {
-        self.levels -= levels;
-    }
-
-    /// Remembers a name for error texts.
-    pub(super) fn intern(&mut self, name: &[u8]) -> usize {
-        if let Some(at) = self.numbers.get(name) {
-            return *at;
-        }
-        let at = self.names.len();
-        self.numbers.insert(name.into(), at);
-        self.names.push(name.into());
-        at
-    }
-
-    fn declare(&mut self, name: &'s [u8]) -> Result<usize, CompileError> {
-        self.scope.declare(name).ok_or_else(|| {
-            let owner = if self.scope.in_function() {
-                "function"
-            } else {
-                "main function"
-            };
-            let what = format!("{owner} has more than {LOCALS_MAX} local variables");
-            CompileError::syntax(self.line, &what, None)
-        })
-    }
-
-    /// Parses statements until a token that ends a block, in their own scope.
-    fn block(&mut self) -> Result<Block, CompileError> {
-        let mark = self.scope.open();
-        let block = self.open_block()?;
-        self.scope.close(mark);
-        Ok(block)
-    }
-
-    /// Parses statements and leaves their scope open, as `until` needs.
-    fn open_block(&mut self) -> Result<Block, CompileError> {
+    fn block(&mut self) -> Option<Block<'s>> {
         self.enter()?;
-        let mut statements = Vec::new();
-        while !self.at_block_end() {
-            let last = self.at_word("return") || self.at_word("break");
-            statements.push(self.statement()?);
-            self.accept(";")?;
-            if last {
-                break;
-            }
-        }
-        self.leave(1);
-        Ok(statements)
-    }
-
-    fn at_block_end(&self) -> bool {
-        matches!(
-            self.token,
-            Token::End | Token::Word("end" | "else" | "elseif" | "until")
-        )
-    }
-
-    fn statement(&mut self) -> Result<Statement, CompileError> {
-        let line = self.line;
-        match self.token {
-            Token::Word("if") => self.branch(line),
-            Token::Word("while") => self.while_loop(line),
-            Token::Word("do") => {
-                self.advance()?;
-                let body = self.block()?;
-                self.expect_end("end", "do", line)?;
-                Ok(Statement::Do(body))
-            }
-            Token::Word("for") => self.for_loop(line),
-            Token::Word("repeat") => self.repeat_loop(line),
-            Token::Word("function") => Err(self.unsupported("global function")),
-            Token::Word("local") => self.local(),
-            Token::Word("return") => self.returned(),
-            Token::Word("break") => {
-                self.advance()?;
-                if self.scope.in_loop() {
-                    Ok(Statement::Break)
-                } else {
-                    Err(self.error("no loop to break"))
+        let outside = self.names.len();
+        let mut block = Vec::new();
+        loop {
+            match self.token {
+                Token::End | Token::Sign("end" | "else" | "elseif") => break,
+                Token::Sign("return") => {
+                    self.advance()?;
+                    let is_empty = matches!(
+                        self.token,
+                        Token::End | Token::Sign("end" | "else" | "elseif" | ";")
+                    );
+                    let value = if is_empty {
+                        None
+                    } else {
+                        Some(self.expression()?)
+                    };
+                    self.accept(";")?;
+                    block.push(Statement::Return(value));
+                    break;
+                }
+                _ => {
+                    block.push(self.statement()?);
+                    self.accept(";")?;
                 }
             }
-            _ => self.expression_statement(),
         }
+        self.names.truncate(outside);
+        self.levels -= 1;
+        Some(block)
     }
 
-    fn branch(&mut self, line: u32) -> Result<Statement, CompileError> {
+    fn statement(&mut self) -> Option<Statement<'s>> {
+        if self.accept("do")? {
+            let body = self.block()?;
+            self.expect("end")?;
+            return Some(Statement::Do(body));
+        }
+        if self.accept("if")? {
+            return self.condition();
+        }
+        if self.accept("local")? {
+            return self.local();
+        }
+        let Token::Name(name) = self.token else {
+            return None;
+        };
+        let Some(slot) = self.find(name) else {
+            return match self.primary()? {
+                Expression::Call(arguments) => Some(Statement::Call(arguments)),
+                _ => None,
+            };
+        };
+        self.advance()?;
+        self.expect("=")?;
+        let value = self.expression()?;
+        Some(Statement::Assign { slot, value })
+    }
+
+    fn condition(&mut self) -> Option<Statement<'s>> {
         let mut arms = Vec::new();
-        let mut otherwise = None;
         loop {
-            self.advance()?;
             let condition = self.expression()?;
             self.expect("then")?;
             arms.push((condition, self.block()?));
-            if !self.at_word("elseif") {
+            if !self.accept("elseif")? {
                 break;
             }
         }
-        if self.accept("else")? {
-            otherwise = Some(self.block()?);
-        }
-        self.expect_end("end", "if", line)?;
-        Ok(Statement::If { arms, otherwise })
-    }
-
-    fn while_loop(&mut self, line: u32) -> Result<Statement, CompileError> {
-        self.advance()?;
-        let condition = self.expression()?;
-        self.expect("do")?;
-        let body = self.loop_body()?;
-        self.expect_end("end", "while", line)?;
-        Ok(Statement::While { condition, body })
-    }
-
-    fn loop_body(&mut self) -> Result<Block, CompileError> {
-        self.scope.enter_loop();
-        let body = self.block()?;
-        self.scope.leave_loop();
-        Ok(body)
-    }
-
-    fn repeat_loop(&mut self, line: u32) -> Result<Statement, CompileError> {
-        self.advance()?;
-        let mark = self.scope.open();
-        self.scope.enter_loop();
-        let body = self.open_block()?;
-        self.scope.leave_loop();
-        self.expect_end("until", "repeat", line)?;
-        let until = self.expression()?;
-        self.scope.close(mark);
-        Ok(Statement::Repeat { body, until })
-    }
-
-    fn for_loop(&mut self, line: u32) -> Result<Statement, CompileError> {
-        self.advance()?;
-        let first = self.name()?;
-        let mark = self.scope.open();
-        let statement = match self.token {
-            Token::Sign("=") => self.count_loop(first, line)?,
-            Token::Sign(",") | Token::Word("in") => self.each_loop(first, line)?,
-            _ => return Err(self.error("'=' or 'in' expected")),
-        };
-        self.scope.close(mark);
-        self.expect_end("end", "for", line)?;
-        Ok(statement)
-    }
-
-    fn count_loop(&mut self, name: &'s [u8], line: u32) -> Result<Statement, CompileError> {
-        self.advance()?;
-        let start = self.expression()?;
-        self.expect(",")?;
-        let stop = self.expression()?;
-        let step = if self.accept(",")? {
-            self.expression()?
+        let otherwise = if self.accept("else")? {
+            self.block()?
         } else {
-            Expression::Number(1.0)
+            Vec::new()
         };
-        self.expect("do")?;
-        let slot = self.declare(name)?;
-        let body = self.loop_body()?;
-        Ok(Statement::Count {
-            slot,
-            range: Box::new([start, stop, step]),
-            body,
-            line,
-        })
+        self.expect("end")?;
+        Some(Statement::If { arms, otherwise })
     }
 
-    fn each_loop(&mut self, first: &'s [u8], line: u32) -> Result<Statement, CompileError> {
-        let mut names = vec![first];
-        while self.accept(",")? {
-            names.push(self.name()?);
-        }
-        self.expect("in")?;
-        let pairs = match self.token {
-            Token::Name(b"ipairs") if self.scope.find(b"ipairs").is_none() => false,
-            Token::Name(b"pairs") if self.scope.find(b"pairs").is_none() => true,
-            _ => {
-                return Err(
-                    self.unsupported("for over something other than ipairs(...) or pairs(...)")
-                );
-            }
-        };
-        self.advance()?;
-        let call_line = self.line;
-        if !self.accept("(")? {
-            return Err(self.unsupported("for over something other than ipairs(...) or pairs(...)"));
-        }
-        if self.at_sign(")") {
-            return Err(self.unsupported("ipairs or pairs without a list"));
-        }
-        let over = self.expression()?;
-        self.expect_end(")", "(", call_line)?;
-        if !self.at_word("do") {
-            return Err(self.unsupported("for with several iterators"));
-        }
-        self.advance()?;
-        let count = names.len();
-        let slot = self.scope.next_slot();
-        for name in names {
-            self.declare(name)?;
-        }
-        let body = self.loop_body()?;
-        Ok(Statement::Each {
-            pairs,
-            over,
-            slot,
-            count,
-            body,
-            line,
-        })
-    }
-
-    fn local(&mut self) -> Result<Statement, CompileError> {
-        self.advance()?;
-        if self.accept("function")? {
-            let name = self.name()?;
-            let index = self.functions.len();
-            self.scope.declare_function(name, index);
-            return self.function(index);
-        }
+    fn local(&mut self) -> Option<Statement<'s>> {
         let mut names = vec![self.name()?];
         while self.accept(",")? {
             names.push(self.name()?);
         }
-        let assigned = self.accept("=")?;
-        if let (true, [name]) = (assigned && self.at_word("function"), names.as_slice()) {
-            self.advance()?;
-            let index = self.functions.len();
-            let statement = self.function(index)?;
-            self.scope.declare_function(name, index);
-            return Ok(statement);
+        let mut values = Vec::new();
+        if self.accept("=")? {
+            values.push(self.expression()?);
+            while self.accept(",")? {
+                values.push(self.expression()?);
+            }
         }
-        let values = if assigned {
-            self.expressions()?
-        } else {
-            Vec::new()
-        };
-        let slot = self.scope.next_slot();
-        let count = names.len();
-        for name in names {
-            self.declare(name)?;
-        }
-        Ok(Statement::Local {
+        let (slot, count) = (self.slots, names.len());
+        self.slots += count;
+        self.names.extend(names.into_iter().zip(slot..));
+        Some(Statement::Local {
             slot,
             count,
             values,
         })
     }
 
-    /// Parses a function from its parameters on.
-    fn function(&mut self, index: usize) -> Result<Statement, CompileError> {
-        let line = self.line;
-        if !self.scope.enter_function() {
-            return Err(self.unsupported("function inside a function"));
+    fn expression(&mut self) -> Option<Expression<'s>> {
+        self.enter()?;
+        let mut left = self.conjunction()?;
+        while self.accept("or")? {
+            left = Expression::Or(left.into(), self.conjunction()?.into());
         }
-        // The index is reserved now, so that the body may call the function itself.
-        self.functions.push(Function {
-            parameters: 0,
-            frame: 0,
-            body: Vec::new(),
-        });
-        self.expect("(")?;
-        let mut parameters = 0;
-        if !self.at_sign(")") {
-            loop {
-                if self.at_sign("...") {
-                    return Err(self.unsupported("function with '...'"));
-                }
-                let name = self.name()?;
-                self.declare(name)?;
-                parameters += 1;
-                if !self.accept(",")? {
-                    break;
-                }
-            }
+        self.levels -= 1;
+        Some(left)
+    }
+
+    fn conjunction(&mut self) -> Option<Expression<'s>> {
+        let mut left = self.comparison()?;
+        while self.accept("and")? {
+            left = Expression::And(left.into(), self.comparison()?.into());
         }
-        self.expect(")")?;
-        let body = self.block()?;
-        self.expect_end("end", "function", line)?;
-        let frame = self.scope.leave_function();
-        if let Some(place) = self.functions.get_mut(index) {
-            *place = Function {
-                parameters,
-                frame,
-                body,
+        Some(left)
+    }
+
+    fn comparison(&mut self) -> Option<Expression<'s>> {
+        let mut left = self.operand()?;
+        while let Token::Sign(sign @ ("==" | "~=" | "<" | "<=" | ">" | ">=")) = self.token {
+            self.advance()?;
+            left = Expression::Compare(sign, left.into(), self.operand()?.into());
+        }
+        Some(left)
+    }
+
+    fn operand(&mut self) -> Option<Expression<'s>> {
+        if self.accept("not")? {
+            self.enter()?;
+            let operand = self.operand()?;
+            self.levels -= 1;
+            return Some(Expression::Not(operand.into()));
+        }
+        if self.accept("-")? {
+            return match self.advance()? {
+                Token::Number(number) => Some(Expression::Number(-number)),
+                _ => None,
             };
         }
-        Ok(Statement::Function)
+        self.primary()
     }
 
-    fn returned(&mut self) -> Result<Statement, CompileError> {
-        self.advance()?;
-        let empty = self.at_block_end() || self.at_sign(";");
-        let values = if empty {
-            Vec::new()
-        } else {
-            self.expressions()?
-        };
-        Ok(Statement::Return(values))
-    }
-
-    fn expression_statement(&mut self) -> Result<Statement, CompileError> {
-        let line = self.line;
-        let first = self.suffixed()?;
-        if let Expression::Call(call) = first {
-            return Ok(Statement::Call(*call));
-        }
-        let mut targets = vec![self.target(first)?];
-        while self.accept(",")? {
-            let next = self.suffixed()?;
-            targets.push(self.target(next)?);
-        }
-        self.expect("=")?;
-        let values = self.expressions()?;
-        Ok(Statement::Assign {
-            targets,
-            values,
-            line,
-        })
-    }
-
-    fn target(&self, expression: Expression) -> Result<Target, CompileError> {
-        Ok(match expression {
-            Expression::Local { slot, .. } => Target::Local(slot),
-            Expression::Outer { slot, .. } => Target::Outer(slot),
-            Expression::Missing { .. } | Expression::Input(_) => Target::Global,
-            Expression::Index(index) => Target::Index {
-                base: index.base,
-                key: index.key,
-                line: index.line,
+    fn primary(&mut self) -> Option<Expression<'s>> {
+        Some(match self.advance()? {
+            Token::Sign("nil") => Expression::Nil,
+            Token::Sign("true") => Expression::True,
+            Token::Sign("false") => Expression::False,
+            Token::Number(number) => Expression::Number(number),
+            Token::Text(text) => Expression::Text(text),
+            Token::Sign("(") => {
+                let inner = self.expression()?;
+                self.expect(")")?;
+                inner
+            }
+            Token::Name(name) => match (self.find(name), name) {
+                (Some(slot), _) => Expression::Local(slot),
+                (None, b"KEYS") => Expression::Key(self.index()?),
+                (None, b"ARGV") => Expression::Argument(self.index()?),
+                (None, b"redis" | b"server") => self.call()?,
+                _ => return None,
             },
-            Expression::Builtin(_) => return Err(self.unsupported("assignment to a library")),
-            _ => return Err(self.error("syntax error")),
+            _ => return None,
         })
     }
-}
 
-/// A call as a statement or an expression.
-impl From<Call> for Expression {
-    fn from(call: Call) -> Self {
-        Self::Call(Box::new(call))
+    fn index(&mut self) -> Option<i64> {
+        self.expect("[")?;
+        let Token::Number(number) = self.advance()? else {
+            return None;
+        };
+        self.expect("]")?;
+        Some(number)
+    }
+
+    /// Parses the rest of `redis.call(...)`.
+    fn call(&mut self) -> Option<Expression<'s>> {
+        let name = if self.accept(".")? {
+            self.name()?
+        } else {
+            self.expect("[")?;
+            let Token::Text(name) = self.advance()? else {
+                return None;
+            };
+            self.expect("]")?;
+            name
+        };
+        // Lua 5.1 refuses a call whose arguments begin on another line.
+        if name != b"call" || self.lexer.is_new_line {
+            return None;
+        }
+        self.expect("(")?;
+        let mut arguments = vec![self.expression()?];
+        while self.accept(",")? {
+            arguments.push(self.expression()?);
+        }
+        self.expect(")")?;
+        Some(Expression::Call(arguments))
     }
 }
 
-/// The longest script. Lock scripts are below 2 KiB; the largest known one that needs only strings
-/// has 1018 bytes. The limit bounds the tree that one client can make the node keep.
-pub(super) const SOURCE_BYTES_MAX: usize = 64 * 1024;
+/// The longest script that is looked at. The largest known release or extend script has 500 bytes.
+const SOURCE_BYTES_MAX: usize = 4096;
 
-/// The deepest nesting of blocks and expressions: Lua 5.1's own limit.
-const LEVELS_MAX: usize = 200;
+/// Lua's own limit of locals.
+const LOCALS_MAX: usize = 200;
+
+/// The deepest nesting; lock scripts nest four deep. The script comes from a client, and the stack
+/// is ours.
+const LEVELS_MAX: usize = 32;

@@ -3,18 +3,19 @@
 //! A candidate runs on symbols instead of values, once for each state that its key can be in:
 //! absent, holding the caller's token, holding another one. If in every state it does exactly what
 //! a shape does, it is that shape, however it is written. Anything that the symbols cannot decide
-//! (a loop, another key, an argument compared with a literal) means that there is no shape, and the
-//! evaluator runs the script as it is.
+//! (a loop, another key, an argument compared with a literal) means that there is no shape, and Lua
+//! runs the script as it is.
 
 use crate::script::answer::{Answer, Unit};
-use crate::script::ast::Chunk;
+use crate::script::parser;
 use crate::script::symbolic::{STATES, Trial, Write};
 
 /// What a script does, if the engine has it as a native operation.
 ///
 /// A shape applies to calls with at least one key and the arguments that it uses; the key is
 /// `KEYS[1]`, the token `ARGV[1]`, the TTL `ARGV[2]`. With fewer, or with an invalid TTL,
-/// [`Program::run`](crate::script::Program::run) must run the script, which finds the exact error.
+/// [`Program::run`](crate::script::Program::run) runs the script command by command and finds the
+/// exact error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Deletes the key if it holds the token.
@@ -40,8 +41,9 @@ pub(crate) enum Shape {
 }
 
 /// Returns the shape of a script, if it has one.
-pub(super) fn recognise(chunk: &Chunk) -> Option<Shape> {
-    let [absent, own, foreign] = STATES.map(|state| Trial::run(chunk, state));
+pub(super) fn recognise(source: &[u8]) -> Option<Shape> {
+    let (script, locals) = parser::parse(source)?;
+    let [absent, own, foreign] = STATES.map(|state| Trial::run(&script, locals, state));
     let (absent, own, foreign) = (absent?, own?, foreign?);
     if absent.write.is_some() || foreign.write.is_some() {
         return None;
@@ -75,10 +77,9 @@ pub(super) fn recognise(chunk: &Chunk) -> Option<Shape> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::Program;
 
     fn shape(source: &str) -> Option<Shape> {
-        Program::compile(source.as_bytes()).unwrap().shape()
+        recognise(source.as_bytes())
     }
 
     fn release(mismatch: Answer, absent: Answer) -> Option<Shape> {
@@ -176,6 +177,11 @@ mod tests {
             "if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end return 0",
             "while true do return redis.call('del',KEYS[1]) end",
             "return 1",
+            // Lua refuses these.
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call\n('del',KEYS[1]) else return 0 end",
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end end",
+            "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) return 0 end",
+            "local redis = 1 if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0",
         ];
         for source in rows {
             assert_eq!(shape(source), None, "{source}");

@@ -5,11 +5,7 @@
 //! observed.
 
 use crate::script::answer::{Answer, Unit};
-use crate::script::ast::{
-    Block, Call, Callee, Chunk, Expression, Input, Operator, Statement, Target,
-};
-use crate::script::builtin::Builtin;
-use crate::script::number;
+use crate::script::ast::{Block, Expression, Statement};
 
 /// What the key holds when the script starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +25,12 @@ pub(super) enum Write {
 }
 
 /// A value of which only this is known.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symbol<'c> {
     Nil,
     False,
     True,
-    Number(f64),
+    Number(i64),
     Text(&'c [u8]),
     Key,
     /// An argument, counted from 1. Argument 1 is the token.
@@ -52,7 +48,7 @@ impl Symbol<'_> {
         match self {
             Self::Nil | Self::False => Some(Answer::Nil),
             Self::True => Some(Answer::Integer(1)),
-            Self::Number(value) => Some(Answer::Integer(number::integer(value))),
+            Self::Number(value) => Some(Answer::Integer(value)),
             _ => None,
         }
     }
@@ -77,15 +73,15 @@ pub(super) struct Trial<'c> {
 }
 
 impl<'c> Trial<'c> {
-    pub(super) fn run(chunk: &'c Chunk, state: State) -> Option<Trace<'c>> {
-        let slots = vec![Symbol::Nil; chunk.frame];
+    pub(super) fn run(script: &'c Block<'c>, locals: usize, state: State) -> Option<Trace<'c>> {
+        let slots = vec![Symbol::Nil; locals];
         let mut trial = Self {
             state,
             slots,
             write: None,
             arguments: 0,
         };
-        let answer = trial.block(&chunk.body)?.unwrap_or(Symbol::Nil);
+        let answer = trial.block(script)?.unwrap_or(Symbol::Nil);
         Some(Trace {
             write: trial.write,
             answer,
@@ -94,45 +90,33 @@ impl<'c> Trial<'c> {
     }
 
     /// Runs statements; the inner option is the returned value, if any.
-    fn block(&mut self, block: &'c Block) -> Option<Option<Symbol<'c>>> {
+    fn block(&mut self, block: &'c Block<'c>) -> Option<Option<Symbol<'c>>> {
         for statement in block {
-            match statement {
+            let returned = match statement {
                 Statement::Local {
                     slot,
                     count,
                     values,
-                } => self.local(*slot, *count, values)?,
-                Statement::Assign {
-                    targets, values, ..
                 } => {
-                    let ([Target::Local(slot)], [value]) = (targets.as_slice(), values.as_slice())
-                    else {
-                        return None;
-                    };
+                    self.local(*slot, *count, values)?;
+                    None
+                }
+                Statement::Assign { slot, value } => {
                     let value = self.value(value)?;
                     *self.slots.get_mut(*slot)? = value;
+                    None
                 }
-                Statement::Call(call) => {
-                    self.call(call)?;
+                Statement::Call(arguments) => {
+                    self.call(arguments)?;
+                    None
                 }
-                Statement::Do(body) => {
-                    if let Some(returned) = self.block(body)? {
-                        return Some(Some(returned));
-                    }
-                }
-                Statement::If { arms, otherwise } => {
-                    if let Some(returned) = self.branch(arms, otherwise.as_ref())? {
-                        return Some(Some(returned));
-                    }
-                }
-                Statement::Return(values) => {
-                    return match values.as_slice() {
-                        [] => Some(Some(Symbol::Nil)),
-                        [value] => self.value(value).map(Some),
-                        _ => None,
-                    };
-                }
-                _ => return None,
+                Statement::Do(body) => self.block(body)?,
+                Statement::If { arms, otherwise } => self.branch(arms, otherwise)?,
+                Statement::Return(None) => Some(Symbol::Nil),
+                Statement::Return(Some(value)) => Some(self.value(value)?),
+            };
+            if returned.is_some() {
+                return Some(returned);
             }
         }
         Some(None)
@@ -140,18 +124,18 @@ impl<'c> Trial<'c> {
 
     fn branch(
         &mut self,
-        arms: &'c [(Expression, Block)],
-        otherwise: Option<&'c Block>,
+        arms: &'c [(Expression<'c>, Block<'c>)],
+        otherwise: &'c Block<'c>,
     ) -> Option<Option<Symbol<'c>>> {
         for (condition, body) in arms {
             if self.value(condition)?.is_true() {
                 return self.block(body);
             }
         }
-        otherwise.map_or(Some(None), |body| self.block(body))
+        self.block(otherwise)
     }
 
-    fn local(&mut self, slot: usize, count: usize, values: &'c [Expression]) -> Option<()> {
+    fn local(&mut self, slot: usize, count: usize, values: &'c [Expression<'c>]) -> Option<()> {
         if values.len() > count || (values.len() < count && !values.is_empty()) {
             return None;
         }
@@ -164,31 +148,22 @@ impl<'c> Trial<'c> {
         Some(())
     }
 
-    fn value(&mut self, expression: &'c Expression) -> Option<Symbol<'c>> {
+    fn value(&mut self, expression: &'c Expression<'c>) -> Option<Symbol<'c>> {
         Some(match expression {
             Expression::Nil => Symbol::Nil,
             Expression::True => Symbol::True,
             Expression::False => Symbol::False,
             Expression::Number(value) => Symbol::Number(*value),
             Expression::Text(text) => Symbol::Text(text),
-            Expression::Local { slot, .. } => *self.slots.get(*slot)?,
-            Expression::Index(index) => {
-                let (Expression::Input(input), Expression::Number(at)) = (&index.base, &index.key)
-                else {
-                    return None;
-                };
-                let at = number::index(*at)?;
-                match input {
-                    Input::Keys if at == 1 => Symbol::Key,
-                    Input::Keys => return None,
-                    Input::Args => {
-                        self.arguments = self.arguments.max(at);
-                        Symbol::Argument(at)
-                    }
-                }
+            Expression::Local(slot) => *self.slots.get(*slot)?,
+            Expression::Key(1) => Symbol::Key,
+            Expression::Key(_) => return None,
+            Expression::Argument(at) => {
+                let at = usize::try_from(*at).ok().filter(|&at| at > 0)?;
+                self.arguments = self.arguments.max(at);
+                Symbol::Argument(at)
             }
-            Expression::Call(call) => self.call(call)?,
-            Expression::First(inner) => self.value(inner)?,
+            Expression::Call(arguments) => self.call(arguments)?,
             Expression::Not(inner) => truth(!self.value(inner)?.is_true()),
             Expression::And(left, right) => {
                 let left = self.value(left)?;
@@ -206,19 +181,16 @@ impl<'c> Trial<'c> {
                     self.value(right)?
                 }
             }
-            Expression::Binary(binary) => {
-                let left = self.value(&binary.left)?;
-                let right = self.value(&binary.right)?;
-                truth(compare(binary.operator, left, right)?)
+            Expression::Compare(operator, left, right) => {
+                let left = self.value(left)?;
+                let right = self.value(right)?;
+                truth(compare(operator, left, right)?)
             }
-            _ => return None,
         })
     }
 
-    fn call(&mut self, call: &'c Call) -> Option<Symbol<'c>> {
-        let (Callee::Builtin(Builtin::Call), [Expression::Text(name), arguments @ ..]) =
-            (&call.callee, call.arguments.as_slice())
-        else {
+    fn call(&mut self, words: &'c [Expression<'c>]) -> Option<Symbol<'c>> {
+        let [Expression::Text(name), arguments @ ..] = words else {
             return None;
         };
         // After the write, the state is no longer the one that the trial assumes.
@@ -235,9 +207,9 @@ impl<'c> Trial<'c> {
                 State::Foreign => Symbol::OtherToken,
             }),
             (b"exists", [Symbol::Key]) => Some(Symbol::Number(if self.state == State::Absent {
-                0.0
+                0
             } else {
-                1.0
+                1
             })),
             (b"del" | b"unlink", [Symbol::Key]) => self.owned_write(Write::Delete),
             (b"pexpire", [Symbol::Key, Symbol::Argument(2)]) => {
@@ -256,7 +228,7 @@ impl<'c> Trial<'c> {
             return None;
         }
         self.write = Some(write);
-        Some(Symbol::Number(1.0))
+        Some(Symbol::Number(1))
     }
 }
 
@@ -264,22 +236,15 @@ fn truth<'c>(value: bool) -> Symbol<'c> {
     if value { Symbol::True } else { Symbol::False }
 }
 
-fn compare(operator: Operator, left: Symbol<'_>, right: Symbol<'_>) -> Option<bool> {
-    match operator {
-        Operator::Equal => equal(left, right),
-        Operator::NotEqual => equal(left, right).map(|equal| !equal),
-        _ => {
-            let (Symbol::Number(left), Symbol::Number(right)) = (left, right) else {
-                return None;
-            };
-            match operator {
-                Operator::Less => Some(left < right),
-                Operator::LessOrEqual => Some(left <= right),
-                Operator::Greater => Some(left > right),
-                Operator::GreaterOrEqual => Some(left >= right),
-                _ => None,
-            }
-        }
+fn compare(operator: &str, left: Symbol<'_>, right: Symbol<'_>) -> Option<bool> {
+    match (operator, left, right) {
+        ("==", ..) => equal(left, right),
+        ("~=", ..) => equal(left, right).map(|equal| !equal),
+        ("<", Symbol::Number(left), Symbol::Number(right)) => Some(left < right),
+        ("<=", Symbol::Number(left), Symbol::Number(right)) => Some(left <= right),
+        (">", Symbol::Number(left), Symbol::Number(right)) => Some(left > right),
+        (">=", Symbol::Number(left), Symbol::Number(right)) => Some(left >= right),
+        _ => None,
     }
 }
 

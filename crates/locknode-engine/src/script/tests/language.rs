@@ -264,10 +264,6 @@ fn run_time_errors_have_the_text_and_line_of_redis() {
             "return tonumber()",
             "!ERR user_script:1: bad argument #1 to 'tonumber' (value expected) @1",
         ),
-        (
-            "#!lua flags=no-writes\nreturn redis.call('del','k')",
-            "!ERR Write commands are not allowed from read-only scripts. @2",
-        ),
     ]);
 }
 
@@ -300,7 +296,7 @@ fn text_that_is_not_lua_gets_the_error_of_lua() {
         ),
         (
             "\u{1b}Lua",
-            "-ERR Error compiling script (new function): user_script:1: unexpected symbol near 'char(27)'",
+            "-ERR Error compiling script (new function): attempt to load a binary chunk (mode is 't')",
         ),
         (
             "break",
@@ -318,40 +314,114 @@ fn text_that_is_not_lua_gets_the_error_of_lua() {
 }
 
 #[test]
-fn what_is_not_native_is_named_with_its_line() {
-    let rows = [
+fn the_library_is_that_of_redis() {
+    check(&[
         (
-            "\nreturn redis.call('zadd', KEYS[1], 1, 'x')",
-            "redis.call('zadd') at line 2",
+            "return redis.pcall('nosuch').err",
+            "'ERR Unknown Redis command called from script'",
         ),
-        ("return string.format('%d', 3)", "string.format at line 1"),
-        ("return cjson.decode('1')", "cjson.decode at line 1"),
-        ("return ('x'):len()", "method call at line 1"),
-        ("function f() end", "global function at line 1"),
-        ("return pcall(redis.call, 'get', 'k')", "pcall at line 1"),
+        ("redis.pcall('nosuch') return 1", "1"),
         (
-            "for k in next, KEYS do end",
-            "for over something other than ipairs(...) or pairs(...) at line 1",
+            "return redis.call(ARGV[1], 'x')",
+            "!ERR Unknown Redis command called from script @1",
         ),
-        ("return tonumber('10', 2)", "tonumber with a base at line 1"),
-        ("return redis", "redis as a value at line 1"),
-        ("return ...", "'...' at line 1"),
-    ];
-    for (source, want) in rows {
-        let error = Program::compile(source.as_bytes()).unwrap_err();
-        let want = format!("UNSUPPORTED This node runs lock scripts only, it has no {want}");
-        assert_eq!(error.into_reply(), want.as_bytes());
-    }
-}
-
-#[test]
-fn a_read_only_run_refuses_to_write_and_changes_nothing() {
-    let program = Program::compile(b"return redis.call('del', KEYS[1])").unwrap();
-    let mut store = Store::with(Some("v"), None);
-    let error = program.run(&[b"k"], &[], true, &mut store).unwrap_err();
-    assert_eq!(
-        error.message,
-        b"ERR Write commands are not allowed from read-only scripts."
-    );
-    assert_eq!(store.show(), "k=v");
+        (
+            "local ok, e = pcall(redis.call, 'nosuch') return e.err",
+            "'ERR Unknown Redis command called from script'",
+        ),
+        (
+            "local ok, e = pcall(redis.call, 'nosuch') error(e)",
+            "!ERR Unknown Redis command called from script @1",
+        ),
+        ("return pcall(redis.call, 'get', 'k')", "1"),
+        ("local ok, e = pcall(error, 'x') return e", "'x'"),
+        (
+            "local ok, e = pcall(function() error('x') end) return e",
+            "'user_script:1: x'",
+        ),
+        (
+            "local ok, e = xpcall(function() error('x', 0) end, function(e) return e .. 'y' end) return e",
+            "'xy'",
+        ),
+        ("\nerror('x')", "!ERR user_script:2: x @2"),
+        ("error({err='MY own'})", "!MY own @1"),
+        ("error({})", "!ERR unknown error @1"),
+        ("assert(false, 'why')", "!ERR user_script:1: why @1"),
+        ("return redis.setresp(3)", "nil"),
+        ("return redis.breakpoint()", "nil"),
+        (
+            "return redis.sha1hex()",
+            "!ERR wrong number of arguments @1",
+        ),
+        (
+            "return ('a'):find('%')",
+            "!ERR user_script:1: malformed pattern (ends with '%') @1",
+        ),
+        (
+            "return {pcall(string.find, 'a', '%')}",
+            "[nil 'malformed pattern (ends with '%')']",
+        ),
+        ("return string.format('%d:%s', 3, 'x')", "'3:x'"),
+        ("return {('key=val'):match('(%w+)=(%w+)')}", "['key' 'val']"),
+        ("return {('hello'):find('l')}", "[3 3]"),
+        (
+            "return {('hello'):find('.', 2, true) or 'none'}",
+            "['none']",
+        ),
+        ("return {('a.b'):find('.', 1, true)}", "[2 2]"),
+        ("return {('hello'):find('', 10) or 'none'}", "['none']"),
+        (
+            "return {('hello'):find('xyz', 1) or 'none', ('hello'):find('')}",
+            "['none' 1 0]",
+        ),
+        (
+            "local t = {} for w in ('one two'):gmatch('%a+') do t[#t + 1] = w end return t",
+            "['one' 'two']",
+        ),
+        (
+            "local n = 0 for _ in ('abc'):gmatch('') do n = n + 1 end return n",
+            "4",
+        ),
+        (
+            "return {('hello world'):gsub('o', '0')}",
+            "['hell0 w0rld' 2]",
+        ),
+        ("return {('hello'):gsub('', '-')}", "['-h-e-l-l-o-' 6]"),
+        ("return {('abc'):gsub('%w', '%0%0', 2)}", "['aabbc' 2]"),
+        ("return {('a b'):gsub('(%w) (%w)', '%2 %1')}", "['b a' 1]"),
+        ("return (('$name'):gsub('%$(%w+)', {name = 'x'}))", "'x'"),
+        (
+            "return (('abc'):gsub('%w', function(c) if c == 'b' then return 'B' end end))",
+            "'aBc'",
+        ),
+        ("return {('aaa'):gsub('^a', 'b')}", "['baa' 1]"),
+        ("local t = {3, 1, 2} table.sort(t) return t", "[1 2 3]"),
+        (
+            "local t = {3, 1, 2} table.sort(t, function(a, b) return a > b end) return t",
+            "[3 2 1]",
+        ),
+        ("return table.concat({1, 2, 'x'}, ',')", "'1,2,x'"),
+        (
+            "local t = {1, 2, 3} table.insert(t, 2, 9) table.remove(t, 1) return t",
+            "[9 2 3]",
+        ),
+        ("return {tonumber('10', 2), tonumber('zz', 36)}", "[2 1295]"),
+        (
+            "local a, b = math.random(1000), math.random(1000) return {a, b}",
+            "[171 750]",
+        ),
+        ("math.randomseed(10) return math.random(1000)", "879"),
+        ("return select('#', 1, nil, nil)", "3"),
+        (
+            "local t = setmetatable({}, {__index = function(_, k) return k .. '!' end}) return t.x",
+            "'x!'",
+        ),
+        ("return #KEYS + #ARGV", "4"),
+        ("return _G.KEYS[1]", "'k'"),
+        ("for k in next, {a = 1} do return k end", "'a'"),
+        (
+            "local function f(...) return select('#', ...) end return f(1, 2)",
+            "2",
+        ),
+    ]);
 }

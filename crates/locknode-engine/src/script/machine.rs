@@ -1,0 +1,238 @@
+//! Runs scripts that are not native in Lua 5.1, in a sandbox with bounds.
+//!
+//! ```text
+//!  text --compile--> Chunk       run: KEYS, ARGV --> sandbox.lua --> script --> redis.call --> Caller
+//!                                                      |  every 100 instructions
+//!                                                      +--> Watch: time, or instructions
+//! ```
+//!
+//! One machine serves a node, one script at a time, because a script runs alone anyway. It starts
+//! with the first script. Lua's garbage collector never runs within a script, so that what a script
+//! allocates is bounded together with what it uses.
+
+mod convert;
+mod library;
+mod pattern;
+mod watch;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, VmState};
+use parking_lot::Mutex;
+
+use crate::script::error::{CompileError, ScriptError};
+use crate::script::{Caller, Value};
+
+use watch::Watch;
+
+/// Lua for the scripts of one node.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    stopwatch: Option<fn() -> Duration>,
+    /// `None` when Lua could not be started.
+    sandbox: OnceLock<Option<Mutex<Sandbox>>>,
+}
+
+/// A compiled script.
+#[derive(Debug)]
+pub(super) struct Chunk(Function);
+
+#[derive(Debug)]
+struct Sandbox {
+    lua: Lua,
+    environment: Table,
+    run: Function,
+    watch: Arc<Watch>,
+    /// The memory in use when garbage was last collected.
+    settled_bytes: usize,
+}
+
+impl Machine {
+    /// Creates a machine. Scripts are stopped by time if there is a clock, otherwise by the number
+    /// of their instructions.
+    pub(crate) const fn new(stopwatch: Option<fn() -> Duration>) -> Self {
+        Self {
+            stopwatch,
+            sandbox: OnceLock::new(),
+        }
+    }
+
+    fn sandbox(&self) -> Option<&Mutex<Sandbox>> {
+        let start = || Sandbox::new(self.stopwatch).ok().map(Mutex::new);
+        self.sandbox.get_or_init(start).as_ref()
+    }
+
+    /// Compiles a script.
+    ///
+    /// # Errors
+    /// Returns Lua's error with Redis's text.
+    pub(super) fn compile(&self, source: &[u8]) -> Result<Chunk, CompileError> {
+        if source.len() > SOURCE_BYTES_MAX {
+            let what = format!("a script of more than {SOURCE_BYTES_MAX} bytes");
+            return Err(CompileError::unsupported(&what));
+        }
+        let Some(sandbox) = self.sandbox() else {
+            return Err(CompileError::unsupported(NO_LUA));
+        };
+        sandbox.lock().compile(source)
+    }
+
+    /// Runs a script.
+    ///
+    /// # Errors
+    /// The script raised an error or was stopped; see [`ScriptError`].
+    pub(super) fn run(
+        &self,
+        chunk: &Chunk,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        caller: &mut dyn Caller,
+    ) -> Result<Value, ScriptError> {
+        match self.sandbox() {
+            Some(sandbox) => sandbox.lock().run(chunk, keys, args, caller),
+            None => Err(ScriptError::stopped(1, NO_LUA)),
+        }
+    }
+}
+
+impl Sandbox {
+    fn new(stopwatch: Option<fn() -> Duration>) -> mlua::Result<Self> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let options = LuaOptions::new().catch_rust_panics(false);
+        let lua = Lua::new_with(libraries, options)?;
+        let watch = Arc::new(Watch::new(stopwatch));
+        let host = library::host(&lua, &watch)?;
+        let sandbox = lua.load(SANDBOX).set_name("=sandbox");
+        let (environment, run) = sandbox.call::<(Table, Function)>(host)?;
+        lua.gc_stop();
+        let settled_bytes = lua.used_memory();
+        let sandbox = Self {
+            lua,
+            environment,
+            run,
+            watch,
+            settled_bytes,
+        };
+        sandbox.set_hook(WINDOW)?;
+        Ok(sandbox)
+    }
+
+    fn set_hook(&self, window: u32) -> mlua::Result<()> {
+        set_hook(&self.lua, &self.watch, window)
+    }
+
+    fn compile(&mut self, source: &[u8]) -> Result<Chunk, CompileError> {
+        self.limit_memory(source.len());
+        let chunk = self.lua.load(source).set_name(SCRIPT_NAME);
+        let chunk = chunk.set_mode(ChunkMode::Text);
+        let function = chunk
+            .set_environment(self.environment.clone())
+            .into_function();
+        self.tidy_up();
+        match function {
+            Ok(function) => Ok(Chunk(function)),
+            Err(mlua::Error::SyntaxError { message, .. }) => Err(CompileError::syntax(&message)),
+            Err(error) => Err(CompileError::syntax(&error.to_string())),
+        }
+    }
+
+    fn run(
+        &mut self,
+        chunk: &Chunk,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        caller: &mut dyn Caller,
+    ) -> Result<Value, ScriptError> {
+        let (lua, watch) = (&self.lua, &self.watch);
+        let mut reply = Vec::new();
+        let given = keys.iter().chain(args).map(|text| text.len()).sum();
+        let result = lua.scope(|scope| {
+            let call = scope.create_function_mut(|lua, words: MultiValue| {
+                convert::call(lua, &words, watch, caller, &mut reply)
+            })?;
+            let keys = convert::list(lua, keys)?;
+            let argv = convert::list(lua, args)?;
+            self.limit_memory(given);
+            watch.start(lua.used_memory());
+            self.run
+                .call::<(bool, mlua::Value)>((&chunk.0, call, keys, argv))
+        });
+        let line = watch.line();
+        let result = match result {
+            Ok((true, value)) => convert::reply(&value, line),
+            Ok((false, error)) => Err(convert::failure(&error, line)),
+            Err(error) => Err(convert::failure(&mlua::Value::Error(Box::new(error)), line)),
+        };
+        let allocated = lua.used_memory().saturating_sub(watch.base_bytes());
+        caller.note_steps(watch.instructions() + allocated / STEP_BYTES);
+        if watch.is_narrow() {
+            // Nothing but memory is short here, and the limit is lifted.
+            let _ = self.set_hook(WINDOW);
+        }
+        self.tidy_up();
+        result
+    }
+
+    /// Lets a script allocate so much beyond what is there, and beyond what it was given.
+    fn limit_memory(&self, given: usize) {
+        let limit = self.lua.used_memory() + MEMORY_BYTES_MAX + given;
+        // Only a machine inside another program has no limit to set.
+        let _ = self.lua.set_memory_limit(limit);
+    }
+
+    /// Lifts the limit and collects garbage once there is enough of it.
+    fn tidy_up(&mut self) {
+        let _ = self.lua.set_memory_limit(0);
+        let used = self.lua.used_memory();
+        if used > self.settled_bytes + self.settled_bytes / 2 + GARBAGE_BYTES_MAX {
+            // A finaliser could fail, and scripts have none.
+            let _ = self.lua.gc_collect();
+            self.lua.gc_stop();
+            self.settled_bytes = self.lua.used_memory();
+        }
+    }
+}
+
+fn set_hook(lua: &Lua, watch: &Arc<Watch>, window: u32) -> mlua::Result<()> {
+    let watch = Arc::clone(watch);
+    let triggers = HookTriggers::new().every_nth_instruction(window);
+    lua.set_hook(triggers, move |lua, _| {
+        let allocated = lua.used_memory().saturating_sub(watch.base_bytes());
+        if allocated > NARROW_BYTES && watch.narrow() {
+            set_hook(lua, &watch, WINDOW_NARROW)?;
+        }
+        watch.spend(usize::try_from(window).unwrap_or(usize::MAX))?;
+        Ok(VmState::Continue)
+    })
+}
+
+const SANDBOX: &str = include_str!("machine/sandbox.lua");
+
+/// How Redis names scripts in errors.
+const SCRIPT_NAME: &str = "@user_script";
+
+const NO_LUA: &str = "Lua cannot start, probably for lack of memory";
+
+/// The longest script. Lock scripts are below 2 KiB.
+const SOURCE_BYTES_MAX: usize = 64 * 1024;
+
+/// How much memory a script may allocate in total, including what it no longer needs: enough for
+/// thousands of keys and tokens, and small next to what a node has.
+pub(super) const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Instructions between two looks at the limits: half a microsecond, as long as strings and tables
+/// are short.
+const WINDOW: u32 = 100;
+
+/// The same once a script has allocated [`NARROW_BYTES`]: comparing or converting a string and
+/// moving the elements of a table then take up to a millisecond each.
+const WINDOW_NARROW: u32 = 10;
+const NARROW_BYTES: usize = 256 * 1024;
+
+/// Garbage that waits to be collected: that of some thousand runs of a lock script.
+const GARBAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The bytes that a script allocates in the time of an instruction, roughly.
+const STEP_BYTES: usize = 64;

@@ -1,0 +1,190 @@
+//! What `sandbox.lua` gets from Rust.
+
+use std::sync::Arc;
+
+use mlua::{Lua, LuaString, MultiValue, Table, Value};
+
+use super::SCRIPT_NAME;
+use super::convert::{Raised, text_of};
+use super::pattern::{self, Capture, PatternError};
+use super::watch::{Stopped, Watch};
+
+/// Builds the table `host`.
+pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+    let host = lua.create_table()?;
+    host.set(
+        "caught",
+        lua.create_function(|lua, value| caught(lua, value))?,
+    )?;
+    let shared = Arc::clone(watch);
+    let failed = move |lua: &Lua, error: Value| {
+        shared.set_line(script_line(lua));
+        Ok(error)
+    };
+    host.set("failed", lua.create_function(failed)?)?;
+    let shared = Arc::clone(watch);
+    let find = move |lua: &Lua, arguments| find(lua, &shared, arguments);
+    host.set("find", lua.create_function(find)?)?;
+    host.set("expand", lua.create_function(expand)?)?;
+    let shared = Arc::clone(watch);
+    let spend = move |_: &Lua, steps: usize| Ok(shared.spend(steps)?);
+    host.set("spend", lua.create_function(spend)?)?;
+    let shared = Arc::clone(watch);
+    let random = move |_: &Lua, ()| Ok(shared.random());
+    host.set("random", lua.create_function(random)?)?;
+    let shared = Arc::clone(watch);
+    let seed = move |_: &Lua, seed: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "as C cuts it"
+        )]
+        let seed = seed as i64 as u32;
+        shared.seed(seed);
+        Ok(())
+    };
+    host.set("seed", lua.create_function(seed)?)?;
+    let shared = Arc::clone(watch);
+    let sha1hex = move |_: &Lua, arguments: MultiValue| sha1hex(&shared, &arguments);
+    host.set("sha1hex", lua.create_function(sha1hex)?)?;
+    Ok(host)
+}
+
+/// Turns what Rust raised into what a script may catch, or raises it again.
+fn caught(lua: &Lua, value: Value) -> mlua::Result<Value> {
+    match value {
+        Value::Error(error) => {
+            if let Some(raised) = error.downcast_ref::<Raised>() {
+                return raised.table(lua);
+            }
+            if error.downcast_ref::<Stopped>().is_some() {
+                return Err(*error);
+            }
+            Ok(Value::String(lua.create_string(text_of(&error))?))
+        }
+        _ => Err(Stopped::Memory.into()),
+    }
+}
+
+/// The line of the script that is running.
+fn script_line(lua: &Lua) -> u32 {
+    let mut level = 0;
+    while let Some(line) = lua.inspect_stack(level, |frame| {
+        let is_script = frame.source().source.as_deref() == Some(SCRIPT_NAME);
+        frame.current_line().filter(|_| is_script)
+    }) {
+        if let Some(line) = line {
+            return u32::try_from(line).unwrap_or(1);
+        }
+        level += 1;
+    }
+    1
+}
+
+/// `find(text, pattern, init, is_plain, has_anchor)`: start, end and captures, or nil.
+fn find(
+    lua: &Lua,
+    watch: &Watch,
+    (text, pattern, init, is_plain, has_anchor): (LuaString, LuaString, f64, bool, bool),
+) -> mlua::Result<MultiValue> {
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    #[expect(clippy::cast_possible_truncation, reason = "as Lua cuts it")]
+    let init = match init as i64 {
+        init @ 1.. => usize::try_from(init - 1).unwrap_or(usize::MAX),
+        0 => 0,
+        back => {
+            let back = usize::try_from(back.unsigned_abs()).unwrap_or(usize::MAX);
+            text.len().saturating_sub(back)
+        }
+    };
+    let Some(rest) = text.get(init..) else {
+        return Ok(MultiValue::from_vec(vec![Value::Nil]));
+    };
+    let mut found = MultiValue::new();
+    if is_plain {
+        let place = memchr::memmem::find(rest, &pattern);
+        watch.spend(rest.len() / STEP_BYTES)?;
+        match place.map(|place| init + place) {
+            Some(start) => {
+                found.push_back(position(start));
+                found.push_back(position((start + pattern.len()).wrapping_sub(1)));
+            }
+            None => found.push_back(Value::Nil),
+        }
+        return Ok(found);
+    }
+    let mut spend = |steps| watch.spend(steps);
+    let matched = pattern::find(&text, &pattern, init, has_anchor, &mut spend);
+    let matched = matched.map_err(|error| match error {
+        PatternError::Malformed(what) => mlua::Error::runtime(what),
+        PatternError::Stopped(stopped) => stopped.into(),
+    })?;
+    let Some(matched) = matched else {
+        return Ok(MultiValue::from_vec(vec![Value::Nil]));
+    };
+    found.push_back(position(matched.start));
+    found.push_back(position(matched.end.wrapping_sub(1)));
+    for capture in matched.captures {
+        found.push_back(match capture {
+            Capture::Text { start, end } => {
+                let text = text.get(start..end).unwrap_or_default();
+                Value::String(lua.create_string(text)?)
+            }
+            Capture::Position(place) | Capture::Open { start: place } => position(place),
+        });
+    }
+    Ok(found)
+}
+
+/// A position counted from 1; one before the first is 0.
+fn position(place: usize) -> Value {
+    Value::Integer(i64::try_from(place.wrapping_add(1)).unwrap_or(0))
+}
+
+/// `expand(template, whole, captures...)`: a replacement of `gsub` with its `%1`.
+fn expand(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
+    let mut texts = Vec::new();
+    for argument in arguments {
+        let text = lua.coerce_string(argument)?;
+        texts.push(text.ok_or_else(|| mlua::Error::runtime("invalid capture index"))?);
+    }
+    let template = texts.first().map(LuaString::as_bytes);
+    let mut bytes = template.iter().flat_map(|text| text.iter().copied());
+    let mut out = Vec::new();
+    while let Some(byte) = bytes.next() {
+        match (byte, if byte == b'%' { bytes.next() } else { None }) {
+            (b'%', Some(digit @ b'0'..=b'9')) => {
+                // Without captures, the whole match is the first.
+                let number = usize::from(digit - b'0');
+                let number = if texts.len() == 2 {
+                    number.saturating_sub(1)
+                } else {
+                    number
+                };
+                let capture = texts.get(number + 1);
+                let capture =
+                    capture.ok_or_else(|| mlua::Error::runtime("invalid capture index"))?;
+                out.extend_from_slice(&capture.as_bytes());
+            }
+            (b'%', other) => out.extend(other),
+            (byte, _) => out.push(byte),
+        }
+    }
+    lua.create_string(out)
+}
+
+fn sha1hex(watch: &Watch, arguments: &MultiValue) -> mlua::Result<String> {
+    let (Some(argument), 1) = (arguments.front(), arguments.len()) else {
+        return Err(Raised::reply("ERR wrong number of arguments"));
+    };
+    // Redis hashes anything that is no text as nothing.
+    let Ok(text) = argument.to_string() else {
+        return Ok(sha1_smol::Sha1::new().digest().to_string());
+    };
+    watch.spend(text.len() / SHA1_STEP_BYTES)?;
+    Ok(sha1_smol::Sha1::from(text).digest().to_string())
+}
+
+/// The bytes that are searched, and hashed, in the time of an instruction.
+const STEP_BYTES: usize = 64;
+const SHA1_STEP_BYTES: usize = 4;
