@@ -137,5 +137,6 @@ pub(crate) trait Caller {
     }
 }
 
-#[cfg(all(test, feature = "compat"))]
+#[cfg(test)]
+#[cfg(feature = "compat")]
 mod tests;

@@ -12,10 +12,7 @@ use super::watch::{Stopped, Watch};
 /// Builds the table `host`.
 pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    host.set(
-        "caught",
-        lua.create_function(|lua, value| caught(lua, value))?,
-    )?;
+    host.set("caught", lua.create_function(caught)?)?;
     let shared = Arc::clone(watch);
     let failed = move |lua: &Lua, error: Value| {
         shared.set_line(script_line(lua));
