@@ -25,7 +25,8 @@ use parking_lot::Mutex;
 use crate::script::error::{CompileError, ScriptError};
 use crate::script::{Caller, Value};
 
-use watch::Watch;
+use library::SCRIPT_NAME;
+use watch::{MEMORY_BYTES_MAX, Watch};
 
 /// Lua for the scripts of one node.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ impl Sandbox {
     }
 
     fn compile(&mut self, source: &[u8]) -> Result<Chunk, CompileError> {
-        self.limit_memory(source.len());
+        self.limit_memory();
         let chunk = self.lua.load(source).set_name(SCRIPT_NAME);
         let chunk = chunk.set_mode(ChunkMode::Text);
         let function = chunk
@@ -146,16 +147,15 @@ impl Sandbox {
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
         let (lua, watch) = (&self.lua, &self.watch);
+        watch.start(lua.used_memory());
         let mut reply = Vec::new();
-        let given = keys.iter().chain(args).map(|text| text.len()).sum();
         let result = lua.scope(|scope| {
             let call = scope.create_function_mut(|lua, words: MultiValue| {
                 convert::call(lua, &words, watch, caller, &mut reply)
             })?;
             let keys = convert::list(lua, keys)?;
             let argv = convert::list(lua, args)?;
-            self.limit_memory(given);
-            watch.start(lua.used_memory());
+            self.limit_memory();
             self.run
                 .call::<(bool, mlua::Value)>((&chunk.0, call, keys, argv))
         });
@@ -175,9 +175,9 @@ impl Sandbox {
         result
     }
 
-    /// Lets a script allocate so much beyond what is there, and beyond what it was given.
-    fn limit_memory(&self, given: usize) {
-        let limit = self.lua.used_memory() + MEMORY_BYTES_MAX + given;
+    /// Limits what a script may allocate beyond what is there.
+    fn limit_memory(&self) {
+        let limit = self.lua.used_memory() + MEMORY_BYTES_MAX;
         // Only a machine inside another program has no limit to set.
         let _ = self.lua.set_memory_limit(limit);
     }
@@ -210,26 +210,19 @@ fn set_hook(lua: &Lua, watch: &Arc<Watch>, window: u32) -> mlua::Result<()> {
 
 const SANDBOX: &str = include_str!("machine/sandbox.lua");
 
-/// How Redis names scripts in errors.
-const SCRIPT_NAME: &str = "@user_script";
-
 const NO_LUA: &str = "Lua cannot start, probably for lack of memory";
 
 /// The longest script. Lock scripts are below 2 KiB.
 const SOURCE_BYTES_MAX: usize = 64 * 1024;
 
-/// How much memory a script may allocate in total, including what it no longer needs: enough for
-/// thousands of keys and tokens, and small next to what a node has.
-pub(super) const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// Instructions between two looks at the limits: half a microsecond, as long as strings and tables
 /// are short.
 const WINDOW: u32 = 100;
 
-/// The same once a script has allocated [`NARROW_BYTES`]: comparing or converting a string and
-/// moving the elements of a table then take up to a millisecond each.
+/// The same once a script has allocated [`NARROW_BYTES`]: comparing or converting a string then
+/// takes up to a millisecond.
 const WINDOW_NARROW: u32 = 10;
-const NARROW_BYTES: usize = 256 * 1024;
+const NARROW_BYTES: usize = 64 * 1024;
 
 /// Garbage that waits to be collected: that of some thousand runs of a lock script.
 const GARBAGE_BYTES_MAX: usize = 1024 * 1024;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
-use super::SCRIPT_NAME;
 use super::convert::{Raised, text_of};
 use super::pattern::{self, Capture, PatternError};
 use super::watch::{Stopped, Watch};
@@ -42,7 +41,7 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     };
     host.set("seed", lua.create_function(seed)?)?;
     let shared = Arc::clone(watch);
-    let sha1hex = move |_: &Lua, arguments: MultiValue| sha1hex(&shared, &arguments);
+    let sha1hex = move |lua: &Lua, arguments: MultiValue| sha1hex(lua, &shared, &arguments);
     host.set("sha1hex", lua.create_function(sha1hex)?)?;
     Ok(host)
 }
@@ -170,18 +169,27 @@ fn expand(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
     lua.create_string(out)
 }
 
-fn sha1hex(watch: &Watch, arguments: &MultiValue) -> mlua::Result<String> {
+fn sha1hex(lua: &Lua, watch: &Watch, arguments: &MultiValue) -> mlua::Result<String> {
     let (Some(argument), 1) = (arguments.front(), arguments.len()) else {
         return Err(Raised::reply("ERR wrong number of arguments"));
     };
     // Redis hashes anything that is no text as nothing.
-    let Ok(text) = argument.to_string() else {
-        return Ok(sha1_smol::Sha1::new().digest().to_string());
-    };
-    watch.spend(text.len() / SHA1_STEP_BYTES)?;
-    Ok(sha1_smol::Sha1::from(text).digest().to_string())
+    let text = lua.coerce_string(argument.clone())?;
+    let text = text.as_ref().map(LuaString::as_bytes);
+    let mut sha = sha1_smol::Sha1::new();
+    for part in text.as_deref().unwrap_or_default().chunks(SHA1_PART_BYTES) {
+        watch.spend(part.len() / SHA1_STEP_BYTES)?;
+        sha.update(part);
+    }
+    Ok(sha.digest().to_string())
 }
+
+/// How Redis names scripts in errors.
+pub(super) const SCRIPT_NAME: &str = "@user_script";
 
 /// The bytes that are searched, and hashed, in the time of an instruction.
 const STEP_BYTES: usize = 64;
 const SHA1_STEP_BYTES: usize = 4;
+
+/// The bytes that are hashed between two looks at the limits.
+const SHA1_PART_BYTES: usize = 4 * 1024;

@@ -7,8 +7,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::MEMORY_BYTES_MAX;
-
 /// The limits of the running script; shared with Lua's hook. One thread uses it at a time.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -59,11 +57,18 @@ impl Watch {
     pub(super) fn spend(&self, instructions: usize) -> Result<(), Stopped> {
         let count = self.instructions() + instructions;
         self.instructions.store(count, Ordering::Relaxed);
-        match self.stopwatch {
-            Some(now) if nanos(now()) >= self.end_ns.load(Ordering::Relaxed) => Err(Stopped::Time),
-            None if count > INSTRUCTIONS_MAX => Err(Stopped::Instructions),
-            _ => Ok(()),
+        let Some(now) = self.stopwatch else {
+            return if count > INSTRUCTIONS_MAX {
+                Err(Stopped::Instructions)
+            } else {
+                Ok(())
+            };
+        };
+        let may_take_long = self.is_narrow() || count > INSTRUCTIONS_MIN;
+        if may_take_long && nanos(now()) >= self.end_ns.load(Ordering::Relaxed) {
+            return Err(Stopped::Time);
         }
+        Ok(())
     }
 
     pub(super) fn instructions(&self) -> usize {
@@ -131,9 +136,18 @@ impl From<Stopped> for mlua::Error {
 }
 
 /// How long a script may run. No other client is served meanwhile, nor while its changes are undone
-/// and its garbage is collected, and all of that is to take less than 50 ms. A lock script takes
-/// microseconds.
-const TIME_MAX: Duration = Duration::from_millis(15);
+/// and its garbage is collected, and all of that is to take less than 50 ms on a busy machine. A lock
+/// script takes microseconds.
+const TIME_MAX: Duration = Duration::from_millis(5);
+
+/// A script with fewer instructions is not stopped by the clock: it was not slow, its thread had to
+/// wait for a processor. This many take milliseconds at most, unless strings are long, which the
+/// narrow window tells.
+const INSTRUCTIONS_MIN: usize = 10_000;
+
+/// How much memory a script may allocate in total, including what it no longer needs: enough for
+/// tens of thousands of commands, and little enough to be filled and freed in milliseconds.
+pub(super) const MEMORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The limit without a clock: what a processor does in about the same time.
 const INSTRUCTIONS_MAX: usize = 2_000_000;

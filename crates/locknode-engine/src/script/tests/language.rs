@@ -347,6 +347,14 @@ fn the_library_is_that_of_redis() {
         ("error({err='MY own'})", "!MY own @1"),
         ("error({})", "!ERR unknown error @1"),
         ("assert(false, 'why')", "!ERR user_script:1: why @1"),
+        (
+            "return redis.sha1hex({})",
+            "'da39a3ee5e6b4b0d3255bfef95601890afd80709'",
+        ),
+        (
+            "return redis.sha1hex('\\255')",
+            "'85e53271e14006f0265921d02d4d736cdc580b0b'",
+        ),
         ("return redis.setresp(3)", "nil"),
         ("return redis.breakpoint()", "nil"),
         (
