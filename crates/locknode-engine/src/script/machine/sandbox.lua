@@ -211,7 +211,8 @@ for name, member in pairs(math) do
   maths[name] = member
 end
 
--- Each script draws the same numbers, and as Redis draws them.
+-- Redis's generator. Each script draws the same numbers, so that a simulation repeats; in Redis they
+-- differ.
 function maths.random(low, high)
   local r = host.random()
   if not low then
