@@ -40,6 +40,11 @@
 //! wrongly or the [restart guard](NodeBuilder::restart_guard) is off. Locks without a TTL, or with
 //! one above [`max_ttl`](NodeBuilder::max_ttl), are lost with the disk; to refuse such a start,
 //! [require a state](NodeBuilder::require_state).
+//!
+//! # Features
+//!
+//! * `compat`: Lua 5.1, for scripts other than those of the known lock libraries. It needs a C
+//!   compiler. Without it such a script is refused.
 
 mod clock;
 mod connection;

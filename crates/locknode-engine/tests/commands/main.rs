@@ -15,6 +15,8 @@ mod model;
 mod multi;
 mod node;
 mod number;
+// Its scripts are not native.
+#[cfg(feature = "compat")]
 mod provisional;
 mod release;
 mod scan;
