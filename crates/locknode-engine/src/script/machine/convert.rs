@@ -203,6 +203,14 @@ pub(super) fn text_of(error: &mlua::Error) -> String {
     }
 }
 
+/// Returns whether Lua refused an allocation of Rust.
+pub(super) fn is_out_of_memory(error: &mlua::Error) -> bool {
+    match error {
+        mlua::Error::CallbackError { cause, .. } => is_out_of_memory(cause),
+        other => matches!(other, mlua::Error::MemoryError(_)),
+    }
+}
+
 /// Converts what a script raised at a line.
 pub(super) fn failure(error: &LuaValue, line: u32) -> ScriptError {
     let text = match error {
@@ -213,7 +221,7 @@ pub(super) fn failure(error: &LuaValue, line: u32) -> ScriptError {
             if let Some(stopped) = error.downcast_ref::<Stopped>() {
                 return ScriptError::stopped(line, &stopped.to_string());
             }
-            if matches!(**error, mlua::Error::MemoryError(_)) {
+            if is_out_of_memory(error) {
                 return ScriptError::stopped(line, &Stopped::Memory.to_string());
             }
             return ScriptError::lua(line, &text_of(error));

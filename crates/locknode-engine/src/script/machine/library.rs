@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
-use super::convert::{Raised, text_of};
+use super::convert::{Raised, is_out_of_memory, text_of};
 use super::pattern::{self, Capture, PatternError};
 use super::watch::{Stopped, Watch};
 
@@ -55,6 +55,9 @@ fn caught(lua: &Lua, value: Value) -> mlua::Result<Value> {
             }
             if error.downcast_ref::<Stopped>().is_some() {
                 return Err(*error);
+            }
+            if is_out_of_memory(&error) {
+                return Err(Stopped::Memory.into());
             }
             Ok(Value::String(lua.create_string(text_of(&error))?))
         }
