@@ -243,6 +243,7 @@ pub(super) fn help() -> Vec<String> {
                 "count" => "[count]".to_owned(),
                 "how" => "[kill|clean-stop|disk-lost|rollback|moved]".to_owned(),
                 "jump" => "time".to_owned(),
+                "refusal" => "readonly|oom|misconf|noreplicas|busy".to_owned(),
                 part => part.to_owned(),
             })
         });
