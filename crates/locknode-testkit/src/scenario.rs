@@ -92,6 +92,8 @@ pub enum Dialect {
     DelIfEq,
     /// None of them: the scripts of every Redis.
     Script,
+    /// Each node has its own, which the seed decides: most are locknodes.
+    Mixed,
 }
 
 /// One thing that is done or goes wrong.
@@ -184,6 +186,17 @@ pub enum Act {
         /// The key.
         key: Box<str>,
     },
+    /// Gives up what it has begun with the key: it does not wait any longer for the lock or for the outcome of its release, and
+    /// a lock that it holds ends as by [`Ending::Drop`].
+    GiveUp {
+        /// The key.
+        key: Box<str>,
+    },
+    /// Asks every node who holds the key; the plain client does not know how.
+    Look {
+        /// The key.
+        key: Box<str>,
+    },
     /// Another thread of its process asks a node something by a connection of its own, and does not look at the reply.
     Ask {
         /// The node.
@@ -236,10 +249,14 @@ pub struct LockAct {
 pub enum Ending {
     /// It releases it.
     Release,
+    /// It releases it, and does not wait for the outcome.
+    Drop,
     /// It leaves it to its TTL.
     Leave,
     /// It leaves it to the next client, which takes it over.
     HandOver,
+    /// It leaves it to the next client, which releases it by its token.
+    ReleaseByNext,
     /// Its process ends.
     Crash,
 }
@@ -265,6 +282,52 @@ impl Default for Setup {
             watches_half: false,
             run_for: Duration::from_secs(60),
             liveness_from: None,
+        }
+    }
+}
+
+impl Dialect {
+    /// Every one.
+    pub const ALL: [Self; 5] = [
+        Self::Lock,
+        Self::DelEx,
+        Self::DelIfEq,
+        Self::Script,
+        Self::Mixed,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::DelEx => "delex",
+            Self::DelIfEq => "delifeq",
+            Self::Script => "script",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+impl Ending {
+    /// Every one.
+    pub const ALL: [Self; 6] = [
+        Self::Release,
+        Self::Drop,
+        Self::Leave,
+        Self::HandOver,
+        Self::ReleaseByNext,
+        Self::Crash,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Drop => "drop",
+            Self::Leave => "leave",
+            Self::HandOver => "hand-over",
+            Self::ReleaseByNext => "release-by-next",
+            Self::Crash => "crash",
         }
     }
 }

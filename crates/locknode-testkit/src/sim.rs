@@ -24,6 +24,7 @@ mod stopping;
 mod trying;
 mod world;
 
+pub(crate) use caller::GIVEN_UP;
 pub(crate) use player::timeout;
 #[cfg(feature = "cluster")]
 pub(crate) use player::word;

@@ -9,6 +9,7 @@ mod chaos;
 mod faults;
 mod kinds;
 mod stops;
+mod whims;
 
 use std::time::Duration;
 
@@ -250,7 +251,10 @@ impl Swarm {
         if !scenario.setup.is_plain() {
             let dialects = [Dialect::DelEx, Dialect::DelIfEq, Dialect::Script];
             let dialect = dialects.get(others.index(8)).copied();
-            scenario.setup.dialect = dialect.unwrap_or(Dialect::Lock);
+            scenario.setup.dialect = match dialect {
+                Some(_) if Random::stream(seed, "mixed", 0).chance(50) => Dialect::Mixed,
+                dialect => dialect.unwrap_or(Dialect::Lock),
+            };
         }
         scenario.setup.shards = others.pick(&[1, 1, 4]);
         maker.choose(faults, self.focus);
@@ -293,6 +297,7 @@ impl Swarm {
         }
         maker.make(&mut scenario);
         stops::disturb(&mut scenario, &mut Random::stream(seed, "stops", 0));
+        whims::add(&mut scenario, &mut Random::stream(seed, "whims", 0));
         scenario.at(Duration::from_nanos(calm_at.as_nanos()), Fault::Calm)
     }
 

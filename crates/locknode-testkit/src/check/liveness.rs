@@ -24,7 +24,7 @@ use crate::fault::{Fault, Who};
 use crate::history::index::{Absence, Call, Outcome};
 use crate::history::{Event, KeyNo};
 use crate::scenario::{Act, Deed, Scenario, Trigger};
-use crate::sim::timeout;
+use crate::sim::{GIVEN_UP, timeout};
 use crate::span::{SimTime, Span};
 
 /// How long what may take.
@@ -374,8 +374,9 @@ impl<'h> Judge<'h> {
     }
 }
 
-const fn has_failed(call: &Call) -> bool {
-    matches!(call.outcome, Outcome::Failed(_))
+/// Whether its client said so, before its caller gave up.
+fn has_failed(call: &Call) -> bool {
+    matches!(call.outcome, Outcome::Failed(why) if why != GIVEN_UP)
 }
 
 /// Whether a fault can only put right what others have done, and does nothing where all is right.

@@ -170,6 +170,9 @@ impl Player {
             Act::Lock(act) => life.lock(&act).await,
             Act::Extend { key, ttl } => order(&key, Order::Extend(ttl)),
             Act::Release { key } => order(&key, Order::End(Ending::Release)),
+            Act::GiveUp { key } => order(&key, Order::End(Ending::Drop)),
+            // What it finds concerns nobody: the history has what the nodes were asked.
+            Act::Look { key } => drop(self.shared.redlock.inspect(key.as_bytes()).await),
             Act::Write { key, takes } => order(&key, Order::Write(takes)),
             Act::Ask { node, line, words } => self.ask(node, line, &words).await,
         }
@@ -295,6 +298,10 @@ impl Life {
                     lock,
                     confirmed,
                 });
+            }
+            Outcome::Ended(Ending::Drop) => {
+                holding.releases(false);
+                drop(guard);
             }
             Outcome::Ended(how) => {
                 if how == Ending::Crash {

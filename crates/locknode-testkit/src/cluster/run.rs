@@ -27,8 +27,8 @@ impl Cluster {
     ///
     /// The clients note in the cluster's [`Recorder`](super::ClusterBuilder::record) what they believe, for the checkers. During
     /// the run a [crash](Fault::CrashClient) and a [pause](Fault::Pause) can strike them, also by [`inject`](Self::inject); a
-    /// client that has crashed starts again after half a second. A lock that is [handed over](crate::Ending::HandOver) is left
-    /// to its TTL: no client takes it over.
+    /// client that has crashed starts again after half a second. A lock that is left to another client, to
+    /// [take over](crate::Ending::HandOver) or to [release](crate::Ending::ReleaseByNext), is left to its TTL.
     ///
     /// The nodes are those that were built: give the scenario's set-up to
     /// [`ClusterBuilder::setup`](super::ClusterBuilder::setup). The run itself uses its time, its drift, and its longest TTL: a

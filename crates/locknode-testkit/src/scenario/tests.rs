@@ -11,7 +11,6 @@ fn a_scenario_is_read_as_it_was_written() {
         client: ClientKind::Plain,
         guard: Guarding::Always,
         replica_lag: Some(S / 100),
-        dialect: Dialect::DelIfEq,
         shards: 4,
         watches_half: true,
         liveness_from: Some(SimTime::from(45 * S)),
@@ -27,20 +26,7 @@ fn a_scenario_is_read_as_it_was_written() {
                 .write_every(S / 2)
                 .into(),
         )
-        .act(
-            S,
-            1,
-            LockAct::new("k", 3 * S)
-                .tries(4)
-                .ending(Ending::Crash)
-                .into(),
-        )
-        .act(S, 1, LockAct::new("k", 3 * S).ending(Ending::Leave).into())
-        .act(
-            S,
-            1,
-            LockAct::new("k", 3 * S).ending(Ending::HandOver).into(),
-        )
+        .act(S, 1, LockAct::new("k", 3 * S).tries(4).into())
         .act(
             S,
             1,
@@ -67,8 +53,14 @@ fn a_scenario_is_read_as_it_was_written() {
             },
         )
         .act(3 * S, 0, Act::Release { key: "k".into() })
+        .act(3 * S, 0, Act::GiveUp { key: "k".into() })
+        .act(3 * S, 0, Act::Look { key: "k".into() })
         .at(4 * S, Fault::Crash(2, Crash::PowerLoss))
         .at(4 * S, Fault::Cut(Links::ALL, Way::Both));
+    for ending in Ending::ALL {
+        let act = LockAct::new("k", 3 * S).ending(ending);
+        scenario = scenario.act(S, 1, act.into());
+    }
     let cues = [
         Cue::Started(1),
         Cue::Serving(1),
@@ -90,8 +82,11 @@ fn a_scenario_is_read_as_it_was_written() {
     for cue in cues {
         scenario = scenario.after(cue, S / 1000, Fault::Restart(2));
     }
-    let text = scenario.to_string();
-    assert_eq!(Scenario::parse(&text), Ok(scenario), "{text}");
+    for dialect in Dialect::ALL {
+        scenario.setup.dialect = dialect;
+        let text = scenario.to_string();
+        assert_eq!(Scenario::parse(&text), Ok(scenario.clone()), "{text}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //! drift 10000ppm 2ms
 //! client shipped                      # or plain
 //! shards 4                            # only if it is not 1
-//! dialect delex                       # or delifeq, script; only if it is not lock
+//! dialect delex                       # or delifeq, script, mixed; only if it is not lock
 //! replica 5ms                         # only if nodes have one
 //! bug quarantine-off                  # only if there is one
 //! watch half                          # only if every second client and disk is watched, as in a swarm
@@ -26,6 +26,8 @@
 //! at 2s client 0 extend k ttl 3s
 //! at 2s client 0 write k takes 1ms
 //! at 3s client 0 release k
+//! at 3s client 0 give-up k
+//! at 3s client 0 look k
 //! at 3s client 0 ask node 2 line 1 GET k ; PTTL k   # by a connection of its own
 //! at 4s do crash node 2 power-loss
 //! on granted node 2 nth 1 after 0s do restart node 2
@@ -281,6 +283,8 @@ impl Display for Act {
             Self::Lock(lock) => lock.fmt(f),
             Self::Extend { key, ttl } => write!(f, "extend {key} ttl {}", Span(*ttl)),
             Self::Release { key } => write!(f, "release {key}"),
+            Self::GiveUp { key } => write!(f, "give-up {key}"),
+            Self::Look { key } => write!(f, "look {key}"),
             Self::Ask { node, line, words } => write!(f, "ask node {node} line {line} {words}"),
             Self::Write { key, takes } => write!(f, "write {key} takes {}", Span(*takes)),
         }
@@ -311,13 +315,7 @@ impl Display for LockAct {
                 write!(f, " {name} {}", Span(span))?;
             }
         }
-        let ending = match self.ending {
-            Ending::Release => "release",
-            Ending::Leave => "leave",
-            Ending::HandOver => "hand-over",
-            Ending::Crash => "crash",
-        };
-        write!(f, " then {ending}")
+        write!(f, " then {}", self.ending.name())
     }
 }
 
@@ -332,21 +330,6 @@ impl Guarding {
             Self::Memory => "memory",
             Self::Long => "long",
             Self::Always => "always",
-        }
-    }
-}
-
-impl Dialect {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Lock, Self::DelEx, Self::DelIfEq, Self::Script];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::DelEx => "delex",
-            Self::DelIfEq => "delifeq",
-            Self::Script => "script",
         }
     }
 }
@@ -394,7 +377,7 @@ fn parse_setting(words: &mut Words<'_>, setup: &mut Setup) -> Result<(), ParseEr
             })?;
         }
         "dialect" => {
-            setup.dialect = words.one("lock, delex, delifeq or script", |word| {
+            setup.dialect = words.one("lock, delex, delifeq, script or mixed", |word| {
                 Dialect::ALL.into_iter().find(|it| it.name() == word)
             })?;
         }
@@ -492,7 +475,8 @@ fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
 }
 
 fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
-    let verb = words.need("lock, extend, release, write or ask")?;
+    const WHAT: &str = "lock, extend, release, give-up, look, write or ask";
+    let verb = words.need(WHAT)?;
     if verb == "ask" {
         return parse_ask(words);
     }
@@ -505,18 +489,14 @@ fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
             Act::Extend { key, ttl }
         }
         "release" => Act::Release { key },
+        "give-up" => Act::GiveUp { key },
+        "look" => Act::Look { key },
         "write" => {
             words.expect("takes")?;
             let takes = words.span()?;
             Act::Write { key, takes }
         }
-        _ => {
-            return Err(ParseError::unexpected(
-                "lock, extend, release, write or ask",
-                verb,
-                "a step",
-            ));
-        }
+        _ => return Err(ParseError::unexpected(WHAT, verb, "a step")),
     })
 }
 
@@ -551,19 +531,10 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             (_, "write") => lock.write_every = Some(words.span()?),
             (_, "at-least") => lock.at_least = Some(words.span()?),
             (_, "then") => {
-                lock.ending = match words.need("release, leave, hand-over or crash")? {
-                    "release" => Ending::Release,
-                    "leave" => Ending::Leave,
-                    "hand-over" => Ending::HandOver,
-                    "crash" => Ending::Crash,
-                    word => {
-                        return Err(ParseError::unexpected(
-                            "release, leave, hand-over or crash",
-                            word,
-                            "then",
-                        ));
-                    }
-                }
+                const WHAT: &str = "release, drop, leave, hand-over, release-by-next or crash";
+                let word = words.need(WHAT)?;
+                let found = Ending::ALL.into_iter().find(|it| it.name() == word);
+                lock.ending = found.ok_or_else(|| ParseError::unexpected(WHAT, word, "then"))?;
             }
             _ => {
                 return Err(ParseError::unexpected(

@@ -43,6 +43,8 @@ impl World {
                     self.end_lock(client, lock, Ending::Release);
                 }
             }
+            Act::GiveUp { key } => self.give_up_lock(client, key),
+            Act::Look { key } => self.tell_client(client, |player, now| player.look(now, key)),
             Act::Ask { node, line, words } => self.ask_aside(client, *node, *line, words),
             Act::Write { key, takes } => {
                 if let Some(lock) = self.held(client, key).map(|lock| lock.lock) {
@@ -112,7 +114,7 @@ impl World {
             key,
             act,
             held,
-            token: token.clone(),
+            token: Vec::new(),
             extensions,
             kept_until: SimTime::ZERO,
         });
@@ -139,7 +141,10 @@ impl World {
             self.client_down(client);
             return;
         }
-        let is_left = matches!(ending, Ending::Leave | Ending::HandOver);
+        let is_left = matches!(
+            ending,
+            Ending::Leave | Ending::HandOver | Ending::ReleaseByNext
+        );
         let Some(active) = self.active(client, lock) else {
             return;
         };
@@ -171,19 +176,54 @@ impl World {
             // By a clock that is as fast as it may be.
             active.kept_until = now + keep.saturating_sub(drift.of(keep));
         }
-        match is_left {
-            true => {
-                it.player.leave(handle);
-                it.locks.retain(|active| active.lock != lock);
-            }
-            false => it.player.release(time, handle, kept_until),
+        match ending {
+            _ if is_left => it.player.leave(handle),
+            Ending::Drop => it.player.let_go(time, handle, kept_until),
+            _ => it.player.release(time, handle, kept_until),
+        }
+        if is_left || ending == Ending::Drop {
+            it.locks.retain(|active| active.lock != lock);
         }
         self.cue(Cue::Releases(client));
         self.turn(client);
-        if ending == Ending::HandOver {
-            let next = (client + 1) % u8::try_from(self.clients.len()).unwrap_or(1).max(1);
-            self.take_over(next, &act, key, token);
+        let next = (client + 1) % u8::try_from(self.clients.len()).unwrap_or(1).max(1);
+        match ending {
+            Ending::HandOver => self.take_over(next, &act, key, token),
+            Ending::ReleaseByNext if next != client => {
+                self.recorder.counters.bump("released-by-next");
+                let attempt = self.recorder.attempt(key, &token);
+                self.recorder.is_shared(attempt);
+                self.tell_client(next, |it, now| it.release_token(now, &act, &token));
+            }
+            _ => {}
         }
+    }
+
+    /// A caller gives up what it has begun with a key.
+    fn give_up_lock(&mut self, client: u8, key: &str) {
+        let now = self.now;
+        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+            return;
+        };
+        let Some(active) = it.locks.iter().find(|active| &*active.act.key == key) else {
+            return;
+        };
+        let (lock, handle, was_held) = (active.lock, active.handle, !active.token.is_empty());
+        if active.held.is_some() {
+            self.recorder.counters.bump("lock-dropped");
+            return self.end_lock(client, lock, Ending::Drop);
+        }
+        let time = it.time(now);
+        it.player.let_go(time, handle, None);
+        it.locks.retain(|active| active.lock != lock);
+        if was_held {
+            self.recorder.counters.bump("release-given-up");
+        } else {
+            self.recorder.counters.bump("call-given-up");
+            let why = GIVEN_UP;
+            self.recorder.push(now, Told::Failed { client, lock, why });
+        }
+        self.turn(client);
     }
 
     /// A caller looks whether it holds the lock, and writes if it does.
@@ -318,6 +358,9 @@ impl ActiveLock {
         self.act.ttl_of_extension(self.extensions)
     }
 }
+
+/// Why a call failed that its caller gave up.
+pub(crate) const GIVEN_UP: &str = "given-up";
 
 /// From the look at the lock to the arrival at the resource.
 const WRITE_TAKES: Duration = Duration::from_millis(1);

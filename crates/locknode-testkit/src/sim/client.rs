@@ -285,9 +285,20 @@ impl World {
                     self.recorder.push(now, Told::Lost { client, lock, why });
                     if let Some(it) = self.clients.get_mut(usize::from(client)) {
                         let time = it.time(now);
-                        it.player.let_go(time, handle);
+                        it.player.let_go(time, handle, None);
                     }
                     self.cue(Cue::Lost(client));
+                }
+            }
+            ClientNotice::Looked { key, tokens } => {
+                self.recorder.counters.bump("looked");
+                for token in tokens {
+                    self.recorder.counters.bump("look-finds-holder");
+                    if self.recorder.known(0, &key, &token).is_none() {
+                        let (key, text) = (self.recorder.key(&key), NEVER_THERE.into());
+                        let told = Told::Misbehaved { client, key, text };
+                        self.recorder.push(self.now, told);
+                    }
                 }
             }
             ClientNotice::Kept { lock, confirmed } => {
@@ -436,6 +447,9 @@ const fn failed_word(why: &'static str) -> &'static str {
         _ => "failed-otherwise",
     }
 }
+
+/// Of a look.
+const NEVER_THERE: &str = "finds a holder that never asked for the key";
 
 /// A client's process that died is started again after this.
 const CLIENT_STARTS_AFTER: Duration = Duration::from_millis(500);

@@ -14,9 +14,11 @@
 //! * *Terms*. A client pauses between two attempts, and starts none after its caller's time limit. It renews what it was asked
 //!   to renew, and releases no lock before the time up to which it was asked to keep it.
 //! * *Healing*. A node that says that it lost a lock while a majority extended it is asked to hold it again.
+//! * *Looks*. Who asks what nodes hold has an answer in time. What is over for all callers is soon forgotten by the client.
 //!
 //! What cannot be known from outside is not judged: a client that has not heard from a node for long does not ask it anything.
 
+mod aside;
 mod tale;
 mod terms;
 mod wire;
@@ -29,6 +31,7 @@ use std::time::Duration;
 
 use redlock_proto::{Drift, OpId, Time};
 
+use aside::Look;
 use tale::{Asked, Confirmed, Line, Part, Release, Stand, Tale};
 pub(crate) use terms::Terms;
 use wire::{Ask, Said, Written};
@@ -47,6 +50,9 @@ pub(crate) struct Conduct {
     spent: BTreeMap<Vec<u8>, bool>,
     /// Who tries for a lock, or takes one over.
     calls: Vec<Call>,
+    looks: Vec<Look>,
+    /// When the client had more operations than are known here, last, and for how long.
+    excess: Option<(Time, Duration)>,
     written: Written,
     now: Time,
     /// Counts what the client was told so far.
@@ -86,6 +92,8 @@ impl Conduct {
             next: 0,
             spent: BTreeMap::new(),
             calls: Vec::new(),
+            looks: Vec::new(),
+            excess: None,
             written: Written::default(),
             now: Time::ZERO,
             turn: 0,
@@ -114,30 +122,30 @@ impl Conduct {
 
     /// A caller takes over a lock that was left to it.
     pub(crate) fn takes_over(&mut self, op: OpId, key: &[u8], token: &[u8], terms: Terms) {
-        self.calls.push(Call {
-            op,
-            key: key.to_vec(),
-            takes_over: true,
-            terms,
-            since: self.now,
-            turn: self.turn,
-        });
+        self.calls(op, key, terms);
+        if let Some(call) = self.calls.last_mut() {
+            call.takes_over = true;
+        }
         if self.tale(token).is_none() {
-            self.begin(key, token, Part::Left, Duration::ZERO);
+            let place = self.begin(key, token, Part::Left, Duration::ZERO);
+            if let Some(tale) = self.tales.get_mut(place) {
+                tale.kept_until = Time::NEVER;
+            }
         }
     }
 
-    /// The caller's lock ends, by its will or because it was told so; `is_left` when its key may stay taken, and does until
+    /// The caller gives its call up, or its lock ends, by its will or because it was told so; `is_left` when its key may stay taken, and does until
     /// `kept_until` at least.
     pub(crate) fn ends(&mut self, op: OpId, is_left: bool, kept_until: Time) {
         let turn = self.turn;
-        if let Some(tale) = self.held(op) {
-            tale.kept_until = kept_until;
-            tale.part = match is_left {
-                true => Part::Left,
-                false => Part::Over(Some(op), turn),
-            };
-        }
+        let Some(tale) = self.held(op) else {
+            return self.gives_up(op);
+        };
+        tale.kept_until = kept_until;
+        tale.part = match is_left {
+            true => Part::Left,
+            false => Part::Over(Some(op), turn),
+        };
     }
 
     pub(crate) fn opens(&mut self, node: usize) {
@@ -332,7 +340,7 @@ impl Conduct {
     }
 
     /// Whether a majority granted the attempt in time, its validity is not over, and no node was asked to count otherwise.
-    /// A node that is silent for long is not asked.
+    /// A node that is silent for long is not asked. While some of the nodes count it waits to see whether a majority does.
     fn is_thrown_away(&self, place: usize) -> bool {
         let Some(tale) = self.tales.get(place) else {
             return false;
@@ -344,6 +352,7 @@ impl Conduct {
         tale.part == Part::Open
             && !tale.is_written_back
             && self.now < self.drift.valid_until(tale.since, tale.ttl)
+            && (tale.counting() == 0 || tale.counting() >= self.quorum())
             && tale.stands.iter().enumerate().filter(is_grant).count() >= self.quorum()
     }
 
@@ -436,26 +445,13 @@ impl Conduct {
         self.calls.retain(|call| call.op != op);
     }
 
-    /// The client says that these nodes have deleted its lock.
-    pub(crate) fn released(&mut self, op: OpId, mut nodes: impl Iterator<Item = usize>) {
-        let of = |tale: &&Tale| matches!(tale.part, Part::Over(Some(of), _) if of == op);
-        let Some(tale) = self.tales.iter().find(of) else {
-            return;
-        };
-        let was_freed = |node| tale.stands.get(node).is_some_and(|it: &Stand| it.was_freed);
-        if !nodes.all(was_freed) {
-            let key = tale.key.clone();
-            self.find(
-                &key,
-                "says that a node has released a lock that has not said so",
-            );
-        }
-    }
-
     /// All that the client had to say and to write is said and written; with `is_idle` it has done all that was due.
     pub(crate) fn settle(&mut self, is_idle: bool) {
         self.findings
             .extend(self.untimely.take().filter(|_| is_idle));
+        if is_idle && !self.looks.is_empty() {
+            self.see_looks();
+        }
         if std::mem::take(&mut self.has_news) {
             self.abandon();
         }
@@ -584,7 +580,7 @@ impl Conduct {
         self.lines.len() / 2 + 1
     }
 
-    fn find(&mut self, key: &[u8], text: &str) {
+    pub(super) fn find(&mut self, key: &[u8], text: &str) {
         self.findings.push(Finding {
             key: key.to_vec(),
             text: text.to_owned(),

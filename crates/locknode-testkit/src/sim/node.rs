@@ -218,7 +218,7 @@ impl SimNode {
             first_base: None,
             base_most: 0,
             has_replica: setup.replica_lag.is_some(),
-            dialect: setup.dialect,
+            dialect: setup.dialect.of_node(setup.seed, number),
             shards: setup.shards,
             replica: None,
         }

@@ -35,4 +35,6 @@ pub(crate) enum ClientNotice {
     Released { lock: Handle, confirmed: u8 },
     /// A release is decided that leaves the key taken for a while: so many nodes keep it. It is over.
     Kept { lock: Handle, confirmed: u8 },
+    /// Nodes hold the key for these tokens.
+    Looked { key: Vec<u8>, tokens: Vec<Vec<u8>> },
 }

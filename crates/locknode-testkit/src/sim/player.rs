@@ -26,6 +26,8 @@ pub(crate) struct Shipped {
     core: Core<Dice>,
     conduct: Option<Conduct>,
     handles: Vec<(OpId, Handle)>,
+    /// Which key each open look asks about.
+    looks: Vec<(OpId, Vec<u8>)>,
     next: u64,
 }
 
@@ -65,6 +67,7 @@ impl Player {
                     .watches(number)
                     .then(|| Conduct::new(setup.nodes, drift)),
                 handles: Vec::new(),
+                looks: Vec::new(),
                 next: 0,
             })),
             _ => Self::Plain(Box::new(PlainClient::new(
@@ -109,6 +112,30 @@ impl Player {
         Some(it.handle_of(op))
     }
 
+    /// Releases a lock that another client left; the plain client does not know how.
+    pub(crate) fn release_token(&mut self, now: Time, act: &LockAct, token: &[u8]) {
+        if let (Self::Shipped(it), Ok(known)) = (self, Token::new(token)) {
+            let key = act.key.as_bytes();
+            let terms = LockTerms::looking(key.into(), timeout(act.ttl));
+            let op = it.core.release_token(now, terms, known);
+            if let Some(conduct) = it.conduct_at(now) {
+                conduct.releases(op, key, token);
+            }
+            it.handle_of(op);
+        }
+    }
+
+    /// Asks every node who holds a key; the plain client does not know how.
+    pub(crate) fn look(&mut self, now: Time, key: &str) {
+        if let Self::Shipped(it) = self {
+            let op = it.core.look(now, Some(key.as_bytes().into()), LOOK_TIMEOUT);
+            it.looks.push((op, key.as_bytes().to_vec()));
+            if let Some(conduct) = it.conduct_at(now) {
+                conduct.looks(op, key.as_bytes(), now + LOOK_TIMEOUT);
+            }
+        }
+    }
+
     pub(crate) fn extend(&mut self, now: Time, lock: Handle, ttl: Duration) {
         match self {
             Self::Shipped(it) => {
@@ -138,13 +165,15 @@ impl Player {
         }
     }
 
-    /// The caller was told that the lock is lost and lets go.
-    pub(crate) fn let_go(&mut self, now: Time, lock: Handle) {
+    /// The caller has no more interest in a lock that it wants, holds, has lost or releases; for `kept_until` see
+    /// [`release`](Self::release).
+    pub(crate) fn let_go(&mut self, now: Time, lock: Handle, kept_until: Option<Time>) {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
+                    let until = kept_until.unwrap_or(Time::ZERO);
                     if let Some(conduct) = it.conduct_at(now) {
-                        conduct.ends(op, false, Time::ZERO);
+                        conduct.ends(op, kept_until.is_some(), until);
                     }
                     it.core.drop_interest(now, op);
                     it.forget(lock);
@@ -160,7 +189,7 @@ impl Player {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
                     if let Some(conduct) = &mut it.conduct {
-                        conduct.ends(op, true, Time::ZERO);
+                        conduct.ends(op, true, Time::NEVER);
                     }
                     it.core.leak(op);
                     it.forget(lock);
@@ -253,6 +282,7 @@ impl Player {
                 let Some(conduct) = &mut it.conduct else {
                     return Vec::new();
                 };
+                conduct.sees_operations(it.core.operations());
                 conduct.settle(it.core.next_deadline() > now);
                 std::mem::take(&mut conduct.findings)
             }
@@ -284,10 +314,17 @@ impl Shipped {
     }
 
     fn handle(&self, op: OpId) -> Option<Handle> {
-        self.handles
-            .iter()
-            .find(|(known, _)| *known == op)
-            .map(|(_, handle)| *handle)
+        let found = self.handles.iter().find(|(known, _)| *known == op);
+        found.map(|(_, handle)| *handle)
+    }
+
+    /// Whose call or lock a notice ends or begins: somebody waits for it.
+    fn awaited(&mut self, op: OpId) -> Option<Handle> {
+        let handle = self.handle(op);
+        if let (None, Some(conduct)) = (handle, &mut self.conduct) {
+            conduct.find(&[], "reports to nobody");
+        }
+        handle
     }
 
     fn forget(&mut self, lock: Handle) {
@@ -364,13 +401,13 @@ impl Shipped {
                 valid_until,
                 ..
             } => ClientNotice::Acquired {
-                lock: self.handle(op)?,
+                lock: self.awaited(op)?,
                 token: token.as_ref().to_vec(),
                 fencing: fencing.map(redlock_proto::FencingToken::get),
                 valid_until,
             },
             Notice::NotAcquired { op, kind, .. } => {
-                let lock = self.handle(op)?;
+                let lock = self.awaited(op)?;
                 self.forget(lock);
                 ClientNotice::Failed {
                     lock,
@@ -401,7 +438,7 @@ impl Shipped {
                 result: result.map_err(word),
             },
             Notice::Lost { op, kind, .. } => ClientNotice::Lost {
-                lock: self.handle(op)?,
+                lock: self.awaited(op)?,
                 why: word(kind),
             },
             Notice::Released {
@@ -410,13 +447,22 @@ impl Shipped {
                 is_kept,
                 ..
             } => {
-                let lock = self.handle(op)?;
+                let lock = self.awaited(op)?;
                 self.forget(lock);
                 let confirmed = u8::try_from(confirmed.len()).unwrap_or(u8::MAX);
                 match is_kept {
                     true => ClientNotice::Kept { lock, confirmed },
                     false => ClientNotice::Released { lock, confirmed },
                 }
+            }
+            Notice::Looked { op, looks } => {
+                let place = self.looks.iter().position(|(known, _)| *known == op)?;
+                let (_, key) = self.looks.swap_remove(place);
+                if let Some(conduct) = &mut self.conduct {
+                    conduct.looked(op);
+                }
+                let tokens = looks.into_iter().filter_map(|look| look.token).collect();
+                ClientNotice::Looked { key, tokens }
             }
             _ => return None,
         })
@@ -473,6 +519,9 @@ pub(crate) const fn word(kind: ErrorKind) -> &'static str {
         _ => "other",
     }
 }
+
+/// What nodes have to say who holds a key.
+const LOOK_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The shipped client's default.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

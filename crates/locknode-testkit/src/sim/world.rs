@@ -248,6 +248,7 @@ impl World {
             Dialect::DelEx => "dialect-delex",
             Dialect::DelIfEq => "dialect-delifeq",
             Dialect::Script => "dialect-script",
+            Dialect::Mixed => "dialect-mixed",
         });
         for node in 0..nodes {
             world.start_node(node, true);

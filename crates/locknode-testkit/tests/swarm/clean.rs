@@ -113,7 +113,8 @@ const SOMETIMES: &str = "\
     start-with-damaged-state write-back write-back-refused message-in-two-pieces asked-aside \
     lock-shown read-waits-for-disk silent-request other-database several-locks-at-once \
     lock-on-the-log lock-without-end refused-without-log ttl-in-use-lowered healed handed-over \
-    dialect-lock dialect-delex dialect-delifeq dialect-script node-freeze client-freeze \
+    released-by-next call-given-up lock-dropped release-given-up looked look-finds-holder \
+    dialect-lock dialect-delex dialect-delifeq dialect-script dialect-mixed node-freeze client-freeze \
     crash-in-open crash-in-compact crash-in-close open-cut-short compact-cut-short \
     close-cut-short sync-full write-error write-full disk-rot disk-cut disk-replaced contained \
     clocks-back start-with-clock-mismatch start-with-dropped-batch lock-lost-with-disk \

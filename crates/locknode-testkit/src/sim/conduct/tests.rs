@@ -562,3 +562,59 @@ fn a_lock_is_renewed_and_kept_as_its_caller_wants() {
         stage.found(want);
     }
 }
+
+#[test]
+fn what_a_caller_gives_up_and_what_another_client_left_is_released() {
+    let unreleased = ["does not release what it has no use for on node 0"];
+    for (words, want) in [("GET k", &unreleased[..]), (RELEASE, &[])] {
+        let mut stage = Stage::calling();
+        stage.asks(&[0], ACQUIRE, GRANT);
+        stage.conduct.ends(stage.op, false, Time::ZERO);
+        stage.asks(&[0], words, ":0\r\n");
+        stage.found(want);
+
+        let mut stage = Stage::new();
+        stage.conduct.releases(stage.op, b"k", b"left");
+        let words = words.replace(" t", " left");
+        stage.asks(&[0, 1, 2], &words, ":0\r\n");
+        let mut wants: Vec<String> = Vec::new();
+        for node in 0..3 {
+            wants.extend(want.iter().map(|text| text.replace('0', &node.to_string())));
+        }
+        let wants: Vec<&str> = wants.iter().map(String::as_str).collect();
+        stage.found(&wants);
+    }
+}
+
+#[test]
+fn a_look_is_answered_in_time_and_no_operation_stays_for_nothing() {
+    for (answered_at, want) in [
+        (249, &[][..]),
+        (250, &["does not say in time who holds a key"]),
+    ] {
+        let mut stage = Stage::new();
+        stage.conduct.looks(stage.op, b"k", time(250));
+        stage.at(answered_at);
+        stage.conduct.settle(true);
+        let key = stage.conduct.looked(stage.op);
+        assert_eq!(key.is_some(), want.is_empty());
+        stage.at(500);
+        stage.found(want);
+    }
+    // One that is stopped for long has not run so long.
+    for (step, count, want) in [
+        (500, 1, &["keeps operations that are over"][..]),
+        (500, 0, &[]),
+        (100_000, 1, &[]),
+    ] {
+        let mut stage = Stage::new();
+        for turn in 0..11 {
+            stage.at(turn * step);
+            stage.conduct.sees_operations(count);
+            if step > 1_000 && turn == 3 {
+                break;
+            }
+        }
+        stage.found(want);
+    }
+}

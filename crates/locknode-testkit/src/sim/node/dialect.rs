@@ -1,8 +1,19 @@
 //! What a node of another dialect does not know.
 
+use crate::random::Random;
 use crate::scenario::Dialect;
 
 impl Dialect {
+    /// What this node of a world says it has.
+    pub(super) fn of_node(self, seed: u64, node: u8) -> Self {
+        if self != Self::Mixed {
+            return self;
+        }
+        let others = [Self::DelEx, Self::DelIfEq, Self::Script];
+        let place = Random::stream(seed, "dialect", node.into()).index(8);
+        others.get(place).copied().unwrap_or(Self::Lock)
+    }
+
     pub(super) fn lacks(self, name: &[u8]) -> bool {
         let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
         (self != Self::DelEx && is(b"delex"))
@@ -29,7 +40,7 @@ impl Dialect {
         let known: &[u8] = match self {
             Self::DelEx => b"delex",
             Self::DelIfEq => b"delifeq",
-            Self::Lock | Self::Script => b"",
+            Self::Lock | Self::Script | Self::Mixed => b"",
         };
         let shown = names
             .iter()

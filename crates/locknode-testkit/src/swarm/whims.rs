@@ -1,0 +1,46 @@
+//! What callers think better of: they give up what they have begun, do not wait for what comes of a release, release a lock that
+//! another client left, and look who holds a key.
+
+use std::time::Duration;
+
+use crate::random::Random;
+use crate::scenario::{Act, Deed, Ending, Scenario, Step, Trigger};
+use crate::span::SimTime;
+
+/// Changes some of the locks of a scenario, in three worlds of ten. `random` is a stream of its own.
+pub(crate) fn add(scenario: &mut Scenario, random: &mut Random) {
+    if scenario.setup.is_plain() || !random.chance(30) {
+        return;
+    }
+    let clients = scenario.setup.clients.max(1);
+    let mut more = Vec::new();
+    for step in &mut scenario.steps {
+        let (&Trigger::At(at), &mut Deed::Act(client, Act::Lock(ref mut act))) =
+            (&step.when, &mut step.what)
+        else {
+            continue;
+        };
+        let hold = act.hold.unwrap_or_default();
+        // While it is wanted, or soon after.
+        let most = random.pick(&[10, 50, 1_000]);
+        let soon = Duration::from_millis(random.between(1, most));
+        let mut then = |client, after, act| more.push((at + after, client, act));
+        let key = act.key.clone();
+        let is_released = act.ending == Ending::Release;
+        match random.below(12) {
+            0 if is_released => act.ending = Ending::Drop,
+            1 if is_released && act.at_least.is_none() => act.ending = Ending::ReleaseByNext,
+            2..=4 => then(client, soon, Act::GiveUp { key }),
+            // While it is released, or taken over.
+            5 => then(client, hold + soon, Act::GiveUp { key }),
+            6 => then((client + 1) % clients, hold + soon, Act::GiveUp { key }),
+            7 | 8 => then(client, soon, Act::Look { key }),
+            _ => {}
+        }
+    }
+    let step = |(at, client, act): (SimTime, u8, Act)| Step {
+        when: Trigger::At(at),
+        what: Deed::Act(client, act),
+    };
+    scenario.steps.extend(more.into_iter().map(step));
+}
