@@ -114,6 +114,17 @@ fn bytes_that_come_after_the_end_of_a_connection_belong_to_nobody() {
     }
 }
 
+#[test]
+fn what_was_not_written_to_a_connection_is_not_written_to_the_next() {
+    let mut stage = Stage::new(1, Dialect::DelEx);
+    stage.acquire(terms(ms(10_000)));
+    stage.take_down(0);
+    stage.pass(ms(200));
+    stage.reconnect(0);
+    let greeting = stage.sent(0);
+    assert!(greeting.starts_with(b"*4\r\n$6\r\nCLIENT"));
+}
+
 impl Stage {
     fn lock_after_greeting(&mut self) {
         self.exchange();
@@ -169,7 +180,6 @@ fn a_lock_that_a_majority_does_not_hold_is_lost_at_the_next_look_and_not_made_an
     let now = stage.now.as_nanos();
     for server in &mut stage.servers[..2] {
         server.restart(None);
-        server.quarantined_until = 0;
     }
     stage.core.extend(stage.now, op, ms(10_000));
     stage.exchange();
@@ -219,6 +229,29 @@ fn one_server_under_two_addresses_has_one_vote() {
 }
 
 #[test]
+fn what_a_server_missed_by_one_address_it_is_told_by_the_other() {
+    let mut stage = Stage::new(3, Dialect::DelEx);
+    let op = stage.lock(terms(ms(60_000)));
+    stage.take_down(1);
+    stage.core.release(stage.now, op);
+    stage.exchange();
+    // Both addresses lead to one server from now on.
+    for node in [0, 1] {
+        stage.servers[node].run_id = Some("a".into());
+        stage.break_off(node);
+    }
+    stage.pass(ms(200));
+    for node in [0, 1] {
+        stage.reconnect(node);
+        let greeting = stage.sent(node);
+        let replies = stage.serve(node, greeting);
+        stage.hear(node, &replies);
+    }
+    assert!(format!("{:?}", stage.notices).contains("NodeDown(NodeId(1), Duplicate { of: 0 })"));
+    assert!(stage.sent(0).starts_with(b"*4\r\n$5\r\nDELEX"));
+}
+
+#[test]
 fn a_silent_node_costs_no_memory() {
     let mut stage = Stage::new(3, Dialect::DelEx);
     for _ in 0..300 {
@@ -238,6 +271,10 @@ fn a_silent_node_costs_no_memory() {
         link.unanswered.len()
     );
     assert!(link.out.len() < 20_000, "{} bytes to write", link.out.len());
+    let mut slots: Vec<u32> = stage.core.alarms.iter().map(|(_, slot)| *slot).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    assert_eq!(slots.len(), stage.core.alarms.len(), "an alarm a slot");
     stage.pass(ms(2_000));
     assert_eq!(stage.core.operations(), 0);
 }
