@@ -7,6 +7,4 @@ pub use renew::RenewPolicy;
 pub use retry::RetryPolicy;
 
 pub(crate) use renew::Renewal;
-#[cfg(test)]
-pub(crate) use retry::CONTENDED_MAX;
 pub(crate) use retry::scale;

@@ -1,13 +1,9 @@
-//! The core against honest nodes: scenes that are told step by step, and worlds in which anything may happen.
+//! The core against honest nodes, step by step. What may happen to clients and nodes at any time is played by the failure kit's
+//! swarm, which drives the same core.
 
-mod caller;
-mod claims;
 mod contending;
-mod fences;
 mod fencing;
 mod random;
 mod scenes;
-mod seeds;
 mod server;
 mod stage;
-mod world;

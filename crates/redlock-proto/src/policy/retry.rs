@@ -161,7 +161,7 @@ pub(crate) fn scale(random: u64, span: u64) -> u64 {
 
 /// The most extra attempts while no holder is found. Each attempt separates half of the competing
 /// clients, so fewer than one in a thousand needs them all.
-pub(crate) const CONTENDED_MAX: u32 = 10;
+const CONTENDED_MAX: u32 = 10;
 
 /// Several round trips in one data centre. Sooner, the lock is as likely held as before.
 const BACKOFF_MIN: Duration = Duration::from_millis(10);

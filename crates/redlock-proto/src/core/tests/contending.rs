@@ -158,7 +158,7 @@ impl Zones {
     fn push(&mut self, delay: u64, event: Event) {
         self.seq += 1;
         // Later than what was sent before on the same way, by less than anything here takes.
-        let at = self.now + delay + self.random.below(1_000);
+        let at = self.now + delay + self.random.next() % 1_000;
         self.queue.insert((at, self.seq), event);
     }
 }

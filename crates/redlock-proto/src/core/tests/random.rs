@@ -18,28 +18,6 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-
-    /// A number below `n`, which is not 0.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub(super) fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(u64::try_from(len).unwrap())).unwrap()
-    }
-
-    /// A number from `min` to `max`, both included.
-    pub(super) fn between(&mut self, min: u64, max: u64) -> u64 {
-        min + self.below(max - min + 1)
-    }
-
-    pub(super) fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.index(of.len())]
-    }
 }
 
 impl Entropy for Random {

@@ -271,10 +271,6 @@ fn a_silent_node_costs_no_memory() {
         link.unanswered.len()
     );
     assert!(link.out.len() < 20_000, "{} bytes to write", link.out.len());
-    let mut slots: Vec<u32> = stage.core.alarms.iter().map(|(_, slot)| *slot).collect();
-    slots.sort_unstable();
-    slots.dedup();
-    assert_eq!(slots.len(), stage.core.alarms.len(), "an alarm a slot");
     stage.pass(ms(2_000));
     assert_eq!(stage.core.operations(), 0);
 }
@@ -309,7 +305,9 @@ fn a_node_that_timed_out_is_not_asked_until_it_is_heard_again() {
 fn a_release_ends_with_the_last_reply_and_its_memory_with_it() {
     let mut stage = Stage::new(3, Dialect::DelIfEq);
     let op = stage.lock(terms(ms(10_000)));
+    stage.pass(ms(200));
     stage.core.release(stage.now, op);
+    assert_eq!(stage.core.alarms.len(), 1, "one alarm for an operation");
     stage.answer(0);
     assert!(!stage.told("Released"), "one of three is no majority");
     stage.answer(1);

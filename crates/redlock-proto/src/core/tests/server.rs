@@ -1,6 +1,6 @@
 //! An honest lock node without sockets: the commands that the client knows, on a map.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use locknode_resp::{Decoder, Encoder, Limits, Protocol};
 
@@ -11,8 +11,6 @@ use crate::core::Dialect;
 pub(super) struct Server {
     pub(super) dialect: Dialect,
     pub(super) run_id: Option<String>,
-    /// By how many millionths its clock runs faster than true time.
-    pub(super) fast_ppm: i64,
     keys: BTreeMap<Vec<u8>, Key>,
     /// How often each key was granted. They outlive a restart, which makes all of them at least `base`.
     counters: BTreeMap<Vec<u8>, u64>,
@@ -20,26 +18,13 @@ pub(super) struct Server {
     /// The scripts that it was sent, each with whether it compares the token.
     knows_release: Option<bool>,
     knows_extend: Option<bool>,
-    /// It restarted empty and takes no part until then.
-    pub(super) quarantined_until: u64,
-    /// Whether a quarantined node says of a release that nothing was there.
-    pub(super) answers_releases_in_quarantine: bool,
     /// It answers whatever concerns a key with an error until then.
     pub(super) failing_until: u64,
-    /// Tokens that it deleted or gave a last TTL.
-    pub(super) deleted: BTreeSet<Vec<u8>>,
-    /// Tokens that it was asked to release and was not able to.
-    pub(super) failed_to_delete: BTreeSet<Vec<u8>>,
-    /// Every token that was ever set.
-    pub(super) seen: BTreeSet<Vec<u8>>,
     pub(super) counts: Counts,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
-    pub(super) noscript: u64,
-    pub(super) loading: u64,
-    pub(super) errors: u64,
     pub(super) acquires: u64,
     pub(super) floors: u64,
     pub(super) write_backs: u64,
@@ -60,18 +45,12 @@ impl Server {
         Self {
             dialect,
             run_id: None,
-            fast_ppm: 0,
             keys: BTreeMap::new(),
             counters: BTreeMap::new(),
             base: 0,
             knows_release: None,
             knows_extend: None,
-            quarantined_until: 0,
-            answers_releases_in_quarantine: false,
             failing_until: 0,
-            deleted: BTreeSet::new(),
-            failed_to_delete: BTreeSet::new(),
-            seen: BTreeSet::new(),
             counts: Counts::default(),
         }
     }
@@ -81,17 +60,11 @@ impl Server {
         self.keys.get(key).filter(|held| held.deadline > now)
     }
 
-    pub(super) fn all_held(&self, now: u64) -> impl Iterator<Item = (&Vec<u8>, &Key)> {
-        self.keys
-            .iter()
-            .filter(move |(_, held)| held.deadline > now)
-    }
-
     /// Everything in memory is gone, scripts too. What remains of the counters is that none goes back.
     pub(super) fn restart(&mut self, run_id: Option<String>) {
         self.keys.clear();
         self.base = self.counters.values().copied().fold(self.base, u64::max);
-        self.forget_scripts();
+        (self.knows_release, self.knows_extend) = (None, None);
         self.run_id = run_id;
     }
 
@@ -114,10 +87,8 @@ impl Server {
         let deadline = self.deadline(now, ttl);
         let grant = self.counter(key).max(floor) + 1;
         self.counters.insert(key.to_vec(), grant);
-        let token = token.to_vec();
-        self.seen.insert(token.clone());
         let held = Key {
-            token,
+            token: token.to_vec(),
             deadline,
             grant,
         };
@@ -157,10 +128,6 @@ impl Server {
             false => self.counts.write_backs_refused += 1,
         }
         is_held
-    }
-
-    pub(super) fn forget_scripts(&mut self) {
-        (self.knows_release, self.knows_extend) = (None, None);
     }
 
     /// Executes whatever is complete in `input` and returns the replies.
@@ -213,26 +180,7 @@ impl Server {
     }
 
     fn execute_on_key(&mut self, now: u64, args: &[&[u8]], reply: &mut Encoder<'_>) {
-        let released = match args {
-            [b"DELEX", _, b"IFEQ", token] | [b"DELIFEQ", _, token] => Some(*token),
-            [b"LOCK.RELEASE", _, token] => Some(*token),
-            [b"EVALSHA", RELEASE_SHA, b"1", _, token] => Some(*token),
-            [b"EVAL", _, b"1", _, token] => Some(*token),
-            _ => None,
-        };
-        if now < self.quarantined_until {
-            self.counts.loading += 1;
-            return match released {
-                Some(_) if self.answers_releases_in_quarantine => reply.integer(0),
-                _ => {
-                    let left = (self.quarantined_until - now) / 1_000_000;
-                    reply.error(&format!("LOADING in quarantine, {left} ms left"));
-                }
-            };
-        }
         if now < self.failing_until {
-            self.counts.errors += 1;
-            self.failed_to_delete.extend(released.map(<[u8]>::to_vec));
             return reply.error("OOM command not allowed when used memory > 'maxmemory'.");
         }
         match args {
@@ -285,10 +233,7 @@ impl Server {
                 let token = self.compared(self.knows_extend, now, key, token);
                 reply.integer(i64::from(self.extend(now, key, &token, ttl)));
             }
-            [b"EVALSHA", ..] => {
-                self.counts.noscript += 1;
-                reply.error("NOSCRIPT No matching script. Please use EVAL.");
-            }
+            [b"EVALSHA", ..] => reply.error("NOSCRIPT No matching script. Please use EVAL."),
             [b"EVAL", text, b"1", key, token] if has(text, "\"del\"") => {
                 self.knows_release = Some(has(text, COMPARISON));
                 let token = self.compared(self.knows_release, now, key, token);
@@ -323,9 +268,6 @@ impl Server {
         let deadline = self.deadline(now, ttl);
         match self.keys.get_mut(key) {
             Some(held) if held.deadline > now && held.token == token => {
-                if deadline < held.deadline {
-                    self.deleted.insert(token.to_vec());
-                }
                 held.deadline = deadline;
                 true
             }
@@ -337,17 +279,14 @@ impl Server {
         let is_held = self.held(now, key).is_some_and(|held| held.token == token);
         if is_held {
             self.keys.remove(key);
-            self.deleted.insert(token.to_vec());
         }
         is_held
     }
 
     fn deadline(&self, now: u64, ttl: &[u8]) -> u64 {
-        let ms: i64 = std::str::from_utf8(ttl).unwrap().parse().unwrap();
+        let ms = number(ttl);
         assert!(ms > 0, "a node refuses a TTL of zero");
-        let nanos = i128::from(ms) * 1_000_000;
-        let nanos = nanos - nanos * i128::from(self.fast_ppm) / 1_000_000;
-        now + u64::try_from(nanos).unwrap()
+        now + ms * 1_000_000
     }
 }
 
