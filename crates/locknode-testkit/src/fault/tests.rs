@@ -120,6 +120,19 @@ fn faults_are_sentences() {
             "hold client 0 node 1 both",
             "held back: requests and replies between client 0 and node 1",
         ),
+        (
+            "release client 0 node 1 replies",
+            "delivered: held replies from node 1 to client 0",
+        ),
+        (
+            "late client 0 node 1 requests 2 30ms",
+            "30ms later: the next 2 requests from client 0 to node 1",
+        ),
+        (
+            "duplicate client 0 node 1 3",
+            "doubled: the next 3 requests between client 0 and node 1",
+        ),
+        ("suspend node 1 2s", "suspend node 1 2s"),
     ] {
         let fault = Fault::parse(fault).unwrap();
         assert_eq!(fault.sentence(5, 3), want);
