@@ -159,7 +159,7 @@ fn what_is_no_scenario_is_told_where_and_why() {
         ),
         (
             "locknode-scenario 1\nat 1s client 0 dance k",
-            "lock, extend, release, write or ask",
+            "lock, extend, release, give-up, look, write or ask",
         ),
         (
             "locknode-scenario 1\non sunday node 1 nth 1 after 0s do calm",

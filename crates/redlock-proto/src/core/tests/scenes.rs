@@ -229,6 +229,42 @@ fn one_server_under_two_addresses_has_one_vote() {
 }
 
 #[test]
+fn a_look_says_at_once_what_each_node_holds_or_that_it_cannot_be_asked() {
+    let mut stage = Stage::unconnected(3, Dialect::DelEx);
+    let set: [&[u8]; 6] = [b"SET", KEY, b"other", b"NX", b"PX", b"9000"];
+    let mut requests = Vec::new();
+    locknode_resp::encode_command(&mut requests, &set);
+    stage.serve(1, requests);
+    stage.core.look(stage.now, Some(KEY.into()), ms(100));
+    for node in 0..2 {
+        stage.reconnect(node);
+        stage.answer(node);
+    }
+    assert!(!stage.told("Looked"));
+    stage.break_off(2);
+    let looks = stage.notices.iter().find_map(|notice| match notice {
+        Notice::Looked { looks, .. } => Some(looks),
+        _ => None,
+    });
+    let looks = looks.expect("an answer").iter();
+    let looks: Vec<_> = looks
+        .map(|it| {
+            (
+                it.token.is_some(),
+                it.remaining.is_some(),
+                it.cause.is_some(),
+            )
+        })
+        .collect();
+    let wants = [
+        (false, false, false),
+        (true, true, false),
+        (false, false, true),
+    ];
+    assert_eq!(looks, wants);
+}
+
+#[test]
 fn what_a_server_missed_by_one_address_it_is_told_by_the_other() {
     let mut stage = Stage::new(3, Dialect::DelEx);
     let op = stage.lock(terms(ms(60_000)));
