@@ -199,7 +199,11 @@ impl Client {
         F: Future<Output: Send> + Send + 'static,
     {
         self.worker.run(future).ok_or_else(|| {
-            let text = "the client's thread ended before the operation was done";
+            let text = if self.worker.is_here() {
+                "the client's thread ended before the operation was done"
+            } else {
+                "the client's thread stayed in the process that this one was forked from: build a client here"
+            };
             Error::new(ErrorKind::Cancelled, text)
         })
     }

@@ -94,7 +94,8 @@
 //! * **`Busy` means that another client holds the lock.** A majority of the nodes refused, and a
 //!   majority has the same token under the key. Refusals alone are not enough: clients that start at
 //!   the same moment can split the votes, and then nobody holds the lock. In that case the client
-//!   retries after a random pause.
+//!   retries after a random pause. Only when the time to wait ends before the nodes have said whose
+//!   token they have do the refusals of a majority count as `Busy`.
 //!
 //! Two clients do not hold the same lock at the same time if
 //!

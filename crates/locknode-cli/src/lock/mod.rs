@@ -257,9 +257,9 @@ Examples:
   locknode lock deploy --wait 1m --token-file /run/deploy.token
   locknode release deploy --token-file /run/deploy.token
 
-Exit codes: 0 the lock is acquired; 75 another client holds it (or the code of -E); 69 too few
-nodes took part to decide; 128+N signal N came first; 64 wrong usage; 70 internal error. After a
-failure the lock is not held.";
+Exit codes: 0 the lock is acquired; 75 another client holds it, or clients kept splitting the votes
+(or the code of -E); 69 too few nodes took part to decide; 128+N signal N came first; 64 wrong
+usage; 70 internal error. After a failure the lock is not held.";
 
 pub(crate) const EXTEND_LONG_ABOUT: &str = "\
 Give a lock a new TTL, counted from now.

@@ -49,6 +49,7 @@ Examples:
   locknode run --ttl 60s --at-least 50s minutely -- job     in the crontab of every machine
 
 Exit codes: the command's own, if the lock was valid until it ended, 128+N if signal N killed it;
-75 another client holds the lock (or the code of -E; flock uses 1); 79 the lock was lost while the
-command ran (or the code of --lost-exit-code); 69 too few nodes took part to decide; 126 the command
-cannot be executed, 127 it was not found; 64 wrong usage, 70 internal error.";
+75 another client holds the lock, or clients kept splitting the votes (or the code of -E; flock uses
+1); 79 the lock was lost while the command ran (or the code of --lost-exit-code); 69 too few nodes
+took part to decide; 126 the command cannot be executed, 127 it was not found; 64 wrong usage, 70
+internal error.";

@@ -18,6 +18,8 @@ use tokio::time::timeout;
 #[derive(Debug)]
 pub(super) struct Worker {
     handle: Handle,
+    /// The process that the thread belongs to: a fork copies the client without it.
+    process: u32,
     /// Never sent on: dropping it is the message.
     _stop: oneshot::Sender<Infallible>,
 }
@@ -63,16 +65,25 @@ impl Worker {
             .unwrap_or_else(|_| Err(io::Error::other("the thread ended")))?;
         Ok(Self {
             handle,
+            process: std::process::id(),
             _stop: stop,
         })
     }
 
+    /// Whether the thread runs in this process. It does not in one that was forked from it.
+    pub(super) fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     /// Runs `future` on the thread and waits for its result. `None` if it panicked, which the thread
-    /// survives.
+    /// survives, or if the thread [is not here](Self::is_here).
     pub(super) fn run<F>(&self, future: F) -> Option<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
+        if !self.is_here() {
+            return None;
+        }
         let (report, result) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
             // The channel has room for one, so this never blocks.
@@ -108,6 +119,14 @@ mod tests {
             5
         });
         assert_eq!(slow, Some(5));
+    }
+
+    #[test]
+    fn a_forked_process_is_not_kept_waiting_for_a_thread_that_it_lacks() {
+        let mut worker = start(ready(())).unwrap();
+        worker.process = worker.process.wrapping_add(1);
+        assert_eq!(worker.run(pending::<()>()), None);
+        assert!(!worker.is_here());
     }
 
     #[tokio::test]
