@@ -5,7 +5,7 @@
 //! with SHA-1 would cost more than the release that it performs, so texts are remembered.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use hashbrown::{HashMap, HashTable};
@@ -27,7 +27,7 @@ pub(crate) struct Script {
 /// All scripts of a node.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    known: HashTable<Arc<Script>>,
+    known: &'static HashTable<Arc<Script>>,
     cache: RwLock<Cache>,
     machine: Machine,
 }
@@ -57,19 +57,24 @@ impl Script {
     }
 }
 
+/// The scripts of known libraries, by their SHA1: the same for every node of a process.
+static KNOWN: LazyLock<HashTable<Arc<Script>>> = LazyLock::new(|| {
+    let mut known: HashTable<Arc<Script>> = HashTable::with_capacity(all_known().count());
+    for (hex, behaviour) in all_known() {
+        if let Some(sha) = Sha::from_hex(hex) {
+            let program = Program::known(behaviour);
+            let script = Arc::new(Script { sha, program });
+            known.insert_unique(sha.hash(), script, |script| script.sha.hash());
+        }
+    }
+    known
+});
+
 impl Scripts {
     /// `stopwatch` is what limits the time of a script.
     pub(crate) fn new(stopwatch: Option<fn() -> Duration>) -> Self {
-        let mut known: HashTable<Arc<Script>> = HashTable::with_capacity(all_known().count());
-        for (hex, behaviour) in all_known() {
-            if let Some(sha) = Sha::from_hex(hex) {
-                let program = Program::known(behaviour);
-                let script = Arc::new(Script { sha, program });
-                known.insert_unique(sha.hash(), script, |script| script.sha.hash());
-            }
-        }
         Self {
-            known,
+            known: &KNOWN,
             cache: RwLock::default(),
             machine: Machine::new(stopwatch),
         }
