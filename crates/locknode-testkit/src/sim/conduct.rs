@@ -46,6 +46,8 @@ pub(crate) struct Conduct {
     /// Of attempts of which nodes may still hold something, oldest first.
     tales: Vec<Tale>,
     next: u32,
+    /// The first attempt that began after several calls for one key.
+    known_from: u32,
     /// The tokens of the others, and whether they were left: a node that is slow to answer is told of those once more.
     spent: BTreeMap<Vec<u8>, bool>,
     /// Who tries for a lock, or takes one over.
@@ -90,6 +92,7 @@ impl Conduct {
             lines: vec![Line::default(); usize::from(nodes)],
             tales: Vec::new(),
             next: 0,
+            known_from: 0,
             spent: BTreeMap::new(),
             calls: Vec::new(),
             looks: Vec::new(),
@@ -517,8 +520,8 @@ impl Conduct {
         is_awaited
     }
 
-    /// Of the attempts for a key only the last one of each call goes on. Which one is whose is not known when there are several
-    /// calls.
+    /// Of the attempts for a key only the last one of each call goes on. Which one is whose is not known when there are, or
+    /// were, several calls.
     fn abandon(&mut self) {
         let over = Part::Over(None, self.turn);
         let mut newer: Vec<Vec<u8>> = Vec::new();
@@ -530,7 +533,9 @@ impl Conduct {
             match self.calls.iter().filter(of_key).count() {
                 0 => tale.part = over,
                 1 if newer.contains(&tale.key) => tale.part = over,
-                _ => newer.push(tale.key.clone()),
+                1 if tale.number >= self.known_from => newer.push(tale.key.clone()),
+                1 => {}
+                _ => self.known_from = self.next,
             }
         }
     }
