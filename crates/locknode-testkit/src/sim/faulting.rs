@@ -128,8 +128,10 @@ impl World {
                 },
             );
         }
-        if let Who::Client(client) = who {
-            self.pace_changed(client);
+        match who {
+            Who::Client(client) => self.pace_changed(client),
+            // Its quarantine may end sooner now.
+            Who::Node(node) => self.look_whether_serving(node, self.incarnation(node)),
         }
     }
 

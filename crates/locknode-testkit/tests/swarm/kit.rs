@@ -151,6 +151,8 @@ fn what_was_found_once_is_found_no_more() {
         ("157223", include_str!("seed_157223.txt")),
         // One of a client's two calls for a key ends, and the newest attempt is not the other's.
         ("37236", include_str!("seed_37236.txt")),
+        // A node's clock is set right during its quarantine, which then ends sooner than its end was looked for.
+        ("193285", include_str!("seed_193285.txt")),
     ];
     for (seed, text) in rows {
         let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{seed}: {error}"));
