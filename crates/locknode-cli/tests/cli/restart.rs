@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
-use crate::program::{Directory, Program, ask, command, connect, outcome, run, shows, text_of};
+use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
 
 /// A node on a free port with these flags.
 pub(crate) fn serve(flags: &[&str]) -> Program {
@@ -494,7 +494,7 @@ fn bench_says_that_a_node_is_in_quarantine() {
     let address = node.address().to_string();
     let (code, _, err) = outcome(&run(["bench", "--addr", &address, "--duration", "1s"]));
     assert_eq!(code, Some(69), "{err}");
-    shows(&err, &["quarantine", "--first-start"]);
+    crate::program::shows(&err, &["quarantine", "--first-start"]);
 }
 
 /// [G14] S16: a disk that takes nothing is reported when it begins, with what to do, and when it is over.

@@ -82,7 +82,7 @@ macro_rules! guard {
             ///
             /// # Errors
             ///
-            #[doc = concat!("Those of the async [`extend`](crate::", stringify!($name), "::extend).")]
+            /// Those of the async [`extend`](crate::Guard::extend).
             pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
                 let guard = Arc::clone(&self.inner);
                 self.client.wait(async move {
