@@ -148,7 +148,7 @@ impl Comparison {
         })
     }
 
-    /// A figure of a server as so many times that of the first, in each round.
+    /// A server's figure as a multiple of the first server's, in each round.
     pub(super) fn ratio(&self, index: usize, figure: Figure) -> Option<Spread> {
         let first = self.contestants.first()?.turns.iter();
         let pairs = self.contestants.get(index)?.turns.iter().zip(first);

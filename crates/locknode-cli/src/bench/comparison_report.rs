@@ -41,7 +41,7 @@ impl Comparison {
         for (index, title) in titles.iter().enumerate().skip(1) {
             let _ = writeln!(
                 text,
-                "\n{title}, as so many times that of {first}: median, middle half, least to most"
+                "\n{title}, as a multiple of {first}'s: median, middle half, least to most"
             );
             for figure in FIGURES {
                 if let Some(spread) = self.ratio(index, figure) {

@@ -42,7 +42,7 @@ pub(super) struct Load {
     pub(super) extent: Extent,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) recorder: Recorder,

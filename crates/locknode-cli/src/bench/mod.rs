@@ -99,7 +99,7 @@ fn measure(
         opened.map_err(|error| unwritable(path, &error))?;
     }
     let (count, rounds) = (targets.len(), flags.rounds);
-    // Whoever does not read it waits without it.
+    // Only for a person who waits: the run goes on where it cannot be written.
     let _ = writeln!(io::stderr(), "measuring {count} servers, {rounds} rounds");
     let comparison = Comparison::measure(flags, targets)?;
     output::write(&if flags.json {

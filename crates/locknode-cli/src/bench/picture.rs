@@ -299,7 +299,7 @@ fn clipped(text: &str) -> String {
     begin + "..."
 }
 
-/// Lines of so many characters at most, unless a word is longer.
+/// Breaks text into lines of at most `chars_max` characters, unless a word is longer.
 fn wrapped(text: &str, chars_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -19,7 +19,7 @@ pub(super) struct Target {
     pub(super) address: ServerAddress,
     pub(super) name: String,
     pub(super) version: String,
-    /// The process whose CPU time is the server's, or why there is none.
+    /// The server's process, whose CPU time is read, or why it is not known.
     pub(super) process: Result<Process, String>,
     scripts: ScriptShas,
     /// What tells a run of a server from all others.

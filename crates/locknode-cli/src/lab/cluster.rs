@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::serving::Serving;
 
-/// Runs the lab until Ctrl-C, or until the scenario is over.
+/// Runs the lab until Ctrl-C, or until the scenario ends.
 ///
 /// # Errors
 ///

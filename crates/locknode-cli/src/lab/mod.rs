@@ -36,7 +36,7 @@ use crate::log::{Log, LogLevel};
 use crate::output;
 use crate::serving::{Service, Serving, Socket};
 
-/// Runs the nodes until Ctrl-C, or until the scenario is over.
+/// Runs the nodes until Ctrl-C, or until the scenario ends.
 ///
 /// # Errors
 ///

@@ -41,7 +41,7 @@ pub(super) struct Exploration {
     pub(super) is_twice: bool,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 pub(super) struct Explored {
     pub(super) tally: Tally,

@@ -161,7 +161,7 @@ fn servers_are_compared_in_rounds_and_drawn() {
     for part in [
         "cycle-evalsha: 3 rounds of 0.06 s each, 5 connections, pipeline 1, ",
         "us CPU/command",
-        &format!("on {address}, as so many times that of locknode "),
+        &format!("on {address}, as a multiple of locknode "),
         "  commands per second   ",
         "  p99 latency           ",
         "Every reply was checked.",
@@ -270,7 +270,7 @@ fn the_node_of_a_run_ends_with_it() {
     bench.wait();
     eventually(|| {
         let stat = std::fs::read_to_string(format!("/proc/{node}/stat")).unwrap_or_default();
-        // Whoever adopts it need not collect it.
+        // The process that adopts it need not collect it.
         (stat.is_empty() || stat.contains(") Z ")).then_some(())
     });
 }

@@ -9,7 +9,7 @@ use crate::script::{Caller, Value};
 #[derive(Debug)]
 pub(crate) struct Machine;
 
-/// A script that was compiled: there is none.
+/// A compiled script, which this build never has.
 #[derive(Debug)]
 pub(super) enum Chunk {}
 

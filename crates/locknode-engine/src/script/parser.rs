@@ -1,7 +1,7 @@
 //! Parses the part of Lua 5.1 that lock scripts are written in.
 //!
 //! Anything else, and anything that Lua would refuse, ends the attempt with `None`. The script is
-//! then not recognised, and whoever runs it finds what is wrong with it.
+//! then not recognised, and Lua reports what is wrong with it.
 
 use crate::script::ast::{Block, Expression, Statement};
 use crate::script::lexer::{Lexer, Token};
