@@ -4,14 +4,22 @@
 /// spaces, no leading zeros; `None` otherwise.
 #[inline]
 pub fn parse_integer(bytes: &[u8]) -> Option<i64> {
+    match bytes {
+        [digit @ b'0'..=b'9'] => Some(i64::from(digit - b'0')),
+        _ => parse_long_integer(bytes),
+    }
+}
+
+fn parse_long_integer(bytes: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match bytes {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
     };
-    match digits {
-        [b'0'] => return (!is_negative).then_some(0),
-        [b'1'..=b'9', ..] if digits.len() <= DIGITS_MAX => {}
-        _ => return None,
+    if !matches!(digits, [b'1'..=b'9', ..]) || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    if digits.len() <= 8 && !is_negative {
+        return up_to_eight(digits);
     }
     let mut magnitude = 0_u64;
     for &digit in digits {
@@ -26,6 +34,41 @@ pub fn parse_integer(bytes: &[u8]) -> Option<i64> {
     } else {
         i64::try_from(magnitude).ok()
     }
+}
+
+/// Parses one to eight digits at once.
+#[inline]
+#[expect(clippy::cast_possible_wrap, reason = "eight digits are below 2^63")]
+fn up_to_eight(digits: &[u8]) -> Option<i64> {
+    let bits = digits.len() * 8;
+    let zeros = ZEROS.unbounded_shr(bits as u32);
+    // Zeros in front; then a digit's value in each byte.
+    let values = (first_eight(digits) << ((64 - bits) % 64) | zeros) ^ ZEROS;
+    let are_digits = (values | values.wrapping_add(0x0606_0606_0606_0606)) & HIGH_NIBBLES == 0;
+    // Neighbours become one number, in bytes, then in halves, then in the whole.
+    let pairs = (values.wrapping_mul(0x0a01) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let quads = (pairs.wrapping_mul(0x0064_0001) >> 16) & 0x0000_ffff_0000_ffff;
+    are_digits.then_some((quads.wrapping_mul(0x2710_0000_0001) >> 32) as i64)
+}
+
+/// Returns the first eight bytes as a little-endian number, padded with zeros; loads of fixed sizes
+/// cost less than a copy of variable length.
+#[inline]
+pub fn first_eight(bytes: &[u8]) -> u64 {
+    if let Some(eight) = bytes.first_chunk() {
+        return u64::from_le_bytes(*eight);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let shift = (bytes.len() - 4) * 8;
+        return u64::from(u32::from_le_bytes(*first))
+            | u64::from(u32::from_le_bytes(*last)) << shift;
+    }
+    u64::from(u32::from_le_bytes(match *bytes {
+        [a, b, c, ..] => [a, b, c, 0],
+        [a, b] => [a, b, 0, 0],
+        [a] => [a, 0, 0, 0],
+        [] => [0; 4],
+    }))
 }
 
 /// Appends `prefix`, the number and CR LF: a whole integer reply or length line.
@@ -66,6 +109,10 @@ fn append_long_line(out: &mut Vec<u8>, prefix: u8, n: impl itoa::Integer) {
 fn ascii(n: u64) -> u8 {
     b'0' + (n % 10) as u8
 }
+
+/// The digit 0 eight times.
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+const HIGH_NIBBLES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 
 /// i64::MIN and i64::MAX have 19 digits.
 const DIGITS_MAX: usize = 19;

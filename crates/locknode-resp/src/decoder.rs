@@ -123,18 +123,18 @@ impl Decoder {
     }
 
     /// Decodes the next request straight into `args` if it is complete and has at most nine
-    /// arguments of at most 99 bytes, like nearly every request of a lock client. Returns the
-    /// number of arguments and of bytes consumed.
+    /// arguments of at most 99 bytes, like nearly every request of a lock client. Returns
+    /// them and the number of bytes consumed.
     ///
     /// The result is the same as that of [`decode`](Self::decode), for less than half of the cost;
     /// `None` means that `decode` must be called. Every limit that Redis accepts is above what this
     /// accepts.
     #[inline]
-    pub fn decode_short<'b>(
+    pub fn decode_short<'a, 'b>(
         &self,
         input: &'b [u8],
-        args: &mut [&'b [u8]; SHORT_ARGS_MAX],
-    ) -> Option<(usize, usize)> {
+        args: &'a mut [&'b [u8]; SHORT_ARGS_MAX],
+    ) -> Option<(&'a [&'b [u8]], usize)> {
         if self.missing != 0 || self.scanned != 0 {
             return None;
         }

@@ -47,7 +47,7 @@ mod reply_limits;
 mod short_args;
 
 pub use command::encode_command;
-pub use decimal::parse_integer;
+pub use decimal::{first_eight, parse_integer};
 pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use frame::{Args, Frame};

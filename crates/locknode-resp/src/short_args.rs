@@ -17,27 +17,10 @@ pub(crate) fn short_args(
     spans: &mut Vec<Span>,
 ) -> (usize, usize) {
     let mut rest = window.get(pos..).unwrap_or_default();
-    while missing > 0 {
-        // `$` and what may be digits and a carriage return: one load, then arithmetic.
-        let Some(&head) = rest.first_chunk() else {
-            break;
-        };
-        let head = u32::from_le_bytes(head);
-        let first = ((head >> 8) & 0xff).wrapping_sub(u32::from(b'0'));
-        let (len, header_len) = if head & 0x00ff_00ff == HEAD_1 && first <= 9 {
-            (first as usize, 4)
-        } else if head & 0xff00_00ff == HEAD_2 {
-            let second = ((head >> 16) & 0xff).wrapping_sub(u32::from(b'0'));
-            if first.wrapping_sub(1) > 8 || second > 9 {
-                break;
-            }
-            ((first * 10 + second) as usize, 5)
-        } else {
-            break;
-        };
-        let Some(next) = rest.get(header_len + len + TERMINATOR_LEN..) else {
-            break;
-        };
+    while missing > 0
+        && let Some((header_len, len)) = short_header(rest)
+        && let Some(next) = rest.get(header_len + len + TERMINATOR_LEN..)
+    {
         spans.push(Span::new(window.len() - rest.len() + header_len, len));
         rest = next;
         missing -= 1;
@@ -46,31 +29,17 @@ pub(crate) fn short_args(
 }
 
 /// Decodes a complete request of one to nine short arguments straight into slices; returns the
-/// number of arguments and of bytes. `None` means only that the general path must decode it.
+/// arguments and the number of bytes. `None` means only that the general path must decode it.
 #[inline]
-pub(crate) fn short_request<'b>(
+pub(crate) fn short_request<'a, 'b>(
     input: &'b [u8],
-    args: &mut [&'b [u8]; SHORT_ARGS_MAX],
-) -> Option<(usize, usize)> {
-    let [b'*', digit @ b'1'..=b'9', b'\r', _, rest @ ..] = input else {
-        return None;
-    };
-    let count = usize::from(digit - b'0');
-    let mut rest = rest;
-    for slot in args.get_mut(..count)? {
-        let head = u32::from_le_bytes(*rest.first_chunk()?);
-        let first = ((head >> 8) & 0xff).wrapping_sub(u32::from(b'0'));
-        let (header_len, len) = if head & 0xff00_00ff == HEAD_2 {
-            let second = ((head >> 16) & 0xff).wrapping_sub(u32::from(b'0'));
-            if first.wrapping_sub(1) > 8 || second > 9 {
-                return None;
-            }
-            (5, (first * 10 + second) as usize)
-        } else if head & 0x00ff_00ff == HEAD_1 && first <= 9 {
-            (4, first as usize)
-        } else {
-            return None;
-        };
+    args: &'a mut [&'b [u8]; SHORT_ARGS_MAX],
+) -> Option<(&'a [&'b [u8]], usize)> {
+    let count = one_digit(input, b'*').filter(|&count| count > 0)?;
+    let args = args.get_mut(..count)?;
+    let mut rest = input.get(HEADER_1_LEN..)?;
+    for slot in args.iter_mut() {
+        let (header_len, len) = short_header(rest)?;
         let (arg, next) = rest.split_at_checked(header_len + len + TERMINATOR_LEN)?;
         *slot = arg.get(header_len..header_len + len)?;
         rest = next;
@@ -79,18 +48,69 @@ pub(crate) fn short_request<'b>(
     if matches!(args.first()?, [b'P' | b'p' | b'H' | b'h', b'O' | b'o', ..]) {
         return None;
     }
-    Some((count, input.len() - rest.len()))
+    Some((args, input.len() - rest.len()))
+}
+
+/// Reads the length line of a short argument; returns its own length and the argument's.
+#[inline]
+fn short_header(input: &[u8]) -> Option<(usize, usize)> {
+    if let Some(len) = one_digit(input, b'$') {
+        return Some((HEADER_1_LEN, len));
+    }
+    // What is left of each byte is a digit's value or zero; a byte too low wraps, and is then above
+    // nine like one too high.
+    let line = u32::from_le_bytes(*input.first_chunk()?);
+    let digits = line.wrapping_sub(u32::from_le_bytes(*b"$00\r"));
+    let are_digits = (digits | digits.wrapping_add(0x0006_0600)) & 0xfff0_f0ff == 0;
+    let has_leading_zero = digits & 0xff00 == 0;
+    // The first digit times ten plus the second, in the second byte of the product.
+    let product = (digits >> 8).wrapping_mul(0x0a01);
+    (are_digits && !has_leading_zero).then_some((HEADER_1_LEN + 1, (product >> 8) as usize & 0xff))
+}
+
+/// Reads a line of `prefix` and one digit.
+#[inline]
+fn one_digit(input: &[u8], prefix: u8) -> Option<usize> {
+    let line = u32::from_le_bytes(*input.first_chunk()?);
+    let rest = line.wrapping_sub(u32::from_le_bytes([prefix, b'0', b'\r', b'\n']));
+    // Zeros, but for the digit; turned by a byte, it is all that is left.
+    Some(rest.rotate_right(8) as usize).filter(|&digit| digit <= 9)
 }
 
 /// The most arguments that [`short_request`] accepts: those that a count of one digit can announce.
 pub(crate) const SHORT_ARGS_MAX: usize = 9;
 
-/// `$`, a digit and CR, the digit and the fourth byte masked out.
-const HEAD_1: u32 = u32::from_le_bytes([b'$', 0, b'\r', 0]);
-/// `$`, two digits and CR, the digits masked out.
-const HEAD_2: u32 = u32::from_le_bytes([b'$', 0, 0, b'\r']);
+/// Length of a prefix, one digit, CR and LF.
+const HEADER_1_LEN: usize = 4;
+
 /// The longest argument that [`short_args`] accepts.
 pub(crate) const SHORT_LEN_MAX: usize = 99;
 
 /// Length of CR LF.
 pub(crate) const TERMINATOR_LEN: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::{one_digit, short_header};
+
+    /// Every length line that begins with the right byte.
+    #[test]
+    fn a_length_line_is_read_as_its_digits_say() {
+        for rest in 0..1_u32 << 24 {
+            let [a, b, c, _] = rest.to_le_bytes();
+            let digit = |byte: u8| byte.is_ascii_digit().then(|| usize::from(byte - b'0'));
+            let want = match (digit(a), digit(b), c) {
+                (Some(len), _, b'\n') if b == b'\r' => Some((4, len)),
+                (Some(tens), Some(ones), b'\r') if tens > 0 => Some((5, tens * 10 + ones)),
+                _ => None,
+            };
+            assert_eq!(short_header(&[b'$', a, b, c]), want, "{a} {b} {c}");
+        }
+        for first in 0..=u8::MAX {
+            let want = (first == b'*').then_some(7);
+            assert_eq!(one_digit(&[first, b'7', b'\r', b'\n'], b'*'), want);
+            let want = (first == b'$').then_some((5, 42));
+            assert_eq!(short_header(&[first, b'4', b'2', b'\r']), want);
+        }
+    }
+}

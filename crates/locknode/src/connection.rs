@@ -110,21 +110,19 @@ impl<S> Connection<S> {
         let (mut done, mut commands) = (0, 0);
         self.state = State::Open;
         let mut short: [&[u8]; 9] = [&[]; 9];
-        let mut was_large = false;
         // Calling the decoder once more at the end of the input lets it free what a large request
         // needed.
-        while let Some(rest) = input
-            .get(done..)
-            .filter(|rest| was_large || !rest.is_empty())
-        {
+        let mut was_large = false;
+        while done < input.len() || was_large {
+            let rest = input.get(done..).unwrap_or_default();
             if out.len() >= OUTPUT_HIGH_WATER && !rest.is_empty() {
                 self.state = State::Backlogged;
                 break;
             }
-            let (flow, consumed) =
-                if let Some((count, consumed)) = self.decoder.decode_short(rest, &mut short) {
-                    let args = short.get(..count).unwrap_or_default();
-                    (batch.execute(&mut self.session, args, out), consumed)
+            let long: SmallVec<[&[u8]; ARGS_INLINE]>;
+            let (args, consumed) =
+                if let Some(request) = self.decoder.decode_short(rest, &mut short) {
+                    request
                 } else {
                     match self
                         .decoder
@@ -132,11 +130,8 @@ impl<S> Connection<S> {
                     {
                         Ok(Some(frame)) => {
                             was_large = frame.len() > ARGS_INLINE;
-                            let args: SmallVec<[&[u8]; ARGS_INLINE]> = frame.args().collect();
-                            (
-                                batch.execute(&mut self.session, &args, out),
-                                frame.consumed(),
-                            )
+                            long = frame.args().collect();
+                            (&*long, frame.consumed())
                         }
                         Ok(None) => break,
                         Err(error) => {
@@ -146,6 +141,7 @@ impl<S> Connection<S> {
                         }
                     }
                 };
+            let flow = batch.execute(&mut self.session, args, out);
             if flow == Flow::Paused {
                 self.state = State::Paused;
                 break;

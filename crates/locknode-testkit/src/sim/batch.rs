@@ -40,9 +40,9 @@ impl<'i> Request<'i> {
             }
             requests.push(Self::Short([&[]; SHORT], 0));
             if let Some(Self::Short(words, count)) = requests.last_mut()
-                && let Some((word_count, len)) = decoder.decode_short(rest, words)
+                && let Some((short, len)) = decoder.decode_short(rest, words)
             {
-                *count = word_count;
+                *count = short.len();
                 consumed += len;
                 continue;
             }
