@@ -102,8 +102,7 @@ impl Entry<'_> {
 
     /// Moves a live lock's deadline; does nothing without a live lock.
     pub(crate) fn set_deadline(self, permit: Permit) {
-        self.shard.set_deadline(self.probe, permit);
-        if let Some(grant) = self.grant()
+        if let Some(grant) = self.shard.set_deadline(self.probe, permit)
             && grant.is_logged()
             && !self.needs.is_provisional
         {

@@ -86,7 +86,7 @@ impl Grant {
     /// Creates a grant; `counter` must be below [`FENCE_END`].
     pub(crate) const fn new(counter: u64, is_logged: bool) -> Self {
         debug_assert!(counter < FENCE_END);
-        Self(counter | if is_logged { LOGGED } else { 0 })
+        Self(counter).logged_if(is_logged)
     }
 
     /// Returns the key's counter at the grant.
@@ -97,6 +97,12 @@ impl Grant {
     /// Returns whether the lock is on the log.
     pub(crate) const fn is_logged(self) -> bool {
         self.0 & LOGGED != 0
+    }
+
+    /// The grant of a lock that is on the log, or as it was.
+    #[must_use]
+    pub(crate) const fn logged_if(self, is_logged: bool) -> Self {
+        Self(self.0 | if is_logged { LOGGED } else { 0 })
     }
 
     /// Returns the bits that are stored.

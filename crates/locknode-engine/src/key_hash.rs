@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use foldhash::quality::FixedState;
+use foldhash::fast::FixedState;
 
 /// The hash of a key within its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +20,10 @@ impl KeyHash {
         (((self.0 >> 57) << 25) | (self.0 & 0x01ff_ffff)) as u32
     }
 
-    /// Returns the hash that tables use.
+    /// Returns the hash that tables use; of more bits than the index keeps, because a table with
+    /// fewer than 2^25 places ignores the others.
     pub(crate) const fn bits(self) -> u64 {
-        Self::bits_of_short(self.short())
+        self.0
     }
 
     /// Restores a hash from [`KeyHash::short`], as far as tables use it.

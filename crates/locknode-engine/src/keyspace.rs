@@ -205,22 +205,28 @@ impl<'k> Space<'k> {
         self.shards().map(|shard| shard.key_count(db)).sum()
     }
 
-    /// Returns the bytes in use: exact with one shard, otherwise extrapolated from a locked one.
+    /// Returns the bytes in use: exact with all shards locked, otherwise extrapolated from those that
+    /// are.
     #[inline]
     pub(crate) fn used_bytes(&self) -> u64 {
-        let (shard, scale) = match (&self.whole, self.held.first()) {
-            (Some(whole), _) => (&**whole, 1),
-            (None, Some((_, held))) => (&**held, self.keyspace.shards.len() as u64),
-            (None, None) => return self.keyspace.base_bytes,
+        let used = match &self.whole {
+            Some(whole) => whole.used_bytes(),
+            None => {
+                let locked: u64 = self.held.iter().map(|(_, shard)| shard.used_bytes()).sum();
+                let shards = self.keyspace.shards.len() as u64;
+                locked * shards / (self.held.len() as u64).max(1)
+            }
         };
-        self.keyspace.base_bytes + shard.used_bytes() * scale
+        self.keyspace.base_bytes + used
     }
 
     /// Returns whether a locked shard can take no further key.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.whole.as_ref().is_some_and(|shard| shard.is_full())
-            || self.held.iter().any(|(_, shard)| shard.is_full())
+        match &self.whole {
+            Some(whole) => whole.is_full(),
+            None => self.held.iter().any(|(_, shard)| shard.is_full()),
+        }
     }
 
     fn lock_where(&mut self, wanted: impl Fn(usize) -> bool) {

@@ -5,48 +5,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::flags::Flags;
 use crate::time::Time;
 
-/// The pause in force, if any: one word for all commands, one for writes only.
+/// The pause in force, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
+    /// Until when writes wait.
+    until: AtomicU64,
+    /// Until when all commands wait, writes or not.
     all_until: AtomicU64,
-    writes_until: AtomicU64,
 }
 
 impl Pause {
     /// Pauses until then; a pause already in force is never shortened and keeps its stricter kind.
     pub(crate) fn begin(&self, until: Time, all: bool) {
-        let word = if all {
-            &self.all_until
-        } else {
-            &self.writes_until
-        };
-        word.fetch_max(until.as_nanos(), Ordering::Relaxed);
+        if all {
+            self.all_until
+                .fetch_max(until.as_nanos(), Ordering::Relaxed);
+        }
+        self.until.fetch_max(until.as_nanos(), Ordering::Relaxed);
     }
 
     /// Ends every pause.
     pub(crate) fn clear(&self) {
+        self.until.store(0, Ordering::Relaxed);
         self.all_until.store(0, Ordering::Relaxed);
-        self.writes_until.store(0, Ordering::Relaxed);
     }
 
     /// Returns whether a command with these flags must wait.
     #[inline]
     pub(crate) fn holds(&self, now: Time, flags: Flags) -> bool {
-        let all = self.all_until.load(Ordering::Relaxed);
-        let writes = self.writes_until.load(Ordering::Relaxed);
-        if all | writes == 0 || flags.has(Flags::NO_PAUSE) {
-            return false;
-        }
-        let is_write = flags.has(Flags::WRITE) || flags.has(Flags::MAY_WRITE);
-        now.as_nanos() < all || (is_write && now.as_nanos() < writes)
+        let is_before = |until: &AtomicU64| now.as_nanos() < until.load(Ordering::Relaxed);
+        is_before(&self.until)
+            && !flags.has(Flags::NO_PAUSE)
+            && (flags.has(Flags::WRITE)
+                || flags.has(Flags::MAY_WRITE)
+                || is_before(&self.all_until))
     }
 
     /// Returns when the pause in force at `now` ends.
     pub(crate) fn end(&self, now: Time) -> Option<Time> {
-        let until = self
-            .all_until
-            .load(Ordering::Relaxed)
-            .max(self.writes_until.load(Ordering::Relaxed));
+        let until = self.until.load(Ordering::Relaxed);
         (now.as_nanos() < until).then(|| Time::from_nanos(until))
     }
 }

@@ -14,8 +14,17 @@ use parking_lot::RwLock;
 use crate::script::{CompileError, Machine, Program, Shape, all_known};
 
 /// A script's SHA1 as forty lower-case digits, the form in which it arrives and is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sha([u64; 5]);
+
+impl PartialEq for Sha {
+    /// Compares words; what is derived calls a function that compares bytes.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        let differences = self.0.iter().zip(&other.0).map(|(a, b)| a ^ b);
+        differences.fold(0, |all, each| all | each) == 0
+    }
+}
 
 /// A script ready to run.
 #[derive(Debug)]
@@ -45,7 +54,7 @@ struct Cache {
 impl Script {
     /// The operation on the table that the script is, if it is one.
     #[inline]
-    pub(crate) fn shape(&self) -> Option<Shape> {
+    pub(crate) fn shape(&self) -> Option<&Shape> {
         self.program.shape()
     }
 
@@ -95,20 +104,25 @@ impl Scripts {
         self.cache.read().find(&sha).cloned()
     }
 
-    /// Finds the shape of the script with that SHA1 without cloning its `Arc`: the hot path.
+    /// Finds the shape of a known script by its SHA1 as nearly all clients write it, in lower case.
     #[inline]
+    pub(crate) fn known_shape(&self, hex: &[u8]) -> Option<&'static Shape> {
+        self.find_known(&Sha::from_lower_case(hex)?)?.shape()
+    }
+
+    /// Finds the shape of the script with that SHA1 in any case, without cloning its `Arc`.
     pub(crate) fn shape_by_sha(&self, hex: &[u8]) -> Option<Shape> {
         let sha = Sha::from_hex(hex)?;
         match self.find_known(&sha) {
-            Some(known) => known.shape(),
-            None => self.cache.read().find(&sha)?.shape(),
+            Some(known) => known.shape().copied(),
+            None => self.cache.read().find(&sha)?.shape().copied(),
         }
     }
 
     /// Finds the shape of a known text.
     #[inline]
     pub(crate) fn shape_by_text(&self, text: &[u8]) -> Option<Shape> {
-        self.cache.read().by_text.get(text)?.shape()
+        self.cache.read().by_text.get(text)?.shape().copied()
     }
 
     /// Finds the script with a known text.
@@ -181,7 +195,7 @@ impl Scripts {
     }
 
     #[inline]
-    fn find_known(&self, sha: &Sha) -> Option<&Arc<Script>> {
+    fn find_known(&self, sha: &Sha) -> Option<&'static Arc<Script>> {
         self.known.find(sha.hash(), |known| known.sha == *sha)
     }
 }
@@ -220,16 +234,21 @@ impl Sha {
     /// kept, and the result is then never found.
     #[inline]
     fn from_hex(hex: &[u8]) -> Option<Self> {
+        let Self(digits) = Self::from_lower_case(hex)?;
+        // Letters become lower case, digits stay. A byte with neither of the two bits is not a digit
+        // and must not become one.
+        let can_be = |word: &u64| ((word >> 5) | (word >> 6)) & LOW_BITS == LOW_BITS;
+        let sha = Self(digits.map(|word| word | LOWER_CASE));
+        digits.iter().all(can_be).then_some(sha)
+    }
+
+    /// Reads forty digits, those above nine in lower case; with others, the result is never found.
+    #[inline]
+    fn from_lower_case(hex: &[u8]) -> Option<Self> {
         let hex: &[u8; 40] = hex.try_into().ok()?;
         let mut words = [0; 5];
-        for (word, bytes) in words.iter_mut().zip(hex.as_chunks::<8>().0) {
-            let digits = u64::from_le_bytes(*bytes);
-            // Letters become lower case, digits stay. A byte with neither of the two bits is not a
-            // digit and must not become one.
-            if ((digits >> 5) | (digits >> 6)) & LOW_BITS != LOW_BITS {
-                return None;
-            }
-            *word = digits | LOWER_CASE;
+        for (word, digits) in words.iter_mut().zip(hex.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*digits);
         }
         Some(Self(words))
     }

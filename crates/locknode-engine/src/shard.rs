@@ -39,9 +39,19 @@ pub(crate) struct Shard {
 pub(crate) struct Probe {
     hash: KeyHash,
     slot: Option<SlotId>,
+    /// The slot's place in the key's sub-table.
+    bucket: usize,
 }
 
 impl Probe {
+    const fn absent(hash: KeyHash) -> Self {
+        Self {
+            hash,
+            slot: None,
+            bucket: 0,
+        }
+    }
+
     /// The hash of the key.
     pub(crate) const fn hash(self) -> KeyHash {
         self.hash
@@ -89,32 +99,51 @@ impl Shard {
     }
 
     /// Finds a key. An expired lock is reclaimed and not found.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn probe(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
+        let absent = Probe::absent(hash);
         // The slab cannot compare a key longer than any that it holds.
         if key.len() > KEY_LEN_MAX {
-            return Probe { hash, slot: None };
+            return absent;
         }
         let table = &self.tables[hash.table(self.tables.len())];
-        let mut deadline = Deadline::NEVER;
         let short_hash = hash.short();
-        let is_it = |place: &Place| {
-            place.short_hash == short_hash
-                && self
-                    .slab
-                    .deadline_if(place.id, db, key)
-                    .is_some_and(|found| {
-                        deadline = found;
-                        true
-                    })
+        let is_alike = |place: &Place| place.short_hash == short_hash;
+        let Some(bucket) = table.find_bucket_index(hash.bits(), is_alike) else {
+            return absent;
         };
-        match table.find(hash.bits(), is_it).map(|place| place.id) {
-            Some(id) if deadline.is_past(now) => {
-                self.reclaim(id, hash);
-                Probe { hash, slot: None }
-            }
-            slot => Probe { hash, slot },
+        let slot = table.get_bucket(bucket).map(|place| place.id);
+        match slot.and_then(|id| self.slab.deadline_if(id, db, key)) {
+            Some(deadline) if !deadline.is_past(now) => Probe { hash, slot, bucket },
+            Some(_) => self.reclaim(Probe { hash, slot, bucket }),
+            None => self.probe_alike(now, db, hash, key),
         }
+    }
+
+    /// Finds a key when another one has its short hash.
+    #[cold]
+    fn probe_alike(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
+        let table = &self.tables[hash.table(self.tables.len())];
+        let mut slot = None;
+        let bucket = table.find_bucket_index(hash.bits(), |place| {
+            slot = Some(place.id);
+            self.slab.deadline_if(place.id, db, key).is_some()
+        });
+        match (bucket, slot) {
+            (Some(bucket), Some(id)) if self.slab.deadline(id).is_past(now) => {
+                self.reclaim(Probe { hash, slot, bucket })
+            }
+            (Some(bucket), _) => Probe { hash, slot, bucket },
+            (None, _) => Probe::absent(hash),
+        }
+    }
+
+    /// Removes an expired lock.
+    #[cold]
+    fn reclaim(&mut self, expired: Probe) -> Probe {
+        self.remove(expired);
+        self.expired += 1;
+        Probe::absent(expired.hash)
     }
 
     /// Returns the value and the deadline of a live lock.
@@ -153,8 +182,7 @@ impl Shard {
         let deadline = permit.deadline;
         let grant = match probe.slot {
             Some(id) if self.slab.value(id) == value => {
-                self.move_deadline(id, permit);
-                return self.slab.grant(id);
+                return self.move_deadline(id, permit);
             }
             Some(id) => {
                 let was_logged = self.slab.grant(id).is_logged();
@@ -162,10 +190,9 @@ impl Shard {
                 let grant = Grant::new(counter, permit.is_logged || was_logged);
                 if self.slab.replace_value(id, value) {
                     self.slab.set_grant(id, grant);
-                    self.move_deadline(id, permit);
-                    return grant;
+                    return self.move_deadline(id, permit);
                 }
-                self.unlink(id, probe.hash);
+                self.remove(probe);
                 grant
             }
             None => Grant::new(self.fences.raise(db, key, permit.floor), permit.is_logged),
@@ -194,11 +221,9 @@ impl Shard {
         table.insert_unique(hash.bits(), place, Place::bits);
     }
 
-    /// Moves the deadline of a live lock, if there is one.
-    pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) {
-        if let Some(id) = probe.slot {
-            self.move_deadline(id, permit);
-        }
+    /// Moves the deadline of a live lock, if there is one; returns its grant.
+    pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
+        probe.slot.map(|id| self.move_deadline(id, permit))
     }
 
     /// Returns a key's fence counter.
@@ -246,15 +271,28 @@ impl Shard {
     #[inline]
     pub(crate) fn remove(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
         let id = probe.slot?;
-        Some(self.unlink(id, probe.hash))
+        let table = &mut self.tables[probe.hash.table(self.tables.len())];
+        if let Ok(entry) = table.get_bucket_entry(probe.bucket)
+            && entry.get().id == id
+        {
+            entry.remove();
+        } else {
+            debug_assert!(false, "a probe is valid until the shard changes");
+        }
+        if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
+            table.shrink_to(table.len() * 2, Place::bits);
+        }
+        let (db, deadline, grant) = self.slab.remove(id);
+        self.count(db, deadline, -1);
+        Some((grant, deadline))
     }
 
     /// Reclaims expired locks, examining up to about `budget` slots.
     pub(crate) fn sweep(&mut self, now: Time, budget: usize) -> Swept {
         let step = self.slab.sweep(now, budget);
         for &id in &step.dead {
-            let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
-            self.reclaim(id, hash);
+            self.unlink(id);
+            self.expired += 1;
         }
         Swept {
             expired: step.dead.len(),
@@ -279,8 +317,7 @@ impl Shard {
             .filter(|&id| self.slab.db(id) == db)
             .collect();
         for id in doomed {
-            let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
-            self.unlink(id, hash);
+            self.unlink(id);
         }
     }
 
@@ -360,38 +397,25 @@ impl Shard {
         self.slab.earliest_deadline()
     }
 
-    fn reclaim(&mut self, id: SlotId, hash: KeyHash) {
-        self.unlink(id, hash);
-        self.expired += 1;
+    /// Removes the entry in a slot, expired or not.
+    fn unlink(&mut self, id: SlotId) {
+        let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
+        let table = &self.tables[hash.table(self.tables.len())];
+        let slot = Some(id);
+        match table.find_bucket_index(hash.bits(), |place| place.id == id) {
+            Some(bucket) => drop(self.remove(Probe { hash, slot, bucket })),
+            None => debug_assert!(false, "a slot of the slab is always in the index"),
+        }
     }
 
-    fn unlink(&mut self, id: SlotId, hash: KeyHash) -> (Grant, Deadline) {
-        let table = &mut self.tables[hash.table(self.tables.len())];
-        if let Ok(entry) = table.find_entry(hash.bits(), |place| place.id == id) {
-            entry.remove();
-        } else {
-            debug_assert!(false, "a slot of the slab is always in the index");
-        }
-        if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
-            table.shrink_to(table.len() * 2, Place::bits);
-        }
-        let (db, deadline, grant) = self.slab.remove(id);
-        self.count(db, deadline, -1);
-        (grant, deadline)
-    }
-
-    fn move_deadline(&mut self, id: SlotId, permit: Permit) {
+    fn move_deadline(&mut self, id: SlotId, permit: Permit) -> Grant {
         let deadline = permit.deadline;
-        if permit.is_logged {
-            let grant = self.slab.grant(id);
-            self.slab.set_grant(id, Grant::new(grant.counter(), true));
-        }
-        let (db, old) = (self.slab.db(id), self.slab.deadline(id));
+        let (db, old, grant) = self.slab.move_deadline(id, deadline, permit.is_logged);
         if (old == Deadline::NEVER) != (deadline == Deadline::NEVER) {
             self.count(db, old, -1);
             self.count(db, deadline, 1);
         }
-        self.slab.set_deadline(id, deadline);
+        grant
     }
 
     #[inline]

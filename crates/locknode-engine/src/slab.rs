@@ -96,7 +96,7 @@ impl Slab {
     pub(crate) fn remove(&mut self, id: SlotId) -> (u8, Deadline, Grant) {
         let class = &mut self.classes[id.class()];
         let slot = class.slot(id.number());
-        let entry = (slot[11], deadline(slot), grant(slot));
+        let entry = entry_of(slot);
         self.live_bytes -= slot.len() as u64;
         class.free(id.number());
         entry
@@ -118,11 +118,22 @@ impl Slab {
         true
     }
 
-    /// Moves an entry's deadline.
-    pub(crate) fn set_deadline(&mut self, id: SlotId, deadline: Deadline) {
+    /// Moves an entry's deadline, and marks it as logged if it now is; returns its database, its old
+    /// deadline and its grant.
+    pub(crate) fn move_deadline(
+        &mut self,
+        id: SlotId,
+        deadline: Deadline,
+        is_logged: bool,
+    ) -> (u8, Deadline, Grant) {
         let class = &mut self.classes[id.class()];
-        class.slot_mut(id.number())[..8].copy_from_slice(&deadline.to_bits().to_le_bytes());
+        let slot = class.slot_mut(id.number());
+        let (db, old, grant) = entry_of(slot);
+        let grant = grant.logged_if(is_logged);
+        slot[..8].copy_from_slice(&deadline.to_bits().to_le_bytes());
+        write_grant(slot, grant);
         class.note_deadline(id.number(), deadline);
+        (db, old, grant)
     }
 
     pub(crate) fn key(&self, id: SlotId) -> &[u8] {
@@ -130,6 +141,7 @@ impl Slab {
         &slot[HEADER_LEN..HEADER_LEN + key_len(slot)]
     }
 
+    #[inline]
     pub(crate) fn value(&self, id: SlotId) -> &[u8] {
         let slot = self.slot(id);
         let start = HEADER_LEN + key_len(slot);
@@ -282,6 +294,12 @@ impl Slab {
     fn slot(&self, id: SlotId) -> &[u8] {
         self.classes[id.class()].slot(id.number())
     }
+}
+
+/// The database, deadline and grant in a slot.
+#[inline]
+fn entry_of(slot: &[u8]) -> (u8, Deadline, Grant) {
+    (slot[11], deadline(slot), grant(slot))
 }
 
 impl SlotId {

@@ -80,7 +80,7 @@ impl Context<'_, '_> {
     }
 
     /// Locks and finds a key, for a command that locks its own keys.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_entry<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         self.key_hash = Some(self.space.lock_one(self.session.db, key));
         self.entry(key)

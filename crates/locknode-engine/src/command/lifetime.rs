@@ -116,6 +116,24 @@ impl Unit {
     }
 }
 
+/// Returns the deadline of a TTL in milliseconds; replies with the refusal, worded for the command
+/// `name`, if there is none.
+#[inline]
+pub(super) fn deadline_after(
+    moment: Moment,
+    ttl: &[u8],
+    reply: &mut Encoder<'_>,
+    name: &str,
+) -> Option<Deadline> {
+    match Unit::Millis.deadline(ttl, moment) {
+        Ok(deadline) => deadline,
+        Err(invalid) => {
+            invalid.refuse(reply, name);
+            None
+        }
+    }
+}
+
 impl InvalidLifetime {
     /// Replies with the reason, worded for the command `name`.
     #[cold]

@@ -7,11 +7,10 @@
 use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
-use super::lifetime::{NO_DEADLINE, Unit};
+use super::lifetime::{NO_DEADLINE, deadline_after};
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
 use crate::fence::{FENCE_IMPORT_MAX, Grant};
-use crate::time::Deadline;
 
 /// Replies with `[1, fence, ttl]`, or with `[0, fence, the holder's time left]`.
 fn acquire(
@@ -26,7 +25,7 @@ fn acquire(
         _ => return refusal::syntax(reply),
     };
     let Some(floor) = floor else { return };
-    let Some(deadline) = deadline(context, ttl, reply, "lock.acquire") else {
+    let Some(deadline) = deadline_after(context.moment, ttl, reply, "lock.acquire") else {
         return;
     };
     if refusal::too_long(reply, key, token) {
@@ -57,7 +56,7 @@ fn extend(
     [_, key, token, ttl]: &[&[u8]; 4],
     reply: &mut Encoder<'_>,
 ) {
-    let Some(deadline) = deadline(context, ttl, reply, "lock.extend") else {
+    let Some(deadline) = deadline_after(context.moment, ttl, reply, "lock.extend") else {
         return;
     };
     let mut entry = context.entry(key);
@@ -117,23 +116,6 @@ fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder
     reply.integer(lock.deadline.remaining_millis(now).unwrap_or(NO_DEADLINE));
     reply.integer(grant.counter().cast_signed());
     reply.integer(fence.cast_signed());
-}
-
-/// Returns the deadline for a TTL in milliseconds; refuses a TTL that is not positive.
-#[inline]
-fn deadline(
-    context: &Context<'_, '_>,
-    ttl: &[u8],
-    reply: &mut Encoder<'_>,
-    name: &str,
-) -> Option<Deadline> {
-    match Unit::Millis.deadline(ttl, context.moment) {
-        Ok(deadline) => deadline,
-        Err(invalid) => {
-            invalid.refuse(reply, name);
-            None
-        }
-    }
 }
 
 /// Parses a fence from a client; refuses one that no node would return `[F6]`.

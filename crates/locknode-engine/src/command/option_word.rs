@@ -53,6 +53,15 @@ impl OptionWord {
         };
         Some(word)
     }
+
+    /// Returns whether the words are NX and PX, for less than it takes to find out what each is.
+    #[inline]
+    pub(crate) fn are_nx_px(nx: &[u8], px: &[u8]) -> bool {
+        let ([n, x], [p, y]) = (nx, px) else {
+            return false;
+        };
+        [n | FOLD, x | FOLD, p | FOLD, y | FOLD] == *b"nxpx"
+    }
 }
 
 /// Sets the bit that selects lower case. Only the two cases of a letter become that letter.

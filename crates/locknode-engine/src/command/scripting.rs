@@ -40,13 +40,32 @@ fn by_sha(
         return;
     };
     if !is_read_only
-        && let Some(shape) = services.scripts.shape_by_sha(sha)
+        && let Some(shape) = services.scripts.known_shape(sha)
         && run_shape(context, shape, &call, reply)
     {
         return;
     }
+    by_any_sha(context, is_read_only, sha, &call, reply);
+}
+
+/// Runs a script that is not a known one written in lower case, or a call of one that is unusual.
+#[inline(never)]
+fn by_any_sha(
+    context: &mut Context<'_, '_>,
+    is_read_only: bool,
+    sha: &[u8],
+    call: &Inputs<'_, '_>,
+    reply: &mut Encoder<'_>,
+) {
+    let services = context.services;
+    if !is_read_only
+        && let Some(shape) = services.scripts.shape_by_sha(sha)
+        && run_shape(context, &shape, call, reply)
+    {
+        return;
+    }
     match services.scripts.by_sha(sha) {
-        Some(script) => run(context, &script, &call, is_read_only, reply),
+        Some(script) => run(context, &script, call, is_read_only, reply),
         None => reply.error(NO_SCRIPT),
     }
 }
@@ -65,7 +84,7 @@ fn by_text(
     let services = context.services;
     if !is_read_only
         && let Some(shape) = services.scripts.shape_by_text(text)
-        && run_shape(context, shape, &call, reply)
+        && run_shape(context, &shape, &call, reply)
     {
         return;
     }
@@ -103,10 +122,10 @@ fn split<'a, 'b>(
 
 /// Runs a shape as one table operation. Returns `false` when the call is unusual (too few
 /// arguments, a TTL that is not a positive number), so that its commands have to run one by one.
-#[inline]
+#[inline(always)]
 fn run_shape(
     context: &mut Context<'_, '_>,
-    shape: Shape,
+    shape: &Shape,
     call: &Inputs<'_, '_>,
     reply: &mut Encoder<'_>,
 ) -> bool {
@@ -139,7 +158,7 @@ fn run_shape(
             mismatch,
             absent,
         } => {
-            let Some(ttl_ms) = call.argv.get(1).and_then(|ttl| ttl_millis(unit, ttl)) else {
+            let Some(ttl_ms) = call.argv.get(1).and_then(|ttl| ttl_millis(*unit, ttl)) else {
                 return false;
             };
             let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
@@ -172,9 +191,9 @@ fn ttl_millis(unit: Unit, ttl: &[u8]) -> Option<i64> {
 }
 
 #[inline]
-fn answer(answer: Answer, reply: &mut Encoder<'_>) {
+fn answer(answer: &Answer, reply: &mut Encoder<'_>) {
     match answer {
-        Answer::Integer(n) => reply.integer(n),
+        Answer::Integer(n) => reply.integer(*n),
         Answer::Nil => reply.null(),
     }
 }

@@ -4,7 +4,7 @@ use locknode_resp::Encoder;
 
 use super::condition::{Condition, InvalidDigest};
 use super::context::Context;
-use super::lifetime::{Lifetime, Unit};
+use super::lifetime::{Lifetime, Unit, deadline_after};
 use super::option_word::OptionWord;
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least};
@@ -92,6 +92,12 @@ fn set(
     words: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
+    match words {
+        [nx, px, ttl] | [px, ttl, nx] if OptionWord::are_nx_px(nx, px) => {
+            return acquire(context, (key, value), ttl, reply);
+        }
+        _ => {}
+    }
     let Some(options) = Options::parse(words) else {
         return refusal::syntax(reply);
     };
@@ -127,6 +133,31 @@ fn set(
         reply.ok();
     }
     outcome.write(entry, value);
+}
+
+/// SET with NX and PX, which is how nearly every client acquires a lock: the general way, with what
+/// the options decide decided.
+#[inline]
+fn acquire(
+    context: &mut Context<'_, '_>,
+    (key, token): (&[u8], &[u8]),
+    ttl: &[u8],
+    reply: &mut Encoder<'_>,
+) {
+    let Some(deadline) = deadline_after(context.moment, ttl, reply, "set") else {
+        return;
+    };
+    if refusal::too_long(reply, key, token) {
+        return;
+    }
+    let mut entry = context.entry(key);
+    if entry.is_live() {
+        return reply.null();
+    }
+    if let Some(permit) = entry.permit(deadline, reply) {
+        reply.ok();
+        entry.put(token, permit);
+    }
 }
 
 /// The result of a write for a key.

@@ -129,12 +129,8 @@ impl Spec {
     /// Returns whether this many arguments, including names, are allowed.
     #[inline]
     pub(crate) fn accepts(&self, args: usize) -> bool {
-        let args = i32::try_from(args).unwrap_or(i32::MAX);
-        if self.call.arity >= 0 {
-            args == self.call.arity
-        } else {
-            args >= -self.call.arity
-        }
+        let named = self.call.arity.unsigned_abs() as usize;
+        args == named || (args > named && self.call.arity < 0)
     }
 
     /// Finds the subcommand of that name, in any case, and its place.

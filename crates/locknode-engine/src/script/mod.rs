@@ -74,8 +74,8 @@ impl Program {
     /// Returns the operation on the table that the script is, if it is one.
     #[inline]
     #[must_use]
-    pub(crate) fn shape(&self) -> Option<Shape> {
-        match self.how {
+    pub(crate) fn shape(&self) -> Option<&Shape> {
+        match &self.how {
             How::Native(Behaviour::Shape(shape)) if !self.flags.no_writes => Some(shape),
             _ => None,
         }

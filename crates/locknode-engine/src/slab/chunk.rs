@@ -8,8 +8,10 @@ pub(super) struct Chunk {
     pub(super) bytes: Box<[u8]>,
     /// A lower bound of the deadlines in the chunk, so that a sweep can skip it.
     pub(super) earliest: Deadline,
-    /// The first free slot, or `NO_SLOT`.
+    /// The first slot that is free again, or `NO_SLOT`.
     pub(super) free: u16,
+    /// Slots that have held an entry; those behind them were never touched.
+    pub(super) used: u16,
     pub(super) live: u16,
     /// Whether the chunk's number is in `Class::open`.
     pub(super) is_open: bool,
@@ -19,23 +21,17 @@ pub(super) struct Chunk {
 
 impl Chunk {
     pub(super) fn new(slot_len: usize) -> Self {
-        let mut chunk = Self {
+        Self {
             bytes: vec![0; slot_len << CHUNK_SHIFT].into_boxed_slice(),
-            earliest: Deadline::NEVER,
-            free: NO_SLOT,
-            live: 0,
             is_open: true,
-            is_emptied: false,
-        };
-        for slot in (0..1 << CHUNK_SHIFT).rev() {
-            chunk.link_free(slot, slot_len);
+            ..Self::vacated()
         }
-        chunk
     }
 
     pub(super) fn large(len: usize) -> Self {
         Self {
             bytes: vec![0; len].into_boxed_slice(),
+            used: 1,
             live: 1,
             ..Self::vacated()
         }
@@ -46,6 +42,7 @@ impl Chunk {
             bytes: Box::default(),
             earliest: Deadline::NEVER,
             free: NO_SLOT,
+            used: 0,
             live: 0,
             is_open: false,
             is_emptied: false,
@@ -53,14 +50,24 @@ impl Chunk {
     }
 
     pub(super) fn take_free(&mut self, slot_len: usize) -> Option<u16> {
-        if self.free == NO_SLOT {
-            return None;
-        }
         let slot = self.free;
+        if slot == NO_SLOT {
+            return self.take_untouched(slot_len);
+        }
         let start = usize::from(slot) * slot_len;
         self.free = u16::from_le_bytes([self.bytes[start], self.bytes[start + 1]]);
         self.live += 1;
         Some(slot)
+    }
+
+    fn take_untouched(&mut self, slot_len: usize) -> Option<u16> {
+        let slot = self.used;
+        let is_there = (usize::from(slot) + 1) * slot_len <= self.bytes.len();
+        is_there.then(|| {
+            self.used += 1;
+            self.live += 1;
+            slot
+        })
     }
 
     pub(super) fn give_free(&mut self, slot: u32, slot_len: usize) {
@@ -81,12 +88,13 @@ impl Chunk {
         self.free = slot;
     }
 
-    pub(super) fn slots(&self, slot_len: usize) -> std::slice::ChunksExact<'_, u8> {
-        self.bytes.chunks_exact(if slot_len == 0 {
-            self.bytes.len().max(1)
-        } else {
-            slot_len
-        })
+    /// The slots that have held an entry.
+    pub(super) fn slots(&self, slot_len: usize) -> impl Iterator<Item = &[u8]> {
+        let slot_len = match slot_len {
+            0 => self.bytes.len().max(1),
+            slot_len => slot_len,
+        };
+        self.bytes.chunks_exact(slot_len).take(self.used.into())
     }
 
     /// Reports the expired slots by their number in the chunk, updates the chunk's earliest

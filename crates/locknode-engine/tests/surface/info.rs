@@ -124,7 +124,7 @@ fn keys_and_memory_are_counted() {
     let after: u64 = fields(&mut node, "memory")["used_memory"]
         .parse()
         .expect("bytes");
-    assert!(after > before);
+    assert!(after > before, "{after} > {before}");
     let keyspace = fields(&mut node, "keyspace");
     assert_eq!(keyspace["db0"], "keys=2,expires=1");
     assert_eq!(keyspace["db3"], "keys=1,expires=0");
