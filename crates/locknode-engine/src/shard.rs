@@ -444,3 +444,35 @@ const INDEX_BYTES_PER_KEY: u64 = 14;
 
 /// Smaller sub-tables are left as they are: shrinking would cost more than it frees.
 const SHRINK_CAPACITY_MIN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The index finds a lock by a short hash; a key with the same one is found by its bytes.
+    #[test]
+    fn keys_with_the_same_hash_are_different_locks() {
+        let hasher = KeyHasher::new(7);
+        let hash = hasher.hash(0, b"a");
+        let mut shard = Shard::new(4, hasher, Fences::new(16, 0));
+        let at = |ms| Deadline::after_millis(Time::ZERO, ms);
+        let keys: [(&[u8], i64); 3] = [(b"a", 10), (b"b", 30), (b"c", 20)];
+        for (key, ms) in keys {
+            let probe = shard.probe(Time::ZERO, 0, hash, key);
+            assert!(!probe.is_live());
+            shard.put(probe, 0, key, key, Permit::plain(at(ms)));
+        }
+        for (now_ms, live) in [(10, &keys[..]), (11, &keys[1..]), (21, &keys[1..2])] {
+            let now = Time::from_millis(now_ms);
+            for (key, ms) in keys {
+                let probe = shard.probe(now, 0, hash, key);
+                let want = live.contains(&(key, ms)).then_some((key, at(ms)));
+                assert_eq!(shard.entry(probe), want, "{now_ms} ms");
+            }
+        }
+        let probe = shard.probe(Time::ZERO, 0, hash, b"b");
+        assert!(shard.remove(probe).is_some());
+        assert!(!shard.probe(Time::ZERO, 0, hash, b"b").is_live());
+        assert_eq!(shard.key_count(0), 0);
+    }
+}
