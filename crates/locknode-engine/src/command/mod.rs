@@ -68,14 +68,22 @@ static TABLE: LazyLock<(Vec<&'static Spec>, Box<[Slot; SLOTS]>)> = LazyLock::new
 /// A place in the table of names.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The first eight bytes of the name in lower case; 0 in a free place.
-    head: u64,
-    /// The bits in which the two cases of those bytes differ.
-    case: u64,
+    /// The first eight bytes of the name.
+    head: Letters,
+    /// The last eight bytes of a longer name; with the first they are all of it.
+    tail: Letters,
     len: usize,
     id: CommandId,
     /// `None` in a free place.
     spec: Option<&'static Spec>,
+}
+
+/// Eight bytes, of which those that are letters fit in either case.
+#[derive(Clone, Copy, Debug, Default)]
+struct Letters {
+    bytes: u64,
+    /// The bits in which the two cases differ.
+    case: u64,
 }
 
 impl Commands {
@@ -90,18 +98,18 @@ impl Commands {
         let head = first_eight(name);
         let slot = &self.slots[first_place(head)];
         match slot.spec {
-            Some(spec) if slot.fits(head, name) && name.len() <= 8 => Some((slot.id, spec)),
+            Some(spec) if slot.fits(head, name) => Some((slot.id, spec)),
             _ => self.search(head, name),
         }
     }
 
-    /// Finds a long name, or one that is not at its first place.
+    /// Finds a name that is not at its first place.
     #[inline(never)]
     fn search(&self, head: u64, name: &[u8]) -> Option<(CommandId, &'static Spec)> {
         for place in places(head) {
             let slot = &self.slots[place];
             let spec = slot.spec?;
-            if slot.fits(head, name) && name.eq_ignore_ascii_case(spec.name.as_bytes()) {
+            if slot.fits(head, name) {
                 return Some((slot.id, spec));
             }
         }
@@ -115,35 +123,54 @@ impl Commands {
 }
 
 impl Slot {
-    /// Returns whether length and first eight bytes are those of the name.
+    /// Returns whether the name, which begins with `head`, is the slot's.
     #[inline]
-    const fn fits(&self, head: u64, name: &[u8]) -> bool {
-        (head ^ self.head) & !self.case == 0 && name.len() == self.len
+    fn fits(&self, head: u64, name: &[u8]) -> bool {
+        self.head.fits(head)
+            && name.len() == self.len
+            && (self.len <= 8 || self.tail.fits(last_eight(name)))
     }
+}
+
+impl Letters {
+    const fn of(bytes: u64) -> Self {
+        // Letters have both bits of 0x60, and only for them bit 0x20 selects the case.
+        let case = bytes & (bytes >> 1) & CASE_BITS;
+        Self { bytes, case }
+    }
+
+    #[inline]
+    const fn fits(self, bytes: u64) -> bool {
+        (bytes ^ self.bytes) & !self.case == 0
+    }
+}
+
+/// Returns the last eight bytes of a name that has as many.
+#[inline]
+fn last_eight(name: &[u8]) -> u64 {
+    name.last_chunk().copied().map_or(0, u64::from_le_bytes)
 }
 
 fn table() -> (Vec<&'static Spec>, Box<[Slot; SLOTS]>) {
     let specs: Vec<&'static Spec> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
     debug_assert!(specs.len() <= SLOTS / 2, "the table of names is too small");
-    let mut slots = Box::new(
-        [Slot {
-            head: 0,
-            case: 0,
-            len: 0,
-            id: CommandId::new(u16::MAX),
-            spec: None,
-        }; SLOTS],
-    );
+    let free = Slot {
+        head: Letters::default(),
+        tail: Letters::default(),
+        len: 0,
+        id: CommandId::new(u16::MAX),
+        spec: None,
+    };
+    let mut slots = Box::new([free; SLOTS]);
     for (index, spec) in specs.iter().enumerate() {
         let name = spec.name.as_bytes();
+        debug_assert!(name.len() <= 16, "a slot knows sixteen bytes of a name");
         let head = first_eight(name);
-        // Letters have both bits of 0x60, and only for them bit 0x20 selects the case.
-        let case = head & (head >> 1) & CASE_BITS;
         let free = places(head).find(|&place| slots[place].spec.is_none());
         if let (Some(place), Ok(index)) = (free, u16::try_from(index)) {
             slots[place] = Slot {
-                head,
-                case,
+                head: Letters::of(head),
+                tail: Letters::of(last_eight(name)),
                 len: name.len(),
                 id: CommandId::new(index),
                 spec: Some(spec),
