@@ -5,7 +5,7 @@ use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
 use super::flush::is_flush_mode;
-use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::{refusal, subcommand};
 
 /// Clients send this to find out that there is no cluster. Without cluster mode Redis refuses even
@@ -29,6 +29,10 @@ fn slow_commands(
         [_] => reply.error("ERR count should be greater than or equal to -1"),
         _ => refusal::subcommand_syntax(reply, container, sub),
     }
+}
+
+fn latency_doctor(_: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    reply.verbatim(*b"txt", b"This node does not sample its latency.\n");
 }
 
 fn latency_graph(_: &mut Context<'_, '_>, [_, _, event]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
@@ -118,25 +122,18 @@ pub(super) const TRACKING_INFO: Call = exact!(tracking_info);
 const NOT_TRACKING: i64 = -1;
 
 const NO_CLUSTER: &str = "ERR This instance has cluster support disabled";
-const NO_CLUSTER_SUMMARY: &str = "Refused: there is no cluster mode.";
 
-const fn refused(name: &'static str, arity: i32, since: &'static str) -> Spec {
-    Spec {
-        name,
-        call: Call::any(arity, |_, _, reply| reply.error(NO_CLUSTER)),
-        summary: NO_CLUSTER_SUMMARY,
-        since,
-        ..CLUSTER
-    }
-}
-
-const READONLY: Spec = Spec {
-    flags: Flags::FAST.and(Flags::LOADING),
-    group: "connection",
-    ..refused("readonly", 1, "3.0.0")
+const CLUSTER: Spec = Spec {
+    since: "3.0.0",
+    ..Spec::of(Call::any(-2, cluster), Flags::LOADING, Keys::None, "server")
 };
 
-const CLUSTER: Spec = Spec::of(Call::any(-2, cluster), Flags::LOADING, Keys::None, "server");
+const READONLY: Spec = Spec {
+    call: refused(1),
+    flags: Flags::FAST.and(Flags::LOADING),
+    group: "connection",
+    ..CLUSTER
+};
 
 const SLOWLOG: Spec = Spec {
     since: "2.2.12",
@@ -161,134 +158,114 @@ const FUNCTION: Spec = Spec {
     ..SLOWLOG
 };
 
+const fn refused(arity: i32) -> Call {
+    Call::any(arity, |_, _, reply| reply.error(NO_CLUSTER))
+}
+
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    READONLY,
-    Spec {
-        name: "readwrite",
-        ..READONLY
-    },
-    Spec {
-        name: "asking",
-        ..READONLY
-    },
-    Spec {
-        name: "cluster",
-        summary: NO_CLUSTER_SUMMARY,
-        since: "3.0.0",
-        subcommands: &[
-            refused("countkeysinslot", 3, "3.0.0"),
-            refused("getkeysinslot", 4, "3.0.0"),
-            refused("info", 2, "3.0.0"),
-            refused("keyslot", 3, "3.0.0"),
-            refused("links", 2, "7.0.0"),
-            refused("meet", -4, "3.0.0"),
-            refused("myid", 2, "3.0.0"),
-            refused("myshardid", 2, "7.2.0"),
-            refused("nodes", 2, "3.0.0"),
-            refused("replicas", 3, "5.0.0"),
-            refused("reset", -2, "3.0.0"),
-            refused("shards", 2, "7.0.0"),
-            refused("slaves", 3, "3.0.0"),
-            refused("slots", 2, "3.0.0"),
-        ],
-        ..CLUSTER
-    },
-    Spec {
-        name: "slowlog",
-        summary: "Reports an empty slow log; the node keeps none.",
-        subcommands: &[
-            Spec {
-                name: "get",
-                syntax: "[<count>]",
-                call: least!(slow_commands),
-                summary: "List the slow commands (this node keeps none).",
-                ..SLOWLOG
-            },
-            Spec {
-                name: "len",
-                call: Call::any(2, |_, _, reply| reply.integer(0)),
-                summary: "Return the number of entries: 0.",
-                ..SLOWLOG
-            },
-            Spec {
-                name: "reset",
-                call: Call::any(2, |_, _, reply| reply.ok()),
-                summary: "Remove all entries (this node keeps none).",
-                ..SLOWLOG
-            },
-        ],
-        ..SLOWLOG
-    },
-    Spec {
-        name: "latency",
-        summary: "Reports no latency samples; the node takes none.",
-        subcommands: &[
-            Spec {
-                name: "doctor",
-                call: Call::any(2, |_, _, reply| {
-                    reply.verbatim(*b"txt", b"This node does not sample its latency.\n");
-                }),
-                summary: "Report that latency is not sampled.",
-                ..LATENCY
-            },
-            Spec {
-                name: "graph",
-                syntax: "<event>",
-                call: exact!(latency_graph),
-                summary: "Refused: there are no samples.",
-                ..LATENCY
-            },
-            Spec {
-                name: "histogram",
-                syntax: "[<command> ...]",
-                call: Call::any(-2, |_, _, reply| reply.map(0)),
-                summary: "Report the latencies of commands: none are measured.",
-                since: "7.0.0",
-                ..LATENCY
-            },
-            Spec {
-                name: "history",
-                syntax: "<event>",
-                call: Call::any(3, |_, _, reply| reply.array(0)),
-                summary: "List the samples of an event (this node keeps none).",
-                ..LATENCY
-            },
-            Spec {
-                name: "latest",
-                call: Call::any(2, |_, _, reply| reply.array(0)),
-                summary: "List the latest samples (this node keeps none).",
-                ..LATENCY
-            },
-            Spec {
-                name: "reset",
-                syntax: "[<event> ...]",
-                call: Call::any(-2, |_, _, reply| reply.integer(0)),
-                summary: "Remove samples (this node keeps none).",
-                ..LATENCY
-            },
-        ],
-        ..LATENCY
-    },
-    Spec {
-        name: "function",
-        summary: "Reports no functions; EVAL runs scripts.",
-        subcommands: &[
-            Spec {
-                name: "flush",
-                syntax: "[ASYNC|SYNC]",
-                call: least!(flush_functions),
-                summary: "Remove all functions (this node keeps none).",
-                ..FUNCTION
-            },
-            Spec {
-                name: "list",
-                syntax: "[LIBRARYNAME <pattern>] [WITHCODE]",
-                call: least!(functions),
-                summary: "List the functions (this node keeps none).",
-                ..FUNCTION
-            },
-        ],
-        ..FUNCTION
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Refused: there is no cluster mode.
+    "readonly", ..READONLY;
+
+    /// Refused: there is no cluster mode.
+    "readwrite", ..READONLY;
+
+    /// Refused: there is no cluster mode.
+    "asking", ..READONLY;
+
+    /// Refused: there is no cluster mode.
+    "cluster", subcommands: CLUSTER_COMMANDS, ..CLUSTER;
+
+    /// Reports an empty slow log; the node keeps none.
+    "slowlog", subcommands: SLOWLOG_COMMANDS, ..SLOWLOG;
+
+    /// Reports no latency samples; the node takes none.
+    "latency", subcommands: LATENCY_COMMANDS, ..LATENCY;
+
+    /// Reports no functions; EVAL runs scripts.
+    "function", subcommands: FUNCTION_COMMANDS, ..FUNCTION;
+};
+
+const CLUSTER_COMMANDS: &[Spec] = specs! {
+    /// Refused: there is no cluster mode.
+    "countkeysinslot", call: refused(3), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "getkeysinslot", call: refused(4), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "info", call: refused(2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "keyslot", call: refused(3), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "links" since "7.0.0", call: refused(2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "meet", call: refused(-4), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "myid", call: refused(2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "myshardid" since "7.2.0", call: refused(2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "nodes", call: refused(2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "replicas" since "5.0.0", call: refused(3), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "reset", call: refused(-2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "shards" since "7.0.0", call: refused(2), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "slaves", call: refused(3), ..CLUSTER;
+
+    /// Refused: there is no cluster mode.
+    "slots", call: refused(2), ..CLUSTER;
+};
+
+const SLOWLOG_COMMANDS: &[Spec] = specs! {
+    /// List the slow commands (this node keeps none).
+    "get" "[<count>]", call: least!(slow_commands), ..SLOWLOG;
+
+    /// Return the number of entries: 0.
+    "len", call: Call::any(2, |_, _, reply| reply.integer(0)), ..SLOWLOG;
+
+    /// Remove all entries (this node keeps none).
+    "reset", call: Call::any(2, |_, _, reply| reply.ok()), ..SLOWLOG;
+};
+
+const LATENCY_COMMANDS: &[Spec] = specs! {
+    /// Report that latency is not sampled.
+    "doctor", call: exact!(latency_doctor), ..LATENCY;
+
+    /// Refused: there are no samples.
+    "graph" "<event>", call: exact!(latency_graph), ..LATENCY;
+
+    /// Report the latencies of commands: none are measured.
+    "histogram" "[<command> ...]" since "7.0.0",
+        call: Call::any(-2, |_, _, reply| reply.map(0)), ..LATENCY;
+
+    /// List the samples of an event (this node keeps none).
+    "history" "<event>", call: Call::any(3, |_, _, reply| reply.array(0)), ..LATENCY;
+
+    /// List the latest samples (this node keeps none).
+    "latest", call: Call::any(2, |_, _, reply| reply.array(0)), ..LATENCY;
+
+    /// Remove samples (this node keeps none).
+    "reset" "[<event> ...]", call: Call::any(-2, |_, _, reply| reply.integer(0)), ..LATENCY;
+};
+
+const FUNCTION_COMMANDS: &[Spec] = specs! {
+    /// Remove all functions (this node keeps none).
+    "flush" "[ASYNC|SYNC]", call: least!(flush_functions), ..FUNCTION;
+
+    /// List the functions (this node keeps none).
+    "list" "[LIBRARYNAME <pattern>] [WITHCODE]", call: least!(functions), ..FUNCTION;
+};

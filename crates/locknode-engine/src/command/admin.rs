@@ -4,7 +4,7 @@ use locknode_resp::{Encoder, parse_integer};
 
 use super::context::{Context, Flow};
 use super::refusal;
-use super::spec::{Flags, Keys, Spec, exact, least};
+use super::spec::{Flags, Keys, Spec, exact, least, specs};
 use super::timeout;
 
 /// Replies with the wall clock, which decides nothing here.
@@ -105,63 +105,29 @@ fn shutdown(
 const NANOS_PER_MICRO: u64 = 1000;
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
-const TIME: Spec = Spec {
-    name: "time",
-    summary: "Replies with the wall clock in seconds and microseconds.",
-    since: "2.6.0",
-    ..Spec::of(
-        exact!(time),
-        Flags::FAST.and(Flags::LOADING),
-        Keys::None,
-        "server",
-    )
-};
+const SERVER: Spec = Spec::of(exact!(time), Flags::LOADING, Keys::None, "server");
 
 /// The commands of this family. SHUTDOWN is served during a pause: an operator must be able to stop
 /// the node.
-pub(crate) const SPECS: &[Spec] = &[
-    TIME,
-    Spec {
-        name: "role",
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Replies with the wall clock in seconds and microseconds.
+    "time" since "2.6.0", call: exact!(time), flags: Flags::FAST.and(Flags::LOADING), ..SERVER;
+
+    /// Reports that the node is a primary without replicas.
+    "role" since "2.8.12",
         call: exact!(role),
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::FAST)
-            .and(Flags::LOADING),
-        summary: "Reports that the node is a primary without replicas.",
-        since: "2.8.12",
-        ..TIME
-    },
-    Spec {
-        name: "wait",
-        syntax: "numreplicas timeout",
-        call: exact!(wait),
-        flags: Flags::LOADING,
-        summary: "Returns 0, the number of replicas that have acknowledged.",
-        group: "generic",
-        since: "3.0.0",
-        ..TIME
-    },
-    Spec {
-        name: "waitaof",
-        syntax: "numlocal numreplicas timeout",
-        call: exact!(wait_for_file),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING),
-        summary: "Returns 0 and 0: there is no append-only file, here or on replicas.",
-        group: "generic",
-        since: "7.2.0",
-        ..TIME
-    },
-    Spec {
-        name: "shutdown",
-        syntax: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
+        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::FAST).and(Flags::LOADING), ..SERVER;
+
+    /// Returns 0, the number of replicas that have acknowledged.
+    "wait" "numreplicas timeout" since "3.0.0", call: exact!(wait), group: "generic", ..SERVER;
+
+    /// Returns 0 and 0: there is no append-only file, here or on replicas.
+    "waitaof" "numlocal numreplicas timeout" since "7.2.0",
+        call: exact!(wait_for_file), flags: Flags::NOSCRIPT.and(Flags::LOADING),
+        group: "generic", ..SERVER;
+
+    /// Stops the node.
+    "shutdown" "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]" since "1.0.0",
         call: least!(shutdown),
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::NO_PAUSE),
-        summary: "Stops the node.",
-        since: "1.0.0",
-        ..TIME
-    },
-];
+        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::NO_PAUSE), ..SERVER;
+};

@@ -12,7 +12,7 @@ use super::client_kill::kill;
 use super::client_list::{info, list};
 use super::context::{Context, Flow};
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 use super::{client_name, timeout};
 use crate::client::NameKind;
@@ -178,151 +178,66 @@ const CLIENT: Spec = Spec::of(
 );
 
 /// The commands of this family. CLIENT checks for a pause itself.
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "client",
-    summary: "Manages connections.",
-    since: "2.4.0",
-    subcommands: SUBCOMMANDS,
-    ..CLIENT
-}];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Manages connections.
+    "client" since "2.4.0", subcommands: SUBCOMMANDS, ..CLIENT;
+};
 
-const SUBCOMMANDS: &[Spec] = &[
-    Spec {
-        name: "caching",
-        syntax: "(YES|NO)",
-        call: absent::CACHING,
-        summary: "Refused: there is no client-side caching.",
-        since: "6.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "capa",
-        syntax: "<capability> [<capability> ...]",
-        call: Call::any(-3, |_, _, reply| reply.ok()),
-        summary: "Accept the client's capabilities; nothing here depends on them.",
-        since: "8.1.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "getname",
-        call: exact!(name),
-        summary: "Return the name of the connection.",
-        since: "2.6.9",
-        ..CLIENT
-    },
-    Spec {
-        name: "getredir",
-        call: absent::REDIRECTION,
-        summary: "Return where invalidation messages go: -1 for nowhere.",
-        since: "6.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "id",
-        call: exact!(id),
-        summary: "Return the number of the connection.",
-        since: "5.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "info",
-        call: exact!(info),
-        summary: "Return the line of CLIENT LIST for this connection.",
-        since: "6.2.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "kill",
-        syntax: "(<ip:port> | <filter> <value> [<filter> <value> ...])",
-        call: Call::any(-3, kill),
-        summary: "Close connections by ID, ADDR, LADDR, TYPE, USER or MAXAGE; SKIPME no closes this one too.",
-        since: "2.4.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "list",
-        syntax: "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]",
-        call: Call::any(-2, list),
-        summary: "List all connections, or some.",
-        since: "2.4.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "no-evict",
-        syntax: "(ON|OFF)",
-        call: exact!(no_evict),
-        summary: "Exempt the connection from eviction; no connection is ever evicted.",
-        since: "7.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "no-touch",
-        syntax: "(ON|OFF)",
-        call: exact!(no_touch),
-        summary: "Keep the connection's reads from refreshing keys; no read does.",
-        since: "7.2.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "pause",
-        syntax: "<milliseconds> [WRITE|ALL]",
-        call: least!(pause),
-        summary: "Hold back all commands, or only writes, of all connections for a time.",
-        since: "3.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "reply",
-        syntax: "(ON|OFF|SKIP)",
-        call: exact!(set_reply_mode),
-        summary: "Choose whether to send replies; SKIP drops the next one.",
-        since: "3.2.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "setinfo",
-        syntax: "(LIB-NAME|LIB-VER) <value>",
-        call: exact!(set_info),
-        summary: "Name the client library or its version.",
-        since: "7.2.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "setname",
-        syntax: "<name>",
-        call: exact!(set_name),
-        summary: "Name the connection.",
-        since: "2.6.9",
-        ..CLIENT
-    },
-    Spec {
-        name: "tracking",
-        syntax: "(ON|OFF) [<option> ...]",
-        call: absent::TRACKING,
-        summary: "OFF is accepted; ON is refused, because there is no client-side caching.",
-        since: "6.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "trackinginfo",
-        call: absent::TRACKING_INFO,
-        summary: "Report that the connection is not tracked.",
-        since: "6.2.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "unblock",
-        syntax: "<id> [TIMEOUT|ERROR]",
-        call: least!(unblock),
-        summary: "Answer 0: no connection waits in a blocking command.",
-        since: "5.0.0",
-        ..CLIENT
-    },
-    Spec {
-        name: "unpause",
-        call: exact!(unpause),
-        summary: "End the pause.",
-        since: "6.2.0",
-        ..CLIENT
-    },
-];
+const SUBCOMMANDS: &[Spec] = specs! {
+    /// Refused: there is no client-side caching.
+    "caching" "(YES|NO)" since "6.0.0", call: absent::CACHING, ..CLIENT;
+
+    /// Accept the client's capabilities; nothing here depends on them.
+    "capa" "<capability> [<capability> ...]" since "8.1.0",
+        call: Call::any(-3, |_, _, reply| reply.ok()), ..CLIENT;
+
+    /// Return the name of the connection.
+    "getname" since "2.6.9", call: exact!(name), ..CLIENT;
+
+    /// Return where invalidation messages go: -1 for nowhere.
+    "getredir" since "6.0.0", call: absent::REDIRECTION, ..CLIENT;
+
+    /// Return the number of the connection.
+    "id" since "5.0.0", call: exact!(id), ..CLIENT;
+
+    /// Return the line of CLIENT LIST for this connection.
+    "info" since "6.2.0", call: exact!(info), ..CLIENT;
+
+    /// Close connections by ID, ADDR, LADDR, TYPE, USER or MAXAGE; SKIPME no closes this one too.
+    "kill" "(<ip:port> | <filter> <value> [<filter> <value> ...])" since "2.4.0",
+        call: Call::any(-3, kill), ..CLIENT;
+
+    /// List all connections, or some.
+    "list" "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]" since "2.4.0",
+        call: Call::any(-2, list), ..CLIENT;
+
+    /// Exempt the connection from eviction; no connection is ever evicted.
+    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(no_evict), ..CLIENT;
+
+    /// Keep the connection's reads from refreshing keys; no read does.
+    "no-touch" "(ON|OFF)" since "7.2.0", call: exact!(no_touch), ..CLIENT;
+
+    /// Hold back all commands, or only writes, of all connections for a time.
+    "pause" "<milliseconds> [WRITE|ALL]" since "3.0.0", call: least!(pause), ..CLIENT;
+
+    /// Choose whether to send replies; SKIP drops the next one.
+    "reply" "(ON|OFF|SKIP)" since "3.2.0", call: exact!(set_reply_mode), ..CLIENT;
+
+    /// Name the client library or its version.
+    "setinfo" "(LIB-NAME|LIB-VER) <value>" since "7.2.0", call: exact!(set_info), ..CLIENT;
+
+    /// Name the connection.
+    "setname" "<name>" since "2.6.9", call: exact!(set_name), ..CLIENT;
+
+    /// OFF is accepted; ON is refused, because there is no client-side caching.
+    "tracking" "(ON|OFF) [<option> ...]" since "6.0.0", call: absent::TRACKING, ..CLIENT;
+
+    /// Report that the connection is not tracked.
+    "trackinginfo" since "6.2.0", call: absent::TRACKING_INFO, ..CLIENT;
+
+    /// Answer 0: no connection waits in a blocking command.
+    "unblock" "<id> [TIMEOUT|ERROR]" since "5.0.0", call: least!(unblock), ..CLIENT;
+
+    /// End the pause.
+    "unpause" since "6.2.0", call: exact!(unpause), ..CLIENT;
+};

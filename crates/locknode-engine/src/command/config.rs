@@ -7,7 +7,7 @@ use super::context::Context;
 use super::glob;
 use super::info::totals;
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact};
+use super::spec::{Call, Flags, Keys, Spec, exact, specs};
 use super::subcommand;
 use crate::options::{Change, ConfigOption, Options};
 
@@ -141,43 +141,22 @@ const CONFIG: Spec = Spec::of(
 );
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "config",
-    summary: "Reads and changes options.",
-    since: "2.0.0",
-    subcommands: SUBCOMMANDS,
-    ..CONFIG
-}];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Reads and changes options.
+    "config" since "2.0.0", subcommands: SUBCOMMANDS, ..CONFIG;
+};
 
-const SUBCOMMANDS: &[Spec] = &[
-    Spec {
-        name: "get",
-        syntax: "<pattern> [<pattern> ...]",
-        call: Call::any(-3, show),
-        summary: "Return the options whose names match a pattern.",
-        since: "2.0.0",
-        ..CONFIG
-    },
-    Spec {
-        name: "resetstat",
-        call: exact!(reset_statistics),
-        summary: "Reset the counters of INFO.",
-        since: "2.0.0",
-        ..CONFIG
-    },
-    Spec {
-        name: "rewrite",
-        call: exact!(rewrite),
-        summary: "Refused: the node does not write its configuration file.",
-        since: "2.8.0",
-        ..CONFIG
-    },
-    Spec {
-        name: "set",
-        syntax: "<option> <value> [<option> <value> ...]",
-        call: Call::any(-4, set),
-        summary: "Change options: all of them or none.",
-        since: "2.0.0",
-        ..CONFIG
-    },
-];
+const SUBCOMMANDS: &[Spec] = specs! {
+    /// Return the options whose names match a pattern.
+    "get" "<pattern> [<pattern> ...]" since "2.0.0", call: Call::any(-3, show), ..CONFIG;
+
+    /// Reset the counters of INFO.
+    "resetstat" since "2.0.0", call: exact!(reset_statistics), ..CONFIG;
+
+    /// Refused: the node does not write its configuration file.
+    "rewrite" since "2.8.0", call: exact!(rewrite), ..CONFIG;
+
+    /// Change options: all of them or none.
+    "set" "<option> <value> [<option> <value> ...]" since "2.0.0",
+        call: Call::any(-4, set), ..CONFIG;
+};

@@ -8,7 +8,7 @@ use locknode_resp::{Encoder, Protocol, parse_integer};
 use super::client_name;
 use super::context::{Context, Flow};
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::version::REDIS_VERSION;
 use crate::client::{DEFAULT_USER, NameKind};
 use crate::session::ReplyMode;
@@ -250,67 +250,35 @@ const OPENING: Flags = Flags::FAST
     .and(Flags::NO_PAUSE);
 
 const CONNECTION: Spec = Spec {
-    name: "ping",
-    syntax: "[message]",
-    summary: "Returns PONG, or the given message.",
     since: "1.0.0",
     ..Spec::of(least!(ping), Flags::FAST, Keys::None, "connection")
 };
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    CONNECTION,
-    Spec {
-        name: "hello",
-        syntax: "[protover] [AUTH username password] [SETNAME clientname]",
-        call: least!(hello),
-        flags: OPENING,
-        summary: "Chooses the protocol, authenticates and names the connection.",
-        since: "6.0.0",
-        ..CONNECTION
-    },
-    Spec {
-        name: "auth",
-        syntax: "[username] password",
-        call: least!(auth),
-        flags: OPENING,
-        summary: "Authenticates the connection.",
-        ..CONNECTION
-    },
-    Spec {
-        name: "select",
-        syntax: "index",
-        call: exact!(select),
-        flags: Flags::FAST.and(Flags::LOADING),
-        summary: "Chooses the database of the connection, 0 to 15.",
-        ..CONNECTION
-    },
-    Spec {
-        name: "echo",
-        syntax: "message",
-        call: exact!(echo),
-        flags: Flags::FAST.and(Flags::LOADING),
-        summary: "Returns the given message.",
-        ..CONNECTION
-    },
-    Spec {
-        name: "reset",
-        syntax: "",
-        call: exact!(reset),
-        flags: OPENING.and(Flags::TRANSACTION),
-        summary: "Resets the connection.",
-        since: "6.2.0",
-        ..CONNECTION
-    },
-    Spec {
-        name: "quit",
-        syntax: "",
-        call: Call::any(-1, quit),
-        flags: OPENING.and(Flags::TRANSACTION),
-        summary: "Closes the connection.",
-        ..CONNECTION
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Returns PONG, or the given message.
+    "ping" "[message]", ..CONNECTION;
+
+    /// Chooses the protocol, authenticates and names the connection.
+    "hello" "[protover] [AUTH username password] [SETNAME clientname]" since "6.0.0",
+        call: least!(hello), flags: OPENING, ..CONNECTION;
+
+    /// Authenticates the connection.
+    "auth" "[username] password", call: least!(auth), flags: OPENING, ..CONNECTION;
+
+    /// Chooses the database of the connection, 0 to 15.
+    "select" "index", call: exact!(select), flags: Flags::FAST.and(Flags::LOADING), ..CONNECTION;
+
+    /// Returns the given message.
+    "echo" "message", call: exact!(echo), flags: Flags::FAST.and(Flags::LOADING), ..CONNECTION;
+
+    /// Resets the connection.
+    "reset" since "6.2.0",
+        call: exact!(reset), flags: OPENING.and(Flags::TRANSACTION), ..CONNECTION;
+
+    /// Closes the connection.
+    "quit", call: Call::any(-1, quit), flags: OPENING.and(Flags::TRANSACTION), ..CONNECTION;
+};
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use locknode_resp::Encoder;
 
 use super::context::Context;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec, least};
+use super::spec::{Flags, Keys, Spec, least, specs};
 use super::subcommand::help;
 
 fn debug(
@@ -64,19 +64,18 @@ const TOPICS: [(&str, &str, &str); 2] = [
     ("sleep", "<seconds>", "Hold back all commands for a time."),
 ];
 
+const DEBUG: Spec = Spec::of(
+    least!(debug),
+    Flags::ADMIN
+        .and(Flags::NOSCRIPT)
+        .and(Flags::LOADING)
+        .and(Flags::PROTECTED),
+    Keys::None,
+    "server",
+);
+
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "debug",
-    syntax: "subcommand [arg ...]",
-    summary: "Supports tests.",
-    since: "1.0.0",
-    ..Spec::of(
-        least!(debug),
-        Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::PROTECTED),
-        Keys::None,
-        "server",
-    )
-}];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Supports tests.
+    "debug" "subcommand [arg ...]" since "1.0.0", ..DEBUG;
+};

@@ -3,7 +3,7 @@
 use locknode_resp::Encoder;
 
 use super::context::Context;
-use super::spec::{Call, Flags, Keys, Spec, exact};
+use super::spec::{Call, Flags, Keys, Spec, exact, specs};
 
 fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let mut found = 0;
@@ -29,28 +29,13 @@ const CHECK: Spec = Spec::of(
 );
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "exists",
-        syntax: "key [key ...]",
-        summary: "Counts the keys that are held.",
-        since: "1.0.0",
-        ..CHECK
-    },
-    Spec {
-        name: "touch",
-        syntax: "key [key ...]",
-        summary: "Counts the keys that are held; nothing is evicted, so this has no other effect.",
-        since: "3.2.1",
-        ..CHECK
-    },
-    Spec {
-        name: "type",
-        syntax: "key",
-        call: exact!(key_type),
-        keys: Keys::One,
-        summary: "Returns `string` for a key that is held and `none` for any other.",
-        since: "1.0.0",
-        ..CHECK
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Counts the keys that are held.
+    "exists" "key [key ...]" since "1.0.0", ..CHECK;
+
+    /// Counts the keys that are held; nothing is evicted, so this has no other effect.
+    "touch" "key [key ...]" since "3.2.1", ..CHECK;
+
+    /// Returns `string` for a key that is held and `none` for any other.
+    "type" "key" since "1.0.0", call: exact!(key_type), keys: Keys::One, ..CHECK;
+};

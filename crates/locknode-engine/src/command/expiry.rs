@@ -5,7 +5,7 @@ use locknode_resp::{Encoder, parse_integer};
 use super::context::Context;
 use super::lifetime::{MILLIS_PER_SECOND, NO_DEADLINE};
 use super::refusal;
-use super::spec::{Flags, Keys, Spec, exact, least};
+use super::spec::{Flags, Keys, Spec, exact, least, specs};
 use crate::time::{Deadline, Moment};
 
 /// One form of EXPIRE.
@@ -214,75 +214,34 @@ const SHOW: Spec = Spec::of(
 );
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "expire",
-        syntax: "key seconds [NX|XX|GT|LT]",
-        summary: "Sets the deadline of a key, in seconds from now.",
-        since: "1.0.0",
-        ..MOVE
-    },
-    Spec {
-        name: "pexpire",
-        syntax: "key milliseconds [NX|XX|GT|LT]",
-        call: least!(move_deadline, form("pexpire", 1, false)),
-        summary: "Sets the deadline of a key, in milliseconds from now.",
-        since: "2.6.0",
-        ..MOVE
-    },
-    Spec {
-        name: "expireat",
-        syntax: "key unix-time-seconds [NX|XX|GT|LT]",
-        call: least!(move_deadline, form("expireat", MILLIS_PER_SECOND, true)),
-        summary: "Sets the deadline of a key, as Unix seconds.",
-        since: "1.2.0",
-        ..MOVE
-    },
-    Spec {
-        name: "pexpireat",
-        syntax: "key unix-time-milliseconds [NX|XX|GT|LT]",
-        call: least!(move_deadline, form("pexpireat", 1, true)),
-        summary: "Sets the deadline of a key, as Unix milliseconds.",
-        since: "2.6.0",
-        ..MOVE
-    },
-    Spec {
-        name: "persist",
-        syntax: "key",
-        call: exact!(persist),
-        summary: "Removes the deadline of a key.",
-        since: "2.2.0",
-        ..MOVE
-    },
-    Spec {
-        name: "ttl",
-        syntax: "key",
-        summary: "Returns the time left of a key, in seconds.",
-        since: "1.0.0",
-        ..SHOW
-    },
-    Spec {
-        name: "pttl",
-        syntax: "key",
-        call: exact!(show_deadline, millis_left),
-        summary: "Returns the time left of a key, in milliseconds.",
-        since: "2.6.0",
-        ..SHOW
-    },
-    Spec {
-        name: "expiretime",
-        syntax: "key",
-        call: exact!(show_deadline, unix_seconds),
-        summary: "Returns the deadline of a key as Unix seconds.",
-        since: "7.0.0",
-        ..SHOW
-    },
-    Spec {
-        name: "pexpiretime",
-        syntax: "key",
-        call: exact!(show_deadline, Deadline::unix_millis),
-        summary: "Returns the deadline of a key as Unix milliseconds.",
-        since: "7.0.0",
-        ..SHOW
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Sets the deadline of a key, in seconds from now.
+    "expire" "key seconds [NX|XX|GT|LT]" since "1.0.0", ..MOVE;
+
+    /// Sets the deadline of a key, in milliseconds from now.
+    "pexpire" "key milliseconds [NX|XX|GT|LT]" since "2.6.0",
+        call: least!(move_deadline, form("pexpire", 1, false)), ..MOVE;
+
+    /// Sets the deadline of a key, as Unix seconds.
+    "expireat" "key unix-time-seconds [NX|XX|GT|LT]" since "1.2.0",
+        call: least!(move_deadline, form("expireat", MILLIS_PER_SECOND, true)), ..MOVE;
+
+    /// Sets the deadline of a key, as Unix milliseconds.
+    "pexpireat" "key unix-time-milliseconds [NX|XX|GT|LT]" since "2.6.0",
+        call: least!(move_deadline, form("pexpireat", 1, true)), ..MOVE;
+
+    /// Removes the deadline of a key.
+    "persist" "key" since "2.2.0", call: exact!(persist), ..MOVE;
+
+    /// Returns the time left of a key, in seconds.
+    "ttl" "key" since "1.0.0", ..SHOW;
+
+    /// Returns the time left of a key, in milliseconds.
+    "pttl" "key" since "2.6.0", call: exact!(show_deadline, millis_left), ..SHOW;
+
+    /// Returns the deadline of a key as Unix seconds.
+    "expiretime" "key" since "7.0.0", call: exact!(show_deadline, unix_seconds), ..SHOW;
+
+    /// Returns the deadline of a key as Unix milliseconds.
+    "pexpiretime" "key" since "7.0.0", call: exact!(show_deadline, Deadline::unix_millis), ..SHOW;
+};

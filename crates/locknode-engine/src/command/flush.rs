@@ -4,7 +4,7 @@ use locknode_resp::Encoder;
 
 use super::context::Context;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec, least};
+use super::spec::{Flags, Keys, Spec, least, specs};
 
 fn flushdb(
     context: &mut Context<'_, '_>,
@@ -43,21 +43,15 @@ pub(super) fn is_flush_mode(word: &[u8]) -> bool {
 }
 
 const FLUSH: Spec = Spec {
-    name: "flushdb",
-    syntax: "[ASYNC|SYNC]",
-    summary: "Releases all keys of the database.",
     since: "1.0.0",
     ..Spec::of(least!(flushdb), Flags::WRITE, Keys::All, "server")
 };
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    FLUSH,
-    Spec {
-        name: "flushall",
-        syntax: "[ASYNC|SYNC]",
-        call: least!(flushall),
-        summary: "Releases all keys of all databases.",
-        ..FLUSH
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Releases all keys of the database.
+    "flushdb" "[ASYNC|SYNC]", ..FLUSH;
+
+    /// Releases all keys of all databases.
+    "flushall" "[ASYNC|SYNC]", call: least!(flushall), ..FLUSH;
+};

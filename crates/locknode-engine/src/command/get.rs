@@ -7,7 +7,7 @@ use super::context::Context;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use crate::time::Deadline;
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
@@ -158,74 +158,33 @@ const READ: Spec = Spec::of(
 );
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "get",
-        syntax: "key",
-        summary: "Returns the token of a key.",
-        since: "1.0.0",
-        ..READ
-    },
-    Spec {
-        name: "getdel",
-        syntax: "key",
-        call: exact!(getdel),
-        flags: Flags::WRITE.and(Flags::FAST),
-        summary: "Returns the token of a key and releases the key.",
-        since: "6.2.0",
-        ..READ
-    },
-    Spec {
-        name: "getex",
-        syntax: "key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
-        call: least!(getex),
-        flags: Flags::WRITE.and(Flags::FAST),
-        summary: "Returns the token of a key and moves the key's deadline.",
-        since: "6.2.0",
-        ..READ
-    },
-    Spec {
-        name: "mget",
-        syntax: "key [key ...]",
-        call: Call::any(-2, mget),
-        keys: Keys::Each { step: 1 },
-        summary: "Returns the tokens of several keys.",
-        since: "1.0.0",
-        ..READ
-    },
-    Spec {
-        name: "getrange",
-        syntax: "key start end",
-        call: exact!(getrange),
-        flags: Flags::READONLY,
-        summary: "Returns a part of the token of a key.",
-        since: "2.4.0",
-        ..READ
-    },
-    Spec {
-        name: "substr",
-        syntax: "key start end",
-        call: exact!(getrange),
-        flags: Flags::READONLY,
-        summary: "The older name of GETRANGE.",
-        since: "1.0.0",
-        ..READ
-    },
-    Spec {
-        name: "strlen",
-        syntax: "key",
-        call: exact!(strlen),
-        summary: "Returns the length of the token of a key, in bytes.",
-        since: "2.2.0",
-        ..READ
-    },
-    Spec {
-        name: "digest",
-        syntax: "key",
-        call: exact!(digest_of),
-        flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Returns the XXH3 digest of the token of a key, for IFDEQ and IFDNE.",
-        since: "8.4.0",
-        ..READ
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Returns the token of a key.
+    "get" "key" since "1.0.0", ..READ;
+
+    /// Returns the token of a key and releases the key.
+    "getdel" "key" since "6.2.0",
+        call: exact!(getdel), flags: Flags::WRITE.and(Flags::FAST), ..READ;
+
+    /// Returns the token of a key and moves the key's deadline.
+    "getex" "key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]"
+        since "6.2.0", call: least!(getex), flags: Flags::WRITE.and(Flags::FAST), ..READ;
+
+    /// Returns the tokens of several keys.
+    "mget" "key [key ...]" since "1.0.0",
+        call: Call::any(-2, mget), keys: Keys::Each { step: 1 }, ..READ;
+
+    /// Returns a part of the token of a key.
+    "getrange" "key start end" since "2.4.0",
+        call: exact!(getrange), flags: Flags::READONLY, ..READ;
+
+    /// The older name of GETRANGE.
+    "substr" "key start end" since "1.0.0", call: exact!(getrange), flags: Flags::READONLY, ..READ;
+
+    /// Returns the length of the token of a key, in bytes.
+    "strlen" "key" since "2.2.0", call: exact!(strlen), ..READ;
+
+    /// Returns the XXH3 digest of the token of a key, for IFDEQ and IFDNE.
+    "digest" "key" since "8.4.0",
+        call: exact!(digest_of), flags: Flags::READONLY.and(Flags::FAST), ..READ;
+};

@@ -13,7 +13,7 @@ use locknode_resp::Encoder;
 
 use super::config_option::{durability, on_off};
 use super::context::Context;
-use super::spec::{Flags, Keys, Spec, least};
+use super::spec::{Flags, Keys, Spec, least, specs};
 use super::version::{NODE_VERSION, REDIS_VERSION};
 use crate::byte_size::human;
 use crate::counters::Totals;
@@ -344,12 +344,11 @@ const SECONDS_PER_DAY: u64 = 86_400;
 /// Room for the section that clients ask for when they connect.
 const TEXT_LEN: usize = 512;
 
+/// It counts the keys of all shards.
+const INFO: Spec = Spec::of(least!(info), Flags::LOADING, Keys::All, "server");
+
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    // It counts the keys of all shards.
-    name: "info",
-    syntax: "[section ...]",
-    summary: "Reports on the node: everything, or the named sections.",
-    since: "1.0.0",
-    ..Spec::of(least!(info), Flags::LOADING, Keys::All, "server")
-}];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Reports on the node: everything, or the named sections.
+    "info" "[section ...]" since "1.0.0", ..INFO;
+};

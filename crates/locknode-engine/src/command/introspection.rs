@@ -6,7 +6,7 @@ use super::command_entry::{Entry, key_positions};
 use super::context::Context;
 use super::glob::Pattern;
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand::{self, HELP};
 
 fn command(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -148,52 +148,25 @@ fn counts_too_many(positions: Keys, command: &[&[u8]]) -> bool {
 const COMMAND: Spec = Spec::of(Call::any(-1, command), Flags::LOADING, Keys::None, "server");
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "command",
-    summary: "Describes the commands.",
-    since: "2.8.13",
-    subcommands: SUBCOMMANDS,
-    ..COMMAND
-}];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Describes the commands.
+    "command" since "2.8.13", subcommands: SUBCOMMANDS, ..COMMAND;
+};
 
-const SUBCOMMANDS: &[Spec] = &[
-    Spec {
-        name: "count",
-        call: exact!(count),
-        summary: "Return the number of commands.",
-        since: "2.8.13",
-        ..COMMAND
-    },
-    Spec {
-        name: "docs",
-        syntax: "[<name> ...]",
-        call: least!(docs),
-        summary: "Describe all commands, or the named ones.",
-        since: "7.0.0",
-        ..COMMAND
-    },
-    Spec {
-        name: "getkeys",
-        syntax: "<name> [<arg> ...]",
-        call: Call::any(-3, keys),
-        summary: "Return the keys among the arguments of a command.",
-        since: "2.8.13",
-        ..COMMAND
-    },
-    Spec {
-        name: "info",
-        syntax: "[<name> ...]",
-        call: least!(info),
-        summary: "Return arity, flags and key positions of all commands, or of the named ones.",
-        since: "2.8.13",
-        ..COMMAND
-    },
-    Spec {
-        name: "list",
-        syntax: "[FILTERBY (MODULE|ACLCAT|PATTERN) <value>]",
-        call: least!(list),
-        summary: "Return the names of the commands.",
-        since: "7.0.0",
-        ..COMMAND
-    },
-];
+const SUBCOMMANDS: &[Spec] = specs! {
+    /// Return the number of commands.
+    "count" since "2.8.13", call: exact!(count), ..COMMAND;
+
+    /// Describe all commands, or the named ones.
+    "docs" "[<name> ...]" since "7.0.0", call: least!(docs), ..COMMAND;
+
+    /// Return the keys among the arguments of a command.
+    "getkeys" "<name> [<arg> ...]" since "2.8.13", call: Call::any(-3, keys), ..COMMAND;
+
+    /// Return arity, flags and key positions of all commands, or of the named ones.
+    "info" "[<name> ...]" since "2.8.13", call: least!(info), ..COMMAND;
+
+    /// Return the names of the commands.
+    "list" "[FILTERBY (MODULE|ACLCAT|PATTERN) <value>]" since "7.0.0",
+        call: least!(list), ..COMMAND;
+};

@@ -10,7 +10,7 @@ use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
 use super::refusal;
 use super::set::Outcome;
-use super::spec::{Call, Flags, Keys, Spec};
+use super::spec::{Call, Flags, Keys, Spec, specs};
 use crate::time::Deadline;
 
 fn mset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -166,27 +166,14 @@ const WRITE_ALL: Spec = Spec {
 };
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "mset",
-        syntax: "key value [key value ...]",
-        summary: "Sets the tokens of several keys.",
-        ..WRITE_ALL
-    },
-    Spec {
-        name: "msetnx",
-        syntax: "key value [key value ...]",
-        call: Call::any(-3, msetnx),
-        summary: "Sets the tokens of several keys if none of them is held.",
-        ..WRITE_ALL
-    },
-    Spec {
-        name: "msetex",
-        syntax: "numkeys key value [key value ...] [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-        call: Call::any(-4, msetex),
-        keys: Keys::Counted { at: 1, step: 2 },
-        summary: "Sets the tokens of several keys, with a condition and a TTL.",
-        since: "8.4.0",
-        ..WRITE_ALL
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Sets the tokens of several keys.
+    "mset" "key value [key value ...]", ..WRITE_ALL;
+
+    /// Sets the tokens of several keys if none of them is held.
+    "msetnx" "key value [key value ...]", call: Call::any(-3, msetnx), ..WRITE_ALL;
+
+    /// Sets the tokens of several keys, with a condition and a TTL.
+    "msetex" "numkeys key value [key value ...] [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]"
+        since "8.4.0", call: Call::any(-4, msetex), keys: Keys::Counted { at: 1, step: 2 }, ..WRITE_ALL;
+};

@@ -4,7 +4,7 @@ use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
 use super::refusal;
-use super::spec::{Flags, Keys, Spec, exact};
+use super::spec::{Flags, Keys, Spec, exact, specs};
 use crate::time::Deadline;
 
 fn step(context: &mut Context<'_, '_>, by: i64, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
@@ -59,32 +59,16 @@ const COUNT: Spec = Spec {
 };
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "incr",
-        syntax: "key",
-        summary: "Adds one to the integer of a key.",
-        ..COUNT
-    },
-    Spec {
-        name: "decr",
-        syntax: "key",
-        call: exact!(step, -1),
-        summary: "Subtracts one from the integer of a key.",
-        ..COUNT
-    },
-    Spec {
-        name: "incrby",
-        syntax: "key increment",
-        call: exact!(incrby),
-        summary: "Adds a number to the integer of a key.",
-        ..COUNT
-    },
-    Spec {
-        name: "decrby",
-        syntax: "key decrement",
-        call: exact!(decrby),
-        summary: "Subtracts a number from the integer of a key.",
-        ..COUNT
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Adds one to the integer of a key.
+    "incr" "key", ..COUNT;
+
+    /// Subtracts one from the integer of a key.
+    "decr" "key", call: exact!(step, -1), ..COUNT;
+
+    /// Adds a number to the integer of a key.
+    "incrby" "key increment", call: exact!(incrby), ..COUNT;
+
+    /// Subtracts a number from the integer of a key.
+    "decrby" "key decrement", call: exact!(decrby), ..COUNT;
+};

@@ -8,7 +8,7 @@ use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
 use super::glob::Pattern;
-use super::spec::{Flags, Keys, Spec, exact, least};
+use super::spec::{Flags, Keys, Spec, exact, least, specs};
 use super::{glob, refusal};
 use crate::shard::Shard;
 
@@ -269,33 +269,18 @@ const LOOK: Spec = Spec {
 };
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "keys",
-        syntax: "pattern",
-        summary: "Returns the keys that match a pattern.",
-        ..LOOK
-    },
-    Spec {
-        name: "scan",
-        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-        call: least!(scan),
-        summary: "Returns some of the keys, and a cursor to continue from.",
-        since: "2.8.0",
-        ..LOOK
-    },
-    Spec {
-        name: "randomkey",
-        call: exact!(randomkey),
-        summary: "Returns a random key.",
-        ..LOOK
-    },
-    Spec {
-        name: "dbsize",
-        call: exact!(dbsize),
-        flags: Flags::READONLY.and(Flags::FAST),
-        summary: "Counts the keys of the database, including expired ones not yet reclaimed.",
-        group: "server",
-        ..LOOK
-    },
-];
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Returns the keys that match a pattern.
+    "keys" "pattern", ..LOOK;
+
+    /// Returns some of the keys, and a cursor to continue from.
+    "scan" "cursor [MATCH pattern] [COUNT count] [TYPE type]" since "2.8.0",
+        call: least!(scan), ..LOOK;
+
+    /// Returns a random key.
+    "randomkey", call: exact!(randomkey), ..LOOK;
+
+    /// Counts the keys of the database, including expired ones not yet reclaimed.
+    "dbsize",
+        call: exact!(dbsize), flags: Flags::READONLY.and(Flags::FAST), group: "server", ..LOOK;
+};

@@ -11,7 +11,7 @@ use super::context::{Context, Flow};
 use super::flush::is_flush_mode;
 use super::journal::Journal;
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact, least};
+use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value};
 use crate::scripts::{Script, Sha};
@@ -368,6 +368,8 @@ const YIELD_STEPS: usize = 10_000;
 
 const OVERFULL: &str = "it changed more than 16777216 bytes of keys and tokens";
 
+const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
+
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
 /// TTLs up to here, in either unit, take the fast path: 2^43 ms is 278 years.
@@ -380,105 +382,52 @@ const SCRIPT: Spec = Spec::of(
     "scripting",
 );
 
-/// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "eval",
-        syntax: "script numkeys [key ...] [arg ...]",
-        summary: "Runs a lock script from its text.",
-        since: "2.6.0",
-        ..Spec::of(
-            least!(by_text, false),
-            Flags::NOSCRIPT.and(Flags::MAY_WRITE),
-            Keys::Own,
-            "scripting",
-        )
-    },
-    Spec {
-        name: "evalsha",
-        syntax: "sha1 numkeys [key ...] [arg ...]",
-        summary: "Runs a lock script by its SHA1.",
-        since: "2.6.0",
-        ..Spec::of(
-            least!(by_sha, false),
-            Flags::NOSCRIPT.and(Flags::MAY_WRITE),
-            Keys::Own,
-            "scripting",
-        )
-    },
-    Spec {
-        name: "eval_ro",
-        syntax: "script numkeys [key ...] [arg ...]",
-        summary: "Runs a read-only script from its text.",
-        since: "7.0.0",
-        ..Spec::of(
-            least!(by_text, true),
-            Flags::NOSCRIPT.and(Flags::READONLY),
-            Keys::Own,
-            "scripting",
-        )
-    },
-    Spec {
-        name: "evalsha_ro",
-        syntax: "sha1 numkeys [key ...] [arg ...]",
-        summary: "Runs a read-only script by its SHA1.",
-        since: "7.0.0",
-        ..Spec::of(
-            least!(by_sha, true),
-            Flags::NOSCRIPT.and(Flags::READONLY),
-            Keys::Own,
-            "scripting",
-        )
-    },
-    Spec {
-        name: "script",
-        summary: "Loads, finds and removes scripts.",
-        since: "2.6.0",
-        subcommands: SUBCOMMANDS,
-        ..SCRIPT
-    },
-];
+/// Its functions lock the keys.
+const EVAL: Spec = Spec {
+    flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
+    keys: Keys::Own,
+    ..SCRIPT
+};
 
-const SUBCOMMANDS: &[Spec] = &[
-    Spec {
-        name: "debug",
-        syntax: "(YES|SYNC|NO)",
-        call: exact!(debug),
-        summary: "Refused except for NO: there is no debugger.",
-        since: "3.2.0",
-        ..SCRIPT
-    },
-    Spec {
-        name: "exists",
-        syntax: "<sha1> [<sha1> ...]",
-        call: Call::any(-3, exists),
-        summary: "Return which scripts the node can run by SHA1.",
-        since: "2.6.0",
-        ..SCRIPT
-    },
-    Spec {
-        name: "flush",
-        syntax: "[ASYNC|SYNC]",
-        call: least!(flush),
-        summary: "Remove the scripts that clients sent. Scripts of known lock libraries stay.",
-        since: "2.6.0",
-        ..SCRIPT
-    },
-    Spec {
-        name: "kill",
-        call: Call::any(2, |_, _, reply| {
-            reply.error("NOTBUSY No scripts in execution right now.")
-        }),
-        summary: "Always refused: a limit stops scripts.",
-        since: "2.6.0",
-        ..SCRIPT
-    },
-    Spec {
-        name: "load",
-        syntax: "<script>",
-        call: exact!(load),
-        summary: "Store a script and return its SHA1.",
-        since: "2.6.0",
-        ..SCRIPT
-    },
-];
+const EVAL_RO: Spec = Spec {
+    flags: Flags::NOSCRIPT.and(Flags::READONLY),
+    ..EVAL
+};
+
+/// The commands of this family.
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Runs a lock script from its text.
+    "eval" "script numkeys [key ...] [arg ...]" since "2.6.0", call: least!(by_text, false), ..EVAL;
+
+    /// Runs a lock script by its SHA1.
+    "evalsha" "sha1 numkeys [key ...] [arg ...]" since "2.6.0", call: least!(by_sha, false), ..EVAL;
+
+    /// Runs a read-only script from its text.
+    "eval_ro" "script numkeys [key ...] [arg ...]" since "7.0.0",
+        call: least!(by_text, true), ..EVAL_RO;
+
+    /// Runs a read-only script by its SHA1.
+    "evalsha_ro" "sha1 numkeys [key ...] [arg ...]" since "7.0.0",
+        call: least!(by_sha, true), ..EVAL_RO;
+
+    /// Loads, finds and removes scripts.
+    "script" since "2.6.0", subcommands: SUBCOMMANDS, ..SCRIPT;
+};
+
+const SUBCOMMANDS: &[Spec] = specs! {
+    /// Refused except for NO: there is no debugger.
+    "debug" "(YES|SYNC|NO)" since "3.2.0", call: exact!(debug), ..SCRIPT;
+
+    /// Return which scripts the node can run by SHA1.
+    "exists" "<sha1> [<sha1> ...]" since "2.6.0", call: Call::any(-3, exists), ..SCRIPT;
+
+    /// Remove the scripts that clients sent. Scripts of known lock libraries stay.
+    "flush" "[ASYNC|SYNC]" since "2.6.0", call: least!(flush), ..SCRIPT;
+
+    /// Always refused: a limit stops scripts.
+    "kill" since "2.6.0",
+        call: Call::any(2, |_, _, reply| reply.error(NOTHING_RUNS)), ..SCRIPT;
+
+    /// Store a script and return its SHA1.
+    "load" "<script>" since "2.6.0", call: exact!(load), ..SCRIPT;
+};

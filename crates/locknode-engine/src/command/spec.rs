@@ -82,6 +82,27 @@ macro_rules! least {
 }
 pub(super) use least;
 
+/// A table of commands, or of the subcommands of a container. A row is the summary, the name, the
+/// syntax if there are arguments, the version that introduced it, and the fields that differ from a
+/// base.
+macro_rules! specs {
+    ($(
+        #[doc = $summary:literal]
+        $name:literal $($syntax:literal)? $(since $since:literal)?
+        $(, $field:ident: $value:expr)*, ..$base:ident;
+    )+) => {
+        &[$($crate::command::spec::Spec {
+            name: $name,
+            $(syntax: $syntax,)?
+            summary: $summary.trim_ascii_start(),
+            $(since: $since,)?
+            $($field: $value,)*
+            ..$base
+        }),+]
+    };
+}
+pub(super) use specs;
+
 /// The arity in a function's signature.
 pub(super) const fn exact_arity<const N: usize>(
     _: fn(&mut Context<'_, '_>, &[&[u8]; N], &mut Encoder<'_>),

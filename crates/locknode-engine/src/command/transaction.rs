@@ -7,7 +7,7 @@ use locknode_resp::Encoder;
 
 use super::context::Context;
 use super::refusal;
-use super::spec::{Call, Flags, Keys, Spec, exact};
+use super::spec::{Call, Flags, Keys, Spec, exact, specs};
 
 fn multi(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
     if context.session.is_aborting {
@@ -44,8 +44,6 @@ const NO_TRANSACTIONS: &str = "transactions (MULTI, WATCH): nothing up to EXEC o
     without MULTI, SET with NX or IFEQ, DELEX with IFEQ, MSETNX, or a script";
 
 const TRANSACTION: Spec = Spec {
-    name: "multi",
-    summary: "Refused, with everything up to EXEC or DISCARD: there are no transactions.",
     since: "1.2.0",
     ..Spec::of(
         exact!(multi),
@@ -59,35 +57,21 @@ const TRANSACTION: Spec = Spec {
 };
 
 /// The commands of this family.
-pub(crate) const SPECS: &[Spec] = &[
-    TRANSACTION,
-    Spec {
-        name: "exec",
-        call: exact!(exec),
-        summary: "Ends a refused transaction, of which nothing was executed.",
-        ..TRANSACTION
-    },
-    Spec {
-        name: "discard",
-        call: exact!(discard),
-        summary: "Ends a refused transaction, of which nothing was executed.",
-        since: "2.0.0",
-        ..TRANSACTION
-    },
-    Spec {
-        name: "watch",
-        syntax: "key [key ...]",
-        call: Call::any(-2, watch),
-        summary: "Refused: there are no transactions.",
-        since: "2.2.0",
-        ..TRANSACTION
-    },
-    Spec {
-        name: "unwatch",
+pub(crate) const SPECS: &[Spec] = specs! {
+    /// Refused, with everything up to EXEC or DISCARD: there are no transactions.
+    "multi", ..TRANSACTION;
+
+    /// Ends a refused transaction, of which nothing was executed.
+    "exec", call: exact!(exec), ..TRANSACTION;
+
+    /// Ends a refused transaction, of which nothing was executed.
+    "discard" since "2.0.0", call: exact!(discard), ..TRANSACTION;
+
+    /// Refused: there are no transactions.
+    "watch" "key [key ...]" since "2.2.0", call: Call::any(-2, watch), ..TRANSACTION;
+
+    /// Does nothing: no key is ever watched.
+    "unwatch" since "2.2.0",
         call: Call::any(1, |_, _, reply| reply.ok()),
-        flags: Flags::FAST.and(Flags::NOSCRIPT).and(Flags::LOADING),
-        summary: "Does nothing: no key is ever watched.",
-        since: "2.2.0",
-        ..TRANSACTION
-    },
-];
+        flags: Flags::FAST.and(Flags::NOSCRIPT).and(Flags::LOADING), ..TRANSACTION;
+};
