@@ -240,10 +240,22 @@ fn run(source: &str) -> String {
     )
 }
 
-fn check(rows: &[(&str, &str)]) {
-    let wrong = rows.iter().filter_map(|(source, want)| {
-        let have = run(source);
-        (have != *want).then(|| format!("{source}\n  have {have}\n  want {want}"))
+/// Reads a table of lines `script => reply`, and `# comment`. In a script, `<LF>` is a line feed.
+fn rows(table: &str) -> Vec<(String, &str)> {
+    let lines = table.lines().map(str::trim);
+    let rows = lines.filter(|line| !line.is_empty() && !line.starts_with("# "));
+    rows.map(|row| {
+        let (script, reply) = row.split_once(" => ").unwrap();
+        (script.replace("<LF>", "\n"), reply)
+    })
+    .collect()
+}
+
+/// Checks a table of scripts and their replies.
+fn check(table: &str) {
+    let wrong = rows(table).into_iter().filter_map(|(source, want)| {
+        let have = run(&source);
+        (have != want).then(|| format!("{source}\n  have {have}\n  want {want}"))
     });
     let wrong: Vec<_> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
