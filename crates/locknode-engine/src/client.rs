@@ -51,7 +51,7 @@ pub struct Client {
     buffered: AtomicU64,
     killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    registry: Arc<Registry>,
+    registry: Arc<Clients>,
 }
 
 /// The names that a client set, in one allocation: most drivers set two, and ten thousand idle
@@ -83,12 +83,7 @@ pub(crate) struct LastCommand {
 }
 
 /// All connected clients.
-#[derive(Debug)]
 pub(crate) struct Clients {
-    registry: Arc<Registry>,
-}
-
-struct Registry {
     settings: Arc<Settings>,
     clients: Mutex<HashMap<u64, Arc<Client>, foldhash::fast::FixedState>>,
     count: AtomicU64,
@@ -129,13 +124,11 @@ impl Client {
         let (registry, before) = (&self.registry, self.buffered.load(Ordering::Relaxed));
         self.buffered.store(bytes, Ordering::Relaxed);
         if bytes <= before {
-            registry
-                .buffered
-                .fetch_sub(before - bytes, Ordering::Relaxed);
+            let freed = before - bytes;
+            registry.buffered.fetch_sub(freed, Ordering::Relaxed);
         } else {
-            registry
-                .buffered
-                .fetch_add(bytes - before, Ordering::Relaxed);
+            let added = bytes - before;
+            registry.buffered.fetch_add(added, Ordering::Relaxed);
             registry.evict();
         }
     }
@@ -236,30 +229,27 @@ impl fmt::Debug for Client {
 
 impl Clients {
     /// Creates a registry that obeys the options about clients in `settings`.
-    pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self {
-            registry: Arc::new(Registry {
-                settings,
-                clients: Mutex::default(),
-                count: AtomicU64::new(0),
-                next_id: AtomicU64::new(0),
-                accepted: AtomicU64::new(0),
-                buffered: AtomicU64::new(0),
-                evicted: AtomicU64::new(0),
-            }),
-        }
+    pub(crate) fn new(settings: Arc<Settings>) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            clients: Mutex::default(),
+            count: AtomicU64::new(0),
+            next_id: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
+            buffered: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
+        })
     }
 
     /// Registers a connection unless `maxclients` are already there.
-    pub(crate) fn enter(&self, peer: Peer, now: Time) -> Option<Arc<Client>> {
-        let registry = &self.registry;
-        let clients_max = registry.settings.read(|options| options.maxclients);
-        let mut clients = registry.clients.lock();
-        if registry.count.load(Ordering::Relaxed) >= clients_max {
+    pub(crate) fn enter(self: &Arc<Self>, peer: Peer, now: Time) -> Option<Arc<Client>> {
+        let clients_max = self.settings.read(|options| options.maxclients);
+        let mut clients = self.clients.lock();
+        if self.count.load(Ordering::Relaxed) >= clients_max {
             return None;
         }
         let client = Arc::new(Client {
-            id: registry.next_id.fetch_add(1, Ordering::Relaxed) + 1,
+            id: self.next_id.fetch_add(1, Ordering::Relaxed) + 1,
             addr: peer.addr.into_boxed_str(),
             laddr: peer.laddr.into_boxed_str(),
             fd: peer.fd,
@@ -275,19 +265,19 @@ impl Clients {
             buffered: AtomicU64::new(0),
             killed: AtomicBool::new(false),
             waker: Mutex::new(None),
-            registry: Arc::clone(registry),
+            registry: Arc::clone(self),
         });
         clients.insert(client.id, Arc::clone(&client));
-        registry.count.fetch_add(1, Ordering::Relaxed);
-        registry.accepted.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.accepted.fetch_add(1, Ordering::Relaxed);
         Some(client)
     }
 
     /// Closes connections that have been idle for longer than `timeout`, and those that use most
     /// beyond `maxmemory-clients`.
     pub(crate) fn enforce_limits(&self, now: Time) {
-        self.registry.evict();
-        let timeout = self.registry.settings.read(|options| options.timeout);
+        self.evict();
+        let timeout = self.settings.read(|options| options.timeout);
         if timeout == 0 {
             return;
         }
@@ -300,28 +290,27 @@ impl Clients {
 
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> u64 {
-        self.registry.count.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Returns the number of connections accepted since the start.
     pub(crate) fn accepted(&self) -> u64 {
-        self.registry.accepted.load(Ordering::Relaxed)
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// Returns what the buffers of all clients use.
     pub(crate) fn buffered(&self) -> u64 {
-        self.registry.buffered.load(Ordering::Relaxed)
+        self.buffered.load(Ordering::Relaxed)
     }
 
     /// Returns the number of connections closed for `maxmemory-clients` since the start.
     pub(crate) fn evicted(&self) -> u64 {
-        self.registry.evicted.load(Ordering::Relaxed)
+        self.evicted.load(Ordering::Relaxed)
     }
 
     /// Returns the number of connections whose next command waits for the end of a pause.
     pub(crate) fn waiting(&self) -> usize {
-        self.registry
-            .clients
+        self.clients
             .lock()
             .values()
             .filter(|client| client.is_waiting())
@@ -330,12 +319,12 @@ impl Clients {
 
     /// Returns the client with that id.
     pub(crate) fn find(&self, id: u64) -> Option<Arc<Client>> {
-        self.registry.clients.lock().get(&id).cloned()
+        self.clients.lock().get(&id).cloned()
     }
 
     /// Returns all clients by ascending id.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
-        let mut all: Vec<_> = self.registry.clients.lock().values().cloned().collect();
+        let mut all: Vec<_> = self.clients.lock().values().cloned().collect();
         all.sort_unstable_by_key(|client| client.id);
         all
     }
@@ -344,9 +333,7 @@ impl Clients {
     pub(crate) fn wake_all(&self) {
         self.all().iter().for_each(|client| client.wake());
     }
-}
 
-impl Registry {
     /// Closes the connections whose buffers use most, until the others keep `maxmemory-clients`.
     fn evict(&self) {
         let used = self.buffered.load(Ordering::Relaxed);
@@ -408,9 +395,9 @@ impl NameKind {
     const ALL: [Self; 3] = [Self::Connection, Self::Library, Self::LibraryVersion];
 }
 
-impl fmt::Debug for Registry {
+impl fmt::Debug for Clients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registry")
+        f.debug_struct("Clients")
             .field("count", &self.count)
             .finish_non_exhaustive()
     }
@@ -439,7 +426,7 @@ const _: () = assert!(NameKind::ALL.len() * NAME_LEN_MAX <= u16::MAX as usize);
 mod tests {
     use super::*;
 
-    fn clients() -> Clients {
+    fn clients() -> Arc<Clients> {
         Clients::new(Arc::new(Settings::new(Options::default())))
     }
 

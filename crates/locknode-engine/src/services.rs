@@ -16,7 +16,7 @@ use crate::time::Moment;
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) clients: Clients,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) counters: Counters,
     pub(crate) pause: Pause,
     pub(crate) host: Box<dyn Host>,

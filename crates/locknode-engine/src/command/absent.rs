@@ -47,8 +47,7 @@ fn flush_functions(
     reply: &mut Encoder<'_>,
 ) {
     match words {
-        [] => reply.ok(),
-        [mode] if is_flush_mode(mode) => reply.ok(),
+        _ if is_flush_mode(words) => reply.ok(),
         [_] => reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"),
         _ => refusal::subcommand_syntax(reply, container, sub),
     }

@@ -15,21 +15,15 @@ use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 use super::{client_name, timeout};
-use crate::client::NameKind;
+use crate::client::{Client, NameKind};
 use crate::session::ReplyMode;
 
 /// A pause of all commands also holds back CLIENT, except CLIENT UNPAUSE: an operator must be able
 /// to end it. Redis holds even that back.
 fn client(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    let ends_pause = args
-        .get(1)
-        .is_some_and(|sub| sub.eq_ignore_ascii_case(b"unpause"));
-    if !ends_pause
-        && context
-            .services
-            .pause
-            .holds(context.moment.time, Flags::NONE)
-    {
+    let is_end = |sub: &&[u8]| sub.eq_ignore_ascii_case(b"unpause");
+    let pause = &context.services.pause;
+    if !args.get(1).is_some_and(is_end) && pause.holds(context.moment.time, Flags::NONE) {
         context.session.client.note_waiting();
         context.flow = Flow::Paused;
         return;
@@ -81,20 +75,17 @@ fn set_info(
     }
 }
 
-fn no_evict(context: &mut Context<'_, '_>, [_, _, word]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    switch(&context.session.client.is_no_evict, word, reply);
-}
-
-fn no_touch(context: &mut Context<'_, '_>, [_, _, word]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    switch(&context.session.client.is_no_touch, word, reply);
-}
-
-fn switch(flag: &AtomicBool, word: &[u8], reply: &mut Encoder<'_>) {
+fn switch(
+    context: &mut Context<'_, '_>,
+    flag: fn(&Client) -> &AtomicBool,
+    [_, _, word]: &[&[u8]; 3],
+    reply: &mut Encoder<'_>,
+) {
     let is_on = word.eq_ignore_ascii_case(b"on");
     if !is_on && !word.eq_ignore_ascii_case(b"off") {
         return refusal::syntax(reply);
     }
-    flag.store(is_on, Ordering::Relaxed);
+    flag(&context.session.client).store(is_on, Ordering::Relaxed);
     reply.ok();
 }
 
@@ -212,10 +203,10 @@ const SUBCOMMANDS: &[Spec] = specs! {
         call: Call::any(-2, list), ..CLIENT;
 
     /// Exempt the connection from eviction; no connection is ever evicted.
-    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(no_evict), ..CLIENT;
+    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(switch, |client| &client.is_no_evict), ..CLIENT;
 
     /// Keep the connection's reads from refreshing keys; no read does.
-    "no-touch" "(ON|OFF)" since "7.2.0", call: exact!(no_touch), ..CLIENT;
+    "no-touch" "(ON|OFF)" since "7.2.0", call: exact!(switch, |client| &client.is_no_touch), ..CLIENT;
 
     /// Hold back all commands, or only writes, of all connections for a time.
     "pause" "<milliseconds> [WRITE|ALL]" since "3.0.0", call: least!(pause), ..CLIENT;

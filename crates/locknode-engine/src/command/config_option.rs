@@ -2,6 +2,7 @@
 
 use crate::durable::Durability;
 use crate::guard::GuardMode;
+use crate::host::HostFacts;
 use crate::options::{Change, ConfigOption, Kind, Options};
 use crate::shard::DATABASES;
 
@@ -23,7 +24,7 @@ pub(crate) const fn durability(mode: GuardMode) -> &'static str {
     }
 }
 
-const fn fact(name: &'static str, kind: Kind, change: Change) -> ConfigOption {
+const fn option(name: &'static str, kind: Kind, change: Change) -> ConfigOption {
     ConfigOption {
         name,
         text: &[],
@@ -32,68 +33,47 @@ const fn fact(name: &'static str, kind: Kind, change: Change) -> ConfigOption {
     }
 }
 
-/// What is no setting of the engine.
+/// What the node decided at its start.
+const fn fixed(name: &'static str, show: fn(&HostFacts) -> String) -> ConfigOption {
+    option(name, Kind::Fact(show), Change::AtStart)
+}
+
+/// The same, where Redis could change it.
+const fn as_is(name: &'static str, show: fn(&HostFacts) -> String) -> ConfigOption {
+    option(name, Kind::Fact(show), Change::OnlyAsIs)
+}
+
+/// An option of one value; any other gets the refusal.
+const fn only(name: &'static str, value: &'static str, refusal: &'static str) -> ConfigOption {
+    option(name, Kind::Only(value, refusal), Change::Live)
+}
+
+fn max_ttl(facts: &HostFacts) -> String {
+    match facts.guard {
+        GuardMode::Off => "none".to_owned(),
+        GuardMode::Memory | GuardMode::Store(_) => format!("{}ms", facts.max_ttl.as_millis()),
+    }
+}
+
+fn restart_guard(facts: &HostFacts) -> String {
+    on_off(facts.guard != GuardMode::Off).to_owned()
+}
+
+const APPEND_ONLY: &str =
+    "the node has no append-only file, use no; --durability sets which locks are written to disk";
+const EVICTION: &str = "argument(s) must be one of the following: noeviction";
+const SAVE: &str = "Invalid save parameters: the node takes no snapshots while it runs, use \"\"";
+
+/// The options that are not settings of the engine.
 const FACTS: &[ConfigOption] = &[
-    fact(
-        "appendonly",
-        Kind::Only(
-            "no",
-            "the node has no append-only file, use no; --durability sets which locks are written to disk",
-        ),
-        Change::Live,
-    ),
-    fact(
-        "bind",
-        Kind::Fact(|facts| facts.bind.clone()),
-        Change::OnlyAsIs,
-    ),
-    fact(
-        "databases",
-        Kind::Fact(|_| DATABASES.to_string()),
-        Change::AtStart,
-    ),
-    fact(
-        "dir",
-        Kind::Fact(|facts| facts.dir.clone()),
-        Change::OnlyAsIs,
-    ),
-    fact(
-        "durability",
-        Kind::Fact(|facts| durability(facts.guard).to_owned()),
-        Change::AtStart,
-    ),
-    fact(
-        "max-ttl",
-        Kind::Fact(|facts| match facts.guard {
-            GuardMode::Off => "none".to_owned(),
-            GuardMode::Memory | GuardMode::Store(_) => format!("{}ms", facts.max_ttl.as_millis()),
-        }),
-        Change::AtStart,
-    ),
-    fact(
-        "maxmemory-policy",
-        Kind::Only(
-            "noeviction",
-            "argument(s) must be one of the following: noeviction",
-        ),
-        Change::Live,
-    ),
-    fact(
-        "port",
-        Kind::Fact(|facts| facts.tcp_port.to_string()),
-        Change::OnlyAsIs,
-    ),
-    fact(
-        "restart-guard",
-        Kind::Fact(|facts| on_off(facts.guard != GuardMode::Off).to_owned()),
-        Change::AtStart,
-    ),
-    fact(
-        "save",
-        Kind::Only(
-            "",
-            "Invalid save parameters: the node takes no snapshots while it runs, use \"\"",
-        ),
-        Change::Live,
-    ),
+    only("appendonly", "no", APPEND_ONLY),
+    as_is("bind", |facts| facts.bind.clone()),
+    fixed("databases", |_| DATABASES.to_string()),
+    as_is("dir", |facts| facts.dir.clone()),
+    fixed("durability", |facts| durability(facts.guard).to_owned()),
+    fixed("max-ttl", max_ttl),
+    only("maxmemory-policy", "noeviction", EVICTION),
+    as_is("port", |facts| facts.tcp_port.to_string()),
+    fixed("restart-guard", restart_guard),
+    only("save", "", SAVE),
 ];

@@ -3,28 +3,10 @@
 use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
-use super::lifetime::{MILLIS_PER_SECOND, NO_DEADLINE};
+use super::lifetime::{MILLIS_PER_SECOND, NO_DEADLINE, Unit};
 use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least, specs};
 use crate::time::{Deadline, Moment};
-
-/// One form of EXPIRE.
-#[derive(Clone, Copy, Debug)]
-struct Form {
-    name: &'static str,
-    /// Milliseconds per unit of the number.
-    scale: i64,
-    /// Whether the number is a Unix time rather than a time from now.
-    is_absolute: bool,
-}
-
-const fn form(name: &'static str, scale: i64, is_absolute: bool) -> Form {
-    Form {
-        name,
-        scale,
-        is_absolute,
-    }
-}
 
 /// The options of one EXPIRE.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,22 +67,19 @@ impl Options {
 
 impl Target {
     /// Returns the target for a number; `None` when it overflows.
-    fn of(number: i64, form: Form, moment: Moment) -> Option<Self> {
-        let ms = number.checked_mul(form.scale)?;
-        if form.is_absolute {
-            let deadline = Deadline::at_unix_millis(moment, ms);
-            return Some(Self {
-                unix_ms: ms,
-                deadline,
-                is_absolute: true,
-            });
-        }
-        let unix_ms = ms.checked_add(moment.wall.as_unix_millis())?;
-        let deadline = Deadline::after_millis(moment.time, ms);
+    fn of(number: i64, unit: Unit, moment: Moment) -> Option<Self> {
+        let ms = number.checked_mul(unit.millis())?;
+        let is_absolute = unit.is_absolute();
+        let (unix_ms, deadline) = if is_absolute {
+            (ms, Deadline::at_unix_millis(moment, ms))
+        } else {
+            let unix_ms = ms.checked_add(moment.wall.as_unix_millis())?;
+            (unix_ms, Deadline::after_millis(moment.time, ms))
+        };
         Some(Self {
             unix_ms,
             deadline,
-            is_absolute: false,
+            is_absolute,
         })
     }
 
@@ -117,7 +96,7 @@ impl Target {
 
 fn move_deadline(
     context: &mut Context<'_, '_>,
-    form: Form,
+    (name, unit): (&str, Unit),
     [_, key, number]: &[&[u8]; 3],
     words: &[&[u8]],
     reply: &mut Encoder<'_>,
@@ -128,8 +107,8 @@ fn move_deadline(
     let Some(number) = parse_integer(number) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
-    let Some(target) = Target::of(number, form, context.moment) else {
-        return refusal::invalid_expire(reply, form.name);
+    let Some(target) = Target::of(number, unit, context.moment) else {
+        return refusal::invalid_expire(reply, name);
     };
     let moment = context.moment;
     let mut entry = context.entry(key);
@@ -200,7 +179,7 @@ fn to_seconds(ms: i64) -> i64 {
 const NO_KEY: i64 = -2;
 
 const MOVE: Spec = Spec::of(
-    least!(move_deadline, form("expire", MILLIS_PER_SECOND, false)),
+    least!(move_deadline, ("expire", Unit::Seconds)),
     Flags::WRITE.and(Flags::FAST),
     Keys::One,
     "generic",
@@ -220,15 +199,15 @@ pub(crate) const SPECS: &[Spec] = specs! {
 
     /// Sets the deadline of a key, in milliseconds from now.
     "pexpire" "key milliseconds [NX|XX|GT|LT]" since "2.6.0",
-        call: least!(move_deadline, form("pexpire", 1, false)), ..MOVE;
+        call: least!(move_deadline, ("pexpire", Unit::Millis)), ..MOVE;
 
     /// Sets the deadline of a key, as Unix seconds.
     "expireat" "key unix-time-seconds [NX|XX|GT|LT]" since "1.2.0",
-        call: least!(move_deadline, form("expireat", MILLIS_PER_SECOND, true)), ..MOVE;
+        call: least!(move_deadline, ("expireat", Unit::UnixSeconds)), ..MOVE;
 
     /// Sets the deadline of a key, as Unix milliseconds.
     "pexpireat" "key unix-time-milliseconds [NX|XX|GT|LT]" since "2.6.0",
-        call: least!(move_deadline, form("pexpireat", 1, true)), ..MOVE;
+        call: least!(move_deadline, ("pexpireat", Unit::UnixMillis)), ..MOVE;
 
     /// Removes the deadline of a key.
     "persist" "key" since "2.2.0", call: exact!(persist), ..MOVE;

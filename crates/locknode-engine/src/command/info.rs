@@ -21,14 +21,9 @@ use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
 use crate::shard::DATABASES;
 
-/// A section of the report.
-struct Section {
-    /// As its heading writes it; clients may use any case.
-    name: &'static str,
-    /// Whether a plain INFO includes it.
-    is_default: bool,
-    write: fn(&mut Report<'_, '_, '_>),
-}
+/// A section of the report: its name as its heading writes it (clients may use any case), whether a
+/// plain INFO includes it, and what writes it.
+struct Section(&'static str, bool, fn(&mut Report<'_, '_, '_>));
 
 /// The report being written.
 struct Report<'r, 'c, 'k> {
@@ -51,9 +46,10 @@ fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 1], wanted: &[&[u8]], reply: 
         facts,
         text: String::with_capacity(TEXT_LEN),
     };
-    for section in SECTIONS {
-        if has_all || names(section.name) || (has_default && section.is_default) {
-            report.section(section);
+    for Section(name, is_default, write) in SECTIONS {
+        if has_all || names(name) || (has_default && *is_default) {
+            report.heading(name);
+            write(&mut report);
         }
     }
     reply.verbatim(*b"txt", report.text.as_bytes());
@@ -78,12 +74,11 @@ pub(crate) fn totals(context: &mut Context<'_, '_>, facts: &HostFacts) -> Totals
 }
 
 impl Report<'_, '_, '_> {
-    fn section(&mut self, section: &Section) {
+    fn heading(&mut self, name: &str) {
         if !self.text.is_empty() {
             self.text.push_str("\r\n");
         }
-        let _ = write!(self.text, "# {}\r\n", section.name);
-        (section.write)(self);
+        let _ = write!(self.text, "# {name}\r\n");
     }
 
     fn field(&mut self, name: impl Display, value: impl Display) {
@@ -132,23 +127,16 @@ fn server(report: &mut Report<'_, '_, '_>) {
 
 fn clients(report: &mut Report<'_, '_, '_>) {
     let (services, now) = (report.context.services, report.context.moment.time);
-    let paused_ms = services
-        .pause
-        .end(now)
-        .map_or(0, |end| end.since(now).as_millis());
+    let pause_end = services.pause.end(now);
+    let paused_ms = pause_end.map_or(0, |end| end.since(now).as_millis());
+    let waiting = match paused_ms {
+        0 => 0,
+        _ => services.clients.waiting(),
+    };
+    let clients_max = services.settings.read(|options| options.maxclients);
     report.field("connected_clients", services.clients.count());
-    report.field(
-        "maxclients",
-        services.settings.read(|options| options.maxclients),
-    );
-    report.field(
-        "blocked_clients",
-        if paused_ms == 0 {
-            0
-        } else {
-            services.clients.waiting()
-        },
-    );
+    report.field("maxclients", clients_max);
+    report.field("blocked_clients", waiting);
     report.field("tracking_clients", 0);
     report.field("pubsub_clients", 0);
     report.field("watching_clients", 0);
@@ -156,19 +144,17 @@ fn clients(report: &mut Report<'_, '_, '_>) {
 }
 
 fn memory(report: &mut Report<'_, '_, '_>) {
+    let services = report.context.services;
     let used = report.context.space.used_bytes();
     let resident = report.facts.resident_bytes;
     report.bytes("used_memory", used);
     if resident != 0 {
         report.bytes("used_memory_rss", resident);
     }
-    report.field(
-        "mem_clients_normal",
-        report.context.services.clients.buffered(),
-    );
-    report.bytes("maxmemory", report.context.services.settings.maxmemory());
+    report.field("mem_clients_normal", services.clients.buffered());
+    report.bytes("maxmemory", services.settings.maxmemory());
     report.field("maxmemory_policy", "noeviction");
-    let (scripts, script_bytes) = report.context.services.scripts.cached();
+    let (scripts, script_bytes) = services.scripts.cached();
     report.field("number_of_cached_scripts", scripts);
     report.field("used_memory_scripts", script_bytes);
 }
@@ -193,11 +179,8 @@ fn persistence(report: &mut Report<'_, '_, '_>) {
 
 /// What a restart of the node did to its locks, and what the next one would do.
 fn restart(report: &mut Report<'_, '_, '_>) {
-    let guard = report
-        .context
-        .services
-        .guard
-        .report(report.context.moment.time);
+    let now = report.context.moment.time;
+    let guard = report.context.services.guard.report(now);
     report.field("restart_guard", on_off(guard.mode != GuardMode::Off));
     report.field("restart_state", guard.state.name());
     report.field("restart_reason", guard.reason.name());
@@ -256,10 +239,8 @@ fn replication(report: &mut Report<'_, '_, '_>) {
 }
 
 fn cpu(report: &mut Report<'_, '_, '_>) {
-    let (system, user) = (
-        report.facts.cpu_system_seconds,
-        report.facts.cpu_user_seconds,
-    );
+    let system = report.facts.cpu_system_seconds;
+    let user = report.facts.cpu_user_seconds;
     let is_known = system + user > 0.0;
     report.known("used_cpu_sys", format_args!("{system:.6}"), is_known);
     report.known("used_cpu_user", format_args!("{user:.6}"), is_known);
@@ -310,32 +291,20 @@ fn keyspace(report: &mut Report<'_, '_, '_>) {
     }
 }
 
-const fn section(
-    name: &'static str,
-    is_default: bool,
-    write: fn(&mut Report<'_, '_, '_>),
-) -> Section {
-    Section {
-        name,
-        is_default,
-        write,
-    }
-}
-
 /// In the order in which Redis writes them.
 const SECTIONS: &[Section] = &[
-    section("Server", true, server),
-    section("Clients", true, clients),
-    section("Memory", true, memory),
-    section("Persistence", true, persistence),
-    section("Restart", true, restart),
-    section("Stats", true, stats),
-    section("Replication", true, replication),
-    section("CPU", true, cpu),
-    section("Commandstats", false, command_stats),
-    section("Errorstats", true, error_stats),
-    section("Cluster", true, cluster),
-    section("Keyspace", true, keyspace),
+    Section("Server", true, server),
+    Section("Clients", true, clients),
+    Section("Memory", true, memory),
+    Section("Persistence", true, persistence),
+    Section("Restart", true, restart),
+    Section("Stats", true, stats),
+    Section("Replication", true, replication),
+    Section("CPU", true, cpu),
+    Section("Commandstats", false, command_stats),
+    Section("Errorstats", true, error_stats),
+    Section("Cluster", true, cluster),
+    Section("Keyspace", true, keyspace),
 ];
 
 const NANOS_PER_MICRO: u64 = 1000;

@@ -81,6 +81,19 @@ impl<'a> Lifetime<'a> {
 }
 
 impl Unit {
+    #[inline]
+    pub(super) const fn millis(self) -> i64 {
+        match self {
+            Self::Millis | Self::UnixMillis => 1,
+            Self::Seconds | Self::UnixSeconds => MILLIS_PER_SECOND,
+        }
+    }
+
+    /// Returns whether the number is a Unix time rather than a time from now.
+    pub(super) const fn is_absolute(self) -> bool {
+        matches!(self, Self::UnixSeconds | Self::UnixMillis)
+    }
+
     /// Returns the deadline for a number in this unit at `moment`; `None` when it has already
     /// passed, which only an absolute time can have.
     ///
@@ -97,12 +110,8 @@ impl Unit {
         if number <= 0 {
             return Err(InvalidLifetime::OutOfRange);
         }
-        let scale = match self {
-            Self::Millis | Self::UnixMillis => 1,
-            Self::Seconds | Self::UnixSeconds => MILLIS_PER_SECOND,
-        };
         let ms = number
-            .checked_mul(scale)
+            .checked_mul(self.millis())
             .ok_or(InvalidLifetime::OutOfRange)?;
         let wall_ms = moment.wall.as_unix_millis();
         match self {

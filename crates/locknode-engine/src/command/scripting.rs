@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
-use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value};
+use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value, Write};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
@@ -132,12 +132,8 @@ fn run_shape(
     let (Some(key), Some(token)) = (call.keys.first(), call.argv.first()) else {
         return false;
     };
-    match shape {
-        Shape::Release {
-            held,
-            mismatch,
-            absent,
-        } => {
+    match shape.write {
+        Write::Delete => {
             let entry = context.lock_entry(key);
             let outcome = match entry.value() {
                 Some(value) if value == *token => {
@@ -145,20 +141,15 @@ fn run_shape(
                         return true;
                     }
                     entry.remove();
-                    held
+                    &shape.held
                 }
-                Some(_) => mismatch,
-                None => absent,
+                Some(_) => &shape.mismatch,
+                None => &shape.absent,
             };
             answer(outcome, reply);
         }
-        Shape::Extend {
-            unit,
-            held,
-            mismatch,
-            absent,
-        } => {
-            let Some(ttl_ms) = call.argv.get(1).and_then(|ttl| ttl_millis(*unit, ttl)) else {
+        Write::Expire(unit) => {
+            let Some(ttl_ms) = call.argv.get(1).and_then(|ttl| ttl_millis(unit, ttl)) else {
                 return false;
             };
             let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
@@ -169,10 +160,10 @@ fn run_shape(
                         return true;
                     };
                     entry.set_deadline(permit);
-                    held
+                    &shape.held
                 }
-                Some(_) => mismatch,
-                None => absent,
+                Some(_) => &shape.mismatch,
+                None => &shape.absent,
             };
             answer(outcome, reply);
         }
@@ -346,10 +337,8 @@ fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
 }
 
 fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: &mut Encoder<'_>) {
-    match words {
-        [] => {}
-        [mode] if is_flush_mode(mode) => {}
-        _ => return reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
+    if !is_flush_mode(words) {
+        return reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     }
     context.services.scripts.flush();
     reply.ok();

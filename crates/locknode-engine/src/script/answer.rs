@@ -1,4 +1,4 @@
-//! A shape's answers and the unit of its TTL.
+//! What a shape does to its key, and what it answers.
 
 /// A shape's answer in one case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,6 +7,15 @@ pub(crate) enum Answer {
     Integer(i64),
     /// The null reply.
     Nil,
+}
+
+/// What a script does to a key that holds its token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// Deletes it.
+    Delete,
+    /// Sets a new TTL.
+    Expire(Unit),
 }
 
 /// The unit of a TTL argument.

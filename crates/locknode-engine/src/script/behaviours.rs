@@ -4,7 +4,7 @@
 //! SHA1 of each library's text to one of these, which gives the same replies and leaves the same
 //! keys. Keys, tokens and TTLs are where the libraries put them; the comments state the replies.
 
-use crate::script::answer::{Answer, Unit};
+use crate::script::answer::{Answer, Unit, Write};
 use crate::script::native::{Behaviour, Cases, DELETE, PEXPIRE, Say, Step, Word, run};
 use crate::script::shape::Shape;
 use crate::script::steps;
@@ -55,23 +55,24 @@ const SET_NX_PX: &[Word] = &[Is("set"), Key(1), Arg(1), Is("nx"), Is("px"), Arg(
 const SET_NX_PXAT: &[Word] = &[Is("set"), Key(1), Arg(1), Is("nx"), Is("pxat"), Arg(2)];
 const SET_XX_PX: &[Word] = &[Is("set"), Key(1), Arg(1), Is("xx"), Is("px"), Arg(2)];
 
-/// Deletes the key if the token holds it.
-const fn release(held: Answer, mismatch: Answer, absent: Answer) -> Behaviour {
-    Behaviour::Shape(Shape::Release {
+/// Changes the key if the token holds it.
+const fn shape(write: Write, held: Answer, mismatch: Answer, absent: Answer) -> Behaviour {
+    Behaviour::Shape(Shape {
+        write,
         held,
         mismatch,
         absent,
     })
 }
 
+/// Deletes the key if the token holds it.
+const fn release(held: Answer, mismatch: Answer, absent: Answer) -> Behaviour {
+    shape(Write::Delete, held, mismatch, absent)
+}
+
 /// Sets the TTL if the token holds the key.
 const fn extend(unit: Unit, held: Answer, otherwise: Answer) -> Behaviour {
-    Behaviour::Shape(Shape::Extend {
-        unit,
-        held,
-        mismatch: otherwise,
-        absent: otherwise,
-    })
+    shape(Write::Expire(unit), held, otherwise, otherwise)
 }
 
 /// One step for each state of the key.

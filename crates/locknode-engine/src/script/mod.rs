@@ -24,7 +24,7 @@ mod shebang;
 mod steps;
 mod symbolic;
 
-pub(crate) use answer::{Answer, Unit};
+pub(crate) use answer::{Answer, Unit, Write};
 pub(crate) use error::{CompileError, ScriptError};
 pub(crate) use known::all_known;
 pub(crate) use machine::Machine;

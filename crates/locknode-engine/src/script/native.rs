@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use crate::script::answer::{Answer, Unit};
+use crate::script::answer::{Answer, Unit, Write};
 use crate::script::shape::Shape;
 use crate::script::{Caller, ScriptError, Value, decode};
 
@@ -108,27 +108,16 @@ impl Cases {
                 Answer::Nil => Say::Nil,
             }
         }
-        let (command, held, mismatch, absent): (&[Word], _, _, _) = match shape {
-            Shape::Release {
-                held,
-                mismatch,
-                absent,
-            } => (DELETE, held, mismatch, absent),
-            Shape::Extend {
-                unit,
-                held,
-                mismatch,
-                absent,
-            } => match unit {
-                Unit::Millis => (PEXPIRE, held, mismatch, absent),
-                Unit::Seconds => (EXPIRE, held, mismatch, absent),
-            },
+        let command = match shape.write {
+            Write::Delete => DELETE,
+            Write::Expire(Unit::Millis) => PEXPIRE,
+            Write::Expire(Unit::Seconds) => EXPIRE,
         };
         Self {
             token: Word::Arg(1),
-            absent: say(absent).alone(),
-            own: run(command, say(held)),
-            foreign: say(mismatch).alone(),
+            absent: say(shape.absent).alone(),
+            own: run(command, say(shape.held)),
+            foreign: say(shape.mismatch).alone(),
         }
     }
 }

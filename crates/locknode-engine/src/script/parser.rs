@@ -156,13 +156,11 @@ impl<'s> Parser<'s> {
         while self.accept(",")? {
             names.push(self.name()?);
         }
-        let mut values = Vec::new();
-        if self.accept("=")? {
-            values.push(self.expression()?);
-            while self.accept(",")? {
-                values.push(self.expression()?);
-            }
-        }
+        let values = if self.accept("=")? {
+            self.expressions()?
+        } else {
+            Vec::new()
+        };
         let (slot, count) = (self.slots, names.len());
         self.slots += count;
         self.names.extend(names.into_iter().zip(slot..));
@@ -171,6 +169,15 @@ impl<'s> Parser<'s> {
             count,
             values,
         })
+    }
+
+    /// Parses one expression or more, with commas in between.
+    fn expressions(&mut self) -> Option<Vec<Expression<'s>>> {
+        let mut all = vec![self.expression()?];
+        while self.accept(",")? {
+            all.push(self.expression()?);
+        }
+        Some(all)
     }
 
     fn expression(&mut self) -> Option<Expression<'s>> {
@@ -265,10 +272,7 @@ impl<'s> Parser<'s> {
             return None;
         }
         self.expect("(")?;
-        let mut arguments = vec![self.expression()?];
-        while self.accept(",")? {
-            arguments.push(self.expression()?);
-        }
+        let arguments = self.expressions()?;
         self.expect(")")?;
         Some(Expression::Call(arguments))
     }

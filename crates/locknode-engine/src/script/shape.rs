@@ -6,9 +6,9 @@
 //! (a loop, another key, an argument compared with a literal) means that there is no shape, and Lua
 //! runs the script as it is.
 
-use crate::script::answer::{Answer, Unit};
+use crate::script::answer::{Answer, Write};
 use crate::script::parser;
-use crate::script::symbolic::{STATES, Trial, Write};
+use crate::script::symbolic::{STATES, Trial};
 
 /// What a script does, if the engine has it as a native operation.
 ///
@@ -17,27 +17,15 @@ use crate::script::symbolic::{STATES, Trial, Write};
 /// [`Program::run`](crate::script::Program::run) runs the script command by command and finds the
 /// exact error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Deletes the key if it holds the token.
-    Release {
-        /// The answer when the key held the token and is now deleted.
-        held: Answer,
-        /// The answer when the key holds something else.
-        mismatch: Answer,
-        /// The answer when there is no such key.
-        absent: Answer,
-    },
-    /// Sets a new TTL if the key holds the token.
-    Extend {
-        /// The unit of `ARGV[2]`.
-        unit: Unit,
-        /// The answer when the key held the token.
-        held: Answer,
-        /// The answer when the key holds something else.
-        mismatch: Answer,
-        /// The answer when there is no such key.
-        absent: Answer,
-    },
+pub(crate) struct Shape {
+    /// What it does to the key if it holds the token.
+    pub(crate) write: Write,
+    /// The answer when the key held the token.
+    pub(crate) held: Answer,
+    /// The answer when the key holds something else.
+    pub(crate) mismatch: Answer,
+    /// The answer when there is no such key.
+    pub(crate) absent: Answer,
 }
 
 /// Returns the shape of a script, if it has one.
@@ -48,55 +36,44 @@ pub(super) fn recognise(source: &[u8]) -> Option<Shape> {
     if absent.write.is_some() || foreign.write.is_some() {
         return None;
     }
-    let held = own.answer.answer()?;
-    let mismatch = foreign.answer.answer()?;
-    let absent_answer = absent.answer.answer()?;
-    let used = own.arguments.max(absent.arguments).max(foreign.arguments);
-    let (shape, arguments) = match own.write? {
-        Write::Delete => {
-            let shape = Shape::Release {
-                held,
-                mismatch,
-                absent: absent_answer,
-            };
-            (shape, 1)
-        }
-        Write::Expire(unit) => {
-            let shape = Shape::Extend {
-                unit,
-                held,
-                mismatch,
-                absent: absent_answer,
-            };
-            (shape, 2)
-        }
+    let shape = Shape {
+        write: own.write?,
+        held: own.answer.answer()?,
+        mismatch: foreign.answer.answer()?,
+        absent: absent.answer.answer()?,
     };
+    let arguments = match shape.write {
+        Write::Delete => 1,
+        Write::Expire(_) => 2,
+    };
+    let used = own.arguments.max(absent.arguments).max(foreign.arguments);
     (used <= arguments).then_some(shape)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::answer::Unit;
 
     fn shape(source: &str) -> Option<Shape> {
         recognise(source.as_bytes())
     }
 
-    fn release(mismatch: Answer, absent: Answer) -> Option<Shape> {
-        Some(Shape::Release {
+    fn shaped(write: Write, mismatch: Answer, absent: Answer) -> Option<Shape> {
+        Some(Shape {
+            write,
             held: Answer::Integer(1),
             mismatch,
             absent,
         })
     }
 
+    fn release(mismatch: Answer, absent: Answer) -> Option<Shape> {
+        shaped(Write::Delete, mismatch, absent)
+    }
+
     fn extend(unit: Unit, mismatch: Answer, absent: Answer) -> Option<Shape> {
-        Some(Shape::Extend {
-            unit,
-            held: Answer::Integer(1),
-            mismatch,
-            absent,
-        })
+        shaped(Write::Expire(unit), mismatch, absent)
     }
 
     #[test]

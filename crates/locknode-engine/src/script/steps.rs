@@ -75,22 +75,27 @@ impl Native<'_> {
         Ok(number(self.keys.len()))
     }
 
-    /// Returns whether `ARGV[1]` holds the key, and its TTL.
-    fn held_for(&mut self) -> Result<(bool, i64), ScriptError> {
+    /// Returns the TTL of the key, if it has one and `ARGV[1]` holds it.
+    fn held_for(&mut self) -> Result<Option<i64>, ScriptError> {
         if !self.holds(1)? {
-            return Ok((false, -2));
+            return Ok(None);
         }
-        Ok((true, integer(&self.command(PTTL)?)))
+        let left = integer(&self.command(PTTL)?);
+        Ok(Some(left).filter(|&left| left >= 0))
     }
 
     fn set_ttl(&mut self, ttl: f64) -> Outcome {
-        self.pexpire(argument(ttl).as_bytes())
+        let key = self.keys.first().copied();
+        self.call_some(&[Some(b"pexpire"), key, Some(argument(ttl).as_bytes())])?;
+        Ok(ONE)
     }
 
-    fn pexpire(&mut self, ttl: &[u8]) -> Outcome {
-        let key = self.keys.first().copied();
-        self.call_some(&[Some(b"pexpire"), key, Some(ttl)])?;
-        Ok(ONE)
+    /// Sets the TTL of every key.
+    fn set_all_ttls(&mut self, ttl: Option<&[u8]>) -> Outcome {
+        for key in self.keys {
+            self.call_some(&[Some(b"pexpire"), Some(key), ttl])?;
+        }
+        ok()
     }
 }
 
@@ -127,8 +132,7 @@ pub(super) fn extend_at_and_read(native: &mut Native<'_>) -> Outcome {
 }
 
 pub(super) fn extend_with_ttl(native: &mut Native<'_>) -> Outcome {
-    let (is_held, left) = native.held_for()?;
-    if !is_held || left < 0 {
+    if native.held_for()?.is_none() {
         return Ok(ZERO);
     }
     native.command(PEXPIRE)?;
@@ -136,10 +140,9 @@ pub(super) fn extend_with_ttl(native: &mut Native<'_>) -> Outcome {
 }
 
 pub(super) fn extend_adding(native: &mut Native<'_>) -> Outcome {
-    let (is_held, left) = native.held_for()?;
-    if !is_held || left < 0 {
+    let Some(left) = native.held_for()? else {
         return Ok(ZERO);
-    }
+    };
     let ttl = added(native, left)?;
     native.set_ttl(ttl)
 }
@@ -285,11 +288,7 @@ pub(super) fn obtain_all(native: &mut Native<'_>) -> Outcome {
         }
         obtain(native, b"mset", token)?;
     }
-    for key in native.keys {
-        let ttl = native.arg(3);
-        native.call_some(&[Some(b"pexpire"), Some(key), ttl])?;
-    }
-    ok()
+    native.set_all_ttls(native.arg(3))
 }
 
 /// Sets every key; returns whether it did.
@@ -324,11 +323,7 @@ pub(super) fn extend_all_or_none(native: &mut Native<'_>) -> Outcome {
     if !native.holds_all()? {
         return Ok(Value::Nil);
     }
-    for key in native.keys {
-        let ttl = native.arg(2);
-        native.call_some(&[Some(b"pexpire"), Some(key), ttl])?;
-    }
-    ok()
+    native.set_all_ttls(native.arg(2))
 }
 
 pub(super) fn shortest_ttl(native: &mut Native<'_>) -> Outcome {

@@ -4,7 +4,7 @@
 //! That makes it sound: whatever the values behind the symbols are, the script does what the trial
 //! observed.
 
-use crate::script::answer::{Answer, Unit};
+use crate::script::answer::{Answer, Unit, Write};
 use crate::script::ast::{Block, Expression, Statement};
 
 /// What the key holds when the script starts.
@@ -16,13 +16,6 @@ pub(super) enum State {
 }
 
 pub(super) const STATES: [State; 3] = [State::Absent, State::Own, State::Foreign];
-
-/// The one write of a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Write {
-    Delete,
-    Expire(Unit),
-}
 
 /// A value of which only this is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,39 +47,29 @@ impl Symbol<'_> {
     }
 }
 
-/// What a script did in one state.
+/// One run on symbols, and what the script did in it. Every method gives up with `None`.
 #[derive(Debug)]
-pub(super) struct Trace<'c> {
+pub(super) struct Trial<'c> {
+    state: State,
+    slots: Vec<Symbol<'c>>,
+    /// The one write of the script.
     pub(super) write: Option<Write>,
     pub(super) answer: Symbol<'c>,
     /// The highest argument that was used.
     pub(super) arguments: usize,
 }
 
-/// One run on symbols. Every method gives up with `None`.
-#[derive(Debug)]
-pub(super) struct Trial<'c> {
-    state: State,
-    slots: Vec<Symbol<'c>>,
-    write: Option<Write>,
-    arguments: usize,
-}
-
 impl<'c> Trial<'c> {
-    pub(super) fn run(script: &'c Block<'c>, locals: usize, state: State) -> Option<Trace<'c>> {
-        let slots = vec![Symbol::Nil; locals];
+    pub(super) fn run(script: &'c Block<'c>, locals: usize, state: State) -> Option<Self> {
         let mut trial = Self {
             state,
-            slots,
+            slots: vec![Symbol::Nil; locals],
             write: None,
+            answer: Symbol::Nil,
             arguments: 0,
         };
-        let answer = trial.block(script)?.unwrap_or(Symbol::Nil);
-        Some(Trace {
-            write: trial.write,
-            answer,
-            arguments: trial.arguments,
-        })
+        trial.answer = trial.block(script)?.unwrap_or(Symbol::Nil);
+        Some(trial)
     }
 
     /// Runs statements; the inner option is the returned value, if any.
@@ -139,8 +122,8 @@ impl<'c> Trial<'c> {
         if values.len() > count || (values.len() < count && !values.is_empty()) {
             return None;
         }
-        let values: Option<Vec<_>> = values.iter().map(|value| self.value(value)).collect();
-        let mut values = values?;
+        let values = values.iter().map(|value| self.value(value));
+        let mut values = values.collect::<Option<Vec<_>>>()?;
         values.resize(count, Symbol::Nil);
         self.slots
             .get_mut(slot..slot + count)?
@@ -165,20 +148,13 @@ impl<'c> Trial<'c> {
             }
             Expression::Call(arguments) => self.call(arguments)?,
             Expression::Not(inner) => truth(!self.value(inner)?.is_true()),
-            Expression::And(left, right) => {
+            Expression::And(left, right) | Expression::Or(left, right) => {
                 let left = self.value(left)?;
-                if left.is_true() {
+                let goes_on = matches!(expression, Expression::And(..));
+                if left.is_true() == goes_on {
                     self.value(right)?
                 } else {
                     left
-                }
-            }
-            Expression::Or(left, right) => {
-                let left = self.value(left)?;
-                if left.is_true() {
-                    left
-                } else {
-                    self.value(right)?
                 }
             }
             Expression::Compare(operator, left, right) => {
@@ -197,8 +173,8 @@ impl<'c> Trial<'c> {
         if self.write.is_some() {
             return None;
         }
-        let arguments: Option<Vec<_>> = arguments.iter().map(|value| self.value(value)).collect();
-        let arguments = arguments?;
+        let arguments = arguments.iter().map(|value| self.value(value));
+        let arguments = arguments.collect::<Option<Vec<_>>>()?;
         let name = name.to_ascii_lowercase();
         match (name.as_slice(), arguments.as_slice()) {
             (b"get", [Symbol::Key]) => Some(match self.state {
@@ -206,11 +182,9 @@ impl<'c> Trial<'c> {
                 State::Own => Symbol::Argument(1),
                 State::Foreign => Symbol::OtherToken,
             }),
-            (b"exists", [Symbol::Key]) => Some(Symbol::Number(if self.state == State::Absent {
-                0
-            } else {
-                1
-            })),
+            (b"exists", [Symbol::Key]) => {
+                Some(Symbol::Number(i64::from(self.state != State::Absent)))
+            }
             (b"del" | b"unlink", [Symbol::Key]) => self.owned_write(Write::Delete),
             (b"pexpire", [Symbol::Key, Symbol::Argument(2)]) => {
                 self.owned_write(Write::Expire(Unit::Millis))

@@ -130,24 +130,21 @@ fn single(lua: &Lua, field: &str, text: &[u8]) -> mlua::Result<LuaValue> {
 /// The reply would be too large or too deep.
 pub(super) fn reply(value: &LuaValue, line: u32) -> Result<Value, ScriptError> {
     let mut left = REPLY_BYTES_MAX;
-    from_lua(value, REPLY_DEPTH_MAX, &mut left).map_err(|what| match what {
-        Unencodable::Large => ScriptError::stopped(line, "its reply is too large"),
-        Unencodable::Deep => ScriptError::new(b"ERR reached lua stack limit".to_vec(), line),
-    })
+    from_lua(value, line, REPLY_DEPTH_MAX, &mut left)
 }
 
-/// Why a value cannot become a reply.
-enum Unencodable {
-    Large,
-    Deep,
-}
-
-fn from_lua(value: &LuaValue, depth: usize, left: &mut usize) -> Result<Value, Unencodable> {
+fn from_lua(
+    value: &LuaValue,
+    line: u32,
+    depth: usize,
+    left: &mut usize,
+) -> Result<Value, ScriptError> {
     let cost = match value {
         LuaValue::String(text) => text.as_bytes().len() + ELEMENT_BYTES,
         _ => ELEMENT_BYTES,
     };
-    *left = left.checked_sub(cost).ok_or(Unencodable::Large)?;
+    let too_large = || ScriptError::stopped(line, "its reply is too large");
+    *left = left.checked_sub(cost).ok_or_else(too_large)?;
     Ok(match value {
         LuaValue::Boolean(true) => Value::Integer(1),
         LuaValue::Integer(number) => Value::Integer(*number),
@@ -160,12 +157,13 @@ fn from_lua(value: &LuaValue, depth: usize, left: &mut usize) -> Result<Value, U
             if let Some(text) = field(table, "ok") {
                 return Ok(Value::Status(one_line(&text)));
             }
-            let depth = depth.checked_sub(1).ok_or(Unencodable::Deep)?;
+            let too_deep = || ScriptError::new(b"ERR reached lua stack limit".to_vec(), line);
+            let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
             let mut items = Vec::new();
             for index in 1.. {
                 match table.raw_get(index) {
                     Ok(LuaValue::Nil) | Err(_) => break,
-                    Ok(item) => items.push(from_lua(&item, depth, left)?),
+                    Ok(item) => items.push(from_lua(&item, line, depth, left)?),
                 }
             }
             Value::Array(items)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mlua::{Lua, LuaString, MultiValue, Table, Value};
+use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
 
 use super::convert::{Raised, is_out_of_memory, text_of};
 use super::pattern::{self, Capture, PatternError};
@@ -12,38 +12,43 @@ use super::watch::{Stopped, Watch};
 pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("caught", lua.create_function(caught)?)?;
-    let shared = Arc::clone(watch);
-    let failed = move |lua: &Lua, error: Value| {
-        shared.set_line(script_line(lua));
-        Ok(error)
-    };
-    host.set("failed", lua.create_function(failed)?)?;
-    let shared = Arc::clone(watch);
-    let find = move |lua: &Lua, arguments| find(lua, &shared, arguments);
-    host.set("find", lua.create_function(find)?)?;
     host.set("expand", lua.create_function(expand)?)?;
-    let shared = Arc::clone(watch);
-    let spend = move |_: &Lua, steps: usize| Ok(shared.spend(steps)?);
-    host.set("spend", lua.create_function(spend)?)?;
-    let shared = Arc::clone(watch);
-    let random = move |_: &Lua, ()| Ok(shared.random());
-    host.set("random", lua.create_function(random)?)?;
-    let shared = Arc::clone(watch);
-    let seed = move |_: &Lua, seed: f64| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "as C cuts it"
-        )]
-        let seed = seed as i64 as u32;
-        shared.seed(seed);
-        Ok(())
-    };
-    host.set("seed", lua.create_function(seed)?)?;
-    let shared = Arc::clone(watch);
-    let sha1hex = move |lua: &Lua, arguments: MultiValue| sha1hex(lua, &shared, &arguments);
-    host.set("sha1hex", lua.create_function(sha1hex)?)?;
+    host.set("failed", watched(lua, watch, failed)?)?;
+    host.set("find", watched(lua, watch, find)?)?;
+    host.set("random", watched(lua, watch, |_, it, ()| Ok(it.random()))?)?;
+    host.set("seed", watched(lua, watch, seed)?)?;
+    host.set("sha1hex", watched(lua, watch, sha1hex)?)?;
+    host.set(
+        "spend",
+        watched(lua, watch, |_, it, steps| Ok(it.spend(steps)?))?,
+    )?;
     Ok(host)
+}
+
+/// A function that uses the watch.
+fn watched<A: FromLuaMulti + 'static, R: IntoLuaMulti + 'static>(
+    lua: &Lua,
+    watch: &Arc<Watch>,
+    run: fn(&Lua, &Watch, A) -> mlua::Result<R>,
+) -> mlua::Result<Function> {
+    let watch = Arc::clone(watch);
+    lua.create_function(move |lua, arguments| run(lua, &watch, arguments))
+}
+
+/// Notes where a script failed.
+fn failed(lua: &Lua, watch: &Watch, error: Value) -> mlua::Result<Value> {
+    watch.set_line(script_line(lua));
+    Ok(error)
+}
+
+fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "as C cuts it"
+    )]
+    watch.seed(seed as i64 as u32);
+    Ok(())
 }
 
 /// Turns what Rust raised into what a script may catch, or raises it again.
@@ -172,7 +177,7 @@ fn expand(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
     lua.create_string(out)
 }
 
-fn sha1hex(lua: &Lua, watch: &Watch, arguments: &MultiValue) -> mlua::Result<String> {
+fn sha1hex(lua: &Lua, watch: &Watch, arguments: MultiValue) -> mlua::Result<String> {
     let (Some(argument), 1) = (arguments.front(), arguments.len()) else {
         return Err(Raised::reply("ERR wrong number of arguments"));
     };

@@ -331,22 +331,17 @@ impl<E> Matcher<'_, E> {
         let mut at = p + 1 + usize::from(is_inverted);
         while at < last {
             let here = self.at(at).unwrap_or(0);
-            if here == b'%' {
-                if in_class(byte, self.at(at + 1).unwrap_or(0)) {
-                    return !is_inverted;
-                }
-                at += 2;
+            let (has_byte, len) = if here == b'%' {
+                (in_class(byte, self.at(at + 1).unwrap_or(0)), 2)
             } else if self.at(at + 1) == Some(b'-') && at + 2 < last {
-                if (here..=self.at(at + 2).unwrap_or(0)).contains(&byte) {
-                    return !is_inverted;
-                }
-                at += 3;
+                ((here..=self.at(at + 2).unwrap_or(0)).contains(&byte), 3)
             } else {
-                if here == byte {
-                    return !is_inverted;
-                }
-                at += 1;
+                (here == byte, 1)
+            };
+            if has_byte {
+                return !is_inverted;
             }
+            at += len;
         }
         is_inverted
     }
