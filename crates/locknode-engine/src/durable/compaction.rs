@@ -52,7 +52,7 @@ impl<D: Disk> Store<D> {
     /// Gives up the compaction in progress, if any.
     pub(super) fn abandon(&mut self) {
         if let Some(compaction) = self.compaction.take() {
-            self.leftovers.push(compaction.writer.name().to_owned());
+            self.leftovers.push(compaction.writer.name);
             self.discard_leftovers();
         }
     }
@@ -71,7 +71,10 @@ impl<D: Disk> Store<D> {
             self.roll(0, reading)?;
         }
         let number = self.state.state().snapshot + 1;
-        let header = self.header(snapshot::MAGIC, number);
+        let header = self
+            .state
+            .state()
+            .header(snapshot::MAGIC, number, self.salt);
         let name = snapshot::name(number);
         let writer = SnapshotWriter::create(&mut self.volume, &header);
         if writer.is_err() {

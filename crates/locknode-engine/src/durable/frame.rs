@@ -122,9 +122,7 @@ impl<'a> Batch<'a> {
         header.extend_from_slice(&reading.moment.time.as_nanos().to_le_bytes());
         header.extend_from_slice(&reading.machine.boottime_ns.to_le_bytes());
         header.extend_from_slice(&reading.machine.raw_ns.to_le_bytes());
-        // usize is at most 64 bits wide on every target.
-        let len = u64::try_from(records_len).unwrap_or(u64::MAX);
-        header.extend_from_slice(&len.to_le_bytes());
+        header.extend_from_slice(&len_u64(records_len).to_le_bytes());
         let (_, records) = buffer.split_at(Self::HEADER_LEN);
         let checksum = batch_checksum(&header, records);
         header.extend_from_slice(&checksum.to_le_bytes());
@@ -144,10 +142,7 @@ impl<'a> Batch<'a> {
         }
         let number = fields.u64();
         let time = Time::from_nanos(fields.u64());
-        let machine = MachineTime {
-            boottime_ns: fields.u64(),
-            raw_ns: fields.u64(),
-        };
+        let machine = fields.machine_time();
         let records_len = usize::try_from(fields.u64()).ok()?;
         let records = rest.get(..records_len)?;
         let checksum = fields.u32();
@@ -167,6 +162,13 @@ impl Fields<'_> {
         let (field, rest) = self.0.split_first_chunk::<N>().unwrap_or((&[0; N], &[]));
         self.0 = rest;
         *field
+    }
+
+    pub(super) fn machine_time(&mut self) -> MachineTime {
+        MachineTime {
+            boottime_ns: self.u64(),
+            raw_ns: self.u64(),
+        }
     }
 
     pub(super) fn machine(&mut self) -> Machine {
@@ -214,6 +216,11 @@ pub(super) fn unsealed<const N: usize>(magic: [u8; 8], bytes: &[u8]) -> Result<&
     }
     fields.u32();
     Ok(fields.0)
+}
+
+/// Returns a length as files hold it: `usize` is at most 64 bits wide on every target.
+pub(super) fn len_u64(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 fn batch_checksum(header: &[u8], records: &[u8]) -> u32 {

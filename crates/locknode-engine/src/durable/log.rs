@@ -6,7 +6,7 @@
 //! lost batch. The state names a segment before the first record is written to it.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Header, numbered};
+use crate::durable::frame::{Batch, Header, len_u64, numbered};
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 
@@ -82,7 +82,7 @@ impl Segment {
     ) -> Result<(), StoreError> {
         volume.write(&self.name, self.end, batch)?;
         volume.sync(&self.name)?;
-        self.end += u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        self.end += len_u64(batch.len());
         Ok(())
     }
 }

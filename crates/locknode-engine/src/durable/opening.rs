@@ -36,7 +36,6 @@ struct Survey {
 struct NewIncarnation {
     state: State,
     durable: Durable,
-    fence_base: u64,
 }
 
 impl<D: Disk> Store<D> {
@@ -113,14 +112,13 @@ impl<D: Disk> Store<D> {
             reason: verdict.reason,
             quarantine_end: verdict.quarantine_end,
             incarnation: new.state.incarnation,
-            fence_base: new.fence_base,
+            fence_base: new.durable.ceiling,
             durable: new.durable,
             records: recovery.locks.records,
         };
         let mut store = Self {
             volume,
             sizes,
-            machine,
             salt,
             state,
             durable: new.durable,
@@ -172,8 +170,8 @@ impl Recovery {
             }
             match write_snapshot(volume, &header, &self.locks.records, reading) {
                 Ok(writer) => {
-                    state.snapshot = writer.number();
-                    self.snapshot_len = writer.len();
+                    state.snapshot = writer.number;
+                    self.snapshot_len = writer.len;
                 }
                 // There is no room now, and the log serves as well.
                 Err(error) if error.is_full() => {
@@ -206,23 +204,11 @@ impl NewIncarnation {
         };
         let mut file = StateFile::adopt(volume, *old, survey.state_len)?;
         recovery.sync_tail(volume)?;
-        let header = self.header(salt);
+        let number = self.state.snapshot + 1;
+        let header = self.state.header(snapshot::MAGIC, number, salt);
         recovery.shorten(volume, &mut self.state, header, sizes, reading)?;
         file.write(volume, self.state)?;
         Ok(file)
-    }
-
-    /// Returns the header of the next snapshot.
-    fn header(&self, salt: u64) -> Header {
-        Header {
-            magic: snapshot::MAGIC,
-            number: self.state.snapshot + 1,
-            salt,
-            node_id: self.state.node_id,
-            incarnation: self.state.incarnation,
-            machine: self.state.machine,
-            file_len: 0,
-        }
     }
 }
 
@@ -283,11 +269,8 @@ fn survey<D: Disk>(volume: &mut Volume<D>, settings: &StoreSettings) -> Result<S
     }
     if content.is_none() && !files.is_empty() {
         let detail = "the file is missing, but other files of the node exist";
-        return Err(OpenError::new(
-            OpenErrorKind::Missing,
-            state_file::NAME,
-            detail,
-        ));
+        let kind = OpenErrorKind::Missing;
+        return Err(OpenError::new(kind, state_file::NAME, detail));
     }
     let found = state_file::read(content.as_deref(), files.is_empty())
         .map_err(|defect| bad(defect, state_file::NAME, "both slots are damaged"))?;
@@ -362,7 +345,6 @@ fn begin(
             ceiling: fence_base,
             records: 0,
         },
-        fence_base,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads what an earlier incarnation left, without writing: its locks, and where the log continues.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Defect, Header};
+use crate::durable::frame::{Batch, Defect, Header, len_u64};
 use crate::durable::log::{self, HEADER_LEN, has_batch};
 use crate::durable::open_error::{OpenError, OpenErrorKind};
 use crate::durable::replay::{Recovered, Replay, Translation};
@@ -11,7 +11,7 @@ use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 
 /// What an earlier incarnation left.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recovery {
     pub(super) locks: Recovered,
     /// The number and length of every segment that the state names.
@@ -105,9 +105,9 @@ impl Recovery {
             locks: replay.finish(),
             segments: segments
                 .iter()
-                .map(|it| (it.number, len_of(&it.bytes)))
+                .map(|it| (it.number, len_u64(it.bytes.len())))
                 .collect(),
-            snapshot_len: snapshot.as_deref().map_or(0, len_of),
+            snapshot_len: snapshot.map_or(0, |bytes| len_u64(bytes.len())),
             next_batch: chain.expected,
             is_log_empty: tail.is_none(),
             has_dropped: chain.has_dropped,
@@ -118,13 +118,9 @@ impl Recovery {
     /// Returns the recovery of a node without files.
     pub(super) fn nothing() -> Self {
         Self {
-            locks: Recovered::default(),
-            segments: Vec::new(),
-            snapshot_len: 0,
             next_batch: 1,
             is_log_empty: true,
-            has_dropped: false,
-            tail: None,
+            ..Self::default()
         }
     }
 
@@ -158,7 +154,7 @@ impl Chain {
         let header = Header::decode(log::MAGIC, bytes)
             .map_err(|defect| bad(defect, &name, "the header of the log segment is damaged"))?;
         check_identity(&header, state, segment.number, &name)?;
-        if header.file_len != len_of(bytes) {
+        if header.file_len != len_u64(bytes.len()) {
             let detail = "the log segment has changed its length";
             return Err(OpenError::damaged(&name, detail));
         }
@@ -241,16 +237,11 @@ pub(super) fn bad(defect: Defect, name: &str, detail: &'static str) -> OpenError
             let detail = "this is not a lock node's file";
             OpenError::new(OpenErrorKind::NotOurs, name, detail)
         }
-        Defect::Newer => OpenError::new(
-            OpenErrorKind::Newer,
-            name,
-            "the format is newer than this version supports",
-        ),
+        Defect::Newer => {
+            let detail = "the format is newer than this version supports";
+            OpenError::new(OpenErrorKind::Newer, name, detail)
+        }
     }
-}
-
-fn len_of(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 const _: () = assert!(HEADER_LEN == 128);

@@ -92,7 +92,7 @@ impl<'a> Replay<'a> {
                     self.database(db).keys.insert(key, None);
                 }
                 Record::Clear { db: Some(db) } => {
-                    let cleared = Database::cleared(&self.hasher);
+                    let cleared = Database::new(&self.hasher, true);
                     *self.database(db) = cleared;
                 }
                 Record::Clear { db: None } => {
@@ -150,11 +150,7 @@ impl<'a> Replay<'a> {
     fn database(&mut self, db: u8) -> &mut Database<'a> {
         let place = usize::from(db);
         if self.databases.len() <= place {
-            let (hasher, is_cleared) = (&self.hasher, self.is_cleared);
-            let another = || Database {
-                is_cleared,
-                ..Database::new(hasher)
-            };
+            let another = || Database::new(&self.hasher, self.is_cleared);
             self.databases.resize_with(place + 1, another);
         }
         &mut self.databases[place]
@@ -193,9 +189,9 @@ impl Translation {
 }
 
 impl Database<'_> {
-    fn new(hasher: &FixedState) -> Self {
+    fn new(hasher: &FixedState, is_cleared: bool) -> Self {
         Self {
-            is_cleared: false,
+            is_cleared,
             keys: HashMap::with_hasher(hasher.clone()),
         }
     }
@@ -203,12 +199,5 @@ impl Database<'_> {
     /// Returns whether the log overrides the snapshot for a key.
     fn has(&self, key: &[u8]) -> bool {
         self.is_cleared || (!self.keys.is_empty() && self.keys.contains_key(key))
-    }
-
-    fn cleared(hasher: &FixedState) -> Self {
-        Self {
-            is_cleared: true,
-            ..Self::new(hasher)
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! once the state names it.
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Defect, Header, numbered};
+use crate::durable::frame::{Batch, Defect, Header, len_u64, numbered};
 use crate::durable::machine::Reading;
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
@@ -13,10 +13,10 @@ use crate::durable::volume::Volume;
 /// A snapshot that is being written.
 #[derive(Debug)]
 pub(super) struct SnapshotWriter {
-    name: String,
-    number: u64,
+    pub(super) name: String,
+    pub(super) number: u64,
     salt: u64,
-    len: u64,
+    pub(super) len: u64,
     batches: u64,
     unsynced: u64,
 }
@@ -34,7 +34,7 @@ impl SnapshotWriter {
             name,
             number: header.number,
             salt: header.salt,
-            len: len_of(&bytes),
+            len: len_u64(bytes.len()),
             batches: 0,
             unsynced: 0,
         })
@@ -49,9 +49,9 @@ impl SnapshotWriter {
     ) -> Result<(), StoreError> {
         Batch::seal(buffer, self.salt, self.batches, reading);
         volume.write(&self.name, self.len, buffer)?;
-        self.len += len_of(buffer);
+        self.len += len_u64(buffer.len());
         self.batches += 1;
-        self.unsynced += len_of(buffer);
+        self.unsynced += len_u64(buffer.len());
         if self.unsynced >= SYNC_EVERY {
             volume.sync(&self.name)?;
             self.unsynced = 0;
@@ -70,18 +70,6 @@ impl SnapshotWriter {
         self.append(volume, buffer, reading)?;
         volume.sync(&self.name)?;
         volume.sync_dir()
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        self.len
     }
 }
 
@@ -111,10 +99,6 @@ pub(super) fn read<'a>(
 /// Returns the name of the snapshot with this number.
 pub(super) fn name(number: u64) -> String {
     numbered(PREFIX, number)
-}
-
-fn len_of(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 /// The prefix of snapshot names.

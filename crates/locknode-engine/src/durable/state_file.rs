@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Defect, FORMAT, Fields, sealed, unsealed};
+use crate::durable::frame::{Defect, FORMAT, Fields, Header, len_u64, sealed, unsealed};
 use crate::durable::machine::{Machine, MachineTime};
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
@@ -105,6 +105,19 @@ impl State {
         sealed(&bytes)
     }
 
+    /// Returns the header of a file of this incarnation.
+    pub(super) fn header(&self, magic: [u8; 8], number: u64, salt: u64) -> Header {
+        Header {
+            magic,
+            number,
+            salt,
+            node_id: self.node_id,
+            incarnation: self.incarnation,
+            machine: self.machine,
+            file_len: 0,
+        }
+    }
+
     fn decode(bytes: &[u8]) -> Result<Self, Defect> {
         let mut fields = Fields(unsealed::<CONTENT_LEN>(MAGIC, bytes)?);
         Ok(Self {
@@ -112,15 +125,9 @@ impl State {
             node_id: fields.array(),
             incarnation: fields.u64(),
             machine: fields.machine(),
-            written: MachineTime {
-                boottime_ns: fields.u64(),
-                raw_ns: fields.u64(),
-            },
+            written: fields.machine_time(),
             wall: WallTime::from_unix_nanos(fields.u64()),
-            horizon: MachineTime {
-                boottime_ns: fields.u64(),
-                raw_ns: fields.u64(),
-            },
+            horizon: fields.machine_time(),
             ttl_in_use: Duration::from_nanos(fields.u64()),
             ceiling: fields.u64(),
             snapshot: fields.u64(),
@@ -177,8 +184,7 @@ impl StateFile {
         volume: &mut Volume<D>,
         state: State,
     ) -> Result<Self, StoreError> {
-        let len = u64::try_from(FILE_LEN).unwrap_or(u64::MAX);
-        let made = volume.create(NAME, len).and_then(|()| {
+        let made = volume.create(NAME, len_u64(FILE_LEN)).and_then(|()| {
             let mut file = Self {
                 state,
                 is_uneven: true,
@@ -208,8 +214,7 @@ impl StateFile {
         len: usize,
     ) -> Result<Self, StoreError> {
         if len < FILE_LEN {
-            let end = u64::try_from(len).unwrap_or(u64::MAX);
-            volume.write(NAME, end, &vec![0; FILE_LEN - len])?;
+            volume.write(NAME, len_u64(len), &vec![0; FILE_LEN - len])?;
         }
         volume.write(NAME, offset(state.seq), &state.encode())?;
         volume.sync(NAME)?;

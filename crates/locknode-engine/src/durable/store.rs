@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Batch, Header};
+use crate::durable::frame::{Batch, len_u64};
 use crate::durable::log::{self, HEADER_LEN, Log, Segment};
-use crate::durable::machine::{Machine, Reading};
+use crate::durable::machine::Reading;
 use crate::durable::snapshot::{self, SnapshotWriter};
 use crate::durable::state_file::{self, State, StateFile};
 use crate::durable::store_error::StoreError;
@@ -60,7 +60,6 @@ pub struct StoreFigures {
 pub struct Store<D> {
     pub(super) volume: Volume<D>,
     pub(super) sizes: StoreSizes,
-    pub(super) machine: Machine,
     pub(super) salt: u64,
     pub(super) state: StateFile,
     pub(super) durable: Durable,
@@ -90,12 +89,6 @@ pub(super) struct Compaction {
     /// The segment that was begun before it, and its first batch.
     pub(super) log_first: u64,
     pub(super) log_batch: u64,
-}
-
-impl Compaction {
-    fn len(&self) -> u64 {
-        self.writer.len()
-    }
 }
 
 impl<D: Disk> Store<D> {
@@ -143,7 +136,10 @@ impl<D: Disk> Store<D> {
         table: &mut dyn Table,
         reading: Reading,
     ) -> Result<(), StoreError> {
-        let header = self.header(snapshot::MAGIC, number);
+        let header = self
+            .state
+            .state()
+            .header(snapshot::MAGIC, number, self.salt);
         let mut writer = SnapshotWriter::create(&mut self.volume, &header)?;
         let mut cursor = 0;
         let mut is_more = true;
@@ -169,11 +165,11 @@ impl<D: Disk> Store<D> {
 
     /// Returns figures about the store.
     pub fn figures(&self) -> StoreFigures {
-        let compaction = self.compaction.as_ref().map_or(0, Compaction::len);
+        let compaction = self.compaction.as_ref().map_or(0, |it| it.writer.len);
         StoreFigures {
             syncs: self.volume.syncs(),
             bytes: state_file::FILE_LEN as u64 + self.log.bytes() + self.snapshot_len + compaction,
-            segments: u64::try_from(self.log.segments.len()).unwrap_or(u64::MAX),
+            segments: len_u64(self.log.segments.len()),
             ..self.figures
         }
     }
@@ -213,7 +209,7 @@ impl<D: Disk> Store<D> {
     }
 
     fn append(&mut self, records: &[u8], reading: Reading) -> Result<(), StoreError> {
-        let len = u64::try_from(Batch::framed_len(records.len())).unwrap_or(u64::MAX);
+        let len = len_u64(Batch::framed_len(records.len()));
         let has_room = |segment: &Segment| segment.has_room(len);
         if !self.log.current.as_ref().is_some_and(has_room) {
             self.roll(len, reading)?;
@@ -253,7 +249,7 @@ impl<D: Disk> Store<D> {
         let state = *self.state.state();
         let number = state.log_last + 1;
         let len = self.sizes.segment.max(HEADER_LEN + len);
-        let header = self.header(log::MAGIC, number);
+        let header = state.header(log::MAGIC, number, self.salt);
         let segment = Segment::create(&mut self.volume, header, len)?;
         let is_first = state.log_first > state.log_last;
         let state = State {
@@ -285,13 +281,13 @@ impl<D: Disk> Store<D> {
     ) -> Result<(), StoreError> {
         let old = state;
         let state = State {
-            snapshot: writer.number(),
+            snapshot: writer.number,
             log_first,
             log_batch,
             ..state
         };
         self.write_state(state, reading)?;
-        self.snapshot_len = writer.len();
+        self.snapshot_len = writer.len;
         if old.snapshot != 0 {
             self.leftovers.push(snapshot::name(old.snapshot));
         }
@@ -316,19 +312,6 @@ impl<D: Disk> Store<D> {
             ..state
         };
         self.state.write(&mut self.volume, state)
-    }
-
-    pub(super) fn header(&self, magic: [u8; 8], number: u64) -> Header {
-        let state = self.state.state();
-        Header {
-            magic,
-            number,
-            salt: self.salt,
-            node_id: state.node_id,
-            incarnation: state.incarnation,
-            machine: self.machine,
-            file_len: 0,
-        }
     }
 }
 

@@ -41,9 +41,7 @@ impl<D: Disk> Volume<D> {
     }
 
     pub(super) fn create(&mut self, name: &str, len: u64) -> Result<(), StoreError> {
-        self.check()?;
-        let result = self.disk.create(name, len);
-        self.classified(Action::Create, name, result)
+        self.attempt(Action::Create, name, |disk| disk.create(name, len))
     }
 
     pub(super) fn write(
@@ -52,23 +50,15 @@ impl<D: Disk> Volume<D> {
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
-        self.check()?;
-        let result = self.disk.write(name, offset, bytes);
-        self.classified(Action::Write, name, result)
+        self.attempt(Action::Write, name, |disk| disk.write(name, offset, bytes))
     }
 
     pub(super) fn sync(&mut self, name: &str) -> Result<(), StoreError> {
-        self.check()?;
-        self.syncs += 1;
-        let result = self.disk.sync(name);
-        self.classified(Action::Sync, name, result)
+        self.attempt(Action::Sync, name, |disk| disk.sync(name))
     }
 
     pub(super) fn sync_dir(&mut self) -> Result<(), StoreError> {
-        self.check()?;
-        self.syncs += 1;
-        let result = self.disk.sync_dir();
-        self.classified(Action::Sync, "the directory", result)
+        self.attempt(Action::Sync, "the directory", D::sync_dir)
     }
 
     /// Removes a file that is no longer named, and returns whether it is gone. A file that stays
@@ -77,13 +67,15 @@ impl<D: Disk> Volume<D> {
         self.check().is_ok() && self.disk.remove(name).is_ok()
     }
 
-    fn classified(
+    fn attempt(
         &mut self,
         action: Action,
         name: &str,
-        result: io::Result<()>,
+        run: impl FnOnce(&mut D) -> io::Result<()>,
     ) -> Result<(), StoreError> {
-        result.map_err(|cause| {
+        self.check()?;
+        self.syncs += u64::from(action == Action::Sync);
+        run(&mut self.disk).map_err(|cause| {
             let error = StoreError::new(action, name, cause);
             if !error.is_full() {
                 self.failure = Some(error.clone());
