@@ -1,4 +1,4 @@
-use crate::node::check;
+use crate::node::{check, rows};
 
 #[test]
 fn expire_sets_deadlines_in_all_its_forms() {
@@ -95,61 +95,25 @@ fn expire_obeys_its_conditions() {
 
 #[test]
 fn expire_refuses_bad_input_in_redis_order() {
-    let rows = [
-        (
-            "EXPIRE a 10 NX XX",
-            "-ERR NX and XX, GT or LT options at the same time are not compatible",
-        ),
-        (
-            "EXPIRE a 10 NX GT",
-            "-ERR NX and XX, GT or LT options at the same time are not compatible",
-        ),
-        (
-            "EXPIRE a x LT NX",
-            "-ERR NX and XX, GT or LT options at the same time are not compatible",
-        ),
-        (
-            "EXPIRE a x GT LT",
-            "-ERR GT and LT options at the same time are not compatible",
-        ),
-        ("EXPIRE a x Foo", "-ERR Unsupported option Foo"),
-        ("EXPIRE a 1 NX XX foo", "-ERR Unsupported option foo"),
-        ("EXPIRE a x", "-ERR value is not an integer or out of range"),
-        (
-            "PEXPIRE a 1.5",
-            "-ERR value is not an integer or out of range",
-        ),
-        (
-            "EXPIRE a 9223372036854775807",
-            "-ERR invalid expire time in 'expire' command",
-        ),
-        (
-            "EXPIRE a -9223372036854775808",
-            "-ERR invalid expire time in 'expire' command",
-        ),
-        (
-            "PEXPIRE a 9223372036854775807",
-            "-ERR invalid expire time in 'pexpire' command",
-        ),
-        (
-            "EXPIREAT a 9223372036854776",
-            "-ERR invalid expire time in 'expireat' command",
-        ),
-        (
-            "PEXPIREAT a 9223372036854775808",
-            "-ERR value is not an integer or out of range",
-        ),
-        (
-            "EXPIRE a",
-            "-ERR wrong number of arguments for 'expire' command",
-        ),
-        ("TTL", "-ERR wrong number of arguments for 'ttl' command"),
-        (
-            "PERSIST a b",
-            "-ERR wrong number of arguments for 'persist' command",
-        ),
-    ];
-    for (request, want) in rows {
+    let table = "
+        EXPIRE a 10 NX XX => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE a 10 NX GT => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE a x LT NX => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE a x GT LT => -ERR GT and LT options at the same time are not compatible
+        EXPIRE a x Foo => -ERR Unsupported option Foo
+        EXPIRE a 1 NX XX foo => -ERR Unsupported option foo
+        EXPIRE a x => -ERR value is not an integer or out of range
+        PEXPIRE a 1.5 => -ERR value is not an integer or out of range
+        EXPIRE a 9223372036854775807 => -ERR invalid expire time in 'expire' command
+        EXPIRE a -9223372036854775808 => -ERR invalid expire time in 'expire' command
+        PEXPIRE a 9223372036854775807 => -ERR invalid expire time in 'pexpire' command
+        EXPIREAT a 9223372036854776 => -ERR invalid expire time in 'expireat' command
+        PEXPIREAT a 9223372036854775808 => -ERR value is not an integer or out of range
+        EXPIRE a => -ERR wrong number of arguments for 'expire' command
+        TTL => -ERR wrong number of arguments for 'ttl' command
+        PERSIST a b => -ERR wrong number of arguments for 'persist' command
+    ";
+    for (request, want) in rows(table) {
         check(&format!(
             "{request} => {want}
              SET a 1 PX 100 => +OK

@@ -1,5 +1,3 @@
-use locknode_engine::{EngineConfig, Moment};
-
 use crate::node::Node;
 
 /// One byte more than a key may have.
@@ -8,7 +6,7 @@ const TOO_LONG: usize = 1 << 24;
 #[test]
 fn a_key_longer_than_any_is_refused_by_writers_and_missing_for_readers() {
     let key = vec![b'k'; TOO_LONG];
-    let mut node = Node::new(1);
+    let mut node = Node::with_shards(1);
     // A key of database 1 whose header would look the same.
     assert_eq!(node.run("SET '' x"), "+OK");
     let refusal =
@@ -45,7 +43,7 @@ fn a_key_longer_than_any_is_refused_by_writers_and_missing_for_readers() {
 #[test]
 fn the_longest_key_is_held() {
     let key = vec![b'k'; TOO_LONG - 1];
-    let mut node = Node::new(1);
+    let mut node = Node::with_shards(1);
     assert_eq!(node.bytes(&[b"SET", &key, b"v", b"NX"]), b"+OK\r\n");
     assert_eq!(node.bytes(&[b"GET", &key]), b"$1\r\nv\r\n");
     assert_eq!(node.bytes(&[b"DEL", &key]), b":1\r\n");
@@ -53,9 +51,7 @@ fn the_longest_key_is_held() {
 
 #[test]
 fn a_reply_beyond_the_limit_is_an_error_and_nothing_else() {
-    let mut config = EngineConfig::new(7, "run");
-    config.options.client_output_buffer_limit = 100;
-    let mut node = Node::with_config(config, Moment::default());
+    let mut node = Node::with_options(|options| options.client_output_buffer_limit = 100);
     let too_long = "-ERR the reply is longer than client-output-buffer-limit";
     assert_eq!(node.run(&format!("SET a {}", "x".repeat(40))), "+OK");
     assert!(node.run("MGET a a").starts_with("*2 $40 xxx"));
@@ -80,35 +76,15 @@ fn a_reply_beyond_the_limit_is_an_error_and_nothing_else() {
 
 #[test]
 fn writes_are_refused_when_memory_is_used_up_and_releases_go_on() {
-    let mut config = EngineConfig::new(7, "run");
-    config.options.maxmemory = 1;
-    let mut node = Node::with_config(config, Moment::default());
+    let mut node = Node::with_options(|options| options.maxmemory = 1);
     let oom = "-OOM command not allowed when used memory > 'maxmemory'.";
-    for request in [
-        "SET a 1",
-        "SETNX a 1",
-        "SETEX a 1 1",
-        "PSETEX a 1 1",
-        "GETSET a 1",
-        "INCR a",
-        "INCRBY a 1",
-        "DECR a",
-        "DECRBY a 1",
-        "MSET a 1",
-        "MSETNX a 1",
-        "MSETEX 1 a 1",
-    ] {
+    for request in "SET a 1,SETNX a 1,SETEX a 1 1,PSETEX a 1 1,GETSET a 1,INCR a,INCRBY a 1,DECR a,\
+        DECRBY a 1,MSET a 1,MSETNX a 1,MSETEX 1 a 1"
+        .split(',')
+    {
         assert_eq!(node.run(request), oom, "{request}");
     }
-    for request in [
-        "DEL a",
-        "UNLINK a",
-        "DELEX a",
-        "DELIFEQ a 1",
-        "PEXPIRE a 1",
-        "PERSIST a",
-        "EXISTS a",
-    ] {
+    for request in "DEL a,UNLINK a,DELEX a,DELIFEQ a 1,PEXPIRE a 1,PERSIST a,EXISTS a".split(',') {
         assert_eq!(node.run(request), ":0", "{request}");
     }
 }

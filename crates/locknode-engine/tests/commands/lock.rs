@@ -1,10 +1,8 @@
-use locknode_engine::{EngineConfig, GuardConfig, Moment, Time, WallTime};
-
-use crate::node::{NOON_MS, Node, check};
+use crate::node::{Node, check};
 
 /// [C1] [F1]
 #[test]
-fn an_acquisition_tells_the_counter_and_a_refusal_too() {
+fn an_acquisition_and_a_refusal_report_the_counter() {
     check(
         "LOCK.ACQUIRE k a 1000 => *3 :1 :1 :1000
          GET k => $1 a
@@ -122,16 +120,7 @@ fn what_keeps_the_token_keeps_the_grant() {
 /// [F2]
 #[test]
 fn counters_begin_at_the_base() {
-    let moment = Moment {
-        time: Time::from_millis(1_000),
-        wall: WallTime::from_unix_nanos(NOON_MS * 1_000_000),
-    };
-    let mut config = EngineConfig::new(7, "run");
-    config.guard = GuardConfig {
-        fence_base: 7_000_000,
-        ..GuardConfig::off()
-    };
-    let mut node = Node::with_config(config, moment);
+    let mut node = Node::with_config(|config| config.guard.fence_base = 7_000_000);
     assert_eq!(node.run("LOCK.ACQUIRE k a 1000"), "*3 :1 :7000001 :1000");
     assert_eq!(node.run("LOCK.ACQUIRE j a 1000"), "*3 :1 :7000001 :1000");
 }

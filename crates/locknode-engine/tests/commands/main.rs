@@ -1,14 +1,26 @@
-//! The string, generic and keyspace commands of the engine, by request and reply.
+//! The commands of the engine, by request and reply.
 //!
-//! * `node`: a node with a clock that the test moves, and its scripts of requests and replies
-//! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `limits`: rows per family
+//! * `node`: a node with several clients and a clock that the test moves, and its scripts of requests and replies
+//! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `lock`, `limits`: rows per family
 //! * `provisional`: what scripts leave, judged at their end
 //! * `model`: random command sequences against a naive model
+//! * `connection`: HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT
+//! * `client`: CLIENT and its subcommands, with pauses and kills
+//! * `config`, `info`, `introspection`: CONFIG, INFO, COMMAND
+//! * `transaction`: MULTI and its relatives, which are refused
+//! * `admin`: TIME, ROLE, WAIT, SHUTDOWN, DEBUG, and what is always empty or refused
+//! * `strange`: every command with arguments that make no sense
 
 #![cfg(test)]
 
+mod admin;
+mod client;
+mod config;
+mod connection;
 mod expiry;
 mod get;
+mod info;
+mod introspection;
 mod limits;
 mod lock;
 mod model;
@@ -22,3 +34,5 @@ mod release;
 mod scan;
 mod script;
 mod set;
+mod strange;
+mod transaction;

@@ -18,38 +18,21 @@ enum Step {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Set {
-        key: Key,
-        value: Value,
-        when: When,
-        life: Life,
-        get: bool,
-    },
-    GetEx {
-        key: Key,
-        life: Life,
-    },
+    Set(Key, Value, When, Life, Get),
+    GetEx(Key, Life),
     GetDel(Key),
     GetSet(Key, Value),
     DelEx(Key, When),
     DelIfEq(Key, Value),
     Del(Vec<Key>),
     Exists(Vec<Key>),
-    Expire {
-        key: Key,
-        life: Life,
-        option: &'static str,
-    },
+    Expire(Key, Life, &'static str),
     Persist(Key),
     Ttl(&'static str, Key),
     IncrBy(Key, i64),
     MSet(Vec<(Key, Value)>),
     MSetNx(Vec<(Key, Value)>),
-    MSetEx {
-        pairs: Vec<(Key, Value)>,
-        when: When,
-        life: Life,
-    },
+    MSetEx(Vec<(Key, Value)>, When, Life),
     FlushDb,
     Select(u8),
 }
@@ -57,6 +40,8 @@ enum Op {
 /// Few keys, so that they meet.
 type Key = u8;
 type Value = String;
+/// Whether SET replies with the value before it.
+type Get = bool;
 
 #[derive(Clone, Debug)]
 enum When {
@@ -130,13 +115,7 @@ impl Model {
 
     fn apply(&mut self, op: &Op) -> String {
         match op {
-            Op::Set {
-                key,
-                value,
-                when,
-                life,
-                get,
-            } => {
+            Op::Set(key, value, when, life, get) => {
                 let old = self.find(*key);
                 let is_allowed = self.allows(*key, when);
                 if is_allowed {
@@ -150,7 +129,7 @@ impl Model {
                     (false, false) => bulk(None),
                 }
             }
-            Op::GetEx { key, life } => {
+            Op::GetEx(key, life) => {
                 let Some((value, old)) = self.find(*key) else {
                     return bulk(None);
                 };
@@ -178,12 +157,11 @@ impl Model {
                 self.allows(*key, &When::Is(value.clone())) && self.remove(*key),
             )),
             Op::Del(keys) => integer(keys.iter().map(|&key| i64::from(self.remove(key))).sum()),
-            Op::Exists(keys) => integer(
-                keys.iter()
-                    .map(|&key| i64::from(self.find(key).is_some()))
-                    .sum(),
-            ),
-            Op::Expire { key, life, option } => {
+            Op::Exists(keys) => {
+                let found = keys.iter().filter(|&&key| self.find(key).is_some());
+                integer(i64::try_from(found.count()).expect("a few keys"))
+            }
+            Op::Expire(key, life, option) => {
                 let Some((value, old)) = self.find(*key) else {
                     return integer(0);
                 };
@@ -243,17 +221,14 @@ impl Model {
                 integer(new)
             }
             Op::MSet(pairs) => {
-                pairs
-                    .iter()
-                    .for_each(|(key, value)| self.put(*key, value, None));
+                let pairs = pairs.iter();
+                pairs.for_each(|(key, value)| self.put(*key, value, None));
                 "+OK".to_owned()
             }
-            Op::MSetNx(pairs) => self.apply(&Op::MSetEx {
-                pairs: pairs.clone(),
-                when: When::Missing,
-                life: Life::Unspecified,
-            }),
-            Op::MSetEx { pairs, when, life } => {
+            Op::MSetNx(pairs) => {
+                self.apply(&Op::MSetEx(pairs.clone(), When::Missing, Life::Unspecified))
+            }
+            Op::MSetEx(pairs, when, life) => {
                 let is_allowed = pairs.iter().all(|(key, _)| self.allows(*key, when));
                 for (key, value) in pairs.iter().filter(|_| is_allowed) {
                     let old = self.find(*key).and_then(|(_, deadline)| deadline);
@@ -288,71 +263,34 @@ impl Model {
 
 impl Op {
     fn words(&self) -> String {
-        let pairs = |pairs: &[(Key, Value)]| {
-            let words: Vec<_> = pairs
-                .iter()
-                .map(|(key, value)| format!("{} {value}", name(*key)))
-                .collect();
-            words.join(" ")
-        };
-        let keys = |keys: &[Key]| {
-            keys.iter()
-                .map(|&key| name(key))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
         match self {
-            Self::Set {
-                key,
-                value,
-                when,
-                life,
-                get,
-            } => {
+            Self::Set(key, value, when, life, get) => {
                 let get = if *get { " GET" } else { "" };
-                format!(
-                    "SET {} {value}{get}{}{}",
-                    name(*key),
-                    life.words(),
-                    when.words()
-                )
+                let (life, when) = (life.words(), when.words());
+                format!("SET {} {value}{get}{life}{when}", name(*key))
             }
-            Self::GetEx { key, life } => format!("GETEX {}{}", name(*key), life.words()),
+            Self::GetEx(key, life) => format!("GETEX {}{}", name(*key), life.words()),
             Self::GetDel(key) => format!("GETDEL {}", name(*key)),
             Self::GetSet(key, value) => format!("GETSET {} {value}", name(*key)),
             Self::DelEx(key, when) => format!("DELEX {}{}", name(*key), when.words()),
             Self::DelIfEq(key, value) => format!("DELIFEQ {} {value}", name(*key)),
-            Self::Del(list) => format!("DEL {}", keys(list)),
-            Self::Exists(list) => format!("EXISTS {}", keys(list)),
-            Self::Expire { key, life, option } => match life {
-                Life::At(ms) => {
-                    let unix_ms = i64::try_from(NOON_MS).expect("a date") + ms;
-                    format!("PEXPIREAT {} {unix_ms} {option}", name(*key))
-                        .trim_end()
-                        .to_owned()
-                }
-                Life::Millis(ms) => format!("PEXPIRE {} {ms} {option}", name(*key))
-                    .trim_end()
-                    .to_owned(),
-                _ => unreachable!("EXPIRE has a number"),
-            },
+            Self::Del(list) => format!("DEL{}", keys(list)),
+            Self::Exists(list) => format!("EXISTS{}", keys(list)),
+            Self::Expire(key, Life::At(ms), option) => {
+                format!("PEXPIREAT {} {} {option}", name(*key), unix_ms(*ms))
+            }
+            Self::Expire(key, Life::Millis(ms), option) => {
+                format!("PEXPIRE {} {ms} {option}", name(*key))
+            }
+            Self::Expire(..) => unreachable!("EXPIRE has a number"),
             Self::Persist(key) => format!("PERSIST {}", name(*key)),
             Self::Ttl(command, key) => format!("{command} {}", name(*key)),
             Self::IncrBy(key, by) => format!("INCRBY {} {by}", name(*key)),
-            Self::MSet(list) => format!("MSET {}", pairs(list)),
-            Self::MSetNx(list) => format!("MSETNX {}", pairs(list)),
-            Self::MSetEx {
-                pairs: list,
-                when,
-                life,
-            } => {
-                format!(
-                    "MSETEX {} {}{}{}",
-                    list.len(),
-                    pairs(list),
-                    when.words(),
-                    life.words()
-                )
+            Self::MSet(list) => format!("MSET{}", words(list)),
+            Self::MSetNx(list) => format!("MSETNX{}", words(list)),
+            Self::MSetEx(list, when, life) => {
+                let (pairs, when, life) = (words(list), when.words(), life.words());
+                format!("MSETEX {}{pairs}{when}{life}", list.len())
             }
             Self::FlushDb => "FLUSHDB".to_owned(),
             Self::Select(db) => format!("SELECT {db}"),
@@ -379,13 +317,26 @@ impl Life {
             Self::Keep => " KEEPTTL".to_owned(),
             Self::Persist => " PERSIST".to_owned(),
             Self::Millis(ms) => format!(" PX {ms}"),
-            Self::At(ms) => format!(" PXAT {}", i64::try_from(NOON_MS).expect("a date") + ms),
+            Self::At(ms) => format!(" PXAT {}", unix_ms(*ms)),
         }
     }
 }
 
 fn name(key: Key) -> String {
     format!("key:{key}")
+}
+
+fn keys(list: &[Key]) -> String {
+    list.iter().map(|&key| format!(" {}", name(key))).collect()
+}
+
+fn words(pairs: &[(Key, Value)]) -> String {
+    let pair = |(key, value): &(Key, Value)| format!(" {} {value}", name(*key));
+    pairs.iter().map(pair).collect()
+}
+
+fn unix_ms(ms: i64) -> i64 {
+    i64::try_from(NOON_MS).expect("a date") + ms
 }
 
 fn bulk(value: Option<String>) -> String {
@@ -448,30 +399,13 @@ fn life() -> impl Strategy<Value = Life> {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let set = (key(), value(), when(), life(), any::<bool>()).prop_map(
-        |(key, value, when, life, get)| Op::Set {
-            key,
-            value,
-            when,
-            life,
-            get,
-        },
-    );
-    let getex = (
-        key(),
-        prop_oneof![Just(Life::Unspecified), Just(Life::Persist), times()],
-    )
-        .prop_map(|(key, life)| Op::GetEx { key, life });
+    let set = (key(), value(), when(), life(), any::<bool>());
+    let new_life = prop_oneof![Just(Life::Unspecified), Just(Life::Persist), times()];
     let expire_times = prop_oneof![
         (-5..40_i64).prop_map(Life::Millis),
         (-20..80_i64).prop_map(Life::At)
     ];
-    let expire = (
-        key(),
-        expire_times,
-        prop::sample::select(vec!["", "NX", "XX", "GT", "LT"]),
-    )
-        .prop_map(|(key, life, option)| Op::Expire { key, life, option });
+    let option = prop::sample::select(vec!["", "NX", "XX", "GT", "LT"]);
     let ttl = (
         prop::sample::select(vec!["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"]),
         key(),
@@ -483,21 +417,21 @@ fn op() -> impl Strategy<Value = Op> {
         Just(When::Always)
     ];
     prop_oneof![
-        8 => set,
-        3 => getex,
+        8 => set.prop_map(|(key, value, when, life, get)| Op::Set(key, value, when, life, get)),
+        3 => (key(), new_life).prop_map(|(key, life)| Op::GetEx(key, life)),
         2 => key().prop_map(Op::GetDel),
         1 => (key(), value()).prop_map(|(key, value)| Op::GetSet(key, value)),
         3 => (key(), delex).prop_map(|(key, when)| Op::DelEx(key, when)),
         2 => (key(), value()).prop_map(|(key, value)| Op::DelIfEq(key, value)),
         2 => prop::collection::vec(key(), 1..4).prop_map(Op::Del),
         2 => prop::collection::vec(key(), 1..4).prop_map(Op::Exists),
-        5 => expire,
+        5 => (key(), expire_times, option).prop_map(|(key, life, option)| Op::Expire(key, life, option)),
         1 => key().prop_map(Op::Persist),
         3 => ttl.prop_map(|(name, key)| Op::Ttl(name, key)),
         2 => (key(), prop_oneof![Just(1), -9..9_i64, Just(i64::MAX)]).prop_map(|(key, by)| Op::IncrBy(key, by)),
         1 => pairs().prop_map(Op::MSet),
         1 => pairs().prop_map(Op::MSetNx),
-        3 => (pairs(), group, life()).prop_map(|(pairs, when, life)| Op::MSetEx { pairs, when, life }),
+        3 => (pairs(), group, life()).prop_map(|(pairs, when, life)| Op::MSetEx(pairs, when, life)),
         1 => Just(Op::FlushDb),
         2 => prop_oneof![Just(0), Just(0), Just(3)].prop_map(Op::Select),
     ]
@@ -514,24 +448,19 @@ fn step() -> impl Strategy<Value = Step> {
 /// Keys and values of the current database, as the engine shows them to a client.
 fn view(node: &mut Node) -> Vec<(String, String)> {
     let reply = node.run("KEYS *");
-    let mut keys: Vec<_> = reply
-        .split(' ')
-        .filter(|word| word.starts_with("key:"))
-        .collect();
+    let words = reply.split(' ');
+    let mut keys: Vec<_> = words.filter(|word| word.starts_with("key:")).collect();
     keys.sort_unstable();
-    keys.into_iter()
-        .map(|key| {
-            let reply = node.run(&format!("GET {key}"));
-            (
-                key.to_owned(),
-                reply.split_once(' ').unwrap_or_default().1.to_owned(),
-            )
-        })
-        .collect()
+    let mut get = |key: &str| {
+        let reply = node.run(&format!("GET {key}"));
+        let (_, value) = reply.split_once(' ').unwrap_or_default();
+        (key.to_owned(), value.to_owned())
+    };
+    keys.into_iter().map(&mut get).collect()
 }
 
 fn run(shards: usize, steps: &[Step]) -> Result<(), TestCaseError> {
-    let mut node = Node::new(shards);
+    let mut node = Node::with_shards(shards);
     let mut model = Model {
         now_ns: START_NS,
         ..Model::default()
@@ -546,25 +475,16 @@ fn run(shards: usize, steps: &[Step]) -> Result<(), TestCaseError> {
                 node.engine.sweep(node.moment.time, *budget);
             }
             Step::Run(op) => {
-                prop_assert_eq!(
-                    node.run(&op.words()),
-                    model.apply(op),
-                    "reply to {}",
-                    op.words()
-                );
+                let words = op.words();
+                prop_assert_eq!(node.run(&words), model.apply(op), "reply to {}", words);
             }
         }
         prop_assert_eq!(view(&mut node), model.view(), "keys after {:?}", step);
     }
-    let left = model
-        .locks
-        .values()
-        .filter_map(|(_, deadline)| *deadline)
-        .min();
-    let next = node
-        .engine
-        .next_deadline()
-        .map(|time| i128::from(time.as_nanos()));
+    let left = model.locks.values().filter_map(|(_, deadline)| *deadline);
+    let left = left.min();
+    let next = node.engine.next_deadline();
+    let next = next.map(|time| i128::from(time.as_nanos()));
     prop_assert!(
         left.is_none_or(|left| next.is_some_and(|next| next <= left)),
         "{next:?} is after {left:?}"

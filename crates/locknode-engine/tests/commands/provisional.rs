@@ -2,34 +2,22 @@
 
 use std::time::Duration;
 
-use locknode_engine::{EngineConfig, GuardMode, Moment, Time, WallTime};
+use locknode_engine::GuardMode;
 
-use crate::node::{NOON_MS, Node};
+use crate::node::Node;
 
 /// A node that grants no lock above a minute and has no log.
 fn node(shards: usize) -> Node {
-    let mut config = EngineConfig::new(7, "run");
-    config.shards = shards;
-    config.guard.mode = GuardMode::Memory;
-    config.guard.max_ttl = Duration::from_secs(60);
-    let moment = Moment {
-        time: Time::from_millis(1_000),
-        wall: WallTime::from_unix_nanos(NOON_MS * 1_000_000),
-    };
-    Node::with_config(config, moment)
+    Node::with_config(|config| {
+        config.shards = shards;
+        config.guard.mode = GuardMode::Memory;
+        config.guard.max_ttl = Duration::from_secs(60);
+    })
 }
 
 fn eval(node: &mut Node, script: &str) -> String {
-    let words: [&[u8]; 8] = [
-        b"EVAL",
-        script.as_bytes(),
-        b"3",
-        b"k",
-        b"j",
-        b"i",
-        b"token",
-        b"10",
-    ];
+    let mut words: Vec<&[u8]> = vec![b"EVAL", script.as_bytes()];
+    words.extend("3 k j i token 10".split(' ').map(str::as_bytes));
     let reply = String::from_utf8(node.bytes(&words)).unwrap();
     reply.trim_end().to_owned()
 }

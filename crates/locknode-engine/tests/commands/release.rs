@@ -75,7 +75,7 @@ fn delifeq_releases_only_the_value_that_it_names() {
 }
 
 #[test]
-fn a_lock_that_has_ended_is_nobody_s_to_release() {
+fn an_expired_lock_is_nobody_s_to_release() {
     check(
         "SET a token PX 10 => +OK
          + 10

@@ -60,7 +60,7 @@ fn scan(node: &mut Node, cursor: &str, options: &str) -> (String, Vec<String>) {
 #[test]
 fn scan_replies_every_key_that_stays_exactly_once_while_others_come_and_go() {
     for shards in [1, 8] {
-        let mut node = Node::new(shards);
+        let mut node = Node::with_shards(shards);
         for key in 0..5_000 {
             node.run(&format!("SET stays:{key} 1"));
         }
@@ -90,7 +90,7 @@ fn scan_replies_every_key_that_stays_exactly_once_while_others_come_and_go() {
 
 #[test]
 fn scan_of_a_small_database_beside_a_large_one_ends_and_finds_all() {
-    let mut node = Node::new(1);
+    let mut node = Node::with_shards(1);
     for key in 0..20_000 {
         node.run(&format!("SET big:{key} 1"));
     }
@@ -113,7 +113,7 @@ fn scan_of_a_small_database_beside_a_large_one_ends_and_finds_all() {
 #[test]
 fn randomkey_is_roughly_uniform() {
     for shards in [1, 8] {
-        let mut node = Node::new(shards);
+        let mut node = Node::with_shards(shards);
         for key in 0..10 {
             node.run(&format!("SET k{key} 1"));
         }
@@ -130,8 +130,8 @@ fn randomkey_is_roughly_uniform() {
 }
 
 #[test]
-fn randomkey_finds_the_one_live_key_among_many_that_have_ended() {
-    let mut node = Node::new(1);
+fn randomkey_finds_the_one_live_key_among_many_expired_ones() {
+    let mut node = Node::with_shards(1);
     for key in 0..70_000 {
         node.run(&format!("SET dead:{key} 1 PX 1"));
     }

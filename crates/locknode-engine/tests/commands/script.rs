@@ -1,3 +1,5 @@
+#[cfg(feature = "compat")]
+use crate::node::rows;
 use crate::node::{Node, check};
 
 /// Redis' documented release, as redlock-py and others send it: known by its SHA1 before anybody sent the text.
@@ -73,76 +75,28 @@ fn calls_that_are_wrong_are_refused_as_redis_refuses_them() {
     ));
 }
 
-/// Scripts of more than one word, and so beyond what a line of `check` can say.
 #[cfg(feature = "compat")]
 #[test]
 fn scripts_in_lua_see_commands_as_redis_shows_them() {
-    let mut node = Node::new(1);
-    let rows: [(&[&str], &str); 12] = [
-        (
-            &[
-                "EVAL",
-                "return redis.call('set', KEYS[1], ARGV[1])",
-                "1",
-                "k",
-                "v",
-            ],
-            "+OK",
-        ),
-        (
-            &["EVAL_RO", "return redis.call('get', KEYS[1])", "1", "k"],
-            "$1 v",
-        ),
-        (
-            &["EVAL_RO", "return redis.call('del', KEYS[1])", "1", "k"],
-            "-ERR Write commands are not allowed from read-only scripts.",
-        ),
-        (
-            &[
-                "EVAL",
-                "#!lua flags=no-writes\nreturn redis.pcall('del', KEYS[1]).err",
-                "1",
-                "k",
-            ],
-            "$58 ERR Write commands are not allowed from read-only scripts.",
-        ),
-        (
-            &["EVAL", "redis.pcall('zadd', 'z', 1, 'x') return 1", "0"],
-            ":1",
-        ),
-        (
-            &["EVAL", "return redis.pcall('keys', '*')", "0"],
-            "-UNSUPPORTED a command on all keys in a script: send it outside the script",
-        ),
-        (
-            &["EVAL", "return redis.pcall('eval', 'return 1', 0)", "0"],
-            "-ERR This Redis command is not allowed from script",
-        ),
-        // SELECT is for the rest of the script.
-        (
-            &[
-                "EVAL",
-                "redis.call('select', 3) return redis.call('exists', 'k')",
-                "0",
-            ],
-            ":0",
-        ),
-        (&["GET", "k"], "$1 v"),
-        (
-            &["EVAL", "redis.call('set', 'k', 'w') error('no')", "0"],
-            "-ERR user_script:1: no",
-        ),
-        (&["GET", "k"], "$1 w"),
-        (
-            &["EVAL", "redis.call('set', 'k', 'x') while true do end", "0"],
-            "-UNSUPPORTED",
-        ),
-    ];
-    for (words, want) in rows {
-        let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        let reply = node.bytes(&args).escape_ascii().to_string();
-        let reply = reply.replace("\\r\\n", " ").replace("\\'", "'");
-        assert!(reply.starts_with(want), "{words:?}: {reply}");
+    let mut node = Node::with_shards(1);
+    let table = r##"
+        EVAL "return redis.call('set', KEYS[1], ARGV[1])" 1 k v => +OK
+        EVAL_RO "return redis.call('get', KEYS[1])" 1 k => $1 v
+        EVAL_RO "return redis.call('del', KEYS[1])" 1 k => -ERR Write commands are not allowed from read-only scripts.
+        EVAL "#!lua flags=no-writes%0Areturn redis.pcall('del', KEYS[1]).err" 1 k => $58 ERR Write commands are not allowed from read-only scripts.
+        EVAL "redis.pcall('zadd', 'z', 1, 'x') return 1" 0 => :1
+        EVAL "return redis.pcall('keys', '*')" 0 => -UNSUPPORTED a command on all keys in a script: send it outside the script
+        EVAL "return redis.pcall('eval', 'return 1', 0)" 0 => -ERR This Redis command is not allowed from script
+        # SELECT is for the rest of the script.
+        EVAL "redis.call('select', 3) return redis.call('exists', 'k')" 0 => :0
+        GET k => $1 v
+        EVAL "redis.call('set', 'k', 'w') error('no')" 0 => -ERR user_script:1: no
+        GET k => $1 w
+        EVAL "redis.call('set', 'k', 'x') while true do end" 0 => -UNSUPPORTED
+    "##;
+    for (request, want) in rows(table) {
+        let reply = node.run(request);
+        assert!(reply.starts_with(want), "{request}: {reply}");
     }
     assert_eq!(node.run("GET k"), "$1 w");
 }
@@ -150,7 +104,7 @@ fn scripts_in_lua_see_commands_as_redis_shows_them() {
 #[cfg(not(feature = "compat"))]
 #[test]
 fn a_node_without_lua_runs_what_it_recognises_and_refuses_the_rest() {
-    let mut node = Node::new(1);
+    let mut node = Node::with_shards(1);
     let release =
         b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
     assert_eq!(node.run("SET k mine PX 1000"), "+OK");

@@ -1,6 +1,6 @@
 //! MULTI, which is refused together with what follows it.
 
-use super::node::{Node, check};
+use crate::node::{Node, check};
 
 const REFUSED: &str = "-UNSUPPORTED transactions (MULTI, WATCH): nothing up to EXEC or DISCARD is executed. Use a \
     pipeline without MULTI, SET with NX or IFEQ, DELEX with IFEQ, MSETNX, or a script";

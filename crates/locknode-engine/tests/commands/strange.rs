@@ -1,10 +1,10 @@
 //! Every command with arguments that make no sense.
 
-use super::node::Node;
+use crate::node::Node;
 
 /// Names of all commands and subcommands, subcommands as two words.
 fn names() -> Vec<Vec<Vec<u8>>> {
-    let listed = Node::new().bytes(0, &[b"COMMAND", b"LIST"]);
+    let listed = Node::new().bytes(&[b"COMMAND", b"LIST"]);
     let text = String::from_utf8(listed).expect("text");
     let words = |name: &str| {
         name.split('|')
@@ -38,18 +38,18 @@ fn no_argument_breaks_the_node_and_every_command_answers() {
             let all = [choice(0), choice(1), choice(2)];
             let mut args: Vec<&[u8]> = name.iter().map(Vec::as_slice).collect();
             args.extend(&all[..pattern % 4]);
-            let reply = node.bytes(0, &args);
+            let reply = node.bytes(&args);
             assert!(
                 reply.is_empty() || reply.ends_with(b"\r\n"),
                 "{args:?} gave {reply:?}"
             );
         }
         // Whatever it was, the node goes on, once nothing is paused or silenced.
-        node.bytes(0, &[b"CLIENT", b"UNPAUSE"]);
-        node.bytes(0, &[b"CLIENT", b"REPLY", b"ON"]);
-        node.bytes(0, &[b"RESET"]);
+        node.bytes(&[b"CLIENT", b"UNPAUSE"]);
+        node.bytes(&[b"CLIENT", b"REPLY", b"ON"]);
+        node.bytes(&[b"RESET"]);
         assert_eq!(
-            node.bytes(1, &[b"PING", b"on"]),
+            node.bytes_for(1, &[b"PING", b"on"]),
             b"$2\r\non\r\n",
             "{name:?}"
         );

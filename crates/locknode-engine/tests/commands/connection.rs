@@ -1,6 +1,6 @@
 //! HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT.
 
-use super::node::{Node, check};
+use crate::node::{Node, check};
 
 const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.";
 
@@ -135,10 +135,10 @@ fn a_new_password_counts_for_new_connections() {
     node.check("CONFIG SET requirepass sec => +OK\n PING => +PONG\n b> PING => +PONG");
     node.connect();
     assert_eq!(
-        node.bytes(3, &[b"PING"]),
+        node.bytes_for(3, &[b"PING"]),
         b"-NOAUTH Authentication required.\r\n"
     );
-    assert_eq!(node.bytes(3, &[b"AUTH", b"sec"]), b"+OK\r\n");
+    assert_eq!(node.bytes_for(3, &[b"AUTH", b"sec"]), b"+OK\r\n");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn ping_and_echo_give_back_what_they_get() {
          PING x => $1 x",
     );
     assert_eq!(
-        Node::new().bytes(0, &[b"ECHO", b"\0\xff\r\n"]),
+        Node::new().bytes(&[b"ECHO", b"\0\xff\r\n"]),
         b"$4\r\n\0\xff\r\n\r\n"
     );
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::node::{Node, check};
+use crate::node::{Node, check, rows};
 
 /// Counts how often it is woken.
 #[derive(Default)]
@@ -164,7 +164,7 @@ fn replies_are_left_out_as_asked() {
 }
 
 #[test]
-fn the_list_tells_about_each_connection() {
+fn the_list_describes_each_connection() {
     let mut node = Node::new();
     node.check(
         "CLIENT SETNAME first => +OK
@@ -233,57 +233,36 @@ fn the_list_can_be_narrowed() {
 
 #[test]
 fn a_kill_marks_and_wakes_those_that_pass_all_filters() {
-    for (request, want, closed) in [
-        ("CLIENT KILL 10.0.0.2:5000", "+OK", [false, true, false]),
-        ("CLIENT KILL 10.0.0.1:5000", "+OK Close", [false; 3]),
-        ("CLIENT KILL 1.2.3.4:5", "-ERR No such client", [false; 3]),
-        ("CLIENT KILL ID", "-ERR No such client", [false; 3]),
-        ("CLIENT KILL ID 3", ":1", [false, false, true]),
-        ("CLIENT KILL ID 2 TYPE normal", ":1", [false, true, false]),
-        ("CLIENT KILL ID 1 SKIPME no", ":1 Close", [false; 3]),
-        ("CLIENT KILL ID 1 SKIPME yes", ":0", [false; 3]),
-        ("CLIENT KILL ID 1 TYPE normal", ":0", [false; 3]),
-        ("CLIENT KILL ID 2 ID 3", ":1", [false, false, true]),
-        (
-            "CLIENT KILL ADDR 10.0.0.3:5000 LADDR 10.0.0.9:6379",
-            ":1",
-            [false, false, true],
-        ),
-        (
-            "CLIENT KILL ADDR 10.0.0.3:5000 LADDR 10.0.0.8:6379",
-            ":0",
-            [false; 3],
-        ),
-        (
-            "CLIENT KILL LADDR 10.0.0.9:6379 SKIPME YES",
-            ":2",
-            [false, true, true],
-        ),
-        (
-            "CLIENT KILL TYPE normal SKIPME no",
-            ":3 Close",
-            [false, true, true],
-        ),
-        ("CLIENT KILL TYPE pubsub SKIPME no", ":0", [false; 3]),
-        (
-            "CLIENT KILL USER default SKIPME yes",
-            ":2",
-            [false, true, true],
-        ),
-        (
-            "CLIENT KILL MAXAGE 10 SKIPME yes",
-            ":2",
-            [false, true, true],
-        ),
-        ("CLIENT KILL MAXAGE 11 SKIPME yes", ":0", [false; 3]),
-    ] {
+    let table = "
+        10.0.0.2:5000 => +OK; b
+        10.0.0.1:5000 => +OK Close;
+        1.2.3.4:5 => -ERR No such client;
+        ID => -ERR No such client;
+        ID 3 => :1; c
+        ID 2 TYPE normal => :1; b
+        ID 1 SKIPME no => :1 Close;
+        ID 1 SKIPME yes => :0;
+        ID 1 TYPE normal => :0;
+        ID 2 ID 3 => :1; c
+        ADDR 10.0.0.3:5000 LADDR 10.0.0.9:6379 => :1; c
+        ADDR 10.0.0.3:5000 LADDR 10.0.0.8:6379 => :0;
+        LADDR 10.0.0.9:6379 SKIPME YES => :2; b c
+        TYPE normal SKIPME no => :3 Close; b c
+        TYPE pubsub SKIPME no => :0;
+        USER default SKIPME yes => :2; b c
+        MAXAGE 10 SKIPME yes => :2; b c
+        MAXAGE 11 SKIPME yes => :0;
+    ";
+    for (filters, row) in rows(table) {
+        let (want, closed) = row.split_once(';').expect("reply; clients");
+        let closed = ["a", "b", "c"].map(|name| closed.contains(name));
         let mut node = Node::new();
         node.advance_millis(10_000);
         let alarms = alarms(&node);
-        let reply = node.run(request);
-        assert_eq!(reply, want, "{request}");
-        assert_eq!(killed(&node), closed, "{request}");
-        assert_eq!(rings(&alarms), closed.map(usize::from), "{request}");
+        let reply = node.run(&format!("CLIENT KILL {filters}"));
+        assert_eq!(reply, want, "{filters}");
+        assert_eq!(killed(&node), closed, "{filters}");
+        assert_eq!(rings(&alarms), closed.map(usize::from), "{filters}");
     }
 }
 

@@ -1,13 +1,13 @@
 //! TIME, ROLE, WAIT, SHUTDOWN, DEBUG, and what is always empty or refused.
 
-use super::node::{Node, check};
+use crate::node::{Node, check};
 
 fn debuggable() -> Node {
     Node::with_options(|options| options.enable_debug_command = true)
 }
 
 #[test]
-fn time_and_role_are_told() {
+fn time_and_role_are_reported() {
     check(
         "TIME => *2 $10 1767268800 $1 0
          + 1

@@ -1,9 +1,9 @@
 //! COMMAND.
 
-use super::node::{Node, check};
+use crate::node::{Node, check};
 
 #[test]
-fn an_entry_tells_arity_flags_and_keys() {
+fn an_entry_lists_arity_flags_and_keys() {
     check(
         "COMMAND INFO get nosuch => *2 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *1 +RO $12 begin_search *4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey :0 $7 keystep :1 $5 limit :0 *0 $-1
          COMMAND INFO time => *1 *10 $4 time :1 *2 +loading +fast :0 :0 :0 *1 +@fast *0 *0 *0
@@ -40,7 +40,7 @@ fn the_count_is_that_of_the_entries() {
 }
 
 #[test]
-fn docs_tell_of_those_that_exist() {
+fn docs_describe_those_that_exist() {
     check(
         "COMMAND DOCS nosuch => *0
          COMMAND DOCS ping nosuch => *2 $4 ping *8 $7 summary $35 Returns PONG, or the given message. $5 since $5 1.0.0 $5 group $10 connection $9 arguments *1 *8 $4 name $7 message $4 type $6 string $12 display_text $7 message $5 flags *1 +optional
