@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtocolError {
     kind: ProtocolErrorKind,
-    /// The byte in place of `$`; only for that kind.
+    /// The byte in place of `$`, a space for a line end; only for that kind.
     found: u8,
 }
 
@@ -63,17 +63,12 @@ impl ProtocolError {
     /// For a [silent](Self::is_silent) error it is a text for the log. A byte that is not ASCII
     /// appears as U+FFFD; [`append_reply`](Self::append_reply) keeps it unchanged.
     pub fn message(&self) -> Cow<'static, str> {
-        match (self.kind, self.kind.text()) {
-            (ProtocolErrorKind::ExpectedDollar, text) => {
-                let found = match self.found {
-                    b'\r' | b'\n' => ' ',
-                    byte if byte.is_ascii() => char::from(byte),
-                    _ => char::REPLACEMENT_CHARACTER,
-                };
-                Cow::Owned(format!("{text}{found}'"))
-            }
-            (_, text) => Cow::Borrowed(text),
+        let text = self.kind.text();
+        if self.kind != ProtocolErrorKind::ExpectedDollar {
+            return Cow::Borrowed(text);
         }
+        let found = [self.found];
+        Cow::Owned(format!("{text}{}'", String::from_utf8_lossy(&found)))
     }
 
     /// Appends the reply, byte for byte as Redis sends it; nothing for a [silent](Self::is_silent)
@@ -85,12 +80,7 @@ impl ProtocolError {
         out.extend_from_slice(b"-ERR ");
         out.extend_from_slice(self.kind.text().as_bytes());
         if self.kind == ProtocolErrorKind::ExpectedDollar {
-            let found = if matches!(self.found, b'\r' | b'\n') {
-                b' '
-            } else {
-                self.found
-            };
-            out.extend_from_slice(&[found, b'\'']);
+            out.extend_from_slice(&[self.found, b'\'']);
         }
         out.extend_from_slice(b"\r\n");
     }
@@ -102,9 +92,10 @@ impl ProtocolError {
 
     #[cold]
     pub(crate) fn expected_dollar(found: u8) -> Self {
+        let is_line_end = matches!(found, b'\r' | b'\n');
         Self {
             kind: ProtocolErrorKind::ExpectedDollar,
-            found,
+            found: if is_line_end { b' ' } else { found },
         }
     }
 }

@@ -71,7 +71,7 @@ impl ReplyDecoder {
             self.scanned = self.pos;
             let complete = match element {
                 Element::Scalar(reply) => self.close(Some(reply)),
-                Element::Open(kind, missing) => self.enter(kind, missing)?,
+                Element::Open(tag, missing) => self.enter(tag, missing)?,
             };
             if let Some(reply) = complete {
                 let consumed = self.pos;
@@ -165,7 +165,7 @@ impl ReplyDecoder {
     }
 
     /// Begins an aggregate; one without elements is complete at once.
-    fn enter(&mut self, kind: Kind, missing: usize) -> Result<Option<Reply>, ReplyError> {
+    fn enter(&mut self, tag: u8, missing: usize) -> Result<Option<Reply>, ReplyError> {
         self.elements = self.elements.saturating_add(missing);
         if self.elements > self.limits.elements_max {
             return Err(ReplyError::new(ReplyErrorKind::TooManyElements));
@@ -179,7 +179,7 @@ impl ReplyDecoder {
             Vec::new()
         };
         self.open.push(Aggregate {
-            kind,
+            tag,
             missing,
             elements,
         });
@@ -217,35 +217,26 @@ impl ReplyDecoder {
 /// The content of one line, with the string that may follow it.
 enum Element {
     Scalar(Reply),
-    /// An aggregate and its number of elements; keys and values count separately.
-    Open(Kind, usize),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Array,
-    Map,
-    Set,
-    Push,
-    Attribute,
+    /// An aggregate's tag and its number of elements; keys and values count separately.
+    Open(u8, usize),
 }
 
 /// An aggregate with elements still to come.
 #[derive(Clone, Debug)]
 struct Aggregate {
-    kind: Kind,
+    tag: u8,
     missing: usize,
     elements: Vec<Reply>,
 }
 
 impl Aggregate {
+    /// Returns the reply; `None` for an attribute.
     fn into_reply(self) -> Option<Reply> {
-        match self.kind {
-            Kind::Array => Some(Reply::Array(self.elements)),
-            Kind::Set => Some(Reply::Set(self.elements)),
-            Kind::Push => Some(Reply::Push(self.elements)),
-            Kind::Attribute => None,
-            Kind::Map => {
+        match self.tag {
+            b'*' => Some(Reply::Array(self.elements)),
+            b'~' => Some(Reply::Set(self.elements)),
+            b'>' => Some(Reply::Push(self.elements)),
+            b'%' => {
                 let mut pairs = Vec::with_capacity(self.elements.len() / 2);
                 let mut elements = self.elements.into_iter();
                 while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
@@ -253,6 +244,7 @@ impl Aggregate {
                 }
                 Some(Reply::Map(pairs))
             }
+            _ => None,
         }
     }
 }
@@ -262,13 +254,8 @@ fn aggregate(tag: u8, text: &[u8]) -> Result<Element, ReplyError> {
         return Ok(Element::Scalar(Reply::Null));
     }
     let len = length(text)?;
-    Ok(match tag {
-        b'*' => Element::Open(Kind::Array, len),
-        b'~' => Element::Open(Kind::Set, len),
-        b'>' => Element::Open(Kind::Push, len),
-        b'%' => Element::Open(Kind::Map, len.saturating_mul(2)),
-        _ => Element::Open(Kind::Attribute, len.saturating_mul(2)),
-    })
+    let each = if matches!(tag, b'%' | b'|') { 2 } else { 1 };
+    Ok(Element::Open(tag, len.saturating_mul(each)))
 }
 
 /// Passes the first `len` bytes, which are one scalar, to `redis-protocol`.

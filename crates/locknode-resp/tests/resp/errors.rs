@@ -144,57 +144,37 @@ fn each_limit_is_enforced_at_its_number() {
         change(&mut limits);
         limits
     };
+    let all = Limits::default();
     let bulk = limits(|limits| limits.bulk_len_max = 3);
-    check(
-        &[(b"*1\r\n$4\r\nPING\r\n", "invalid bulk length")],
-        &bulk,
-        true,
-    );
-    assert_eq!(
-        feed_every_way(b"*1\r\n$3\r\nGET\r\n", &bulk, true)
-            .commands()
-            .len(),
-        1
-    );
-    check(
-        &[(b"*1\r\n$1048577\r\n", "invalid bulk length")],
-        &Limits::default(),
-        true,
-    );
-
     let args = limits(|limits| limits.args_max = 3);
-    check(&[(b"*4\r\n", "invalid multibulk length")], &args, true);
-    assert_eq!(feed_every_way(b"*3\r\n", &args, true).last_words, None);
-    check(
-        &[(b"*1048577\r\n", "invalid multibulk length")],
-        &Limits::default(),
-        true,
-    );
     let boundless = limits(|limits| limits.args_max = usize::MAX);
-    check(
-        &[(b"*2147483648\r\n", "invalid multibulk length")],
-        &boundless,
-        true,
-    );
-
     let line = limits(|limits| limits.inline_len_max = 4);
-    check(&[(b"PINGS", "too big inline request")], &line, true);
-    check(&[(b"*1234", "too big mbulk count string")], &line, true);
-    check(
-        &[(b"*1\r\n$1234", "too big bulk count string")],
-        &line,
-        true,
-    );
-    assert_eq!(feed_every_way(b"PING\n", &line, true).commands().len(), 1);
-
     // 14 bytes in all; a longer one is refused as soon as that is certain.
     let request = limits(|limits| limits.request_len_max = 14);
-    assert_eq!(
-        feed_every_way(b"*1\r\n$4\r\nPING\r\nPING\r\n", &request, true)
-            .commands()
-            .len(),
-        2
-    );
+    let refused: &[(Limits, &[u8], &str)] = &[
+        (bulk, b"*1\r\n$4\r\nPING\r\n", "invalid bulk length"),
+        (all, b"*1\r\n$1048577\r\n", "invalid bulk length"),
+        (args, b"*4\r\n", "invalid multibulk length"),
+        (all, b"*1048577\r\n", "invalid multibulk length"),
+        (boundless, b"*2147483648\r\n", "invalid multibulk length"),
+        (line, b"PINGS", "too big inline request"),
+        (line, b"*1234", "too big mbulk count string"),
+        (line, b"*1\r\n$1234", "too big bulk count string"),
+    ];
+    for (limits, input, text) in refused {
+        check(&[(input, text)], limits, true);
+    }
+    let decoded: &[(Limits, &[u8], usize)] = &[
+        (bulk, b"*1\r\n$3\r\nGET\r\n", 1),
+        (args, b"*3\r\n", 0),
+        (line, b"PING\n", 1),
+        (request, b"*1\r\n$4\r\nPING\r\nPING\r\n", 2),
+    ];
+    for (limits, input, commands) in decoded {
+        let outcome = feed_every_way(input, limits, true);
+        let found = (outcome.commands().len(), outcome.last_words);
+        assert_eq!(found, (*commands, None), "{}", input.escape_ascii());
+    }
     let rows: &[(&[u8], &str)] = &[
         (b"*1\r\n$5\r\n", ""),
         (b"*1\r\n$1048576\r\n", ""),

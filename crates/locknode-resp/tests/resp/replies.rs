@@ -1,5 +1,8 @@
 //! Replies: written by the encoder, read by our decoder and by `redis-protocol`.
 
+use locknode_resp::Reply::{
+    Array, BigNumber, Boolean, Bulk, Double, Error, Integer, Map, Null, Push, Set, Simple, Verbatim,
+};
 use locknode_resp::{Encoder, Protocol, Reply, ReplyDecoder, ReplyErrorKind, ReplyLimits};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,7 +10,7 @@ use redis_protocol::resp2::types::OwnedFrame as Frame2;
 use redis_protocol::resp3::types::OwnedFrame as Frame3;
 
 fn bulk(text: &str) -> Reply {
-    Reply::Bulk(text.into())
+    Bulk(text.into())
 }
 
 /// Decodes with everything at once and byte by byte, and demands the same.
@@ -35,63 +38,54 @@ fn decode(input: &[u8], limits: ReplyLimits) -> Result<Option<(Reply, usize)>, R
 #[test]
 fn every_type_of_both_dialects_is_read() {
     let rows: Vec<(&[u8], Reply)> = vec![
-        (b"+OK\r\n", Reply::Simple(b"OK".into())),
-        (b"+\r\n", Reply::Simple(b"".into())),
-        (b"-ERR no\r\n", Reply::Error(b"ERR no".into())),
-        (b"!6\r\nERR\r\nx\r\n", Reply::Error(b"ERR\r\nx".into())),
-        (b":-42\r\n", Reply::Integer(-42)),
+        (b"+OK\r\n", Simple(b"OK".into())),
+        (b"+\r\n", Simple(b"".into())),
+        (b"-ERR no\r\n", Error(b"ERR no".into())),
+        (b"!6\r\nERR\r\nx\r\n", Error(b"ERR\r\nx".into())),
+        (b":-42\r\n", Integer(-42)),
         (b"$0\r\n\r\n", bulk("")),
         (b"$4\r\na\r\nb\r\n", bulk("a\r\nb")),
-        (b"$-1\r\n", Reply::Null),
-        (b"*-1\r\n", Reply::Null),
-        (b"_\r\n", Reply::Null),
-        (b"*0\r\n", Reply::Array(vec![])),
+        (b"$-1\r\n", Null),
+        (b"*-1\r\n", Null),
+        (b"_\r\n", Null),
+        (b"*0\r\n", Array(vec![])),
         (
             b"*2\r\n*1\r\n:1\r\n$1\r\nx\r\n",
-            Reply::Array(vec![Reply::Array(vec![Reply::Integer(1)]), bulk("x")]),
+            Array(vec![Array(vec![Integer(1)]), bulk("x")]),
         ),
         (
             b"%2\r\n$1\r\nb\r\n:2\r\n$1\r\na\r\n*0\r\n",
-            Reply::Map(vec![
-                (bulk("b"), Reply::Integer(2)),
-                (bulk("a"), Reply::Array(vec![])),
-            ]),
+            Map(vec![(bulk("b"), Integer(2)), (bulk("a"), Array(vec![]))]),
         ),
-        (
-            b"~2\r\n:2\r\n:2\r\n",
-            Reply::Set(vec![Reply::Integer(2), Reply::Integer(2)]),
-        ),
-        (
-            b">1\r\n+x\r\n",
-            Reply::Push(vec![Reply::Simple(b"x".into())]),
-        ),
-        (b"#t\r\n", Reply::Boolean(true)),
-        (b"#f\r\n", Reply::Boolean(false)),
-        (b",1.5e3\r\n", Reply::Double(1500.0)),
-        (b",-inf\r\n", Reply::Double(f64::NEG_INFINITY)),
+        (b"~2\r\n:2\r\n:2\r\n", Set(vec![Integer(2), Integer(2)])),
+        (b">1\r\n+x\r\n", Push(vec![Simple(b"x".into())])),
+        (b"#t\r\n", Boolean(true)),
+        (b"#f\r\n", Boolean(false)),
+        (b",1.5e3\r\n", Double(1500.0)),
+        (b",-inf\r\n", Double(f64::NEG_INFINITY)),
         (
             b"=6\r\ntxt:hi\r\n",
-            Reply::Verbatim {
+            Verbatim {
                 format: *b"txt",
                 text: b"hi".into(),
             },
         ),
         (
             b"=4\r\nxyz:\r\n",
-            Reply::Verbatim {
+            Verbatim {
                 format: *b"xyz",
                 text: b"".into(),
             },
         ),
         (
             b"(123456789012345678901234567890\r\n",
-            Reply::BigNumber(b"123456789012345678901234567890".into()),
+            BigNumber(b"123456789012345678901234567890".into()),
         ),
         // Attributes describe what follows and are skipped, at the top and inside.
-        (b"|1\r\n+ttl\r\n:3\r\n+OK\r\n", Reply::Simple(b"OK".into())),
+        (b"|1\r\n+ttl\r\n:3\r\n+OK\r\n", Simple(b"OK".into())),
         (
             b"*1\r\n|1\r\n+a\r\n*1\r\n:1\r\n|0\r\n:7\r\n",
-            Reply::Array(vec![Reply::Integer(7)]),
+            Array(vec![Integer(7)]),
         ),
     ];
     for (input, reply) in rows {
@@ -122,15 +116,10 @@ fn one_decoder_reads_reply_after_reply() {
             replies.push(reply);
         }
     }
-    let array = Reply::Array(vec![Reply::Null]);
+    let array = Array(vec![Null]);
     assert_eq!(
         replies,
-        [
-            Reply::Simple(b"OK".into()),
-            array,
-            Reply::Integer(1),
-            bulk("abc")
-        ]
+        [Simple(b"OK".into()), array, Integer(1), bulk("abc")]
     );
 }
 
@@ -215,16 +204,14 @@ fn elements_below_the_depth_kept_are_dropped() {
     let entry: &[u8] =
         b"*3\r\n$1\r\nx\r\n*2\r\n+flag\r\n*1\r\n:1\r\n|1\r\n+a\r\n+b\r\n%1\r\n:1\r\n-no\r\n";
     let input = [b"*2\r\n", entry, b"$-1\r\n"].concat();
-    let array = Reply::Array;
-    let bulk = Reply::Bulk(b"x".to_vec());
     let rows = [
-        (0, array(Vec::new())),
-        (1, array(vec![array(Vec::new()), Reply::Null])),
+        (0, Array(Vec::new())),
+        (1, Array(vec![Array(Vec::new()), Null])),
         (
             2,
-            array(vec![
-                array(vec![bulk, array(Vec::new()), Reply::Map(Vec::new())]),
-                Reply::Null,
+            Array(vec![
+                Array(vec![bulk("x"), Array(Vec::new()), Map(Vec::new())]),
+                Null,
             ]),
         ),
     ];
@@ -251,24 +238,24 @@ fn a_tower_of_arrays_does_not_blow_the_stack() {
 
 fn encode(e: &mut Encoder<'_>, reply: &Reply) {
     match reply {
-        Reply::Simple(text) => e.simple(str::from_utf8(text).unwrap()),
-        Reply::Error(text) => e.error_bytes(text),
-        Reply::Integer(n) => e.integer(*n),
-        Reply::Bulk(bytes) => e.bulk(bytes),
-        Reply::Null => e.null(),
-        Reply::Boolean(b) => e.boolean(*b),
-        Reply::Double(d) => e.double(*d),
-        Reply::Verbatim { format, text } => e.verbatim(*format, text),
-        Reply::BigNumber(digits) => e.raw(&[b"(", digits.as_slice(), b"\r\n"].concat()),
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
+        Simple(text) => e.simple(str::from_utf8(text).unwrap()),
+        Error(text) => e.error_bytes(text),
+        Integer(n) => e.integer(*n),
+        Bulk(bytes) => e.bulk(bytes),
+        Null => e.null(),
+        Boolean(b) => e.boolean(*b),
+        Double(d) => e.double(*d),
+        Verbatim { format, text } => e.verbatim(*format, text),
+        BigNumber(digits) => e.raw(&[b"(", digits.as_slice(), b"\r\n"].concat()),
+        Array(items) | Set(items) | Push(items) => {
             match reply {
-                Reply::Array(_) => e.array(items.len()),
-                Reply::Set(_) => e.set(items.len()),
+                Array(_) => e.array(items.len()),
+                Set(_) => e.set(items.len()),
                 _ => e.push(items.len()),
             }
             items.iter().for_each(|item| encode(e, item));
         }
-        Reply::Map(pairs) => {
+        Map(pairs) => {
             e.map(pairs.len());
             for (key, value) in pairs {
                 encode(e, key);
@@ -281,12 +268,10 @@ fn encode(e: &mut Encoder<'_>, reply: &Reply) {
 /// What becomes of a reply in RESP2.
 fn flattened(reply: &Reply) -> Reply {
     match reply {
-        Reply::Boolean(b) => Reply::Integer(i64::from(*b)),
-        Reply::Verbatim { text, .. } => Reply::Bulk(text.clone()),
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
-            Reply::Array(items.iter().map(flattened).collect())
-        }
-        Reply::Map(pairs) => Reply::Array(
+        Boolean(b) => Integer(i64::from(*b)),
+        Verbatim { text, .. } => Bulk(text.clone()),
+        Array(items) | Set(items) | Push(items) => Array(items.iter().map(flattened).collect()),
+        Map(pairs) => Array(
             pairs
                 .iter()
                 .flat_map(|(k, v)| [flattened(k), flattened(v)])
@@ -298,69 +283,66 @@ fn flattened(reply: &Reply) -> Reply {
 
 fn from_oracle_2(frame: Frame2) -> Reply {
     match frame {
-        Frame2::SimpleString(text) => Reply::Simple(text),
-        Frame2::Error(text) => Reply::Error(text.into()),
-        Frame2::Integer(n) => Reply::Integer(n),
-        Frame2::BulkString(bytes) => Reply::Bulk(bytes),
-        Frame2::Array(items) => Reply::Array(items.into_iter().map(from_oracle_2).collect()),
-        Frame2::Null => Reply::Null,
+        Frame2::SimpleString(text) => Simple(text),
+        Frame2::Error(text) => Error(text.into()),
+        Frame2::Integer(n) => Integer(n),
+        Frame2::BulkString(bytes) => Bulk(bytes),
+        Frame2::Array(items) => Array(items.into_iter().map(from_oracle_2).collect()),
+        Frame2::Null => Null,
     }
 }
 
 fn from_oracle_3(frame: Frame3) -> Reply {
     let all = |items: Vec<Frame3>| items.into_iter().map(from_oracle_3).collect();
     match frame {
-        Frame3::SimpleString { data, .. } => Reply::Simple(data),
-        Frame3::SimpleError { data, .. } => Reply::Error(data.into()),
-        Frame3::Number { data, .. } => Reply::Integer(data),
-        Frame3::BlobString { data, .. } => Reply::Bulk(data),
-        Frame3::Boolean { data, .. } => Reply::Boolean(data),
-        Frame3::Double { data, .. } => Reply::Double(data),
-        Frame3::VerbatimString { data, .. } => Reply::Verbatim {
+        Frame3::SimpleString { data, .. } => Simple(data),
+        Frame3::SimpleError { data, .. } => Error(data.into()),
+        Frame3::Number { data, .. } => Integer(data),
+        Frame3::BlobString { data, .. } => Bulk(data),
+        Frame3::Boolean { data, .. } => Boolean(data),
+        Frame3::Double { data, .. } => Double(data),
+        Frame3::VerbatimString { data, .. } => Verbatim {
             format: *b"txt",
             text: data,
         },
-        Frame3::BigNumber { data, .. } => Reply::BigNumber(data),
-        Frame3::Array { data, .. } => Reply::Array(all(data)),
-        Frame3::Push { data, .. } => Reply::Push(all(data)),
-        Frame3::Null => Reply::Null,
+        Frame3::BigNumber { data, .. } => BigNumber(data),
+        Frame3::Array { data, .. } => Array(all(data)),
+        Frame3::Push { data, .. } => Push(all(data)),
+        Frame3::Null => Null,
         other => panic!("not generated: {other:?}"),
     }
 }
 
 fn scalar() -> impl Strategy<Value = Reply> {
     prop_oneof![
-        "[ -~]{0,12}".prop_map(|text| Reply::Simple(text.into())),
-        "[ -~]{0,12}".prop_map(|text| Reply::Error(text.into())),
-        any::<i64>().prop_map(Reply::Integer),
-        (-120..120_i64).prop_map(Reply::Integer),
-        vec(any::<u8>(), 0..120).prop_map(Reply::Bulk),
-        vec(any::<u8>(), 0..12).prop_map(|text| Reply::Verbatim {
+        "[ -~]{0,12}".prop_map(|text| Simple(text.into())),
+        "[ -~]{0,12}".prop_map(|text| Error(text.into())),
+        any::<i64>().prop_map(Integer),
+        (-120..120_i64).prop_map(Integer),
+        vec(any::<u8>(), 0..120).prop_map(Bulk),
+        vec(any::<u8>(), 0..12).prop_map(|text| Verbatim {
             format: *b"txt",
             text
         }),
-        Just(Reply::Null),
+        Just(Null),
     ]
 }
 
 fn tree(ordered_only: bool) -> impl Strategy<Value = Reply> {
     let leaf = prop_oneof![
         4 => scalar(),
-        1 => any::<bool>().prop_map(Reply::Boolean),
-        1 => "-?[1-9][0-9]{0,40}".prop_map(|digits| Reply::BigNumber(digits.into())),
-        1 => prop::num::f64::ANY.prop_filter("nan is unequal", |d| !d.is_nan()).prop_map(Reply::Double),
+        1 => any::<bool>().prop_map(Boolean),
+        1 => "-?[1-9][0-9]{0,40}".prop_map(|digits| BigNumber(digits.into())),
+        1 => prop::num::f64::ANY.prop_filter("nan is unequal", |d| !d.is_nan()).prop_map(Double),
     ];
     leaf.prop_recursive(4, 40, 6, move |inner| {
         let items = vec(inner.clone(), 0..6);
-        let arrays = prop_oneof![
-            items.clone().prop_map(Reply::Array),
-            items.clone().prop_map(Reply::Push),
-        ];
+        let arrays = prop_oneof![items.clone().prop_map(Array), items.clone().prop_map(Push),];
         if ordered_only {
             return arrays.boxed();
         }
-        let sets = items.prop_map(Reply::Set);
-        let maps = vec((inner.clone(), inner), 0..4).prop_map(Reply::Map);
+        let sets = items.prop_map(Set);
+        let maps = vec((inner.clone(), inner), 0..4).prop_map(Map);
         prop_oneof![arrays, sets, maps].boxed()
     })
 }
@@ -384,7 +366,7 @@ proptest! {
     }
 
     #[test]
-    fn the_resp2_oracle_reads_what_is_left_of_it(reply in vec(scalar(), 0..6).prop_map(Reply::Array)) {
+    fn the_resp2_oracle_reads_what_is_left_of_it(reply in vec(scalar(), 0..6).prop_map(Array)) {
         let mut out = Vec::new();
         encode(&mut Encoder::new(&mut out, Protocol::Resp2), &reply);
         let expected = flattened(&reply);
