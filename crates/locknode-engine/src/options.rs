@@ -165,7 +165,7 @@ pub(crate) enum Kind {
     Switch(Place<bool>),
     /// Any text.
     Text(Place<String>),
-    /// One value, in any case, and what is said to any other.
+    /// One value, in any case, and the refusal of any other.
     Only(&'static str, &'static str),
     /// What the process or the guard decided.
     Fact(fn(&HostFacts) -> String),

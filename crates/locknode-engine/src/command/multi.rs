@@ -26,8 +26,7 @@ fn msetnx(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     let Some(pairs) = all_pairs(args, reply, "msetnx") else {
         return;
     };
-    let are_missing = pairs.iter().all(|[key, _]| !context.entry(key).is_live());
-    if !are_missing {
+    if !are_all(context, pairs, false) {
         return reply.integer(0);
     }
     if put_all(context, pairs, Some(Deadline::NEVER), false, reply) {
@@ -58,18 +57,12 @@ fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
             Err(invalid) => return invalid.refuse(reply, "msetex"),
         };
     }
-    if pairs
-        .iter()
-        .any(|[key, value]| refusal::too_long(reply, key, value))
-    {
+    if is_any_too_long(pairs, reply) {
         return;
     }
-    let is_allowed = match wanted {
-        Wanted::Any => true,
-        Wanted::Missing => pairs.iter().all(|[key, _]| !context.entry(key).is_live()),
-        Wanted::Present => pairs.iter().all(|[key, _]| context.entry(key).is_live()),
-    };
-    if !is_allowed {
+    if let Some(is_held) = wanted
+        && !are_all(context, pairs, is_held)
+    {
         return reply.integer(0);
     }
     if put_all(context, pairs, deadline, lifetime == Lifetime::Keep, reply) {
@@ -77,26 +70,23 @@ fn msetex(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
     }
 }
 
-/// MSETEX's condition on all its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    Any,
-    /// NX.
-    Missing,
-    /// XX.
-    Present,
+/// Returns whether all keys are held, or none of them.
+fn are_all(context: &mut Context<'_, '_>, pairs: &[[&[u8]; 2]], is_held: bool) -> bool {
+    let mut pairs = pairs.iter();
+    pairs.all(|[key, _]| context.entry(key).is_live() == is_held)
 }
 
-fn msetex_options<'a>(mut words: &[&'a [u8]]) -> Option<(Wanted, Lifetime<'a>)> {
-    let (mut wanted, mut lifetime) = (Wanted::Any, Lifetime::Unspecified);
+/// Returns whether all keys must be held (XX) or missing (NX), and their deadline.
+fn msetex_options<'a>(mut words: &[&'a [u8]]) -> Option<(Option<bool>, Lifetime<'a>)> {
+    let (mut wanted, mut lifetime) = (None, Lifetime::Unspecified);
     while let Some((word, rest)) = words.split_first() {
         words = match OptionWord::of(word)? {
-            OptionWord::Nx if wanted != Wanted::Present => {
-                wanted = Wanted::Missing;
+            OptionWord::Nx if wanted != Some(true) => {
+                wanted = Some(false);
                 rest
             }
-            OptionWord::Xx if wanted != Wanted::Missing => {
-                wanted = Wanted::Present;
+            OptionWord::Xx if wanted != Some(false) => {
+                wanted = Some(true);
                 rest
             }
             OptionWord::Persist => return None,
@@ -117,10 +107,12 @@ fn all_pairs<'p, 'a>(
         refusal::wrong_arity(reply, name);
         return None;
     }
-    let is_too_long = pairs
-        .iter()
-        .any(|[key, value]| refusal::too_long(reply, key, value));
-    (!is_too_long).then_some(pairs)
+    (!is_any_too_long(pairs, reply)).then_some(pairs)
+}
+
+fn is_any_too_long(pairs: &[[&[u8]; 2]], reply: &mut Encoder<'_>) -> bool {
+    let mut pairs = pairs.iter();
+    pairs.any(|[key, value]| refusal::too_long(reply, key, value))
 }
 
 /// Writes all pairs, or refuses one and writes none; returns whether it wrote.

@@ -23,42 +23,35 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(mut words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Self> {
+    /// Parses the options.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal.
+    fn parse(mut words: &[&'a [u8]]) -> Result<Self, &'static str> {
         let mut options = Self {
             count: COUNT_DEFAULT,
             pattern: b"*",
             wants_strings: true,
         };
         while let Some((word, rest)) = words.split_first() {
-            let Some((&operand, rest)) = rest.split_first() else {
-                refusal::syntax(reply);
-                return None;
-            };
+            let (&operand, rest) = rest.split_first().ok_or(refusal::SYNTAX)?;
             words = rest;
             if word.eq_ignore_ascii_case(b"match") {
                 options.pattern = operand;
             } else if word.eq_ignore_ascii_case(b"type") {
                 options.wants_strings = operand.eq_ignore_ascii_case(b"string");
             } else if word.eq_ignore_ascii_case(b"count") {
-                match parse_integer(operand) {
-                    Some(count @ 1..) => {
-                        options.count = usize::try_from(count).unwrap_or(usize::MAX);
-                    }
-                    Some(_) => {
-                        refusal::syntax(reply);
-                        return None;
-                    }
-                    None => {
-                        reply.error(refusal::NOT_AN_INTEGER);
-                        return None;
-                    }
-                }
+                options.count = match parse_integer(operand) {
+                    Some(count @ 1..) => usize::try_from(count).unwrap_or(usize::MAX),
+                    Some(_) => return Err(refusal::SYNTAX),
+                    None => return Err(refusal::NOT_AN_INTEGER),
+                };
             } else {
-                refusal::syntax(reply);
-                return None;
+                return Err(refusal::SYNTAX);
             }
         }
-        Some(options)
+        Ok(options)
     }
 }
 
@@ -89,7 +82,7 @@ impl<'s> Tables<'s> {
 }
 
 /// Keys to return, borrowed from the table.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Found<'s> {
     keys: Vec<&'s [u8]>,
     /// A lower bound of the bytes that they take in the reply.
@@ -97,16 +90,14 @@ struct Found<'s> {
 }
 
 impl<'s> Found<'s> {
-    const fn new() -> Self {
-        Self {
-            keys: Vec::new(),
-            bytes: 0,
-        }
-    }
-
     fn push(&mut self, key: &'s [u8]) {
         self.bytes += key.len() + KEY_OVERHEAD;
         self.keys.push(key);
+    }
+
+    fn write(&self, reply: &mut Encoder<'_>) {
+        reply.array(self.keys.len());
+        self.keys.iter().for_each(|key| reply.bulk(key));
     }
 }
 
@@ -115,22 +106,17 @@ fn keys(context: &mut Context<'_, '_>, [_, pattern]: &[&[u8]; 2], reply: &mut En
     let output_max = context.services.settings.output_max();
     let is_any = glob::is_any(pattern);
     let pattern = Pattern::of(pattern);
-    let mut found = Found::new();
+    let is_wanted = |key: &&[u8]| is_any || pattern.matches(key);
+    let mut found = Found::default();
     for shard in context.space.shards() {
-        for key in shard
-            .keys(now, db)
-            .filter(|key| is_any || pattern.matches(key))
-        {
+        for key in shard.keys(now, db).filter(is_wanted) {
             found.push(key);
             if found.bytes > output_max {
                 return refusal::reply_too_long(reply, reply.out_len());
             }
         }
     }
-    reply.array(found.keys.len());
-    for key in found.keys {
-        reply.bulk(key);
-    }
+    found.write(reply);
 }
 
 fn scan(
@@ -142,8 +128,9 @@ fn scan(
     let Some(cursor) = parse_cursor(cursor) else {
         return reply.error("ERR invalid cursor");
     };
-    let Some(options) = Options::parse(words, reply) else {
-        return;
+    let options = match Options::parse(words) {
+        Ok(options) => options,
+        Err(refusal) => return reply.error(refusal),
     };
     let (db, now) = (context.session.db, context.moment.time);
     let output_max = context.services.settings.output_max();
@@ -151,7 +138,7 @@ fn scan(
     let pattern = Pattern::of(options.pattern);
     let tables = Tables::of(context);
     let work_max = options.count.saturating_mul(WORK_PER_COUNT);
-    let (mut found, mut sampled, mut work) = (Found::new(), 0, 0);
+    let (mut found, mut sampled, mut work) = (Found::default(), 0, 0);
     // A cursor that no call returned ends the iteration.
     let mut table = usize::try_from(cursor)
         .unwrap_or(tables.len())
@@ -178,10 +165,7 @@ fn scan(
     let next = if table < tables.len() { table } else { 0 };
     reply.array(2);
     reply.bulk(next.to_string().as_bytes());
-    reply.array(found.keys.len());
-    for key in found.keys {
-        reply.bulk(key);
-    }
+    found.write(reply);
 }
 
 fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
@@ -189,13 +173,8 @@ fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<
     // The commands of a batch share their moment; the count of commands differs.
     let mut dice = Dice(now.as_nanos() ^ context.services.counters.total_calls().rotate_left(40));
     let tables = Tables::of(context);
-    if tables
-        .shards
-        .iter()
-        .map(|shard| shard.key_count(db))
-        .sum::<u64>()
-        > WALK_MAX
-    {
+    let counts = tables.shards.iter().map(|shard| shard.key_count(db));
+    if counts.sum::<u64>() > WALK_MAX {
         let lens = (0..tables.len()).map(|table| {
             let (shard, index) = tables.at(table);
             shard.table_len(index)

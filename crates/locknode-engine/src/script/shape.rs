@@ -53,87 +53,46 @@ pub(super) fn recognise(source: &[u8]) -> Option<Shape> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::answer::Unit;
 
-    fn shape(source: &str) -> Option<Shape> {
-        recognise(source.as_bytes())
-    }
-
-    fn shaped(write: Write, mismatch: Answer, absent: Answer) -> Option<Shape> {
-        Some(Shape {
-            write,
-            held: Answer::Integer(1),
-            mismatch,
-            absent,
-        })
-    }
-
-    fn release(mismatch: Answer, absent: Answer) -> Option<Shape> {
-        shaped(Write::Delete, mismatch, absent)
-    }
-
-    fn extend(unit: Unit, mismatch: Answer, absent: Answer) -> Option<Shape> {
-        shaped(Write::Expire(unit), mismatch, absent)
+    /// Checks lines `script => write held mismatch absent`.
+    fn check(table: &str) {
+        for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (source, want) = line.split_once(" => ").unwrap();
+            let source = source.replace("<CRLF>", "\r\n").replace("<TAB>", "\t");
+            let shape = recognise(source.as_bytes()).expect(line);
+            let answers = [shape.held, shape.mismatch, shape.absent].map(|answer| match answer {
+                Answer::Integer(n) => n.to_string(),
+                Answer::Nil => "nil".to_owned(),
+            });
+            let have = format!("{:?} {}", shape.write, answers.join(" "));
+            assert_eq!(have, want, "{source}");
+        }
     }
 
     #[test]
     fn releases_are_recognised_however_they_are_written() {
-        let zero = Answer::Integer(0);
-        let rows = [
-            (
-                "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
-                release(zero, zero),
-            ),
-            (
-                "if redis.call(\"GET\", KEYS[1]) == ARGV[1]\r\nthen\r\n\treturn redis.call(\"DEL\", KEYS[1]);\r\nend\r\nreturn 0 -- no",
-                release(zero, zero),
-            ),
-            (
-                "if (redis['call']([[get]],KEYS[1])==(ARGV[1])) then return server.call('del',KEYS[1]) else do return 0 end end",
-                release(zero, zero),
-            ),
-            (
-                "if ARGV[1]==redis.call('GET',KEYS[1]) then return redis.call('UNLINK',KEYS[1]); end; return 0",
-                release(zero, zero),
-            ),
-            (
-                "local k=KEYS[1] local v=redis.call('get',k) if not v or v~=ARGV[1] then return 0 end redis.call('del',k) return 1",
-                release(zero, zero),
-            ),
-            (
-                "local v=redis.call('get',KEYS[1]) if v==ARGV[1] then return redis.call('del',KEYS[1]) elseif v==false then return -1 else return 0 end",
-                release(zero, Answer::Integer(-1)),
-            ),
-            (
-                "if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) return true end return false",
-                release(Answer::Nil, Answer::Nil),
-            ),
-            (
-                "if redis.call('exists',KEYS[1])==0 then return -1 end if redis.call('get',KEYS[1])~=ARGV[1] then return -2 end return redis.call('del',KEYS[1])",
-                release(Answer::Integer(-2), Answer::Integer(-1)),
-            ),
-        ];
-        for (source, want) in rows {
-            assert_eq!(shape(source), want, "{source}");
-        }
+        check(
+            r#"
+            if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end => Delete 1 0 0
+            if redis.call("GET", KEYS[1]) == ARGV[1]<CRLF>then<CRLF><TAB>return redis.call("DEL", KEYS[1]);<CRLF>end<CRLF>return 0 -- no => Delete 1 0 0
+            if (redis['call']([[get]],KEYS[1])==(ARGV[1])) then return server.call('del',KEYS[1]) else do return 0 end end => Delete 1 0 0
+            if ARGV[1]==redis.call('GET',KEYS[1]) then return redis.call('UNLINK',KEYS[1]); end; return 0 => Delete 1 0 0
+            local k=KEYS[1] local v=redis.call('get',k) if not v or v~=ARGV[1] then return 0 end redis.call('del',k) return 1 => Delete 1 0 0
+            local v=redis.call('get',KEYS[1]) if v==ARGV[1] then return redis.call('del',KEYS[1]) elseif v==false then return -1 else return 0 end => Delete 1 0 -1
+            if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) return true end return false => Delete 1 nil nil
+            if redis.call('exists',KEYS[1])==0 then return -1 end if redis.call('get',KEYS[1])~=ARGV[1] then return -2 end return redis.call('del',KEYS[1]) => Delete 1 -2 -1
+            "#,
+        );
     }
 
     #[test]
     fn extends_are_recognised_however_they_are_written() {
-        let zero = Answer::Integer(0);
-        let rows = [
-            (
-                "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end",
-                extend(Unit::Millis, zero, zero),
-            ),
-            (
-                "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) end return nil",
-                extend(Unit::Seconds, Answer::Nil, Answer::Nil),
-            ),
-        ];
-        for (source, want) in rows {
-            assert_eq!(shape(source), want, "{source}");
-        }
+        check(
+            "
+            if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end => Expire(Millis) 1 0 0
+            if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) end return nil => Expire(Seconds) 1 nil nil
+            ",
+        );
     }
 
     #[test]
@@ -161,7 +120,7 @@ mod tests {
             "local redis = 1 if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0",
         ];
         for source in rows {
-            assert_eq!(shape(source), None, "{source}");
+            assert_eq!(recognise(source.as_bytes()), None, "{source}");
         }
     }
 }

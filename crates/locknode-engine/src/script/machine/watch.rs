@@ -140,9 +140,9 @@ impl From<Stopped> for mlua::Error {
 /// script takes microseconds.
 const TIME_MAX: Duration = Duration::from_millis(5);
 
-/// A script with fewer instructions is not stopped by the clock: it was not slow, its thread had to
-/// wait for a processor. This many take milliseconds at most, unless strings are long, which the
-/// narrow window tells.
+/// The clock does not stop a script with fewer instructions: it was not slow, its thread had to wait
+/// for a processor. This many take milliseconds at most, unless strings are long, and then the
+/// window is narrow.
 const INSTRUCTIONS_MIN: usize = 10_000;
 
 /// How much memory a script may allocate in total, including what it no longer needs: enough for
