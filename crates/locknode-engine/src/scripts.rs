@@ -61,7 +61,7 @@ impl Script {
     /// Returns whether the whole script is refused when memory is short: it has a `#!` line with
     /// neither allow-oom nor no-writes.
     pub(crate) fn needs_memory_first(&self) -> bool {
-        let flags = self.program.flags();
+        let flags = self.program.flags;
         flags.shebang && !flags.allow_oom && !flags.no_writes
     }
 }

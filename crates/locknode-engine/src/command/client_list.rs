@@ -4,6 +4,7 @@
 //! buffers, are omitted.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use locknode_resp::{Encoder, parse_integer};
@@ -12,7 +13,6 @@ use super::Commands;
 use super::context::Context;
 use super::refusal;
 use crate::client::{Client, NameKind};
-use crate::time::Time;
 
 /// The kinds of clients that Redis distinguishes. All clients of a node are normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +42,9 @@ pub(crate) fn refuse_type(reply: &mut Encoder<'_>, word: &[u8]) {
 }
 
 pub(super) fn info(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let mut text = Vec::new();
+    let mut text = String::new();
     describe(&mut text, context, &context.session.client);
-    reply.verbatim(*b"txt", &text);
+    reply.verbatim(*b"txt", text.as_bytes());
 }
 
 pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
@@ -73,44 +73,43 @@ pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
         }
         _ => return refusal::syntax(reply),
     };
-    let mut text = Vec::new();
+    let mut text = String::new();
     for client in listed {
         describe(&mut text, context, &client);
     }
-    reply.verbatim(*b"txt", &text);
+    reply.verbatim(*b"txt", text.as_bytes());
 }
 
-fn describe(text: &mut Vec<u8>, context: &Context<'_, '_>, client: &Client) {
+/// Appends the line of a client.
+fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
     let now = context.moment.time;
     // The record of the calling client is updated when its batch ends.
     let is_asking = client.id == context.session.client.id;
-    let last_seen = Time::from_nanos(client.last_seen.load(Ordering::Relaxed));
     let idle = if is_asking {
         0
     } else {
-        now.since(last_seen).as_secs()
+        client.idle(now).as_secs()
     };
-    let fields = format!(
-        " age={} idle={idle} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 cmd={} user=default redir=-1 resp={}",
+    // Names have only printable characters.
+    let name = |kind| String::from_utf8_lossy(&client.name(kind)).into_owned();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub=0 psub=0 ssub=0 \
+         multi=-1 watch=0 cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={} tot-cmds={}",
+        client.id,
+        client.addr,
+        client.laddr,
+        client.fd,
+        name(NameKind::Connection),
         now.since(client.connected).as_secs(),
         flags(client),
         client.db.load(Ordering::Relaxed),
         command(context.commands, client),
         client.protocol.load(Ordering::Relaxed),
-    );
-    let head = format!(
-        "id={} addr={} laddr={} fd={} name=",
-        client.id, client.addr, client.laddr, client.fd
-    );
-    text.extend_from_slice(head.as_bytes());
-    text.extend_from_slice(&client.name(NameKind::Connection));
-    text.extend_from_slice(fields.as_bytes());
-    text.extend_from_slice(b" lib-name=");
-    text.extend_from_slice(&client.name(NameKind::Library));
-    text.extend_from_slice(b" lib-ver=");
-    text.extend_from_slice(&client.name(NameKind::LibraryVersion));
-    text.extend_from_slice(
-        format!(" tot-cmds={}\n", client.commands.load(Ordering::Relaxed)).as_bytes(),
+        name(NameKind::Library),
+        name(NameKind::LibraryVersion),
+        client.commands.load(Ordering::Relaxed),
     );
 }
 
@@ -137,16 +136,13 @@ fn flags(client: &Client) -> String {
 
 /// Returns the client's last command, such as `client|list`; `NULL` before the first.
 fn command(commands: &Commands, client: &Client) -> String {
-    let Some(last) = client.last_command() else {
+    let last = client.last_command();
+    let spec = last.and_then(|last| commands.all().get(last.command));
+    let Some((last, spec)) = last.zip(spec) else {
         return "NULL".to_owned();
     };
-    let Some(spec) = commands.all().get(last.command) else {
-        return "NULL".to_owned();
-    };
-    match last
-        .subcommand
-        .and_then(|index| spec.subcommands.get(index))
-    {
+    let place = last.subcommand;
+    match place.and_then(|place| spec.subcommands.get(place)) {
         Some(subcommand) => spec.full_name(subcommand.name),
         None => spec.name.to_owned(),
     }

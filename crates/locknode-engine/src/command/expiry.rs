@@ -5,7 +5,9 @@ use locknode_resp::{Encoder, parse_integer};
 use super::context::Context;
 use super::lifetime::{MILLIS_PER_SECOND, NO_DEADLINE, Unit};
 use super::refusal;
+use super::set::Outcome;
 use super::spec::{Flags, Keys, Spec, exact, least, specs};
+use crate::entry::Entry;
 use crate::time::{Deadline, Moment};
 
 /// The options of one EXPIRE.
@@ -118,18 +120,22 @@ fn move_deadline(
     if !options.allow(current, target, moment) {
         return reply.integer(0);
     }
-    if target.unix_ms <= moment.wall.as_unix_millis() {
-        if !entry.may_remove(reply) {
-            return;
-        }
-        entry.remove();
-    } else {
-        let Some(permit) = entry.permit(target.deadline, reply) else {
-            return;
-        };
-        entry.set_deadline(permit);
+    let is_ahead = target.unix_ms > moment.wall.as_unix_millis();
+    let deadline = is_ahead.then_some(target.deadline);
+    if let Some(outcome) = Outcome::of(&mut entry, deadline, reply) {
+        settle(outcome, entry);
+        reply.integer(1);
     }
-    reply.integer(1);
+}
+
+/// Moves the deadline of a live key, or removes the key if the deadline has passed.
+pub(super) fn settle(outcome: Outcome, entry: Entry<'_>) {
+    match outcome {
+        Outcome::Held(permit) => entry.set_deadline(permit),
+        Outcome::Missing => {
+            entry.remove();
+        }
+    }
 }
 
 fn persist(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {

@@ -4,9 +4,11 @@ use locknode_resp::{Encoder, parse_integer};
 
 use super::condition::digest;
 use super::context::Context;
+use super::expiry::settle;
 use super::lifetime::Lifetime;
 use super::option_word::OptionWord;
 use super::refusal;
+use super::set::Outcome;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use crate::time::Deadline;
 
@@ -45,31 +47,18 @@ fn getex(
         return reply.null();
     }
     let deadline = match lifetime {
-        Lifetime::Unspecified | Lifetime::Keep => entry.deadline(),
+        Lifetime::Unspecified | Lifetime::Keep => {
+            return reply.bulk(entry.value().unwrap_or_default());
+        }
         Lifetime::Persist => Some(Deadline::NEVER),
         Lifetime::Ends { unit, number } => match unit.deadline(number, moment) {
             Ok(deadline) => deadline,
             Err(invalid) => return invalid.refuse(reply, "getex"),
         },
     };
-    let moves = !matches!(lifetime, Lifetime::Unspecified | Lifetime::Keep);
-    let permit = match deadline {
-        Some(deadline) if moves => match entry.permit(deadline, reply) {
-            Some(permit) => Some(permit),
-            None => return,
-        },
-        None if moves && !entry.may_remove(reply) => return,
-        _ => None,
-    };
-    if let Some(value) = entry.value() {
-        reply.bulk(value);
-    }
-    match permit {
-        Some(permit) => entry.set_deadline(permit),
-        None if moves => {
-            entry.remove();
-        }
-        None => {}
+    if let Some(outcome) = Outcome::of(&mut entry, deadline, reply) {
+        reply.bulk(entry.value().unwrap_or_default());
+        settle(outcome, entry);
     }
 }
 

@@ -1,10 +1,11 @@
 //! COMMAND: the table of commands as clients and redis-cli read it.
 
-use locknode_resp::{Encoder, parse_integer};
+use locknode_resp::Encoder;
 
 use super::command_entry::{Entry, key_positions};
 use super::context::Context;
 use super::glob::Pattern;
+use super::keys::counted;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand::{self, HELP};
@@ -137,11 +138,7 @@ fn counts_too_many(positions: Keys, command: &[&[u8]]) -> bool {
     let Keys::Counted { at, step } = positions else {
         return false;
     };
-    let count = command
-        .get(at)
-        .and_then(|count| parse_integer(count))
-        .unwrap_or(0);
-    let groups = usize::try_from(count).unwrap_or(0);
+    let groups = counted(command, at);
     groups.saturating_mul(step) > command.len().saturating_sub(at + 1)
 }
 

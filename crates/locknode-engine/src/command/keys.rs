@@ -28,13 +28,7 @@ impl Keys {
             Self::None | Self::Own | Self::All => (0, 1, 0),
             Self::One => (1, 1, 1),
             Self::Each { step } => (1, step, usize::MAX),
-            Self::Counted { at, step } => {
-                let count = args
-                    .get(at)
-                    .and_then(|count| parse_integer(count))
-                    .unwrap_or(0);
-                (at + 1, step, usize::try_from(count).unwrap_or(0))
-            }
+            Self::Counted { at, step } => (at + 1, step, counted(args, at)),
         };
         args.get(first..)
             .unwrap_or_default()
@@ -43,4 +37,10 @@ impl Keys {
             .take(groups)
             .copied()
     }
+}
+
+/// Returns the count at an argument; 0 when it is invalid.
+pub(super) fn counted(args: &[&[u8]], at: usize) -> usize {
+    let count = args.get(at).and_then(|count| parse_integer(count));
+    count.map_or(0, |count| usize::try_from(count).unwrap_or(0))
 }

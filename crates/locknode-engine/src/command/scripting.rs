@@ -208,7 +208,7 @@ fn run(
     let db = context.session.db;
     let mut caller = ScriptCaller {
         context,
-        is_read_only: is_read_only || script.program.flags().no_writes,
+        is_read_only: is_read_only || script.program.flags.no_writes,
         journal: Journal::default(),
         is_overfull: false,
     };

@@ -13,6 +13,7 @@
 //! in the time of the node that wrote them; the batch or snapshot around them gives the readings of
 //! the machine's clocks `[L2]`.
 
+use crate::durable::frame::Fields;
 use crate::time::Deadline;
 
 /// One change of the lock table.
@@ -79,32 +80,21 @@ impl<'a> Record<'a> {
     /// Decodes the first record of `bytes`, and returns it with the bytes after it; `None` if they
     /// do not begin with a whole record.
     pub fn decode(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
-        let [
-            kind,
-            db,
-            k0,
-            k1,
-            k2,
-            v0,
-            v1,
-            v2,
-            v3,
-            grant_and_deadline @ ..,
-        ] = *header;
+        let (header, rest) = bytes.split_at_checked(HEADER_LEN)?;
+        let mut fields = Fields(header);
+        let [kind, db, k0, k1, k2] = fields.array();
         let key_len = usize::try_from(u32::from_le_bytes([k0, k1, k2, 0])).ok()?;
-        let value_len = usize::try_from(u32::from_le_bytes([v0, v1, v2, v3])).ok()?;
+        let value_len = usize::try_from(fields.u32()).ok()?;
+        let (grant, deadline) = (fields.u64(), fields.u64());
         let (key, rest) = rest.split_at_checked(key_len)?;
         let (token, rest) = rest.split_at_checked(value_len)?;
-        let (grant, deadline) = grant_and_deadline.split_first_chunk::<8>()?;
-        let deadline = deadline.first_chunk::<8>()?;
         let record = match kind {
             PUT | PUT_UNLOGGED => Self::Put(LockRecord {
                 db,
                 key,
                 token,
-                grant: u64::from_le_bytes(*grant),
-                deadline: Deadline::from_bits(u64::from_le_bytes(*deadline)),
+                grant,
+                deadline: Deadline::from_bits(deadline),
                 is_logged: kind == PUT,
             }),
             REMOVE if token.is_empty() => Self::Remove { db, key },

@@ -116,12 +116,8 @@ impl Sandbox {
             watch,
             settled_bytes,
         };
-        sandbox.set_hook(WINDOW)?;
+        set_hook(&sandbox.lua, &sandbox.watch, WINDOW)?;
         Ok(sandbox)
-    }
-
-    fn set_hook(&self, window: u32) -> mlua::Result<()> {
-        set_hook(&self.lua, &self.watch, window)
     }
 
     fn compile(&mut self, source: &[u8]) -> Result<Chunk, CompileError> {
@@ -169,7 +165,7 @@ impl Sandbox {
         caller.note_steps(watch.instructions() + allocated / STEP_BYTES);
         if watch.is_narrow() {
             // Nothing but memory is short here, and the limit is lifted.
-            let _ = self.set_hook(WINDOW);
+            let _ = set_hook(lua, watch, WINDOW);
         }
         self.tidy_up();
         result

@@ -38,7 +38,8 @@ use native::Behaviour;
 /// A compiled script: immutable, and usable from any thread.
 #[derive(Debug)]
 pub(crate) struct Program {
-    flags: Flags,
+    /// Those of the script's `#!` line.
+    pub(crate) flags: Flags,
     how: How,
 }
 
@@ -79,12 +80,6 @@ impl Program {
             How::Native(Behaviour::Shape(shape)) if !self.flags.no_writes => Some(shape),
             _ => None,
         }
-    }
-
-    /// Returns the flags of the script's `#!` line.
-    #[must_use]
-    pub(crate) fn flags(&self) -> Flags {
-        self.flags
     }
 
     /// Runs the script.

@@ -47,14 +47,21 @@ fn scan_refuses_bad_input() {
     );
 }
 
-/// One SCAN call: the next cursor and the keys.
-fn scan(node: &mut Node, cursor: &str, options: &str) -> (String, Vec<String>) {
-    let reply = node.run(&format!("SCAN {cursor}{options}"));
-    let mut words = reply
-        .split(' ')
-        .filter(|word| !word.starts_with(['$', '*']));
-    let cursor = words.next().expect("a cursor").to_owned();
-    (cursor, words.map(str::to_owned).collect())
+/// Calls SCAN until it has ended, with something done after each call; returns all keys, and the number of calls.
+fn scan(node: &mut Node, options: &str, between: impl Fn(&mut Node, i32)) -> (Vec<String>, i32) {
+    let (mut cursor, mut keys, mut calls) = ("0".to_owned(), Vec::new(), 0);
+    loop {
+        let reply = node.run(&format!("SCAN {cursor}{options}"));
+        let words = reply.split(' ');
+        let mut words = words.filter(|word| !word.starts_with(['$', '*']));
+        cursor = words.next().expect("a cursor").to_owned();
+        keys.extend(words.map(str::to_owned));
+        between(node, calls);
+        calls += 1;
+        if cursor == "0" {
+            return (keys, calls);
+        }
+    }
 }
 
 #[test]
@@ -64,24 +71,15 @@ fn scan_replies_every_key_that_stays_exactly_once_while_others_come_and_go() {
         for key in 0..5_000 {
             node.run(&format!("SET stays:{key} 1"));
         }
-        let (mut seen, mut cursor, mut calls) = (Vec::new(), "0".to_owned(), 0);
-        loop {
-            let (next, keys) = scan(&mut node, &cursor, " COUNT 50");
-            seen.extend(keys.into_iter().filter(|key| key.starts_with("stays:")));
+        let (mut seen, calls) = scan(&mut node, " COUNT 50", |node, calls| {
             for i in 0..20 {
                 node.run(&format!("SET comes:{calls}:{i} 1"));
                 node.run(&format!("DEL comes:{}:{i}", calls - 1));
-                node.run(&format!(
-                    "SET stays:{} 22222222222222222222222222222222",
-                    calls * 20 + i
-                ));
+                let key = calls * 20 + i;
+                node.run(&format!("SET stays:{key} 22222222222222222222222222222222"));
             }
-            calls += 1;
-            cursor = next;
-            if cursor == "0" {
-                break;
-            }
-        }
+        });
+        seen.retain(|key| key.starts_with("stays:"));
         assert!(calls > 20, "COUNT bounds a call");
         assert_eq!(seen.len(), 5_000);
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 5_000);
@@ -96,16 +94,7 @@ fn scan_of_a_small_database_beside_a_large_one_ends_and_finds_all() {
     }
     assert_eq!(node.run("SELECT 1"), "+OK");
     node.run("SET small 1");
-    let (mut cursor, mut keys, mut calls) = ("0".to_owned(), Vec::new(), 0);
-    loop {
-        let (next, found) = scan(&mut node, &cursor, "");
-        keys.extend(found);
-        cursor = next;
-        calls += 1;
-        if cursor == "0" {
-            break;
-        }
-    }
+    let (keys, calls) = scan(&mut node, "", |_, _| {});
     assert_eq!(keys, ["small"]);
     assert!(calls > 10, "a call looks at a bounded number of entries");
 }
