@@ -98,7 +98,7 @@ pub struct SystemClock {
 }
 
 /// The two-clock rule `[G16]` as arithmetic on readings of the two clocks, all in nanoseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Steps {
     /// What the clocks showed at the last step.
     even: u64,
@@ -116,13 +116,16 @@ impl SystemClock {
     /// Creates a clock whose monotonic time begins now.
     pub fn start() -> Self {
         let origin_ns = read(EVEN);
-        let steps = Steps::new(0, counting(0));
+        let steps = Steps {
+            counting: counting(0),
+            ..Steps::default()
+        };
         Self {
             origin_ns,
             due: AtomicU64::new(steps.due()),
-            lag: AtomicU64::new(steps.lag),
-            floor: AtomicU64::new(steps.floor),
-            slip: AtomicU64::new(0),
+            lag: AtomicU64::default(),
+            floor: AtomicU64::default(),
+            slip: AtomicU64::default(),
             steps: Mutex::new(steps),
             wall_read_at: AtomicU64::new(NEVER_READ),
             wall_ahead: AtomicU64::new(0),
@@ -197,16 +200,6 @@ impl Clock for SystemClock {
 }
 
 impl Steps {
-    const fn new(even: u64, counting: u64) -> Self {
-        Self {
-            even,
-            counting,
-            lag: 0,
-            floor: 0,
-            apart: 0,
-        }
-    }
-
     /// The even clock's reading at which the other clock must be read again.
     const fn due(&self) -> u64 {
         self.even.saturating_add(STEP_NS)
@@ -331,7 +324,10 @@ mod tests {
         ];
         for (name, rows) in rows {
             let (mut even, mut counting) = (0, 77 * MS);
-            let mut steps = Steps::new(even, counting);
+            let mut steps = Steps {
+                counting,
+                ..Steps::default()
+            };
             for (by_even, by_counting, time) in *rows {
                 even += by_even * MS;
                 counting += by_counting * MS;
@@ -348,7 +344,7 @@ mod tests {
     /// while a node works.
     #[test]
     fn within_a_step_time_is_ahead_by_less_than_a_step() {
-        let mut steps = Steps::new(0, 0);
+        let mut steps = Steps::default();
         let (mut even, mut counting, mut right, mut last) = (0, 0, 0, 0);
         for round in 0..100_000 {
             let by = 1 + (round * 7919) % 400_000;
@@ -377,7 +373,7 @@ mod tests {
     /// `[G16]`
     #[test]
     fn time_never_goes_back_when_the_clocks_do() {
-        let mut steps = Steps::new(5 * MS, 5 * MS);
+        let mut steps = Steps::default();
         steps.advance(9 * MS, 8 * MS);
         let time = steps.show(9 * MS);
         for (even, counting) in [(9 * MS, 3 * MS), (10 * MS, 8 * MS), (10 * MS, 9 * MS)] {

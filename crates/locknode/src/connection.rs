@@ -124,10 +124,8 @@ impl<S> Connection<S> {
                 if let Some(request) = self.decoder.decode_short(rest, &mut short) {
                     request
                 } else {
-                    match self
-                        .decoder
-                        .decode(rest, &limits, self.session.is_authenticated())
-                    {
+                    let is_authenticated = self.session.is_authenticated();
+                    match self.decoder.decode(rest, &limits, is_authenticated) {
                         Ok(Some(frame)) => {
                             was_large = frame.len() > ARGS_INLINE;
                             long = frame.args().collect();
@@ -231,7 +229,7 @@ impl<S> Connection<S> {
             if !is_waiting {
                 // Anything made durable from here on wakes this task; the second check sees what
                 // became durable just before.
-                if self.scope.waiters().wait(cx.waker()) {
+                if self.scope.waiters.wait(cx.waker()) {
                     self.node.wake_disk();
                 }
             }
@@ -273,10 +271,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(());
             }
             if !self.unsent.is_empty() {
-                if ready!(self.poll_durable(cx)).is_none() {
-                    return Poll::Ready(());
-                }
-                if ready!(self.poll_send_unsent(cx)).is_none() {
+                let is_durable = ready!(self.poll_durable(cx)).is_some();
+                if !is_durable || ready!(self.poll_send_unsent(cx)).is_none() {
                     return Poll::Ready(());
                 }
                 continue;
@@ -309,30 +305,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Poll::Pending => return Poll::Pending,
                 },
             }
-            if !self.need.is_none() {
+            let waits = !self.need.is_none();
+            if waits || self.yields || self.is_short_batch {
                 self.keep(&scratch.output);
                 scratch.output.clear();
+            } else if self.send(cx, &mut scratch.output).is_none() {
+                return Poll::Ready(());
+            }
+            if waits {
                 continue;
             }
-            if self.yields {
-                self.yields = false;
-                self.keep(&scratch.output);
-                scratch.output.clear();
+            if std::mem::take(&mut self.yields) {
                 // Unlike waking itself, this lets the runtime look for input on other connections
                 // first.
                 let mut turn = std::pin::pin!(tokio::task::yield_now());
                 ready!(turn.as_mut().poll(cx));
-                continue;
-            }
-            if self.is_short_batch {
-                self.is_short_batch = false;
-                self.keep(&scratch.output);
-                scratch.output.clear();
+            } else if std::mem::take(&mut self.is_short_batch) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
-            }
-            if self.send(cx, &mut scratch.output).is_none() {
-                return Poll::Ready(());
             }
         }
     }
@@ -348,9 +338,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let input = scratch.input.get(..len).unwrap_or_default();
         if self.unread.is_empty() {
             let done = self.execute(input, &mut scratch.output);
-            if done < len {
-                self.unread
-                    .extend_from_slice(input.get(done..).unwrap_or_default());
+            if let Some(rest) = input.get(done..).filter(|rest| !rest.is_empty()) {
+                self.unread.extend_from_slice(rest);
                 self.note_buffers();
             }
         } else {

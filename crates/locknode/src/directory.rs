@@ -53,19 +53,7 @@ impl Directory {
     /// when the system refuses. Existing files are never changed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, DirectoryError> {
         let path = path.into();
-        let failed = |problem: Problem| DirectoryError::new(path.clone(), problem);
-        let (handle, is_new) = open_or_create(&path).map_err(failed)?;
-        refuse_foreign(&path).map_err(failed)?;
-        let lock = LockFile::take(path.join(LOCK)).map_err(failed)?;
-        let mut directory = Self {
-            path: path.clone(),
-            handle,
-            lock,
-            open: Vec::new(),
-            has_written: false,
-        };
-        directory.make_durable(is_new).map_err(failed)?;
-        Ok(directory)
+        Self::open_at(&path).map_err(|problem| DirectoryError { path, problem })
     }
 
     /// The path of the directory.
@@ -73,33 +61,38 @@ impl Directory {
         &self.path
     }
 
-    /// Makes the directory survive a crash. The sync also shows whether the file system supports it
-    /// at all.
-    fn make_durable(&mut self, is_new: bool) -> Result<(), Problem> {
+    fn open_at(path: &Path) -> Result<Self, Problem> {
+        let (handle, is_new) = open_or_create(path)?;
+        refuse_foreign(path)?;
+        let mut directory = Self {
+            path: path.to_owned(),
+            handle,
+            lock: LockFile::take(path.join(LOCK))?,
+            open: Vec::new(),
+            has_written: false,
+        };
         if is_new {
-            let parent = match self.path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent,
-                _ => Path::new("."),
-            };
-            sync_directory(parent)
-                .map_err(|error| Problem::io("sync the parent directory of", error))?;
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            sync_directory(parent.unwrap_or(Path::new(".")))
+                .map_err(|error| Problem::Io("sync the parent directory of", error))?;
         }
-        self.sync_dir()
-            .map_err(|error| Problem::io("sync the directory", error))
+        // This also shows whether the file system supports it at all.
+        let synced = directory.sync_dir();
+        synced.map_err(|error| Problem::Io("sync the directory", error))?;
+        Ok(directory)
     }
 
     fn file(&mut self, name: &str) -> io::Result<&mut OpenFile> {
-        let position = self.open.iter().position(|open| open.name == name);
-        let file = match position {
-            Some(position) => self.open.remove(position),
-            None => {
-                let path = self.file_path(name)?;
-                let file = open_regular(&path, OpenOptions::new().read(true).write(true))?;
-                let len = file.metadata()?.len();
-                OpenFile::new(name, file, len)
-            }
-        };
-        Ok(self.keep(file))
+        if let Some(position) = self.open.iter().position(|open| open.name == name) {
+            let file = self.open.remove(position);
+            return Ok(self.keep(file));
+        }
+        let path = self.file_path(name)?;
+        let file = open_regular(&path, OpenOptions::new().read(true).write(true))?;
+        let len = file.metadata()?.len();
+        Ok(self.keep(OpenFile::new(name, file, len)))
     }
 
     /// Keeps a file open, and closes the least recently used one. A file with unsynced writes stays
@@ -118,10 +111,7 @@ impl Directory {
     /// Checks a name, because names are read from files.
     fn file_path(&self, name: &str) -> io::Result<PathBuf> {
         if name.is_empty() || name.contains(['/', '\0']) || name == "." || name == ".." {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{name:?} is not a file name"),
-            ));
+            return Err(invalid(format!("{name:?} is not a file name")));
         }
         Ok(self.path.join(name))
     }
@@ -129,13 +119,11 @@ impl Directory {
 
 impl Disk for Directory {
     fn list(&mut self) -> io::Result<Vec<String>> {
-        let names = fs::read_dir(&self.path)?.map(|entry| {
-            let name = entry?.file_name();
-            // No file of a node has a name that is not UTF-8, so the replacement character is good
-            // enough.
-            Ok(name.to_string_lossy().into_owned())
-        });
-        names.collect()
+        // No file of a node has a name that is not UTF-8, so the replacement character is good
+        // enough.
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let entries = fs::read_dir(&self.path)?;
+        entries.map(|entry| Ok(name(entry?))).collect()
     }
 
     fn read(&mut self, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -238,20 +226,20 @@ impl OpenFile {
 
 /// Returns the directory, and whether it was created.
 fn open_or_create(path: &Path) -> Result<(File, bool), Problem> {
-    let created = DirBuilder::new().mode(DIRECTORY_MODE).create(path);
-    let is_new = match created {
-        Ok(()) => true,
+    let failed = |attempt| move |error| Problem::Io(attempt, error);
+    let is_new = match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(error) => return Err(Problem::io("create the directory", error)),
+        created => created
+            .map(|()| true)
+            .map_err(failed("create the directory"))?,
     };
-    let handle = File::open(path).map_err(|error| Problem::io("open the directory", error))?;
-    let metadata = handle
-        .metadata()
-        .map_err(|error| Problem::io("inspect the directory", error))?;
-    if !metadata.is_dir() {
-        return Err(Problem::NotADirectory);
+    let handle = File::open(path).map_err(failed("open the directory"))?;
+    let metadata = handle.metadata().map_err(failed("inspect the directory"))?;
+    if metadata.is_dir() {
+        Ok((handle, is_new))
+    } else {
+        Err(Problem::NotADirectory)
     }
-    Ok((handle, is_new))
 }
 
 /// Makes new entries in a directory durable.
@@ -262,7 +250,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 /// Refuses a directory with files that are not a node's, so that a mistyped path leaves no lock
 /// file behind. The store decides what a node's directory must contain.
 fn refuse_foreign(path: &Path) -> Result<(), Problem> {
-    let failed = |error| Problem::io("list the directory", error);
+    let failed = |error| Problem::Io("list the directory", error);
     let mut foreign = None;
     for entry in fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -287,10 +275,11 @@ fn regular(metadata: fs::Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());
     }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "not a regular file",
-    ))
+    Err(invalid("not a regular file".to_owned()))
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 /// Writes zeros, because a file with holes could find the disk full when it is too late.

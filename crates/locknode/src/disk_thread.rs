@@ -11,16 +11,16 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use locknode_engine::Engine;
 use locknode_engine::durable::{Disk, Store, StoreError};
-use tokio::sync::{Notify, futures::Notified};
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::sync_waiters::SyncWaiters;
+use crate::sync_waiters::{SyncWaiters, lock};
 
 /// What the thread shares with connections and observers.
 #[derive(Debug, Default)]
@@ -28,19 +28,18 @@ pub(crate) struct DiskStatus {
     /// The waiting connections of each `serve` call.
     waiter_lists: Mutex<Vec<Weak<SyncWaiters>>>,
     /// The number of rounds: each made something durable, or found that it cannot.
-    rounds: AtomicU64,
-    /// Notified when the disk gets into trouble, and when it recovers.
-    changed: Notify,
+    pub(crate) rounds: AtomicU64,
+    /// Notified when the disk gets into trouble, when it recovers, and when the node closes.
+    pub(crate) changed: Notify,
     is_stopping: AtomicBool,
-    syncs: AtomicU64,
-    bytes: AtomicU64,
+    /// The number of syncs since the start, and the bytes on disk.
+    figures: Mutex<(u64, u64)>,
 }
 
 /// The thread, as its node holds it.
 #[derive(Debug)]
 pub(crate) struct DiskThread<D: Disk> {
     disk_status: Arc<DiskStatus>,
-    thread: Thread,
     handle: JoinHandle<Store<D>>,
 }
 
@@ -48,53 +47,28 @@ impl DiskStatus {
     /// Creates the list in which the connections of one `serve` call wait.
     pub(crate) fn new_waiters(&self) -> Arc<SyncWaiters> {
         let waiters = Arc::<SyncWaiters>::default();
-        let mut lists = self.waiter_lists();
+        let mut lists = lock(&self.waiter_lists);
         lists.retain(|known| known.strong_count() > 0);
         lists.push(Arc::downgrade(&waiters));
         waiters
     }
 
-    /// The number of rounds: each made something durable, or found that it cannot.
-    pub(crate) fn rounds(&self) -> u64 {
-        self.rounds.load(Ordering::Acquire)
-    }
-
-    /// Completes at the next call of [`DiskStatus::notify_change`].
-    pub(crate) fn changed(&self) -> Notified<'_> {
-        self.changed.notified()
-    }
-
-    /// Notifies observers that the disk got into trouble, or recovered, or that the node closed.
-    pub(crate) fn notify_change(&self) {
-        self.changed.notify_waiters();
-    }
-
     /// The number of syncs since the start, and the bytes on disk.
     pub(crate) fn figures(&self) -> (u64, u64) {
-        (
-            self.syncs.load(Ordering::Relaxed),
-            self.bytes.load(Ordering::Relaxed),
-        )
+        *lock(&self.figures)
     }
 
     /// Wakes all waiting connections: more has become durable, or nothing more will.
     pub(crate) fn finish_round(&self) {
         self.rounds.fetch_add(1, Ordering::AcqRel);
-        for waiters in self.waiter_lists().iter().filter_map(Weak::upgrade) {
+        for waiters in lock(&self.waiter_lists).iter().filter_map(Weak::upgrade) {
             waiters.round_is_done();
         }
     }
 
-    fn waiter_lists(&self) -> std::sync::MutexGuard<'_, Vec<Weak<SyncWaiters>>> {
-        self.waiter_lists
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note<D: Disk>(&self, store: &Store<D>) {
         let figures = store.figures();
-        self.syncs.store(figures.syncs, Ordering::Relaxed);
-        self.bytes.store(figures.bytes, Ordering::Relaxed);
+        *lock(&self.figures) = (figures.syncs, figures.bytes);
     }
 }
 
@@ -117,21 +91,20 @@ impl<D: Disk + 'static> DiskThread<D> {
             .spawn(move || run(store, &engine, &*clock, &thread_status))?;
         Ok(Self {
             disk_status,
-            thread: handle.thread().clone(),
             handle,
         })
     }
 
     /// The thread, to unpark it when there is work.
     pub(crate) fn thread(&self) -> Thread {
-        self.thread.clone()
+        self.handle.thread().clone()
     }
 
     /// Stops the thread once the pending work is done, and returns its store unless the thread has
     /// panicked.
     pub(crate) fn stop(self) -> Option<Store<D>> {
         self.disk_status.is_stopping.store(true, Ordering::Release);
-        self.thread.unpark();
+        self.handle.thread().unpark();
         self.handle.join().ok()
     }
 }
@@ -153,7 +126,7 @@ fn run<D: Disk>(
             disk_status.finish_round();
             if is_well != done.is_ok() {
                 is_well = done.is_ok();
-                disk_status.notify_change();
+                disk_status.changed.notify_waiters();
             }
         }
         match done {
@@ -168,7 +141,7 @@ fn run<D: Disk>(
 }
 
 /// Does the pending work once, and returns whether there was any.
-fn work<D: Disk>(
+pub(crate) fn work<D: Disk>(
     store: &mut Store<D>,
     engine: &Engine,
     clock: &dyn Clock,

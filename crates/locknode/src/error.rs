@@ -7,15 +7,7 @@ use std::sync::Arc;
 /// Serving failed; the node itself and its other listeners continue.
 #[derive(Clone, Debug)]
 pub struct ServeError {
-    source: Arc<io::Error>,
-}
-
-impl ServeError {
-    pub(crate) fn accept(source: io::Error) -> Self {
-        Self {
-            source: Arc::new(source),
-        }
-    }
+    pub(crate) source: Arc<io::Error>,
 }
 
 impl fmt::Display for ServeError {

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use locknode_engine::Peer;
@@ -45,13 +46,10 @@ impl Listener for TcpListener {
         let (stream, addr) = Self::accept(self).await?;
         // Replies are written as whole batches: waiting for more would only add latency.
         stream.set_nodelay(true)?;
-        let laddr = stream
-            .local_addr()
-            .map(|laddr| laddr.to_string())
-            .unwrap_or_default();
+        let laddr = stream.local_addr().map(|laddr| laddr.to_string());
         let peer = Peer {
             addr: addr.to_string(),
-            laddr,
+            laddr: laddr.unwrap_or_default(),
             fd: descriptor(&stream),
         };
         Ok(Accepted {
@@ -67,11 +65,9 @@ impl Listener for UnixListener {
 
     async fn accept(&self) -> io::Result<Accepted<UnixStream>> {
         let (stream, _) = Self::accept(self).await?;
-        let path = self
-            .local_addr()?
-            .as_pathname()
-            .map(|path| path.display().to_string());
-        let laddr = format!("{}:0", path.unwrap_or_default());
+        let address = self.local_addr()?;
+        let path = address.as_pathname().unwrap_or(Path::new(""));
+        let laddr = format!("{}:0", path.display());
         let peer = Peer {
             addr: laddr.clone(),
             laddr,

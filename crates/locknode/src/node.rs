@@ -12,12 +12,13 @@ use locknode_engine::{Engine, GuardReport, GuardState, Options, Peer, Stats};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::connection::Connection;
-use crate::disk_thread::DiskThread;
+use crate::disk_thread::{DiskThread, work};
 use crate::error::ServeError;
 use crate::listener::{Accepted, Listener, set_keepalive};
 use crate::scope::{Phase, Scope};
 use crate::shared::Shared;
 use crate::sweeper;
+use crate::sync_waiters::{ServeGuard, lock};
 
 /// A lock node. Cloning returns another handle to the same node.
 ///
@@ -67,27 +68,22 @@ impl Node {
     /// Fails when the disk fails now or has failed before. The next start then waits as after a
     /// crash.
     pub fn close(&self) -> Result<Option<u64>, StoreError> {
-        let stopped = self.shared.disk_thread().take().map(DiskThread::stop);
-        self.shared.engine.close();
-        self.shared.disk_status.notify_change();
-        let Some(stopped) = stopped else {
-            return Ok(None);
-        };
+        let shared = &*self.shared;
+        let disk_thread = lock(&shared.disk_thread).take();
+        let stopped = disk_thread.and_then(DiskThread::stop);
+        shared.engine.close();
+        shared.disk_status.changed.notify_waiters();
         let Some(mut store) = stopped else {
             return Ok(None);
         };
-        let guard = self.shared.engine.guard();
         // Work requested while the thread was stopping; a grant after `close` requests none.
-        while let Some(work) = guard.take_work(self.shared.clock.now().time) {
-            store.perform(&work, self.shared.clock.reading())?;
-            guard.done(&work);
-        }
-        self.shared.disk_status.finish_round();
-        if self.shared.leaves_no_snapshot.load(Ordering::Acquire) {
+        while work(&mut store, &shared.engine, &*shared.clock)? {}
+        shared.disk_status.finish_round();
+        if shared.leaves_no_snapshot.load(Ordering::Acquire) {
             return Ok(None);
         }
-        let reading = self.shared.clock.reading();
-        let mut table = self.shared.engine.table(reading.moment.time);
+        let reading = shared.clock.reading();
+        let mut table = shared.engine.table(reading.moment.time);
         store.close(&mut table, reading)?;
         Ok(Some(table.record_count()))
     }
@@ -115,10 +111,10 @@ impl Node {
         listener: L,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let scope = Arc::new(Scope::new(self.shared.disk_status.new_waiters()));
+        let scope = Scope::new(self.shared.disk_status.new_waiters());
         let mut stopped = self.shared.stopped.subscribe();
         let result = {
-            let _serve_guard = scope.waiters().serve_guard();
+            let _serve_guard = ServeGuard(&scope.waiters);
             let mut shutdown = pin!(shutdown);
             let mut stopped = pin!(stopped.wait_for(|&stopped| stopped));
             let mut sweep = pin!(sweeper::sweep(Arc::clone(&self.shared)));
@@ -128,14 +124,11 @@ impl Node {
             // place.
             std::future::poll_fn(|cx| {
                 use std::task::Poll;
-                let disk_status = &self.shared.disk_status;
-                if scope.waiters().poll_serve(cx.waker(), disk_status.rounds()) {
+                let round = self.shared.disk_status.rounds.load(Ordering::Acquire);
+                if scope.waiters.poll_serve(cx.waker(), round) {
                     self.shared.wake_disk();
                 }
-                if shutdown.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Ok(()));
-                }
-                if stopped.as_mut().poll(cx).is_ready() {
+                if shutdown.as_mut().poll(cx).is_ready() || stopped.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Ok(()));
                 }
                 let (Poll::Pending, Poll::Pending) =
@@ -163,18 +156,13 @@ impl Node {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let scope = Arc::new(Scope::new(self.shared.disk_status.new_waiters()));
-        if let Some(connection) = self
-            .admit(
-                Accepted {
-                    stream,
-                    peer,
-                    is_local: true,
-                },
-                &scope,
-            )
-            .await
-        {
+        let scope = Scope::new(self.shared.disk_status.new_waiters());
+        let accepted = Accepted {
+            stream,
+            peer,
+            is_local: true,
+        };
+        if let Some(connection) = self.admit(accepted, &scope).await {
             connection.await;
         }
     }
@@ -215,7 +203,7 @@ impl Node {
     /// Panics outside a tokio runtime with time enabled.
     pub async fn guard_changed(&self, seen: GuardState) -> GuardReport {
         loop {
-            let changed = self.shared.disk_status.changed();
+            let changed = self.shared.disk_status.changed.notified();
             let report = self.guard();
             if report.state != seen {
                 return report;
@@ -237,25 +225,20 @@ impl Node {
         self.shared.engine.guard().quarantine_left(now)
     }
 
-    async fn accept<L: Listener>(
-        &self,
-        listener: &L,
-        scope: &Arc<Scope>,
-    ) -> Result<(), ServeError> {
+    async fn accept<L: Listener>(&self, listener: &L, scope: &Scope) -> Result<(), ServeError> {
         let mut failures = 0;
         loop {
             match listener.accept().await {
                 Ok(accepted) => {
                     failures = 0;
                     set_keepalive(&accepted.stream, self.options().tcp_keepalive);
-                    let node = self.clone();
-                    let scope = Arc::clone(scope);
-                    if let Some(connection) = node.admit(accepted, &scope).await {
+                    if let Some(connection) = self.admit(accepted, scope).await {
                         tokio::spawn(connection);
                     }
                 }
                 Err(error) if failures >= ACCEPT_FAILURES_MAX => {
-                    return Err(ServeError::accept(error));
+                    let source = Arc::new(error);
+                    return Err(ServeError { source });
                 }
                 Err(_) => {
                     failures += 1;
@@ -266,7 +249,7 @@ impl Node {
     }
 
     /// Admits a connection, or sends it the reason why not.
-    async fn admit<S>(&self, accepted: Accepted<S>, scope: &Arc<Scope>) -> Option<Connection<S>>
+    async fn admit<S>(&self, accepted: Accepted<S>, scope: &Scope) -> Option<Connection<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -276,27 +259,18 @@ impl Node {
             is_local,
         } = accepted;
         let options = self.options();
-        let refusal = if options.protected_mode && options.requirepass.is_empty() && !is_local {
-            Some(DENIED.as_bytes())
+        let session = if options.protected_mode && options.requirepass.is_empty() && !is_local {
+            Err(DENIED.as_bytes())
         } else {
-            None
-        };
-        let now = self.shared.clock.now().time;
-        let session = match refusal {
-            Some(refusal) => Err(refusal),
-            None => self
-                .shared
-                .engine
-                .connect(peer, now)
-                .ok_or(Engine::REFUSED_MAXCLIENTS),
+            let now = self.shared.clock.now().time;
+            let session = self.shared.engine.connect(peer, now);
+            session.ok_or(Engine::REFUSED_MAXCLIENTS)
         };
         match session {
-            Ok(session) => Some(Connection::new(
-                stream,
-                Arc::clone(&self.shared),
-                scope.enter(),
-                session,
-            )),
+            Ok(session) => {
+                let shared = Arc::clone(&self.shared);
+                Some(Connection::new(stream, shared, scope.enter(), session))
+            }
             Err(refusal) => {
                 // The socket's buffer is empty, so this does not wait for the peer; if it fails,
                 // the peer is gone.
@@ -315,10 +289,8 @@ impl Node {
         ] {
             scope.advance(phase);
             self.shared.engine.wake_clients();
-            if tokio::time::timeout(patience, scope.emptied())
-                .await
-                .is_ok()
-            {
+            let emptied = tokio::time::timeout(patience, scope.emptied());
+            if emptied.await.is_ok() {
                 return;
             }
         }

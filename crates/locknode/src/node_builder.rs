@@ -1,11 +1,13 @@
 //! How a node is configured, and opened on a data directory.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locknode_engine::durable::{Durability, Machine, Start, Store, StoreSettings};
 use locknode_engine::{Engine, EngineConfig, GuardConfig, GuardMode, Options};
+use tokio::sync::{Notify, watch};
 
 use crate::clock::{Clock, SystemClock, stopwatch};
 use crate::directory::Directory;
@@ -19,16 +21,12 @@ use crate::shared::Shared;
 /// Builds a [`Node`].
 #[derive(Debug)]
 pub struct NodeBuilder {
-    options: Options,
-    shards: usize,
+    config: EngineConfig,
+    settings: StoreSettings,
     clock: Arc<dyn Clock>,
     drain: Duration,
     config_file: String,
     restart_guard: bool,
-    max_ttl: Duration,
-    is_first_start: bool,
-    needs_state: bool,
-    durability: Durability,
     machine: Option<Machine>,
 }
 
@@ -47,17 +45,23 @@ impl NodeBuilder {
     pub const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
     fn new() -> Self {
+        let run_id: String = (0..5)
+            .map(|_| format!("{:08x}", rand::random::<u32>()))
+            .collect();
+        let mut config = EngineConfig::new(rand::random(), run_id);
+        config.stopwatch = Some(stopwatch);
         Self {
-            options: Options::default(),
-            shards: 1,
+            config,
+            settings: StoreSettings {
+                max_ttl: MAX_TTL,
+                durability: Durability::Long,
+                is_first_start: false,
+                needs_state: false,
+            },
             clock: Arc::new(SystemClock::start()),
             drain: DRAIN,
             config_file: String::new(),
             restart_guard: true,
-            max_ttl: MAX_TTL,
-            is_first_start: false,
-            needs_state: false,
-            durability: Durability::Long,
             machine: None,
         }
     }
@@ -65,7 +69,7 @@ impl NodeBuilder {
     /// Sets the options, under their Redis names.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
-        self.options = options;
+        self.config.options = options;
         self
     }
 
@@ -74,7 +78,7 @@ impl NodeBuilder {
     /// Use 1 (the default) when one thread serves the node, 64 when several do.
     #[must_use]
     pub const fn shards(mut self, shards: usize) -> Self {
-        self.shards = shards;
+        self.config.shards = shards;
         self
     }
 
@@ -118,7 +122,7 @@ impl NodeBuilder {
     /// directory, which remembers the earlier value `[G5]`.
     #[must_use]
     pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
-        self.max_ttl = max_ttl.clamp(Duration::from_millis(1), Self::MAX_TTL_MAX);
+        self.settings.max_ttl = max_ttl.clamp(Duration::from_millis(1), Self::MAX_TTL_MAX);
         self
     }
 
@@ -129,7 +133,7 @@ impl NodeBuilder {
     /// node that replaces one that is gone.
     #[must_use]
     pub const fn first_start(mut self, is_first_start: bool) -> Self {
-        self.is_first_start = is_first_start;
+        self.settings.is_first_start = is_first_start;
         self
     }
 
@@ -142,14 +146,14 @@ impl NodeBuilder {
     /// expired before starting the node again.
     #[must_use]
     pub const fn require_state(mut self, needs_state: bool) -> Self {
-        self.needs_state = needs_state;
+        self.settings.needs_state = needs_state;
         self
     }
 
     /// Sets which locks are written to disk before they are granted, if there is a data directory.
     #[must_use]
     pub const fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
+        self.settings.durability = durability;
         self
     }
 
@@ -166,14 +170,18 @@ impl NodeBuilder {
     /// start](NodeBuilder::first_start).
     pub fn build(self) -> Node {
         let reading = self.clock.reading();
+        let settings = self.settings;
         let (mode, start) = if self.restart_guard {
-            let start = Start::without_directory(self.max_ttl, self.is_first_start, reading);
+            let is_first = settings.is_first_start;
+            let start = Start::without_directory(settings.max_ttl, is_first, reading);
             (GuardMode::Memory, start)
         } else {
             (GuardMode::Off, Start::without_guard(reading))
         };
-        let guard = GuardConfig::new(mode, self.max_ttl, &start);
-        self.assemble(guard, Arc::default(), PathBuf::new()).0
+        let shared = self.assemble(mode, &start, PathBuf::new());
+        Node {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Opens the node on a data directory, whose files decide how long it refuses locks.
@@ -195,65 +203,53 @@ impl NodeBuilder {
     pub fn open(self, directory: impl Into<PathBuf>) -> Result<Node, OpenNodeError> {
         let directory = Directory::open(directory)?;
         let path = directory.path().to_owned();
-        let settings = StoreSettings {
-            max_ttl: self.max_ttl,
-            durability: self.durability,
-            is_first_start: self.is_first_start,
-            needs_state: self.needs_state,
-        };
         let machine = self.machine.unwrap_or_else(machine_identity);
         let reading = self.clock.reading();
-        let (store, start) = Store::open(directory, &settings, machine, reading, rand::random())?;
-        let mode = GuardMode::Store(self.durability);
-        let guard = GuardConfig::new(mode, self.max_ttl, &start);
-        let disk_status = Arc::<DiskStatus>::default();
-        let (mut node, clock) = self.assemble(guard, Arc::clone(&disk_status), path);
+        let entropy = rand::random();
+        let (store, start) = Store::open(directory, &self.settings, machine, reading, entropy)?;
+        let mode = GuardMode::Store(self.settings.durability);
+        let mut shared = self.assemble(mode, &start, path);
         for lock in start.locks() {
-            node.shared.engine.restore(&lock, reading.moment.time);
+            shared.engine.restore(&lock, reading.moment.time);
         }
-        let engine = Arc::clone(&node.shared.engine);
-        let disk_thread =
-            DiskThread::start(store, engine, clock, disk_status).map_err(OpenNodeError::thread)?;
-        if let Some(shared) = Arc::get_mut(&mut node.shared) {
-            shared.disk = Some(disk_thread.thread());
-            shared.disk_thread = std::sync::Mutex::new(Some(disk_thread));
-        }
-        Ok(node)
+        let disk_thread = DiskThread::start(
+            store,
+            Arc::clone(&shared.engine),
+            Arc::clone(&shared.clock),
+            Arc::clone(&shared.disk_status),
+        );
+        let disk_thread = disk_thread.map_err(OpenNodeError::thread)?;
+        shared.disk = Some(disk_thread.thread());
+        shared.disk_thread = Mutex::new(Some(disk_thread));
+        Ok(Node {
+            shared: Arc::new(shared),
+        })
     }
 
-    fn assemble(
-        self,
-        guard: GuardConfig,
-        disk_status: Arc<DiskStatus>,
-        directory: PathBuf,
-    ) -> (Node, Arc<dyn Clock>) {
+    fn assemble(mut self, mode: GuardMode, start: &Start, directory: PathBuf) -> Shared {
         let traffic = Arc::<Traffic>::default();
-        let run_id: String = (0..5)
-            .map(|_| format!("{:08x}", rand::random::<u32>()))
-            .collect();
-        let mut config = EngineConfig::new(rand::random(), run_id);
-        config.options = self.options;
-        config.shards = self.shards;
-        config.guard = guard;
-        config.stopwatch = Some(stopwatch);
-        config.host = Box::new(Process::new(
-            Arc::clone(&traffic),
-            Arc::clone(&disk_status),
-            self.config_file,
+        let disk_status = Arc::<DiskStatus>::default();
+        self.config.guard = GuardConfig::new(mode, self.settings.max_ttl, start);
+        self.config.host = Box::new(Process {
+            traffic: Arc::clone(&traffic),
+            disk_status: Arc::clone(&disk_status),
+            config_file: self.config_file,
             directory,
-        ));
-        let clock = Arc::clone(&self.clock);
-        let engine = Engine::new(config, clock.now());
-        let node = Node {
-            shared: Arc::new(Shared::new(
-                engine,
-                self.clock,
-                traffic,
-                disk_status,
-                self.drain,
-            )),
-        };
-        (node, clock)
+        });
+        Shared {
+            engine: Arc::new(Engine::new(self.config, self.clock.now())),
+            clock: self.clock,
+            traffic,
+            disk_thread: Mutex::new(None),
+            disk: None,
+            disk_status,
+            leaves_no_snapshot: AtomicBool::new(false),
+            sweep_turn: tokio::sync::Mutex::new(()),
+            is_sweeper_parked: AtomicBool::new(false),
+            commands_came: Notify::new(),
+            stopped: watch::Sender::new(false),
+            drain: self.drain,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a node with a data directory could not be opened.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -12,41 +13,46 @@ use crate::directory::DirectoryError;
 /// changed.
 #[derive(Clone, Debug)]
 pub struct OpenNodeError {
-    cause: Cause,
-}
-
-#[derive(Clone, Debug)]
-enum Cause {
-    Directory(Arc<DirectoryError>),
-    Files(Arc<OpenError>),
-    Thread(Arc<io::Error>),
+    /// What was attempted, where the cause does not say so.
+    attempt: &'static str,
+    cause: Arc<dyn Error + Send + Sync>,
+    is_in_use: bool,
+    kind: Option<OpenErrorKind>,
 }
 
 impl OpenNodeError {
     pub(crate) fn thread(error: io::Error) -> Self {
         Self {
-            cause: Cause::Thread(Arc::new(error)),
+            attempt: "cannot start the thread that writes to disk: ",
+            ..Self::new(error)
+        }
+    }
+
+    fn new(cause: impl Error + Send + Sync + 'static) -> Self {
+        Self {
+            attempt: "",
+            cause: Arc::new(cause),
+            is_in_use: false,
+            kind: None,
         }
     }
 
     /// Returns whether another process, or another node of this one, uses the directory.
-    pub fn is_in_use(&self) -> bool {
-        matches!(&self.cause, Cause::Directory(error) if error.is_locked())
+    pub const fn is_in_use(&self) -> bool {
+        self.is_in_use
     }
 
     /// Returns what is wrong with the files, if they are the reason.
-    pub fn kind(&self) -> Option<OpenErrorKind> {
-        match &self.cause {
-            Cause::Files(error) => Some(error.kind()),
-            Cause::Directory(_) | Cause::Thread(_) => None,
-        }
+    pub const fn kind(&self) -> Option<OpenErrorKind> {
+        self.kind
     }
 }
 
 impl From<DirectoryError> for OpenNodeError {
     fn from(error: DirectoryError) -> Self {
         Self {
-            cause: Cause::Directory(Arc::new(error)),
+            is_in_use: error.is_locked(),
+            ..Self::new(error)
         }
     }
 }
@@ -54,29 +60,20 @@ impl From<DirectoryError> for OpenNodeError {
 impl From<OpenError> for OpenNodeError {
     fn from(error: OpenError) -> Self {
         Self {
-            cause: Cause::Files(Arc::new(error)),
+            kind: Some(error.kind()),
+            ..Self::new(error)
         }
     }
 }
 
 impl fmt::Display for OpenNodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
-            Cause::Directory(error) => error.fmt(f),
-            Cause::Files(error) => error.fmt(f),
-            Cause::Thread(error) => {
-                write!(f, "cannot start the thread that writes to disk: {error}")
-            }
-        }
+        write!(f, "{}{}", self.attempt, self.cause)
     }
 }
 
-impl std::error::Error for OpenNodeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.cause {
-            Cause::Directory(error) => Some(&**error),
-            Cause::Files(error) => Some(&**error),
-            Cause::Thread(error) => Some(&**error),
-        }
+impl Error for OpenNodeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.cause)
     }
 }

@@ -3,19 +3,20 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use locknode_engine::{Host, HostFacts};
 
 use crate::disk_thread::DiskStatus;
+use crate::sync_waiters::lock;
 
 /// This process, as one node sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
-    traffic: Arc<Traffic>,
-    disk_status: Arc<DiskStatus>,
-    config_file: String,
-    directory: PathBuf,
+    pub(crate) traffic: Arc<Traffic>,
+    pub(crate) disk_status: Arc<DiskStatus>,
+    pub(crate) config_file: String,
+    pub(crate) directory: PathBuf,
 }
 
 /// The bytes received and sent, and the addresses the node listens on.
@@ -25,22 +26,6 @@ pub(crate) struct Traffic {
     output_bytes: AtomicU64,
     tcp_port: AtomicU16,
     bind: Mutex<Vec<IpAddr>>,
-}
-
-impl Process {
-    pub(crate) const fn new(
-        traffic: Arc<Traffic>,
-        disk_status: Arc<DiskStatus>,
-        config_file: String,
-        directory: PathBuf,
-    ) -> Self {
-        Self {
-            traffic,
-            disk_status,
-            config_file,
-            directory,
-        }
-    }
 }
 
 impl Host for Process {
@@ -82,7 +67,7 @@ impl Traffic {
     /// Adds an address that the node listens on; INFO reports the port of the last one.
     pub(crate) fn listens_on(&self, address: SocketAddr) {
         self.tcp_port.store(address.port(), Ordering::Relaxed);
-        let mut bind = self.bind.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bind = lock(&self.bind);
         if !bind.contains(&address.ip()) {
             bind.push(address.ip());
         }
@@ -90,20 +75,17 @@ impl Traffic {
 
     /// The addresses, separated by spaces.
     fn bind(&self) -> String {
-        let bind = self.bind.lock().unwrap_or_else(PoisonError::into_inner);
-        bind.iter()
-            .map(IpAddr::to_string)
-            .collect::<Vec<_>>()
-            .join(" ")
+        let bind = lock(&self.bind);
+        let bind: Vec<String> = bind.iter().map(IpAddr::to_string).collect();
+        bind.join(" ")
     }
 }
 
 fn operating_system() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let os = if std::env::consts::OS == "linux" {
-        "Linux"
-    } else {
-        std::env::consts::OS
+    let os = match std::env::consts::OS {
+        "linux" => "Linux",
+        other => other,
     };
     format!("{os} {} {}", release.trim(), std::env::consts::ARCH)
 }
@@ -119,14 +101,11 @@ fn resident_bytes() -> Option<u64> {
 fn cpu_seconds() -> Option<(f64, f64)> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let mut ticks = || {
-        fields
-            .next()?
-            .parse::<u32>()
-            .ok()
-            .map(|ticks| f64::from(ticks) / TICKS_PER_SECOND)
+    let mut seconds = || {
+        let ticks: u32 = fields.next()?.parse().ok()?;
+        Some(f64::from(ticks) / TICKS_PER_SECOND)
     };
-    Some((ticks()?, ticks()?))
+    Some((seconds()?, seconds()?))
 }
 
 /// Linux reports `statm` in pages: 4 KiB on every supported platform.

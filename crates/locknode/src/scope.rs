@@ -1,9 +1,8 @@
 //! The connections of one `serve` call, and how they are shut down.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::sync_waiters::SyncWaiters;
 
@@ -21,48 +20,41 @@ pub(crate) enum Phase {
 /// All connections of one `serve` call.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    phase: AtomicU8,
-    members: AtomicUsize,
-    emptied: Notify,
-    waiters: Arc<SyncWaiters>,
+    phase: watch::Sender<Phase>,
+    /// The connections that wait for the disk.
+    pub(crate) waiters: Arc<SyncWaiters>,
 }
 
 /// One connection's membership, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ScopeMember {
-    scope: Arc<Scope>,
+    phases: watch::Receiver<Phase>,
     /// The phase last seen, so that a change just before sleeping is not missed.
     seen: Phase,
+    pub(crate) waiters: Arc<SyncWaiters>,
 }
 
 impl Scope {
     /// Creates a scope whose connections wait for the disk in `waiters`.
     pub(crate) fn new(waiters: Arc<SyncWaiters>) -> Self {
         Self {
-            phase: AtomicU8::new(Phase::Serving as u8),
-            members: AtomicUsize::new(0),
-            emptied: Notify::new(),
+            phase: watch::Sender::new(Phase::Serving),
             waiters,
         }
     }
 
-    /// The connections that wait for the disk.
-    pub(crate) fn waiters(&self) -> &SyncWaiters {
-        &self.waiters
-    }
-
     /// Adds a connection.
-    pub(crate) fn enter(self: &Arc<Self>) -> ScopeMember {
-        self.members.fetch_add(1, Ordering::AcqRel);
+    pub(crate) fn enter(&self) -> ScopeMember {
         ScopeMember {
-            scope: Arc::clone(self),
+            phases: self.phase.subscribe(),
             seen: Phase::Serving,
+            waiters: Arc::clone(&self.waiters),
         }
     }
 
     /// Moves on to a phase; the caller wakes the connections.
     pub(crate) fn advance(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Release);
+        self.phase.send_replace(phase);
     }
 
     /// Waits until no connection is left.
@@ -71,46 +63,23 @@ impl Scope {
     ///
     /// Dropping the future has no effect.
     pub(crate) async fn emptied(&self) {
-        loop {
-            let emptied = self.emptied.notified();
-            if self.members.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            emptied.await;
-        }
-    }
-
-    fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Serving,
-            1 => Phase::Draining,
-            _ => Phase::Aborting,
-        }
+        self.phase.closed().await;
     }
 }
 
 impl ScopeMember {
-    /// The connections that wait for the disk.
-    pub(crate) fn waiters(&self) -> &SyncWaiters {
-        &self.scope.waiters
-    }
-
     /// Returns the current phase.
     pub(crate) fn phase(&mut self) -> Phase {
-        self.seen = self.scope.phase();
+        if self.has_moved() {
+            self.seen = *self.phases.borrow_and_update();
+        }
         self.seen
     }
 
     /// Returns whether the phase has changed since [`ScopeMember::phase`] was last called.
     pub(crate) fn has_moved(&self) -> bool {
-        self.seen != self.scope.phase()
-    }
-}
-
-impl Drop for ScopeMember {
-    fn drop(&mut self) {
-        if self.scope.members.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.scope.emptied.notify_waiters();
-        }
+        // After the `serve` call there are no changes, but the last one may not have been seen.
+        let changed = self.phases.has_changed();
+        changed.unwrap_or_else(|_| self.seen != *self.phases.borrow())
     }
 }

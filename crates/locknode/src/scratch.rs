@@ -17,7 +17,12 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Lends the thread's buffers to `work`. A nested call gets buffers of its own.
     pub(crate) fn lend<R>(work: impl FnOnce(&mut Self) -> R) -> R {
-        let mut scratch = SCRATCH.take().unwrap_or_else(|| Box::new(Self::new()));
+        let mut scratch = SCRATCH.take().unwrap_or_else(|| {
+            Box::new(Self {
+                input: vec![0; INPUT_LEN].into_boxed_slice(),
+                output: Vec::with_capacity(OUTPUT_LEN),
+            })
+        });
         let result = work(&mut scratch);
         scratch.output.clear();
         if scratch.output.capacity() > OUTPUT_KEPT_MAX {
@@ -25,13 +30,6 @@ impl Scratch {
         }
         SCRATCH.set(Some(scratch));
         result
-    }
-
-    fn new() -> Self {
-        Self {
-            input: vec![0; INPUT_LEN].into_boxed_slice(),
-            output: Vec::with_capacity(OUTPUT_LEN),
-        }
     }
 }
 

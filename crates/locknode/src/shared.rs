@@ -1,7 +1,7 @@
 //! What all tasks of a node share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use locknode_engine::Engine;
@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::disk_thread::{DiskStatus, DiskThread};
 use crate::process::Traffic;
+use crate::sync_waiters::lock;
 
 /// The engine, its clock, and how its tasks reach one another.
 #[derive(Debug)]
@@ -28,36 +29,13 @@ pub(crate) struct Shared {
     /// Held by the one sweeper that works.
     pub(crate) sweep_turn: Mutex<()>,
     /// Whether the sweeper waits for a command.
-    is_sweeper_parked: AtomicBool,
-    commands_came: Notify,
+    pub(crate) is_sweeper_parked: AtomicBool,
+    pub(crate) commands_came: Notify,
     pub(crate) stopped: watch::Sender<bool>,
     pub(crate) drain: Duration,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        engine: Engine,
-        clock: Arc<dyn Clock>,
-        traffic: Arc<Traffic>,
-        disk_status: Arc<DiskStatus>,
-        drain: Duration,
-    ) -> Self {
-        Self {
-            engine: Arc::new(engine),
-            clock,
-            traffic,
-            disk_thread: std::sync::Mutex::new(None),
-            disk: None,
-            disk_status,
-            leaves_no_snapshot: AtomicBool::new(false),
-            sweep_turn: Mutex::new(()),
-            is_sweeper_parked: AtomicBool::new(false),
-            commands_came: Notify::new(),
-            stopped: watch::Sender::new(false),
-            drain,
-        }
-    }
-
     /// Ends every `serve` call of the node.
     pub(crate) fn stop(&self, saves: bool) {
         self.leaves_no_snapshot.store(!saves, Ordering::Release);
@@ -71,12 +49,6 @@ impl Shared {
         {
             disk.unpark();
         }
-    }
-
-    pub(crate) fn disk_thread(&self) -> std::sync::MutexGuard<'_, Option<DiskThread<Directory>>> {
-        self.disk_thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the sweeper if it waits for work; called once per batch.
@@ -101,7 +73,7 @@ impl Shared {
 impl Drop for Shared {
     /// Without `Node::close` this is a crash: what was written stays, and nothing is added.
     fn drop(&mut self) {
-        if let Some(disk_thread) = self.disk_thread().take() {
+        if let Some(disk_thread) = lock(&self.disk_thread).take() {
             disk_thread.stop();
         }
     }

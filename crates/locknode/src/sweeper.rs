@@ -35,13 +35,9 @@ pub(crate) async fn sweep(node: Arc<Shared>) {
 /// Closes the connections that the options no longer allow, for as long as it is polled.
 pub(crate) async fn close_clients(node: Arc<Shared>) {
     loop {
-        let is_needed = node.engine.options().timeout > 0;
-        sleep(if is_needed {
-            IDLE_PERIOD
-        } else {
-            IDLE_PERIOD_OFF
-        })
-        .await;
+        let is_off = node.engine.options().timeout == 0;
+        let period = if is_off { IDLE_PERIOD_OFF } else { IDLE_PERIOD };
+        sleep(period).await;
         node.engine.enforce_client_limits(node.clock.now().time);
     }
 }

@@ -26,11 +26,9 @@ pub(crate) struct SyncWaiters {
     last_round: AtomicU64,
 }
 
-/// Marks `serve` as running; see [`SyncWaiters::serve_guard`].
+/// Marks `serve` as running until it is dropped with it.
 #[derive(Debug)]
-pub(crate) struct ServeGuard<'a> {
-    waiters: &'a SyncWaiters,
-}
+pub(crate) struct ServeGuard<'a>(pub(crate) &'a SyncWaiters);
 
 impl SyncWaiters {
     /// Wakes `waker` after the next sync round.
@@ -79,11 +77,6 @@ impl SyncWaiters {
         }
     }
 
-    /// Marks `serve` as running until the guard is dropped with it.
-    pub(crate) fn serve_guard(&self) -> ServeGuard<'_> {
-        ServeGuard { waiters: self }
-    }
-
     fn wake_waiters(&self) {
         let waiters = mem::take(&mut *lock(&self.waiters));
         waiters.into_iter().for_each(Waker::wake);
@@ -93,13 +86,13 @@ impl SyncWaiters {
 impl Drop for ServeGuard<'_> {
     /// Wakes the waiters, so that they check for themselves from here on.
     fn drop(&mut self) {
-        *lock(&self.waiters.server) = None;
-        self.waiters.has_new_waiter.store(false, Ordering::Release);
-        self.waiters.wake_waiters();
+        *lock(&self.0.server) = None;
+        self.0.has_new_waiter.store(false, Ordering::Release);
+        self.0.wake_waiters();
     }
 }
 
 /// The data behind these locks is consistent after every statement.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// do.
 #[derive(Debug)]
 pub struct DirectoryError {
-    path: PathBuf,
-    problem: Problem,
+    pub(super) path: PathBuf,
+    pub(super) problem: Problem,
 }
 
 /// What is wrong.
@@ -26,20 +26,10 @@ pub(super) enum Problem {
 }
 
 impl DirectoryError {
-    pub(super) const fn new(path: PathBuf, problem: Problem) -> Self {
-        Self { path, problem }
-    }
-
     /// Returns whether another process uses the directory. Trying again may work once that process
     /// has ended.
     pub const fn is_locked(&self) -> bool {
         matches!(self.problem, Problem::Locked(_))
-    }
-}
-
-impl Problem {
-    pub(super) const fn io(attempt: &'static str, error: io::Error) -> Self {
-        Self::Io(attempt, error)
     }
 }
 
@@ -48,33 +38,26 @@ impl fmt::Display for DirectoryError {
         let path = self.path.display();
         match &self.problem {
             Problem::Locked(process) => {
-                write!(f, "the directory {path} is in use by ")?;
-                match process {
-                    Some(process) => write!(f, "process {process}")?,
-                    None => f.write_str("another process")?,
-                }
+                let process =
+                    process.map_or("another process".to_owned(), |it| format!("process {it}"));
                 write!(
                     f,
-                    ", which has locked {path}/lock: every node needs a directory of its own"
+                    "the directory {path} is in use by {process}, which has locked {path}/lock: \
+                     every node needs a directory of its own"
                 )
             }
-            Problem::NotADirectory => {
-                write!(
-                    f,
-                    "{path} is not a directory: name a directory, or a path that does not exist yet"
-                )
-            }
+            Problem::NotADirectory => write!(
+                f,
+                "{path} is not a directory: name a directory, or a path that does not exist yet"
+            ),
             Problem::Foreign(name) => write!(
                 f,
                 "the directory {path} does not belong to a lock node: {path}/{name} is not one of its files. \
                  Nothing was changed; name an empty directory, or a path that does not exist yet"
             ),
             Problem::Io(attempt, error) => {
-                write!(f, "cannot {attempt} {path}: {error}")?;
-                match advice(error.kind()) {
-                    Some(advice) => write!(f, "; {advice}"),
-                    None => Ok(()),
-                }
+                let advice = advice(error.kind());
+                write!(f, "cannot {attempt} {path}: {error}{advice}")
             }
         }
     }
@@ -89,19 +72,20 @@ impl Error for DirectoryError {
     }
 }
 
-fn advice(kind: io::ErrorKind) -> Option<&'static str> {
+/// What to do about it, where that is known.
+fn advice(kind: io::ErrorKind) -> &'static str {
     match kind {
-        io::ErrorKind::PermissionDenied => Some(
-            "let the user that runs the node read, write and enter the directory, and create it if it is missing",
-        ),
-        io::ErrorKind::NotFound => Some("create its parent directory first"),
+        io::ErrorKind::PermissionDenied => {
+            "; let the user that runs the node read, write and enter the directory, and create it if it is missing"
+        }
+        io::ErrorKind::NotFound => "; create its parent directory first",
         io::ErrorKind::ReadOnlyFilesystem => {
-            Some("the file system is mounted read-only: choose another one")
+            "; the file system is mounted read-only: choose another one"
         }
-        io::ErrorKind::StorageFull => Some("the disk is full: make room, or choose another one"),
+        io::ErrorKind::StorageFull => "; the disk is full: make room, or choose another one",
         io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => {
-            Some("choose a directory on a local file system, which can lock and sync files")
+            "; choose a directory on a local file system, which can lock and sync files"
         }
-        _ => None,
+        _ => "",
     }
 }

@@ -28,15 +28,15 @@ impl LockFile {
     pub(super) fn take(path: PathBuf) -> Result<Self, Problem> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        let unusable = |error| Problem::Io("use the lock file in", error);
+        let unwritable = |error| Problem::Io("write the lock file in", error);
         let found = fs::symlink_metadata(&path);
         let is_new = found.is_err();
         if let Ok(metadata) = found {
-            regular(metadata).map_err(|error| Problem::io("use the lock file in", error))?;
+            regular(metadata).map_err(unusable)?;
         }
-        let mut file = options
-            .mode(FILE_MODE)
-            .open(&path)
-            .map_err(|error| Problem::io("write the lock file in", error))?;
+        let opened = options.mode(FILE_MODE).open(&path);
+        let mut file = opened.map_err(unwritable)?;
         let mut holder = String::new();
         let locked = file.try_lock();
         let read = (&file).take(HOLDER_LEN_MAX).read_to_string(&mut holder);
@@ -44,7 +44,7 @@ impl LockFile {
         match locked {
             Err(TryLockError::WouldBlock) => return Err(Problem::Locked(process)),
             Err(TryLockError::Error(error)) => {
-                return Err(Problem::io("lock the lock file in", error));
+                return Err(Problem::Io("lock the lock file in", error));
             }
             Ok(()) => {}
         }
@@ -58,8 +58,7 @@ impl LockFile {
             .and_then(|()| io::Seek::rewind(&mut file))
             .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
             .and_then(|()| file.metadata());
-        let metadata =
-            written.map_err(|error| Problem::io("write the lock file in", full(error)))?;
+        let metadata = written.map_err(full).map_err(unwritable)?;
         let mut lock = Self {
             path,
             _file: file,
@@ -68,8 +67,7 @@ impl LockFile {
             is_lost: false,
         };
         // A file that was removed while it was being locked locks nothing.
-        lock.check()
-            .map_err(|error| Problem::io("use the lock file in", error))?;
+        lock.check().map_err(unusable)?;
         Ok(lock)
     }
 

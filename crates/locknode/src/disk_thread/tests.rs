@@ -106,7 +106,7 @@ async fn observers_are_notified_when_the_disk_fails_and_recovers() {
         (WELL, GuardState::Serving),
         (NO_SYNC, GuardState::Failed),
     ] {
-        let changed = disk_status.changed();
+        let changed = disk_status.changed.notified();
         fault.store(trouble, Ordering::Release);
         index += 1;
         let mut batch = engine.batch(clock.now());
