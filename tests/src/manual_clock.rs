@@ -77,34 +77,26 @@ impl ManualClock {
 
     /// The machine boots: boottime and raw begin at zero.
     pub fn reboot(&self) {
+        self.set(Duration::ZERO, Duration::ZERO);
+    }
+
+    /// Makes boottime and raw run this many millionths too fast from now on, or too slow.
+    pub fn skew(&self, boottime_ppm: i64, raw_ppm: i64) {
         let mut clocks = self.clocks();
-        clocks.boottime.shows_ns = 0;
-        clocks.raw.shows_ns = 0;
+        clocks.boottime.skew_ppm = boottime_ppm;
+        clocks.raw.skew_ppm = raw_ppm;
     }
 
-    /// Makes boottime run so many millionths too fast from now on, or too slow.
-    pub fn skew_boottime(&self, ppm: i64) {
-        self.clocks().boottime.skew_ppm = ppm;
-    }
-
-    /// Makes the raw clock run so many millionths too fast from now on, or too slow.
-    pub fn skew_raw(&self, ppm: i64) {
-        self.clocks().raw.skew_ppm = ppm;
-    }
-
-    /// Makes the wall clock run so many millionths too fast from now on, or too slow.
+    /// Makes the wall clock run this many millionths too fast from now on, or too slow.
     pub fn skew_wall(&self, ppm: i64) {
         self.clocks().wall.skew_ppm = ppm;
     }
 
-    /// Sets boottime alone, as nothing but a fault does.
-    pub fn set_boottime(&self, since_boot: Duration) {
-        self.clocks().boottime.shows_ns = nanos(since_boot);
-    }
-
-    /// Sets the raw clock alone, as nothing but a fault does.
-    pub fn set_raw(&self, since_boot: Duration) {
-        self.clocks().raw.shows_ns = nanos(since_boot);
+    /// Sets boottime and raw, as nothing but a fault does.
+    pub fn set(&self, boottime: Duration, raw: Duration) {
+        let mut clocks = self.clocks();
+        clocks.boottime.shows_ns = nanos(boottime);
+        clocks.raw.shows_ns = nanos(raw);
     }
 
     /// Sets the wall clock, as an administrator or NTP does.
@@ -171,33 +163,30 @@ mod tests {
 
     /// `[G16]`
     #[test]
-    fn every_clock_moves_as_it_is_told() {
+    fn every_clock_moves_as_it_is_set() {
         let second = Duration::from_secs(1);
         let clock = ManualClock::starting_at_unix_millis(0);
         type Change = fn(&ManualClock);
-        let rows: &[(&str, Change, [i64; 4])] = &[
+        let fall_asleep: Change = |clock| {
+            clock.skew(0, 0);
+            clock.suspend(Duration::from_secs(2));
+        };
+        let rows: [(&str, Change, [i64; 4]); 7] = [
             ("even", |_| (), [1000, 1000, 1000, 1000]),
             (
                 "slowed",
-                |clock| clock.skew_boottime(-100_000),
+                |clock| clock.skew(-100_000, 0),
                 [1900, 1900, 2000, 2000],
             ),
             (
                 "hastened",
-                |clock| clock.skew_boottime(100_000),
+                |clock| clock.skew(100_000, 0),
                 [2900, 3000, 3000, 3000],
             ),
-            (
-                "asleep before",
-                |clock| {
-                    clock.skew_boottime(0);
-                    clock.suspend(Duration::from_secs(2));
-                },
-                [3900, 6000, 4000, 6000],
-            ),
+            ("asleep before", fall_asleep, [3900, 6000, 4000, 6000]),
             (
                 "raw too fast",
-                |clock| clock.skew_raw(500_000),
+                |clock| clock.skew(0, 500_000),
                 [4900, 7000, 5500, 7000],
             ),
             (
@@ -214,7 +203,7 @@ mod tests {
         for (name, change, want) in rows {
             change(&clock);
             clock.advance(second);
-            assert_eq!(shows(&clock), *want, "{name}");
+            assert_eq!(shows(&clock), want, "{name}");
         }
         let restarted = clock.restarted();
         assert_eq!(shows(&restarted), [0, -3_599_000, -3_598_500, 2000]);

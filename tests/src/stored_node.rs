@@ -1,9 +1,9 @@
-//! A node with a disk that fails and clocks that a test steps, without threads: engine, store, disk and clock in the order in
-//! which the server drives them.
+//! A node with a disk that fails and clocks that a test steps, without threads: it drives engine,
+//! store, disk and clock in the same order as the server.
 //!
-//! A reply is told only when what it rests on is durable. While the disk is held it is withheld; when a sync fails, the disk
-//! is full, or the process ends before, it is lost. Nothing here is random and nothing panics: a simulator can run thousands
-//! of them.
+//! A reply leaves the node only when everything it depends on is durable. While the disk is held,
+//! the reply is withheld; when a sync fails, the disk is full or the process ends first, it is
+//! lost. Nothing here is random.
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ pub struct NodeSettings {
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The reply left the node; its line ends are spaces.
-    Told(String),
-    /// The reply waits for the disk; [`StoredNode::take_late`] has it later.
+    /// The reply left the node. Its line ends are spaces.
+    Reply(String),
+    /// The reply waits for the disk; [`StoredNode::take_late`] returns it later.
     Withheld(Ticket),
     /// The connection was closed without a reply, or the node is down.
     Lost,
@@ -50,10 +50,14 @@ pub struct Ticket(u64);
 /// A node in memory; see the module text. At first it is down and its disk is empty.
 #[derive(Debug)]
 pub struct StoredNode {
-    settings: NodeSettings,
-    clock: ManualClock,
-    machine: Machine,
-    disk: FaultyDisk,
+    /// What the next run is started with.
+    pub settings: NodeSettings,
+    /// The machine's clocks and the node's, to skew them.
+    pub clock: ManualClock,
+    /// The machine of the next run.
+    pub machine: Machine,
+    /// The disk, to break it.
+    pub disk: FaultyDisk,
     seed: u64,
     is_held: bool,
     next_ticket: u64,
@@ -108,217 +112,38 @@ impl StoredNode {
         }
     }
 
-    /// A node at its first start, said to be that: it serves at once.
-    ///
-    /// # Errors
-    ///
-    /// What the store says. A new disk has no reason to.
-    pub fn first_start(settings: NodeSettings) -> Result<Self, OpenError> {
+    /// A node after its first start, at which it serves at once.
+    pub fn first_start(settings: NodeSettings) -> Self {
         let mut node = Self::new(settings);
-        node.open(true)?;
-        Ok(node)
+        node.open(true).expect("a new disk");
+        node
     }
 
-    /// The next run, after the last one has ended; one that goes on is killed.
-    ///
-    /// # Errors
-    ///
-    /// What the store says; the node is down then.
-    pub fn start(&mut self) -> Result<(), OpenError> {
+    /// Starts the next run; one that still goes on is killed.
+    #[track_caller]
+    pub fn start(&mut self) {
         self.open(false)
+            .unwrap_or_else(|error| panic!("it does not start: {error}"));
     }
 
-    /// The next run, said to be the first.
+    /// Ends the process in this way, and starts the next run.
+    #[track_caller]
+    pub fn restart(&mut self, end: impl FnOnce(&mut Self)) {
+        end(self);
+        self.start();
+    }
+
+    /// Lets the quarantine end.
+    pub fn wait(&mut self) {
+        self.advance(self.quarantine_left().unwrap_or_default());
+    }
+
+    /// Starts the next run, which is or is not said to be the node's first.
     ///
     /// # Errors
     ///
-    /// What the store says, where there was one before; the node is down then.
-    pub fn start_as_first(&mut self) -> Result<(), OpenError> {
-        self.open(true)
-    }
-
-    /// Sends a request of words, separated by single spaces.
-    pub fn send(&mut self, request: &str) -> Answer {
-        let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
-        self.send_all(&[&args])
-    }
-
-    /// Sends requests in one piece; their replies leave together.
-    pub fn send_all(&mut self, requests: &[&[&[u8]]]) -> Answer {
-        let Some(run) = &mut self.run else {
-            return Answer::Lost;
-        };
-        let mut out = Vec::new();
-        let moment = self.clock.now();
-        run.engine.guard().note_slip(self.clock.slip_ns());
-        let mut batch = run.engine.batch(moment);
-        for args in requests {
-            batch.execute(&mut run.session, args, &mut out);
-        }
-        let need = batch.finish(&run.session, requests.len() as u64);
-        let text = String::from_utf8_lossy(&out).replace("\r\n", " ");
-        let reply = text.trim_end().to_owned();
-        if need.is_none() {
-            self.turn();
-            return Answer::Told(reply);
-        }
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        run.withheld.push((ticket, need, reply));
-        self.turn();
-        match self.late.iter().position(|(it, _)| *it == ticket) {
-            Some(at) => self.late.remove(at).1,
-            None => Answer::Withheld(ticket),
-        }
-    }
-
-    /// What has become of withheld replies since the last call.
-    pub fn take_late(&mut self) -> Vec<(Ticket, Answer)> {
-        std::mem::take(&mut self.late)
-    }
-
-    /// Time passes on all clocks; what has ended is swept, and a full disk is tried again.
-    pub fn advance(&mut self, by: Duration) {
-        self.clock.advance(by);
-        if let Some(run) = &self.run {
-            run.engine.sweep(self.clock.now().time, SWEEP_SLOTS);
-        }
-        self.turn();
-    }
-
-    /// The disk does not come back from its next work until it is let go.
-    pub fn hold_disk(&mut self) {
-        self.is_held = true;
-    }
-
-    /// The disk does what it was held from, and all that was asked for since.
-    pub fn release_disk(&mut self) {
-        self.is_held = false;
-        self.turn();
-    }
-
-    /// The process ends where it is; the machine goes on.
-    pub fn kill(&mut self) {
-        self.end();
-        self.disk.kill();
-    }
-
-    /// The process ends, and of what was not synced the disk keeps what the dice of `seed` say. Clocks go on.
-    pub fn power_loss(&mut self, seed: u64) {
-        self.end();
-        self.disk.crash(&mut dice(seed));
-    }
-
-    /// The machine loses power and boots: nothing that was not synced is kept.
-    pub fn reboot(&mut self) {
-        self.end();
-        self.disk.crash(&mut keep_none);
-        self.clock.reboot();
-        self.machine.boot_id = self.fresh_id();
-    }
-
-    /// The process ends, and the disk is put into another machine, which has been running for a day.
-    pub fn move_to_other_machine(&mut self) {
-        self.end();
-        self.disk.kill();
-        self.clock.set_boottime(DAY);
-        self.clock.set_raw(DAY);
-        self.machine = Machine {
-            boot_id: self.fresh_id(),
-            machine_id: self.fresh_id(),
-            time_namespace: Machine::INITIAL_TIME_NAMESPACE,
-        };
-    }
-
-    /// Begins to end: nothing is granted any more. [`StoredNode::clean_stop`] does this first.
-    pub fn close(&mut self) {
-        if let Some(run) = &self.run {
-            run.engine.close();
-        }
-    }
-
-    /// Ends the process in order.
-    ///
-    /// # Errors
-    ///
-    /// When the disk refuses: the process has ended without leaving a clean marker.
-    pub fn clean_stop(&mut self) -> Result<(), StoreError> {
-        self.is_held = false;
-        self.turn();
-        let Some(mut run) = self.run.take() else {
-            return Ok(());
-        };
-        run.engine.close();
-        let guard = run.engine.guard();
-        let mut result = Ok(());
-        while result.is_ok()
-            && let Some(work) = guard.take_work(self.clock.now().time)
-        {
-            result = run.store.perform(&work, self.clock.reading());
-            if result.is_ok() {
-                guard.done(&work);
-            }
-        }
-        run.tell(&mut self.late);
-        result?;
-        let reading = self.clock.reading();
-        let mut table = run.engine.table(reading.moment.time);
-        run.store.close(&mut table, reading)
-    }
-
-    /// What the next run is started with.
-    pub fn settings_mut(&mut self) -> &mut NodeSettings {
-        &mut self.settings
-    }
-
-    /// The disk, to break it.
-    pub fn disk(&self) -> &FaultyDisk {
-        &self.disk
-    }
-
-    /// The machine's clocks and the node's, to skew them.
-    pub fn clock(&self) -> &ManualClock {
-        &self.clock
-    }
-
-    /// The machine, for the next run.
-    pub fn machine_mut(&mut self) -> &mut Machine {
-        &mut self.machine
-    }
-
-    /// Whether a process runs.
-    pub fn is_up(&self) -> bool {
-        self.run.is_some()
-    }
-
-    /// Why this run began with a wait, or without; `None` when it is down.
-    pub fn reason(&self) -> Option<StartReason> {
-        self.run.as_ref().map(|run| run.reason)
-    }
-
-    /// How long it stays out of every lock; `None` when it serves or is down.
-    pub fn quarantine_left(&self) -> Option<Duration> {
-        let now = self.clock.now().time;
-        self.run.as_ref()?.engine.guard().quarantine_left(now)
-    }
-
-    /// What the guard tells; `None` when it is down.
-    pub fn guard(&self) -> Option<GuardReport> {
-        let now = self.clock.now().time;
-        Some(self.run.as_ref()?.engine.guard().report(now))
-    }
-
-    /// What the store has made durable in this run; `None` when it is down.
-    pub fn durable(&self) -> Option<Durable> {
-        Some(self.run.as_ref()?.store.durable())
-    }
-
-    /// Numbers about the store; `None` when it is down.
-    pub fn figures(&self) -> Option<StoreFigures> {
-        Some(self.run.as_ref()?.store.figures())
-    }
-
-    fn open(&mut self, is_first_start: bool) -> Result<(), OpenError> {
+    /// Fails as the store does; the node is down then.
+    pub fn open(&mut self, is_first_start: bool) -> Result<(), OpenError> {
         self.end();
         self.clock = self.clock.restarted();
         let settings = StoreSettings {
@@ -348,21 +173,222 @@ impl StoredNode {
         for lock in start.locks() {
             engine.restore(&lock, reading.moment.time);
         }
-        // Nobody else is connected; a node that allows no client is down.
-        self.run = engine
-            .connect(Peer::default(), reading.moment.time)
-            .map(|session| Run {
-                engine,
-                session,
-                store,
-                reason: start.reason,
-                in_flight: None,
-                withheld: Vec::new(),
-            });
+        let session = engine.connect(Peer::default(), reading.moment.time);
+        self.run = Some(Run {
+            session: session.expect("room for a client"),
+            engine,
+            store,
+            reason: start.reason,
+            in_flight: None,
+            withheld: Vec::new(),
+        });
         Ok(())
     }
 
-    /// The process is gone, and so is what it had not told.
+    /// Sends a request of words, separated by spaces; a word in double quotes may hold spaces.
+    pub fn send(&mut self, request: &str) -> Answer {
+        let Some(run) = &mut self.run else {
+            return Answer::Lost;
+        };
+        let mut args: Vec<&[u8]> = Vec::new();
+        for (index, part) in request.split('"').enumerate() {
+            match index % 2 {
+                0 => args.extend(part.split_whitespace().map(str::as_bytes)),
+                _ => args.push(part.as_bytes()),
+            }
+        }
+        let mut out = Vec::new();
+        run.engine.guard().note_slip(self.clock.slip_ns());
+        let mut batch = run.engine.batch(self.clock.now());
+        batch.execute(&mut run.session, &args, &mut out);
+        let need = batch.finish(&run.session, 1);
+        let text = String::from_utf8_lossy(&out).replace("\r\n", " ");
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        run.withheld
+            .push((ticket, need, text.trim_end().to_owned()));
+        self.turn();
+        match self.late.iter().position(|(it, _)| *it == ticket) {
+            Some(at) => self.late.remove(at).1,
+            None => Answer::Withheld(ticket),
+        }
+    }
+
+    /// The reply to a request that is answered at once.
+    #[track_caller]
+    pub fn reply(&mut self, request: &str) -> String {
+        match self.send(request) {
+            Answer::Reply(reply) => reply,
+            answer => panic!("{request}: {answer:?}"),
+        }
+    }
+
+    /// Sends a request, and checks the reply, which must come at once.
+    #[track_caller]
+    pub fn expect(&mut self, request: &str, want: &str) {
+        assert_eq!(self.reply(request), want, "{request}");
+    }
+
+    /// Sends requests that must be answered by OK at once.
+    #[track_caller]
+    pub fn expect_ok(&mut self, requests: &[&str]) {
+        for request in requests {
+            self.expect(request, "+OK");
+        }
+    }
+
+    /// Sends a request whose reply must come at once and begin like this.
+    #[track_caller]
+    pub fn expect_start(&mut self, request: &str, start: &str) {
+        let reply = self.reply(request);
+        assert!(reply.starts_with(start), "{request}: {reply}");
+    }
+
+    /// Sends a request whose reply must wait for the disk.
+    #[track_caller]
+    pub fn expect_withheld(&mut self, request: &str) -> Ticket {
+        match self.send(request) {
+            Answer::Withheld(ticket) => ticket,
+            answer => panic!("{request}: {answer:?} before it was durable"),
+        }
+    }
+
+    /// Whether a request is refused because of the quarantine.
+    #[track_caller]
+    pub fn is_loading(&mut self, request: &str) -> bool {
+        let reply = self.reply(request);
+        reply.starts_with("-LOADING locknode is in its restart quarantine, ")
+    }
+
+    /// The withheld replies that have left or were lost since the last call.
+    pub fn take_late(&mut self) -> Vec<(Ticket, Answer)> {
+        std::mem::take(&mut self.late)
+    }
+
+    /// Time passes on all clocks; what has ended is swept, and a full disk is tried again.
+    pub fn advance(&mut self, by: Duration) {
+        self.clock.advance(by);
+        if let Some(run) = &self.run {
+            run.engine.sweep(self.clock.now().time, SWEEP_SLOTS);
+        }
+        self.turn();
+    }
+
+    /// The disk hangs in its next work until it is released.
+    pub fn hold_disk(&mut self) {
+        self.is_held = true;
+    }
+
+    /// The disk does the work it hangs in, and all that was requested since.
+    pub fn release_disk(&mut self) {
+        self.is_held = false;
+        self.turn();
+    }
+
+    /// The process ends where it is; the machine goes on.
+    pub fn kill(&mut self) {
+        self.end();
+        self.disk.kill();
+    }
+
+    /// The process ends, and of what was not synced the disk keeps what the dice of `seed` say. Clocks go on.
+    pub fn power_loss(&mut self, seed: u64) {
+        self.end();
+        self.disk.crash(&mut dice(seed));
+    }
+
+    /// The machine loses power and boots: nothing that was not synced is kept.
+    pub fn reboot(&mut self) {
+        self.end();
+        self.disk.crash(&mut keep_none);
+        self.clock.reboot();
+        self.machine.boot_id = self.fresh_id();
+    }
+
+    /// The process ends, and the disk is put into another machine, which has been running for a day.
+    pub fn move_to_other_machine(&mut self) {
+        self.end();
+        self.disk.kill();
+        self.clock.set(DAY, DAY);
+        self.machine = Machine {
+            boot_id: self.fresh_id(),
+            machine_id: self.fresh_id(),
+            time_namespace: Machine::INITIAL_TIME_NAMESPACE,
+        };
+    }
+
+    /// Begins to stop: the node grants nothing any more. [`StoredNode::clean_stop`] does this first.
+    pub fn close(&mut self) {
+        if let Some(run) = &self.run {
+            run.engine.close();
+        }
+    }
+
+    /// Ends the process in order.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses: the process has ended without leaving a clean marker.
+    pub fn clean_stop(&mut self) -> Result<(), StoreError> {
+        self.is_held = false;
+        self.turn();
+        let Some(mut run) = self.run.take() else {
+            return Ok(());
+        };
+        run.engine.close();
+        let guard = run.engine.guard();
+        let mut result = Ok(());
+        while result.is_ok()
+            && let Some(work) = guard.take_work(self.clock.now().time)
+        {
+            result = run.store.perform(&work, self.clock.reading());
+            if result.is_ok() {
+                guard.done(&work);
+            }
+        }
+        run.release_replies(&mut self.late);
+        result?;
+        let reading = self.clock.reading();
+        let mut table = run.engine.table(reading.moment.time);
+        run.store.close(&mut table, reading)
+    }
+
+    /// Whether a process runs.
+    pub fn is_up(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// Why this run began with a wait, or without; `None` when the node is down.
+    pub fn reason(&self) -> Option<StartReason> {
+        self.run.as_ref().map(|run| run.reason)
+    }
+
+    /// How much longer it refuses every lock; `None` when it serves or is down.
+    pub fn quarantine_left(&self) -> Option<Duration> {
+        let now = self.clock.now().time;
+        self.run.as_ref()?.engine.guard().quarantine_left(now)
+    }
+
+    /// The guard's report.
+    pub fn guard(&self) -> GuardReport {
+        self.run().engine.guard().report(self.clock.now().time)
+    }
+
+    /// What the store has made durable in this run.
+    pub fn durable(&self) -> Durable {
+        self.run().store.durable()
+    }
+
+    /// Figures about the store in this run.
+    pub fn figures(&self) -> StoreFigures {
+        self.run().store.figures()
+    }
+
+    fn run(&self) -> &Run {
+        self.run.as_ref().expect("the node is up")
+    }
+
+    /// The process is gone, and so are the replies that have not left it.
     fn end(&mut self) {
         self.is_held = false;
         if let Some(run) = self.run.take() {
@@ -378,7 +404,7 @@ impl StoredNode {
     fn turn(&mut self) {
         if let Some(run) = &mut self.run {
             run.turn(&self.clock, self.is_held);
-            run.tell(&mut self.late);
+            run.release_replies(&mut self.late);
         }
     }
 
@@ -416,12 +442,12 @@ impl Run {
         }
     }
 
-    /// Lets go of the replies that may leave, or never will.
-    fn tell(&mut self, late: &mut Vec<(Ticket, Answer)>) {
+    /// Sends the replies that may leave, and drops those that never will.
+    fn release_replies(&mut self, late: &mut Vec<(Ticket, Answer)>) {
         let guard = self.engine.guard();
         self.withheld.retain_mut(|(ticket, need, reply)| {
             let answer = if guard.is_durable(need) {
-                Answer::Told(std::mem::take(reply))
+                Answer::Reply(std::mem::take(reply))
             } else if guard.is_hopeless(need) {
                 Answer::Lost
             } else {

@@ -82,6 +82,12 @@ impl Wire {
         self.expect(want).await;
     }
 
+    /// The same for text, without the line ends.
+    pub async fn ask(&mut self, request: &str, want: &str) {
+        let (request, want) = (format!("{request}\r\n"), format!("{want}\r\n"));
+        self.check(request.as_bytes(), want.as_bytes()).await;
+    }
+
     /// Receives until the node closes.
     pub async fn drain(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();

@@ -1,70 +1,51 @@
 //! Late, repeated and foreign extensions and releases: by the plain commands, the scripts of lock libraries, and LOCK.
 
-use std::time::Duration;
+use locknode_tests::StoredNode;
 
-use locknode_tests::{Answer, NodeSettings, StoredNode};
+use crate::{EXTEND_BY_SCRIPT, FALLS, MINUTE, NANO, RELEASE_BY_SCRIPT, SECOND};
+use crate::{holding, node, node_with};
 
-use crate::{NANO, SECOND, loading, node, settings, told};
+const RELEASES: [&str; 4] = [
+    "LOCK.RELEASE k a",
+    "DELEX k IFEQ a",
+    "DELIFEQ k a",
+    RELEASE_BY_SCRIPT,
+];
 
-const RELEASE_SCRIPT: &str = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
-const EXTEND_SCRIPT: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], \
-    ARGV[2]) else return 0 end";
-
-fn releases(token: &str) -> Vec<Vec<&str>> {
-    vec![
-        vec!["LOCK.RELEASE", "k", token],
-        vec!["DELEX", "k", "IFEQ", token],
-        vec!["DELIFEQ", "k", token],
-        vec!["EVAL", RELEASE_SCRIPT, "1", "k", token],
-    ]
-}
-
-fn extensions(token: &str) -> Vec<Vec<&str>> {
-    vec![
-        vec!["LOCK.EXTEND", "k", token, "60000"],
-        vec!["SET", "k", token, "IFEQ", token, "PX", "60000"],
-        vec!["EVAL", EXTEND_SCRIPT, "1", "k", token, "60000"],
-    ]
-}
-
-/// A script that the node has seen before runs as one operation on the table, a new one in the evaluator.
-fn known_or_not(requests: Vec<Vec<&str>>) -> Vec<(Vec<&str>, bool)> {
-    let known = requests.clone().into_iter().map(|it| (it, true));
-    requests
-        .into_iter()
-        .map(|it| (it, false))
-        .chain(known)
-        .collect()
-}
-
-fn send(node: &mut StoredNode, words: &[&str]) -> String {
-    let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    match node.send_all(&[&args]) {
-        Answer::Told(reply) => reply,
-        answer => panic!("{words:?}: {answer:?}"),
-    }
-}
+const EXTENSIONS: [&str; 3] = [
+    "LOCK.EXTEND k a 60000",
+    "SET k a IFEQ a PX 60000",
+    EXTEND_BY_SCRIPT,
+];
 
 fn is_refused(reply: &str) -> bool {
     reply == ":0" || reply == "$-1"
 }
 
+#[track_caller]
+fn expect_refused(node: &mut StoredNode, request: &str) {
+    let reply = node.reply(request);
+    assert!(is_refused(&reply), "{request}: {reply}");
+}
+
+/// A script that the node has seen before runs as one operation on the table, a new one in the evaluator.
+fn is_known(node: &mut StoredNode, request: &str, is_known: bool) {
+    if is_known {
+        node.reply(request);
+        node.reply("DEL k");
+    }
+}
+
 /// S31
 #[test]
 fn an_extension_that_comes_after_the_release_creates_nothing() {
-    for extension in extensions("a") {
-        for how in [
-            |_: &mut StoredNode| (),
-            |node: &mut StoredNode| {
-                node.advance(30 * SECOND + NANO);
-            },
-        ] {
-            let mut node = node();
-            assert_eq!(told(&mut node, "SET k a NX PX 30000"), "+OK");
-            how(&mut node);
-            told(&mut node, "LOCK.RELEASE k a");
-            assert!(is_refused(&send(&mut node, &extension)), "{extension:?}");
-            assert_eq!(told(&mut node, "EXISTS k"), ":0", "{extension:?}");
+    for extension in EXTENSIONS {
+        for passed in [SECOND, 30 * SECOND + NANO] {
+            let mut node = holding(&["SET k a NX PX 30000"]);
+            node.advance(passed);
+            node.reply("LOCK.RELEASE k a");
+            expect_refused(&mut node, extension);
+            assert_eq!(node.reply("EXISTS k"), ":0", "{extension}");
         }
     }
 }
@@ -72,87 +53,65 @@ fn an_extension_that_comes_after_the_release_creates_nothing() {
 /// S31: nor the plain commands that extend, on a node that restarted.
 #[test]
 fn no_extension_brings_a_lost_lock_back() {
-    for words in [
-        &["PEXPIRE", "k", "30000"][..],
-        &["EXPIRE", "k", "30"],
-        &["SET", "k", "a", "XX", "PX", "30000"],
-        &["GETEX", "k", "PX", "30000"],
-        &["PERSIST", "k"],
+    for request in [
+        "PEXPIRE k 30000",
+        "EXPIRE k 30",
+        "SET k a XX PX 30000",
+        "GETEX k PX 30000",
+        "PERSIST k",
     ] {
-        let mut node = node();
-        assert_eq!(told(&mut node, "SET k a NX PX 30000"), "+OK");
-        node.kill();
-        node.start().unwrap();
-        assert!(loading(&mut node, &words.join(" ")));
-        node.advance(node.quarantine_left().unwrap());
-        assert!(is_refused(&send(&mut node, words)), "{words:?}");
-        assert_eq!(told(&mut node, "EXISTS k"), ":0", "{words:?}");
+        let mut node = holding(&["SET k a NX PX 30000"]);
+        node.restart(StoredNode::kill);
+        assert!(node.is_loading(request));
+        node.wait();
+        expect_refused(&mut node, request);
+        assert_eq!(node.reply("EXISTS k"), ":0", "{request}");
     }
 }
 
-/// S32
+/// S32 S34
 #[test]
-fn a_release_by_one_whose_lock_has_ended_leaves_the_next_holder_alone() {
-    for (release, is_known) in known_or_not(releases("a")) {
-        let mut node = node();
-        if is_known {
-            send(&mut node, &release);
+fn a_request_by_one_whose_lock_has_ended_leaves_the_next_holder_alone() {
+    for request in RELEASES.into_iter().chain(EXTENSIONS) {
+        for known in [false, true] {
+            let mut node = node();
+            is_known(&mut node, request, known);
+            node.expect("SET k a NX PX 1000", "+OK");
+            node.advance(SECOND + NANO);
+            node.expect("SET k b NX PX 2000", "+OK");
+            expect_refused(&mut node, request);
+            let held = node.reply("LOCK.GET k");
+            assert!(held.starts_with("*4 $1 b :2000 "), "{request}: {held}");
         }
-        assert_eq!(told(&mut node, "SET k a NX PX 1000"), "+OK");
-        node.advance(SECOND + NANO);
-        assert_eq!(told(&mut node, "SET k b NX PX 30000"), "+OK");
-        assert!(is_refused(&send(&mut node, &release)), "{release:?}");
-        assert_eq!(told(&mut node, "GET k"), "$1 b", "{release:?}");
-    }
-}
-
-/// S34
-#[test]
-fn an_extension_by_one_whose_lock_has_ended_leaves_the_next_holder_alone() {
-    for (extension, is_known) in known_or_not(extensions("a")) {
-        let mut node = node();
-        if is_known {
-            send(&mut node, &extension);
-        }
-        assert_eq!(told(&mut node, "SET k a NX PX 1000"), "+OK");
-        node.advance(SECOND + NANO);
-        assert_eq!(told(&mut node, "SET k b NX PX 2000"), "+OK");
-        assert!(is_refused(&send(&mut node, &extension)), "{extension:?}");
-        assert_eq!(
-            told(&mut node, "LOCK.GET k").split(' ').nth(3),
-            Some(":2000")
-        );
     }
 }
 
 /// S34 [G5] [G6] [L1]: every way to extend is a grant, which is waited for or on the log.
 #[test]
 fn a_lock_that_was_extended_is_waited_for_to_its_new_end() {
-    let plain = vec![
-        vec!["PEXPIRE", "k", "60000"],
-        vec!["EXPIRE", "k", "60"],
-        vec!["PEXPIREAT", "k", "1800000060000"],
-        vec!["SET", "k", "a", "XX", "PX", "60000"],
-        vec!["SET", "k", "a", "PXAT", "1800000060000"],
-        vec!["GETEX", "k", "PX", "60000"],
-        vec!["PSETEX", "k", "60000", "a"],
-        vec!["SETEX", "k", "60", "a"],
+    let plain = [
+        "PEXPIRE k 60000",
+        "EXPIRE k 60",
+        "PEXPIREAT k 1800000060000",
+        "SET k a XX PX 60000",
+        "SET k a PXAT 1800000060000",
+        "GETEX k PX 60000",
+        "PSETEX k 60000 a",
+        "SETEX k 60 a",
     ];
-    let requests = extensions("a").into_iter().chain(plain).collect();
-    for (extension, is_known) in known_or_not(requests) {
-        for how in [StoredNode::kill, StoredNode::reboot] {
+    for extension in EXTENSIONS.into_iter().chain(plain) {
+        for (known, how) in [false, true]
+            .into_iter()
+            .flat_map(|known| FALLS.map(|how| (known, how)))
+        {
             let mut node = node();
-            if is_known {
-                send(&mut node, &extension);
-                told(&mut node, "DEL k");
-            }
-            assert_eq!(told(&mut node, "SET k a NX PX 1000"), "+OK");
-            let reply = send(&mut node, &extension);
-            assert!(!is_refused(&reply), "{extension:?}: {reply}");
-            how(&mut node);
-            node.start().unwrap();
+            is_known(&mut node, extension, known);
+            node.expect("SET k a NX PX 1000", "+OK");
+            let reply = node.reply(extension);
+            assert!(!is_refused(&reply), "{extension}: {reply}");
+            node.restart(how);
             let left = node.quarantine_left().unwrap();
-            assert!(left > Duration::from_secs(60), "{extension:?}: {left:?}");
+            assert!(left > MINUTE, "{extension}: {left:?}");
         }
     }
 }
@@ -160,91 +119,70 @@ fn a_lock_that_was_extended_is_waited_for_to_its_new_end() {
 /// S34 [L1] [L3]: across the threshold, in both directions.
 #[test]
 fn a_lock_that_was_extended_beyond_max_ttl_survives_a_crash() {
-    let plain = vec![
-        vec!["PEXPIRE", "k", "3600000"],
-        vec!["PERSIST", "k"],
-        vec!["SET", "k", "a", "XX", "PX", "3600000"],
-        vec!["SET", "k", "a"],
-        vec!["GETEX", "k", "PERSIST"],
-        vec!["LOCK.EXTEND", "k", "a", "3600000"],
-        vec!["EVAL", EXTEND_SCRIPT, "1", "k", "a", "3600000"],
-        vec!["MSET", "k", "a"],
-        vec!["GETSET", "k", "a"],
-    ];
-    for extension in plain {
-        let mut node = node();
-        assert_eq!(told(&mut node, "SET k a NX PX 1000"), "+OK");
-        let reply = send(&mut node, &extension);
-        assert!(
-            !is_refused(&reply) && !reply.starts_with('-'),
-            "{extension:?}: {reply}"
-        );
-        node.reboot();
-        node.start().unwrap();
-        node.advance(node.quarantine_left().unwrap_or_default());
-        assert_eq!(told(&mut node, "GET k"), "$1 a", "{extension:?}");
+    let by_script = EXTEND_BY_SCRIPT.replace("60000", "3600000");
+    for extension in [
+        "PEXPIRE k 3600000",
+        "PERSIST k",
+        "SET k a XX PX 3600000",
+        "SET k a",
+        "GETEX k PERSIST",
+        "LOCK.EXTEND k a 3600000",
+        &by_script,
+        "MSET k a",
+        "GETSET k a",
+    ] {
+        let mut node = holding(&["SET k a NX PX 1000"]);
+        let reply = node.reply(extension);
+        let is_done = !is_refused(&reply) && !reply.starts_with('-');
+        assert!(is_done, "{extension}: {reply}");
+        node.restart(StoredNode::reboot);
+        node.wait();
+        assert_eq!(node.reply("GET k"), "$1 a", "{extension}");
         // And down again: the shorter end counts.
-        assert_eq!(told(&mut node, "LOCK.EXTEND k a 5000"), ":1");
-        node.kill();
-        node.start().unwrap();
+        node.expect("LOCK.EXTEND k a 5000", ":1");
+        node.restart(StoredNode::kill);
         node.advance(5 * SECOND + NANO);
-        node.advance(node.quarantine_left().unwrap_or_default());
-        assert_eq!(told(&mut node, "EXISTS k"), ":0", "{extension:?}");
+        node.wait();
+        assert_eq!(node.reply("EXISTS k"), ":0", "{extension}");
     }
 }
 
 /// S47
 #[test]
 fn a_node_without_memory_refuses_and_forgets_nothing() {
-    let mut options = settings().options;
     // Some locks more than a node without any needs.
-    options.maxmemory = 140_000;
-    let mut node = StoredNode::first_start(NodeSettings {
-        options,
-        ..settings()
-    })
-    .unwrap();
+    let mut node = node_with(|it| it.options.maxmemory = 140_000);
     let mut held = 0;
-    while told(&mut node, &format!("SET k{held} a NX PX 30000")) == "+OK" {
+    while node.reply(&format!("SET k{held} a NX PX 30000")) == "+OK" {
         held += 1;
         assert!(held < 3000, "it never ends");
     }
-    let reply = told(&mut node, "LOCK.ACQUIRE another a 1000");
+    let reply = node.reply("LOCK.ACQUIRE another a 1000");
     assert!(reply.starts_with("-OOM "), "{reply}");
     for index in 0..held {
-        assert_eq!(told(&mut node, &format!("GET k{index}")), "$1 a");
-        assert_eq!(
-            told(&mut node, &format!("LOCK.EXTEND k{index} a 30000")),
-            ":1"
-        );
+        node.expect(&format!("GET k{index}"), "$1 a");
+        node.expect(&format!("LOCK.EXTEND k{index} a 30000"), ":1");
     }
-    assert_eq!(told(&mut node, "LOCK.RELEASE k0 a"), ":1");
+    node.expect("LOCK.RELEASE k0 a", ":1");
 }
 
 /// S47 [L3]
 #[test]
 fn what_was_flushed_stays_away_after_a_crash() {
     for flush in ["FLUSHALL", "FLUSHDB"] {
-        for how in [StoredNode::kill, StoredNode::reboot] {
-            let mut node = node();
-            assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
-            assert_eq!(told(&mut node, "SELECT 1"), "+OK");
-            assert_eq!(told(&mut node, "SET other a NX"), "+OK");
-            assert_eq!(told(&mut node, "SELECT 0"), "+OK");
+        for how in FALLS {
+            let mut node = holding(&["SET ever a NX", "SELECT 1", "SET other a NX", "SELECT 0"]);
             node.hold_disk();
-            let Answer::Withheld(_) = node.send(flush) else {
-                panic!("{flush} was told before it was durable");
-            };
+            node.expect_withheld(flush);
             node.release_disk();
             assert_eq!(node.take_late().len(), 1);
-            assert_eq!(told(&mut node, "SET later a NX"), "+OK");
-            how(&mut node);
-            node.start().unwrap();
-            assert_eq!(told(&mut node, "EXISTS ever"), ":0");
-            assert_eq!(told(&mut node, "EXISTS later"), ":1");
-            assert_eq!(told(&mut node, "SELECT 1"), "+OK");
+            node.expect("SET later a NX", "+OK");
+            node.restart(how);
+            node.expect("EXISTS ever", ":0");
+            node.expect("EXISTS later", ":1");
+            node.expect("SELECT 1", "+OK");
             let others = if flush == "FLUSHALL" { ":0" } else { ":1" };
-            assert_eq!(told(&mut node, "EXISTS other"), others, "{flush}");
+            assert_eq!(node.reply("EXISTS other"), others, "{flush}");
         }
     }
 }

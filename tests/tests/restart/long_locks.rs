@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use locknode_engine::durable::Durability;
-use locknode_tests::{Answer, NodeSettings, StoredNode};
+use locknode_tests::{Answer, StoredNode};
 
-use crate::{HOUR, MINUTE, NANO, SECOND, node, settings, told};
-
-/// The ways a process ends without having said so.
-const FALLS: [fn(&mut StoredNode); 2] = [StoredNode::kill, StoredNode::reboot];
+use crate::{FALLS, HOUR, MINUTE, NANO, SECOND, holding, node, node_with};
 
 /// Requests that must not be answered before their record is durable, what makes them possible, and what is held after them.
 const AWAITED: [(&[&str], &str, &str); 15] = [
@@ -40,28 +37,22 @@ fn what_is_told_of_a_lock_on_the_log_is_durable_first() {
         for fall in FALLS {
             let mut node = node();
             for request in before {
-                told(&mut node, request);
+                node.reply(request);
             }
             node.hold_disk();
-            let answer = node.send(request);
-            let Answer::Withheld(ticket) = answer else {
-                panic!("{request}: {answer:?}");
-            };
+            let ticket = node.expect_withheld(request);
             node.release_disk();
             let late = node.take_late();
-            assert!(
-                matches!(&late[..], [(it, Answer::Told(_))] if *it == ticket),
-                "{request}: {late:?}"
-            );
-            fall(&mut node);
-            node.start().unwrap();
-            node.advance(node.quarantine_left().unwrap_or_default());
+            let is_sent = matches!(&late[..], [(it, Answer::Reply(_))] if *it == ticket);
+            assert!(is_sent, "{request}: {late:?}");
+            node.restart(fall);
+            node.wait();
             // The short extension and the short overwriting may have ended in the wait; then nobody holds the key.
-            let got = told(&mut node, "GET k");
+            let got = node.reply("GET k");
             let may_have_ended = request.ends_with("50000") && got == "$-1";
             assert!(got == held || may_have_ended, "{request}: {got}");
             if may_have_ended {
-                assert!(node.guard().unwrap().quarantine >= 50 * SECOND, "{request}");
+                assert!(node.guard().quarantine >= 50 * SECOND, "{request}");
             }
         }
     }
@@ -73,18 +64,14 @@ fn what_was_not_durable_was_not_told_and_did_not_happen() {
     for (before, request, held) in AWAITED {
         let mut node = node();
         for request in before {
-            told(&mut node, request);
+            node.reply(request);
         }
-        let held_before = told(&mut node, "GET k");
+        let held_before = node.reply("GET k");
         node.hold_disk();
-        assert!(
-            matches!(node.send(request), Answer::Withheld(_)),
-            "{request}"
-        );
-        node.reboot();
-        node.start().unwrap();
-        node.advance(node.quarantine_left().unwrap_or_default());
-        let got = told(&mut node, "GET k");
+        node.expect_withheld(request);
+        node.restart(StoredNode::reboot);
+        node.wait();
+        let got = node.reply("GET k");
         let is_short = before.first().is_some_and(|it| it.ends_with(" 1000"));
         assert!(
             got == held_before || is_short,
@@ -97,15 +84,13 @@ fn what_was_not_durable_was_not_told_and_did_not_happen() {
 /// lock had left.
 #[test]
 fn a_released_lock_that_comes_back_ends_at_its_deadline() {
-    let mut node = node();
-    assert_eq!(told(&mut node, "SET k a NX PX 3600000"), "+OK");
+    let mut node = holding(&["SET k a NX PX 3600000"]);
     node.hold_disk();
-    assert_eq!(told(&mut node, "LOCK.RELEASE k a"), ":1");
-    node.reboot();
-    node.start().unwrap();
-    assert_eq!(told(&mut node, "GET k"), "$1 a");
+    node.expect("LOCK.RELEASE k a", ":1");
+    node.restart(StoredNode::reboot);
+    node.expect("GET k", "$1 a");
     node.advance(HOUR + NANO);
-    assert_eq!(told(&mut node, "GET k"), "$-1");
+    node.expect("GET k", "$-1");
 }
 
 /// [L3]: the order of the log is the order of the changes.
@@ -114,18 +99,14 @@ fn a_lock_that_changed_hands_is_the_last_holders() {
     for fall in FALLS {
         let mut node = node();
         for round in 0..30 {
-            assert_eq!(told(&mut node, &format!("SET k t{round} NX")), "+OK");
-            assert_eq!(told(&mut node, &format!("LOCK.RELEASE k t{round}")), ":1");
-            assert_eq!(
-                told(&mut node, &format!("SET k s{round} NX PX 3600000")),
-                "+OK"
-            );
-            assert_eq!(told(&mut node, &format!("LOCK.RELEASE k s{round}")), ":1");
+            node.expect(&format!("SET k t{round} NX"), "+OK");
+            node.expect(&format!("LOCK.RELEASE k t{round}"), ":1");
+            node.expect(&format!("SET k s{round} NX PX 3600000"), "+OK");
+            node.expect(&format!("LOCK.RELEASE k s{round}"), ":1");
         }
-        assert_eq!(told(&mut node, "SET k last NX"), "+OK");
-        fall(&mut node);
-        node.start().unwrap();
-        assert_eq!(told(&mut node, "GET k"), "$4 last");
+        node.expect("SET k last NX", "+OK");
+        node.restart(fall);
+        node.expect("GET k", "$4 last");
     }
 }
 
@@ -133,15 +114,13 @@ fn a_lock_that_changed_hands_is_the_last_holders() {
 #[test]
 fn a_short_lock_after_a_long_one_is_waited_for() {
     for fall in FALLS {
-        let mut node = node();
-        assert_eq!(told(&mut node, "SET k a NX PX 3600000"), "+OK");
+        let mut node = holding(&["SET k a NX PX 3600000"]);
         node.advance(HOUR + NANO);
-        assert_eq!(told(&mut node, "SET k b NX PX 60000"), "+OK");
-        fall(&mut node);
-        node.start().unwrap();
+        node.expect("SET k b NX PX 60000", "+OK");
+        node.restart(fall);
         assert!(node.quarantine_left().unwrap() > MINUTE);
-        node.advance(node.quarantine_left().unwrap());
-        let holder = told(&mut node, "GET k");
+        node.wait();
+        let holder = node.reply("GET k");
         // In another boot the first one may be alive again, and keeps the key from everybody.
         assert!(holder == "$-1" || holder == "$1 a", "{holder}");
     }
@@ -151,37 +130,24 @@ fn a_short_lock_after_a_long_one_is_waited_for() {
 #[test]
 fn a_compacted_log_says_the_same() {
     for durability in [Durability::Long, Durability::Always] {
-        let mut node = StoredNode::first_start(NodeSettings {
-            durability,
-            ..settings()
-        })
-        .unwrap();
+        let mut node = node_with(|it| it.durability = durability);
         let (mut most, mut compactions) = (0, 0);
         for round in 0_u32..600 {
             let key = round % 17;
             let request = format!("SET k{key} t{round} PX {}", 3_600_000 + u64::from(round));
-            assert_eq!(told(&mut node, &request), "+OK");
+            node.expect(&request, "+OK");
             if round % 5 == 0 {
-                assert_eq!(
-                    told(&mut node, &format!("DEL k{}", (key + 3) % 17)).as_bytes()[0],
-                    b':'
-                );
+                let deleted = node.reply(&format!("DEL k{}", (key + 3) % 17));
+                assert!(deleted.starts_with(':'), "{deleted}");
             }
-            most = most.max(node.disk().bytes());
-            compactions = node.figures().unwrap().compactions.max(compactions);
+            most = most.max(node.disk.bytes());
+            compactions = node.figures().compactions.max(compactions);
             if round % 97 == 13 {
-                let all = told(
-                    &mut node,
-                    "MGET k0 k1 k2 k3 k4 k5 k6 k7 k8 k9 k10 k11 k12 k13 k14 k15 k16",
-                );
-                node.power_loss(u64::from(round));
-                node.start().unwrap();
-                node.advance(node.quarantine_left().unwrap_or_default());
-                let again = told(
-                    &mut node,
-                    "MGET k0 k1 k2 k3 k4 k5 k6 k7 k8 k9 k10 k11 k12 k13 k14 k15 k16",
-                );
-                assert_eq!(all, again, "{round}");
+                let look = "MGET k0 k1 k2 k3 k4 k5 k6 k7 k8 k9 k10 k11 k12 k13 k14 k15 k16";
+                let all = node.reply(look);
+                node.restart(|it| it.power_loss(u64::from(round)));
+                node.wait();
+                assert_eq!(all, node.reply(look), "{round}");
             }
         }
         assert!(compactions > 0);
@@ -194,22 +160,15 @@ fn a_compacted_log_says_the_same() {
 fn a_lock_released_while_a_snapshot_is_taken_stays_released() {
     let mut node = node();
     for round in 0..200 {
-        assert_eq!(told(&mut node, &format!("SET k{round} a NX")), "+OK");
+        node.expect(&format!("SET k{round} a NX"), "+OK");
     }
-    for round in 0..200 {
-        if round % 2 == 0 {
-            assert_eq!(told(&mut node, &format!("LOCK.RELEASE k{round} a")), ":1");
-        }
+    for round in (0..200).step_by(2) {
+        node.expect(&format!("LOCK.RELEASE k{round} a"), ":1");
     }
-    node.reboot();
-    node.start().unwrap();
+    node.restart(StoredNode::reboot);
     for round in 0..200 {
         let held = if round % 2 == 0 { ":0" } else { ":1" };
-        assert_eq!(
-            told(&mut node, &format!("EXISTS k{round}")),
-            held,
-            "k{round}"
-        );
+        assert_eq!(node.reply(&format!("EXISTS k{round}")), held, "k{round}");
     }
 }
 
@@ -221,30 +180,23 @@ fn a_node_whose_durability_changes_keeps_both_kinds_of_promise() {
         (Durability::Always, Durability::Long),
     ] {
         for fall in FALLS {
-            let mut node = StoredNode::first_start(NodeSettings {
-                durability: from,
-                ..settings()
-            })
-            .unwrap();
-            assert_eq!(told(&mut node, "SET k a NX PX 50000"), "+OK");
-            assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
-            node.settings_mut().durability = to;
-            fall(&mut node);
-            node.start().unwrap();
+            let mut node = node_with(|it| it.durability = from);
+            node.expect_ok(&["SET k a NX PX 50000", "SET ever a NX"]);
+            node.settings.durability = to;
+            node.restart(fall);
             let left = node.quarantine_left().unwrap_or_default();
             match from {
                 Durability::Long => assert!(left > 50 * SECOND),
-                Durability::Always => assert_eq!(told(&mut node, "GET k"), "$1 a"),
+                Durability::Always => node.expect("GET k", "$1 a"),
             }
             node.advance(left);
-            assert_eq!(told(&mut node, "GET ever"), "$1 a");
-            assert_eq!(told(&mut node, "SET j a NX PX 40000"), "+OK");
-            fall(&mut node);
-            node.start().unwrap();
+            node.expect("GET ever", "$1 a");
+            node.expect("SET j a NX PX 40000", "+OK");
+            node.restart(fall);
             let left = node.quarantine_left().unwrap_or_default();
             if to == Durability::Always {
                 node.advance(left.min(Duration::from_secs(1)));
-                let reply = told(&mut node, "SET j b NX PX 1000");
+                let reply = node.reply("SET j b NX PX 1000");
                 assert!(reply == "$-1" || reply.starts_with("-LOADING"), "{reply}");
             } else {
                 assert!(left > 40 * SECOND);

@@ -12,11 +12,10 @@
 //! * [`fencing`]: counters that never go back, and the write-back.
 //! * [`majority`]: five nodes and the windows in which clients believe in their locks.
 //! * [`promises`]: what clients were told by a script, and whether a node keeps it.
-//! * [`clients`]: the same for any requests, of several clients.
-//! * [`random`]: scripts of everything, by chance, against [`clients`].
 //!
 //! All but `served` run on [`StoredNode`]: no threads, no tokio, the same every time. S01 and the like name scenarios by
-//! which lock services are known to fail.
+//! which lock services are known to fail. What comes at random is played by the failure kit's swarm, whose nodes are held
+//! against a model of every reply and of everything that a start must bring back.
 
 #![expect(
     clippy::panic,
@@ -25,7 +24,6 @@
 )]
 
 mod amnesia;
-mod clients;
 mod clocks;
 mod commands;
 mod dashboard;
@@ -34,7 +32,6 @@ mod fencing;
 mod long_locks;
 mod majority;
 mod promises;
-mod random;
 mod scripts;
 mod served;
 mod unsynced;
@@ -42,12 +39,21 @@ mod unsynced;
 use std::time::Duration;
 
 use locknode_engine::durable::Durability;
-use locknode_tests::{Answer, NodeSettings, StoredNode};
+use locknode_tests::{NodeSettings, StoredNode};
 
 const NANO: Duration = Duration::from_nanos(1);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// The ways in which a process ends without a clean stop.
+const FALLS: [fn(&mut StoredNode); 2] = [StoredNode::kill, StoredNode::reboot];
+
+/// The release of most lock libraries by `a`, and its extension by a minute.
+const RELEASE_BY_SCRIPT: &str = "EVAL \"if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) \
+    else return 0 end\" 1 k a";
+const EXTEND_BY_SCRIPT: &str = "EVAL \"if redis.call('get', KEYS[1]) == ARGV[1] then \
+    return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end\" 1 k a 60000";
 
 fn settings() -> NodeSettings {
     NodeSettings::default()
@@ -63,22 +69,27 @@ fn always() -> NodeSettings {
 
 /// A node after its first start.
 fn node() -> StoredNode {
-    StoredNode::first_start(settings()).unwrap()
+    StoredNode::first_start(settings())
 }
 
-/// The reply to a request that is answered at once.
+/// The same, holding the locks that it granted by these requests.
 #[track_caller]
-fn told(node: &mut StoredNode, request: &str) -> String {
-    match node.send(request) {
-        Answer::Told(reply) => reply,
-        answer => panic!("{request}: {answer:?}"),
-    }
+fn holding(requests: &[&str]) -> StoredNode {
+    let mut node = node();
+    node.expect_ok(requests);
+    node
 }
 
-/// Whether a request is refused because of the quarantine.
-#[track_caller]
-fn loading(node: &mut StoredNode, request: &str) -> bool {
-    told(node, request).starts_with("-LOADING locknode is in its restart quarantine, ")
+/// Stops the process cleanly.
+fn stop(node: &mut StoredNode) {
+    node.clean_stop().unwrap();
+}
+
+/// A node after its first start with other settings.
+fn node_with(change: impl FnOnce(&mut NodeSettings)) -> StoredNode {
+    let mut settings = settings();
+    change(&mut settings);
+    StoredNode::first_start(settings)
 }
 
 /// The counter in a reply to LOCK.ACQUIRE.

@@ -34,7 +34,7 @@ pub(crate) struct Attempt {
 impl Five {
     /// Five nodes at their first start.
     pub(crate) fn first_start(settings: &NodeSettings) -> Self {
-        let node = |_| StoredNode::first_start(settings.clone()).unwrap();
+        let node = |_| StoredNode::first_start(settings.clone());
         Self {
             nodes: (0..5).map(node).collect(),
             now: Duration::ZERO,
@@ -65,7 +65,7 @@ impl Five {
             key, token, ttl, ..
         } = &attempt;
         let request = format!("SET {key} {token} NX PX {}", ttl.as_millis());
-        let has_vote = self.nodes[node].send(&request) == Answer::Told("+OK".to_owned());
+        let has_vote = self.nodes[node].send(&request) == Answer::Reply("+OK".to_owned());
         attempt.votes += usize::from(has_vote);
         has_vote
     }

@@ -27,11 +27,21 @@ impl Promises {
     pub(crate) fn send(&mut self, node: &mut StoredNode, request: &str) -> Option<String> {
         let words: Vec<&str> = request.split(' ').collect();
         let reply = match node.send(request) {
-            Answer::Told(reply) => Some(reply),
+            Answer::Reply(reply) => Some(reply),
             Answer::Withheld(_) | Answer::Lost => None,
         };
         self.note(&words, reply.as_deref());
         reply
+    }
+
+    /// Sends a request that is answered by OK at once.
+    #[track_caller]
+    pub(crate) fn expect_ok(&mut self, node: &mut StoredNode, request: &str) {
+        assert_eq!(
+            self.send(node, request).as_deref(),
+            Some("+OK"),
+            "{request}"
+        );
     }
 
     /// Time passes.
@@ -61,13 +71,13 @@ impl Promises {
             let got = node.send(&format!("GET {key}"));
             assert_eq!(
                 got,
-                Answer::Told(want),
+                Answer::Reply(want),
                 "{name}: {key} was promised: {promise:?} at {now:?}"
             );
         }
         let _ = node.send("SELECT 0");
         for (key, counter) in &self.counters {
-            let Answer::Told(reply) = node.send(&format!("LOCK.ACQUIRE {key} promise 1")) else {
+            let Answer::Reply(reply) = node.send(&format!("LOCK.ACQUIRE {key} promise 1")) else {
                 panic!("{name}: {key} is not answered");
             };
             let told = crate::fence(&reply);

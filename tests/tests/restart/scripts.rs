@@ -1,13 +1,12 @@
 //! What scripts leave is judged at their end: which of it is waited for, and which is on the log.
 
 use locknode_engine::durable::Durability;
-use locknode_tests::{Answer, NodeSettings, StoredNode};
+use locknode_tests::StoredNode;
 
-use crate::{MINUTE, NANO, SECOND, node, settings, told};
+use crate::{FALLS, MINUTE, NANO, SECOND, holding, node, node_with};
 
-fn eval(node: &mut StoredNode, script: &str) -> Answer {
-    let args: [&[u8]; 6] = [b"EVAL", script.as_bytes(), b"2", b"k", b"j", b"token"];
-    node.send_all(&[&args])
+fn eval(script: &str) -> String {
+    format!("EVAL \"{script}\" 2 k j token")
 }
 
 const SETNX_AND_EXPIRE: &str = "if redis.call('setnx',KEYS[1],ARGV[1])==1 then redis.call('expire',KEYS[1],10) return 1 end return 0";
@@ -15,12 +14,11 @@ const SETNX_AND_EXPIRE: &str = "if redis.call('setnx',KEYS[1],ARGV[1])==1 then r
 /// [G5] [G6] [L1]
 #[test]
 fn a_lock_that_gets_its_ttl_within_the_script_needs_no_log_and_is_waited_for() {
-    for fall in [StoredNode::kill, StoredNode::reboot] {
+    for fall in FALLS {
         let mut node = node();
-        assert_eq!(eval(&mut node, SETNX_AND_EXPIRE), Answer::Told(":1".into()));
-        assert_eq!(node.guard().unwrap().records, 0);
-        fall(&mut node);
-        node.start().unwrap();
+        node.expect(&eval(SETNX_AND_EXPIRE), ":1");
+        assert_eq!(node.guard().records, 0);
+        node.restart(fall);
         let wait = node.quarantine_left().unwrap();
         assert!(wait >= 10 * SECOND && wait < MINUTE, "{wait:?}");
     }
@@ -37,16 +35,13 @@ fn what_a_script_leaves_for_long_is_durable_before_the_reply() {
     ] {
         let mut node = node();
         node.hold_disk();
-        let Answer::Withheld(_) = eval(&mut node, script) else {
-            panic!("{script}: told before it was durable");
-        };
+        node.expect_withheld(&eval(script));
         node.release_disk();
         assert_eq!(node.take_late().len(), 1);
-        assert_eq!(node.guard().unwrap().records, 1, "{script}");
-        node.reboot();
-        node.start().unwrap();
-        node.advance(node.quarantine_left().unwrap_or_default());
-        assert_eq!(told(&mut node, "GET k"), "$5 token", "{script}");
+        assert_eq!(node.guard().records, 1, "{script}");
+        node.restart(StoredNode::reboot);
+        node.wait();
+        assert_eq!(node.reply("GET k"), "$5 token", "{script}");
     }
 }
 
@@ -56,34 +51,26 @@ fn what_a_script_made_of_a_lock_on_the_log_holds_over_a_crash() {
     for (script, left) in [
         ("return redis.call('del',KEYS[1])", "$-1"),
         ("return redis.call('expire',KEYS[1],10)", "$-1"),
-        ("redis.call('set',KEYS[1],'b','PX',10000) return 1", "$-1"),
+        ("redis.call('set',KEYS[1],'b','PX',10000)", "$-1"),
         (
-            "redis.call('del',KEYS[1]) redis.call('set',KEYS[1],'b','PX',10000) return 1",
+            "redis.call('del',KEYS[1]) redis.call('set',KEYS[1],'b','PX',10000)",
             "$-1",
         ),
         (
-            "redis.call('del',KEYS[1]) redis.call('set',KEYS[1],'b') return 1",
+            "redis.call('del',KEYS[1]) redis.call('set',KEYS[1],'b')",
             "$1 b",
         ),
         ("redis.call('del',KEYS[1]) while true do end", "$1 a"),
         ("redis.call('expire',KEYS[1],1) while true do end", "$1 a"),
     ] {
         for durability in [Durability::Long, Durability::Always] {
-            let mut node = StoredNode::first_start(NodeSettings {
-                durability,
-                ..settings()
-            })
-            .unwrap();
-            assert_eq!(told(&mut node, "SET k a NX"), "+OK");
-            let answer = eval(&mut node, script);
-            let Answer::Told(_) = answer else {
-                panic!("{script}: {answer:?}");
-            };
-            node.kill();
-            node.start().unwrap();
+            let mut node = node_with(|it| it.durability = durability);
+            node.expect("SET k a NX", "+OK");
+            node.reply(&eval(script));
+            node.restart(StoredNode::kill);
             node.advance(10 * SECOND + NANO);
-            node.advance(node.quarantine_left().unwrap_or_default());
-            assert_eq!(told(&mut node, "GET k"), left, "{script}");
+            node.wait();
+            assert_eq!(node.reply("GET k"), left, "{script}");
         }
     }
 }
@@ -91,19 +78,16 @@ fn what_a_script_made_of_a_lock_on_the_log_holds_over_a_crash() {
 /// [G13]: a script that grants on a node whose disk has failed has done nothing; one that releases is served.
 #[test]
 fn a_node_that_grants_nothing_runs_scripts_that_release() {
-    let mut node = node();
-    assert_eq!(told(&mut node, "SET k a NX PX 30000"), "+OK");
+    let mut node = holding(&["SET k a NX PX 30000"]);
     node.close();
     let grants = "redis.call('del',KEYS[1]) return redis.call('set',KEYS[2],ARGV[1],'PX',20000)";
-    let Answer::Told(reply) = eval(&mut node, grants) else {
-        panic!("no reply");
-    };
+    let reply = node.reply(&eval(grants));
     assert!(
         reply.starts_with("-LOADING locknode is shutting down"),
         "{reply}"
     );
-    assert_eq!(told(&mut node, "GET k"), "$1 a");
+    node.expect("GET k", "$1 a");
     let releases =
         "redis.call('setnx',KEYS[2],1) redis.call('del',KEYS[2]) return redis.call('del',KEYS[1])";
-    assert_eq!(eval(&mut node, releases), Answer::Told(":1".into()));
+    node.expect(&eval(releases), ":1");
 }

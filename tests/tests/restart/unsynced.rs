@@ -5,10 +5,10 @@ use std::io::ErrorKind;
 
 use locknode_tests::{Answer, StoredNode};
 
-use crate::{always, node, settings, told};
+use crate::{RELEASE_BY_SCRIPT, SECOND, always, holding, settings};
 
 /// Requests that tell whether, by whom or for how long `k` is held by `a` without changing it.
-const LOOKS: [&str; 31] = [
+const LOOKS: [&str; 30] = [
     "GET k",
     "MGET other k",
     "STRLEN k",
@@ -39,11 +39,14 @@ const LOOKS: [&str; 31] = [
     "DELIFEQ k b",
     "EVAL return{redis.call('get',KEYS[1])} 1 k",
     "EVAL_RO return{redis.call('exists',KEYS[1])} 1 k",
-    RELEASE_BY_B,
 ];
 
-/// The release script of most libraries, recognised and run as one operation.
-const RELEASE_BY_B: &str = "EVAL if\tredis.call(\"get\",KEYS[1])\t==\tARGV[1]\tthen\treturn\tredis.call(\"del\",KEYS[1])\telse\treturn\t0\tend 1 k b";
+/// Locks of every kind.
+const HELD: [&str; 3] = [
+    "SET ever a NX",
+    "SET hour a NX PX 3600000",
+    "SET short a NX PX 30000",
+];
 
 /// Requests that touch no key.
 const ELSEWHERE: [&str; 6] = [
@@ -55,18 +58,10 @@ const ELSEWHERE: [&str; 6] = [
     "COMMAND COUNT",
 ];
 
-#[track_caller]
-fn waits(node: &mut StoredNode, request: &str) {
-    let answer = node.send(request);
-    assert!(
-        matches!(answer, Answer::Withheld(_)),
-        "{request}: {answer:?}"
-    );
-}
-
 /// [G17] [L1] [G5] [G6]
 #[test]
 fn what_is_not_durable_is_told_to_nobody() {
+    let release = RELEASE_BY_SCRIPT.replace(" k a", " k b");
     for (settings, grant) in [
         (always(), "SET k a NX PX 30000"),
         (settings(), "SET k a NX PX 3600000"),
@@ -74,23 +69,20 @@ fn what_is_not_durable_is_told_to_nobody() {
         // Beyond the durable horizon: it rides on the guard.
         (settings(), "SET k a NX PX 30000"),
     ] {
-        for look in LOOKS {
-            let mut node = StoredNode::first_start(settings.clone()).unwrap();
+        for look in LOOKS.into_iter().chain([&*release]) {
+            let mut node = StoredNode::first_start(settings.clone());
             node.hold_disk();
-            waits(&mut node, grant);
+            node.expect_withheld(grant);
             for request in ELSEWHERE {
-                let _ = told(&mut node, request);
+                let _ = node.reply(request);
             }
-            waits(&mut node, look);
+            node.expect_withheld(look);
             node.release_disk();
             assert_eq!(node.take_late().len(), 2, "{grant}, {look}");
             node.hold_disk();
             let answer = node.send(look);
-            let has_changed = look.starts_with("SET k b IFEQ");
-            assert!(
-                matches!(answer, Answer::Told(_)) || has_changed,
-                "{grant}, {look}: {answer:?} though all is durable"
-            );
+            let is_sent = matches!(answer, Answer::Reply(_)) || look.starts_with("SET k b IFEQ");
+            assert!(is_sent, "{grant}, {look}: {answer:?} though all is durable");
         }
     }
 }
@@ -98,17 +90,15 @@ fn what_is_not_durable_is_told_to_nobody() {
 /// [G17] [L1]: what nobody was told may be lost in a crash.
 #[test]
 fn a_lock_that_was_seen_is_there_after_a_crash() {
-    let mut node = StoredNode::first_start(always()).unwrap();
+    let mut node = StoredNode::first_start(always());
     node.hold_disk();
-    waits(&mut node, "SET k a NX PX 30000");
-    waits(&mut node, "GET k");
-    node.reboot();
-    node.start().unwrap();
-    assert_eq!(told(&mut node, "SET k b NX PX 30000"), "+OK");
-    assert_eq!(told(&mut node, "GET k"), "$1 b");
-    node.reboot();
-    node.start().unwrap();
-    assert_eq!(told(&mut node, "GET k"), "$1 b");
+    node.expect_withheld("SET k a NX PX 30000");
+    node.expect_withheld("GET k");
+    node.restart(StoredNode::reboot);
+    node.expect("SET k b NX PX 30000", "+OK");
+    node.expect("GET k", "$1 b");
+    node.restart(StoredNode::reboot);
+    node.expect("GET k", "$1 b");
 }
 
 /// [G17] [L3]: the absence of a lock without a TTL rests on its release.
@@ -120,47 +110,44 @@ fn a_release_that_has_to_be_durable_is_told_to_nobody_before() {
         (settings(), "LOCK.RELEASE k a"),
         (always(), "GET k"),
     ] {
-        let mut node = StoredNode::first_start(settings).unwrap();
-        assert_eq!(told(&mut node, "SET warm a NX PX 30000"), "+OK");
-        assert_eq!(told(&mut node, "SET k a NX"), "+OK");
+        let mut node = StoredNode::first_start(settings);
+        node.expect_ok(&["SET warm a NX PX 30000", "SET k a NX"]);
         node.hold_disk();
-        waits(&mut node, "LOCK.RELEASE k a");
-        waits(&mut node, next);
+        node.expect_withheld("LOCK.RELEASE k a");
+        node.expect_withheld(next);
     }
 }
 
 /// [G17] [L3]: the release of a lock with a TTL waits for nothing, not even for what others wait for.
 #[test]
 fn a_release_that_may_come_back_waits_for_nobody() {
-    let by_holder = RELEASE_BY_B.replace(" k b", " k a");
     for release in [
         "DEL k",
         "UNLINK k",
         "LOCK.RELEASE k a",
         "DELIFEQ k a",
         "DELEX k IFEQ a",
-        by_holder.as_str(),
+        RELEASE_BY_SCRIPT,
     ] {
-        let mut node = StoredNode::first_start(always()).unwrap();
+        let mut node = StoredNode::first_start(always());
         // A script is known from its first call on.
-        assert_eq!(told(&mut node, &by_holder), ":0");
-        assert_eq!(told(&mut node, "SET k a NX PX 30000"), "+OK");
+        node.expect(RELEASE_BY_SCRIPT, ":0");
+        node.expect("SET k a NX PX 30000", "+OK");
         node.hold_disk();
-        waits(&mut node, "SET other a NX PX 30000");
-        assert_eq!(told(&mut node, release), ":1", "{release}");
+        node.expect_withheld("SET other a NX PX 30000");
+        node.expect(release, ":1");
     }
 }
 
 /// [G8]: a lock that rides on the guard is told of at once while the horizon is raised ahead of need.
 #[test]
 fn in_steady_state_no_look_waits() {
-    let mut node = node();
-    assert_eq!(told(&mut node, "SET k a PX 10000"), "+OK");
+    let mut node = holding(&["SET k a PX 10000"]);
     for _ in 0..100 {
         node.hold_disk();
-        assert_eq!(told(&mut node, "SET k a PX 10000"), "+OK");
-        assert_eq!(told(&mut node, "GET k"), "$1 a");
-        node.advance(crate::SECOND / 10);
+        node.expect("SET k a PX 10000", "+OK");
+        node.expect("GET k", "$1 a");
+        node.advance(SECOND / 10);
         node.release_disk();
     }
 }
@@ -168,9 +155,9 @@ fn in_steady_state_no_look_waits() {
 /// [G13]: what a failed sync left behind is told to nobody; everything else is.
 #[test]
 fn after_a_failed_sync_only_what_it_left_behind_is_not_told() {
-    let mut node = StoredNode::first_start(always()).unwrap();
-    assert_eq!(told(&mut node, "SET sure a NX PX 30000"), "+OK");
-    node.disk().fail_sync(0);
+    let mut node = StoredNode::first_start(always());
+    node.expect("SET sure a NX PX 30000", "+OK");
+    node.disk.fail_sync(0);
     assert_eq!(node.send("SET k a NX PX 30000"), Answer::Lost);
     for look in ["GET k", "SET k b NX PX 1", "LOCK.RELEASE k b", "KEYS *"] {
         assert_eq!(node.send(look), Answer::Lost, "{look}");
@@ -183,19 +170,16 @@ fn after_a_failed_sync_only_what_it_left_behind_is_not_told() {
         ("LOCK.RELEASE sure a", ":1"),
         ("LOCK.RELEASE nothing a", ":0"),
     ] {
-        assert_eq!(told(&mut node, look), want, "{look}");
+        node.expect(look, want);
     }
-    assert!(told(&mut node, "INFO persistence").starts_with('$'));
+    node.expect_start("INFO persistence", "$");
 }
 
 /// [G14]: what found the disk full is told to nobody; what needs no log goes on.
 #[test]
 fn on_a_full_disk_only_what_it_refused_is_not_told() {
-    let mut node = node();
-    assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
-    assert_eq!(told(&mut node, "SET hour a NX PX 3600000"), "+OK");
-    assert_eq!(told(&mut node, "SET short a NX PX 30000"), "+OK");
-    let refuse = |node: &StoredNode| node.disk().fail_write(0, ErrorKind::StorageFull, 0);
+    let mut node = holding(&HELD);
+    let refuse = |node: &StoredNode| node.disk.fail_write(0, ErrorKind::StorageFull, 0);
     refuse(&node);
     assert_eq!(node.send("SET k a NX"), Answer::Lost);
     for (request, want) in [
@@ -206,7 +190,7 @@ fn on_a_full_disk_only_what_it_refused_is_not_told() {
         ("LOCK.RELEASE hour b", ":0"),
     ] {
         refuse(&node);
-        assert_eq!(told(&mut node, request), want, "{request}");
+        node.expect(request, want);
     }
     for look in ["GET k", "SET k b NX PX 1000", "DBSIZE"] {
         refuse(&node);
@@ -217,6 +201,7 @@ fn on_a_full_disk_only_what_it_refused_is_not_told() {
 /// [G14] [L3]: a change that would have to be on the log is refused before anything is changed.
 #[test]
 fn what_a_full_or_failed_disk_cannot_keep_is_refused_and_changes_nothing() {
+    let release = RELEASE_BY_SCRIPT.replace(" k a", " ever a");
     let refused = [
         "DEL ever",
         "DEL short ever",
@@ -230,7 +215,7 @@ fn what_a_full_or_failed_disk_cannot_keep_is_refused_and_changes_nothing() {
         "SET ever b PXAT 1",
         "MSETEX 1 ever b PXAT 1",
         "EVAL return{redis.call('del',KEYS[1])} 1 ever",
-        "EVAL if\tredis.call(\"get\",KEYS[1])\t==\tARGV[1]\tthen\treturn\tredis.call(\"del\",KEYS[1])\telse\treturn\t0\tend 1 ever a",
+        &release,
         "FLUSHALL",
         "FLUSHDB",
         // Overwriting or shortening it would have to be on the log as well.
@@ -241,26 +226,23 @@ fn what_a_full_or_failed_disk_cannot_keep_is_refused_and_changes_nothing() {
     ];
     for is_full in [true, false] {
         for request in refused {
-            let mut node = node();
-            assert_eq!(told(&mut node, "SET ever a NX"), "+OK");
-            assert_eq!(told(&mut node, "SET hour a NX PX 3600000"), "+OK");
-            assert_eq!(told(&mut node, "SET short a NX PX 30000"), "+OK");
+            let mut node = holding(&HELD);
             let refuse = |node: &StoredNode| {
                 if is_full {
-                    node.disk().fail_write(0, ErrorKind::StorageFull, 0)
+                    node.disk.fail_write(0, ErrorKind::StorageFull, 0)
                 } else {
-                    node.disk().fail_sync(0)
+                    node.disk.fail_sync(0)
                 }
             };
             refuse(&node);
             assert_eq!(node.send("SET k a NX"), Answer::Lost);
             refuse(&node);
-            let reply = told(&mut node, request);
+            let reply = node.reply(request);
             assert!(reply.contains("MISCONF"), "{request}: {reply}");
-            for (key, want) in [("ever", "$1 a"), ("hour", "$1 a"), ("short", "$1 a")] {
+            for key in ["ever", "hour", "short"] {
                 refuse(&node);
-                let found = told(&mut node, &format!("GET {key}"));
-                assert_eq!(found, want, "{request}: {key}");
+                let found = node.reply(&format!("GET {key}"));
+                assert_eq!(found, "$1 a", "{request}: {key}");
             }
         }
     }

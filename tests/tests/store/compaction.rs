@@ -2,7 +2,7 @@
 
 use locknode_engine::Deadline;
 use locknode_engine::durable::{Durability, LockRecord, Record, StoreSizes, Work};
-use locknode_tests::faulty_disk::{keep_all, keep_none};
+use locknode_tests::faulty_disk::keep_all;
 
 use crate::rig::{Rig, seconds};
 
@@ -12,8 +12,7 @@ fn a_snapshot_taken_while_locks_change_and_the_log_after_it_are_the_table() {
     for offset in 0..12 {
         let mut rig = Rig::started();
         for number in 0..100 {
-            rig.put(format!("key-{number:03}").as_bytes(), None);
-            rig.perform().unwrap();
+            rig.hold(format!("key-{number:03}").as_bytes());
         }
         let mut number = offset;
         while rig.figures().compactions < 3 {
@@ -37,16 +36,9 @@ fn a_snapshot_taken_while_locks_change_and_the_log_after_it_are_the_table() {
             number += 1;
         }
         rig.perform().unwrap();
-        let before = rig.model.locks.clone();
-        rig.crash(&mut keep_none);
-        rig.start();
-        let keys = |locks: &std::collections::BTreeMap<_, crate::rig::Lock>| -> Vec<_> {
-            let locks = locks.iter();
-            locks
-                .map(|(key, lock)| (Clone::clone(key), lock.token.clone()))
-                .collect()
-        };
-        assert_eq!(keys(&rig.model.locks), keys(&before));
+        let before = rig.holders();
+        rig.restart();
+        assert_eq!(rig.holders(), before);
     }
 }
 
@@ -55,8 +47,7 @@ fn a_snapshot_taken_while_locks_change_and_the_log_after_it_are_the_table() {
 fn bytes_on_disk_are_bounded_whatever_comes_and_goes() {
     let mut rig = Rig::started();
     rig.sizes = StoreSizes::default();
-    rig.crash(&mut keep_none);
-    rig.start();
+    rig.restart();
     let mut store = rig.store.take().unwrap();
     let reading = rig.reading();
     let mut most = 0;
@@ -92,8 +83,7 @@ fn bytes_on_disk_are_bounded_whatever_comes_and_goes() {
     assert!(most <= 25 << 20, "{most}");
     assert!(store.figures().compactions >= 1);
     drop(store);
-    rig.crash(&mut keep_none);
-    rig.start();
+    rig.restart();
     assert!(rig.model.locks.is_empty());
 }
 
@@ -106,8 +96,7 @@ fn crash_after_crash_leaves_no_more_files() {
             rig.settings.durability = durability;
             for _ in 0..40 {
                 for _ in 0..puts {
-                    rig.put(b"same", None);
-                    rig.perform().unwrap();
+                    rig.hold(b"same");
                 }
                 rig.crash(&mut keep_all);
                 rig.start();

@@ -41,10 +41,8 @@ fn check(durability: Durability, operations_min: u64, prepare: Prepare, act: Act
             }
             variant += 1;
             rig.start();
-            rig.put(b"after", None);
-            rig.perform().unwrap();
-            rig.crash(&mut keep_none);
-            rig.start();
+            rig.hold(b"after");
+            rig.restart();
             assert!(rig.holds(b"after"), "{operations} {variant}/{variants}");
         }
         if is_done {

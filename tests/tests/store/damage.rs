@@ -2,7 +2,7 @@
 //! keeps what was told. `LOCKNODE_DAMAGE=all` tries all of it (`scripts/damage`), otherwise every so many bytes.
 
 use locknode_engine::durable::{Durability, OpenErrorKind, StartReason};
-use locknode_tests::faulty_disk::{Image, keep_none};
+use locknode_tests::faulty_disk::Image;
 
 use crate::rig::{Rig, seconds};
 
@@ -33,24 +33,20 @@ fn crashed(name: &'static str, durability: Durability) -> Left {
     rig.perform().unwrap();
     rig.stop().unwrap();
     rig.start();
-    rig.put(b"first", None);
-    rig.perform().unwrap();
+    rig.hold(b"first");
     rig.remove(b"kept");
     rig.put(b"second", Some(2_000_000));
     rig.perform().unwrap();
-    rig.crash(&mut keep_none);
-    rig.start();
+    rig.restart();
     for key in [&b"third"[..], b"last"] {
-        rig.put(key, None);
-        rig.perform().unwrap();
+        rig.hold(key);
     }
     if durability == Durability::Long {
         rig.grant(b"short", seconds(50));
         rig.perform().unwrap();
     }
     // After this the state says nothing of the log any more.
-    rig.put(b"dropped", None);
-    rig.perform().unwrap();
+    rig.hold(b"dropped");
     rig.may_drop = vec![(0, b"dropped".to_vec())];
     let image = rig.disk.snapshot();
     rig.kill();

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use locknode_engine::durable::StartReason;
-use locknode_tests::faulty_disk::{keep_all, keep_none};
+use locknode_tests::faulty_disk::keep_all;
 
 use crate::rig::{Rig, seconds};
 
@@ -12,8 +12,7 @@ use crate::rig::{Rig, seconds};
 fn a_failed_sync_ends_the_store_for_good() {
     for syncs in 0..6 {
         let mut rig = Rig::started();
-        rig.put(b"before", None);
-        rig.perform().unwrap();
+        rig.hold(b"before");
         rig.put(b"lost", None);
         rig.grant(b"short", seconds(5));
         rig.disk.fail_sync(syncs);
@@ -35,8 +34,7 @@ fn a_failed_sync_ends_the_store_for_good() {
         assert_eq!(rig.disk.operations(), done, "nothing is tried again");
         assert!(rig.stop().is_err());
         assert_eq!(rig.disk.operations(), done);
-        rig.crash(&mut keep_none);
-        let start = rig.start();
+        let start = rig.restart();
         assert_ne!(start.reason, StartReason::CleanStop);
         assert!(rig.holds(b"before"));
     }
@@ -46,8 +44,7 @@ fn a_failed_sync_ends_the_store_for_good() {
 #[test]
 fn a_full_disk_starves_the_store_until_there_is_room() {
     let mut rig = Rig::started();
-    rig.put(b"first", None);
-    rig.perform().unwrap();
+    rig.hold(b"first");
     let held = rig.disk.bytes();
     rig.disk.limit(Some(held));
     // What has room already goes on; a new segment does not.
@@ -73,8 +70,7 @@ fn a_full_disk_starves_the_store_until_there_is_room() {
     rig.goal.records += 1;
     rig.disk.limit(None);
     rig.perform().unwrap();
-    rig.crash(&mut keep_none);
-    rig.start();
+    rig.restart();
     assert_eq!(rig.model.locks.len(), granted + 2);
 }
 
@@ -85,8 +81,7 @@ fn a_write_that_fails_or_is_short_is_written_again() {
         for written in [0, 1, 50, 100] {
             for kind in [ErrorKind::StorageFull, ErrorKind::Other] {
                 let mut rig = Rig::started();
-                rig.put(b"a", None);
-                rig.perform().unwrap();
+                rig.hold(b"a");
                 rig.put(b"b", None);
                 rig.grant(b"short", seconds(5));
                 rig.disk.fail_write(after, kind, written);
@@ -98,8 +93,7 @@ fn a_write_that_fails_or_is_short_is_written_again() {
                 if rig.perform().is_err() {
                     rig.perform().unwrap();
                 }
-                rig.crash(&mut keep_none);
-                let start = rig.start();
+                let start = rig.restart();
                 assert_eq!(rig.wait(), seconds(5), "{:?}", start.reason);
                 assert_eq!(rig.model.locks.len(), 3);
             }
@@ -134,8 +128,7 @@ fn a_batch_that_a_failed_write_left_whole_may_come_again_in_the_next_segment() {
         for is_power_lost in [false, true] {
             let mut rig = Rig::started();
             for number in 0..10 {
-                rig.put(format!("key-{number}-{}", "k".repeat(60)).as_bytes(), None);
-                rig.perform().unwrap();
+                rig.hold(format!("key-{number}-{}", "k".repeat(60)).as_bytes());
             }
             let segments = rig.figures().segments;
             rig.put(b"b", None);
@@ -144,12 +137,10 @@ fn a_batch_that_a_failed_write_left_whole_may_come_again_in_the_next_segment() {
             assert!(rig.perform().unwrap_err().is_full());
             // The next try has more to write, and no room beside what is there.
             rig.remove(b"gone");
-            rig.put(&b"c".repeat(3000), None);
-            rig.perform().unwrap();
+            rig.hold(&b"c".repeat(3000));
             assert_eq!(rig.figures().segments, segments + 1);
             for number in 0..after {
-                rig.put(format!("after-{number}").as_bytes(), None);
-                rig.perform().unwrap();
+                rig.hold(format!("after-{number}").as_bytes());
             }
             if is_power_lost {
                 rig.crash(&mut keep_all)
@@ -159,8 +150,7 @@ fn a_batch_that_a_failed_write_left_whole_may_come_again_in_the_next_segment() {
             let start = rig.start();
             assert_ne!(start.reason, StartReason::DroppedBatch);
             assert_eq!(rig.model.locks.len(), 12 + after);
-            rig.crash(&mut keep_none);
-            rig.start();
+            rig.restart();
             assert_eq!(rig.model.locks.len(), 12 + after);
         }
     }
@@ -173,8 +163,7 @@ fn a_compaction_without_room_is_given_up_and_tried_again() {
     let mut number = 0;
     let mut put = |rig: &mut Rig| {
         number += 1;
-        rig.put(format!("key-{}", number % 50).as_bytes(), None);
-        rig.perform().unwrap();
+        rig.hold(format!("key-{}", number % 50).as_bytes());
     };
     while rig.figures().segments < 5 {
         put(&mut rig);
@@ -202,8 +191,7 @@ fn a_compaction_without_room_is_given_up_and_tried_again() {
         rig.compact().unwrap();
         assert!(rig.figures().segments <= segments + 3);
     }
-    rig.crash(&mut keep_none);
-    rig.start();
+    rig.restart();
     assert_eq!(rig.model.locks.len(), 50);
 }
 
@@ -212,8 +200,7 @@ fn a_compaction_without_room_is_given_up_and_tried_again() {
 fn a_raised_horizon_costs_one_sync_and_so_do_many_records() {
     let mut rig = Rig::started();
     rig.grant(b"a", seconds(5));
-    rig.put(b"x", None);
-    rig.perform().unwrap();
+    rig.hold(b"x");
     let syncs = rig.disk.syncs_total();
     rig.advance(seconds(1));
     rig.grant(b"b", seconds(5));

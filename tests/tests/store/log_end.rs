@@ -19,8 +19,7 @@ fn logged(durability: Durability) -> (Rig, Image) {
     rig.settings.durability = durability;
     rig.first_start();
     for key in [&b"a"[..], b"b", b"c"] {
-        rig.put(key, None);
-        rig.perform().unwrap();
+        rig.hold(key);
     }
     let image = rig.disk.snapshot();
     rig.kill();
@@ -65,8 +64,7 @@ fn a_log_that_ends_before_a_batch_that_is_known_to_be_durable_is_damage() {
     for (name, write) in writes {
         let mut rig = Rig::started();
         for key in [&b"a"[..], b"b"] {
-            rig.put(key, None);
-            rig.perform().unwrap();
+            rig.hold(key);
         }
         write(&mut rig);
         rig.perform().unwrap();
@@ -95,8 +93,7 @@ fn a_batch_that_is_dropped_is_waited_for_once() {
                 rig.disk.restore(&image);
                 if is_torn {
                     rig.start();
-                    rig.put(b"whole", None);
-                    rig.perform().unwrap();
+                    rig.hold(b"whole");
                     rig.put(b"torn", None);
                     rig.disk.stop(1);
                     assert!(rig.perform().is_err());
@@ -108,23 +105,17 @@ fn a_batch_that_is_dropped_is_waited_for_once() {
                 if is_reboot {
                     rig.reboot();
                 }
-                let start = rig.start();
-                let want = (StartReason::DroppedBatch, wait_of(MAX_TTL));
-                assert_eq!((start.reason, rig.wait()), want);
+                rig.expect_start(StartReason::DroppedBatch, wait_of(MAX_TTL));
                 assert_eq!(rig.model.locks.len(), if is_torn { 4 } else { 2 });
                 // The wait is carried on, and the batch is not told again.
                 rig.advance(seconds(10));
                 rig.crash(&mut keep_none);
-                let start = rig.start();
-                let want = (StartReason::Crash, wait_of(MAX_TTL) - seconds(10));
-                assert_eq!((start.reason, rig.wait()), want);
-                let wait = rig.wait();
-                rig.advance(wait + Duration::from_nanos(1));
+                rig.expect_start(StartReason::Crash, wait_of(MAX_TTL) - seconds(10));
+                rig.wait_out();
+                rig.advance(Duration::from_nanos(1));
                 rig.relax();
-                rig.put(b"after", None);
-                rig.perform().unwrap();
-                rig.crash(&mut keep_none);
-                rig.start();
+                rig.hold(b"after");
+                rig.restart();
                 assert_eq!(rig.wait(), Duration::ZERO);
                 assert!(rig.holds(b"after"));
             }
@@ -137,15 +128,12 @@ fn a_batch_that_is_dropped_is_waited_for_once() {
 fn the_wait_for_a_dropped_batch_is_the_longer_one() {
     let mut rig = Rig::started();
     rig.grant(b"short", seconds(50));
-    rig.put(b"a", None);
-    rig.perform().unwrap();
+    rig.hold(b"a");
     rig.kill();
     rig.disk.flip(LOG, HEADER + 9);
     rig.forget(b"a");
     rig.settings.max_ttl = seconds(5);
-    let start = rig.start();
-    let want = (StartReason::DroppedBatch, wait_of(seconds(50)));
-    assert_eq!((start.reason, rig.wait()), want);
+    rig.expect_start(StartReason::DroppedBatch, wait_of(seconds(50)));
 }
 
 /// [L5] Wherever a bit behind the log is not zero, a batch may have been there.
@@ -171,8 +159,6 @@ fn a_dropped_batch_beside_a_damaged_slot_is_told() {
     rig.disk.flip(LOG, HEADER + 2 * BATCH);
     rig.forget(b"c");
     let acked = rig.ceiling_acked;
-    let start = rig.start();
-    let want = (StartReason::DroppedBatch, wait_of(MAX_TTL));
-    assert_eq!((start.reason, rig.wait()), want);
+    let start = rig.expect_start(StartReason::DroppedBatch, wait_of(MAX_TTL));
     assert!(start.fence_base >= acked + 8 * (1 << 20));
 }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use locknode_engine::durable::Durability;
-use locknode_tests::faulty_disk::{dice, keep_all, keep_none};
+use locknode_tests::faulty_disk::keep_none;
 use proptest::prelude::*;
 
 use crate::rig::Rig;
@@ -35,6 +35,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let key = 0..12_u8;
+    let loss = || prop_oneof![0..2_u64, any::<u64>()];
     prop_oneof![
         6 => (key.clone(), prop::option::of(1..200_000_u32)).prop_map(|(k, t)| Step::Put(k, t)),
         2 => (key.clone(), 1..200_000_u32).prop_map(|(k, t)| Step::Extend(k, t)),
@@ -51,20 +52,12 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(Step::Full),
         1 => any::<u8>().prop_map(Step::StopAfter),
         2 => Just(Step::Kill),
-        3 => any::<u64>().prop_map(Step::Crash),
-        2 => any::<u64>().prop_map(Step::Reboot),
+        3 => loss().prop_map(Step::Crash),
+        2 => loss().prop_map(Step::Reboot),
         2 => Just(Step::Stop),
         1 => any::<bool>().prop_map(Step::Durability),
         1 => (1..60_u8).prop_map(Step::MaxTtl),
     ]
-}
-
-fn crash(rig: &mut Rig, seed: u64) {
-    match seed % 4 {
-        0 => rig.crash(&mut keep_all),
-        1 => rig.crash(&mut keep_none),
-        _ => rig.crash(&mut dice(seed)),
-    }
 }
 
 fn take(rig: &mut Rig, step: Step) {
@@ -112,11 +105,11 @@ fn take(rig: &mut Rig, step: Step) {
             rig.start();
         }
         Step::Crash(seed) => {
-            crash(rig, seed);
+            rig.crash_by(seed);
             rig.start();
         }
         Step::Reboot(seed) => {
-            crash(rig, seed);
+            rig.crash_by(seed);
             rig.reboot();
             rig.start();
         }
@@ -154,7 +147,6 @@ proptest! {
         for step in steps {
             take(&mut rig, step);
         }
-        rig.crash(&mut keep_none);
-        rig.start();
+        rig.restart();
     }
 }

@@ -2,23 +2,19 @@
 
 use locknode_engine::durable::{Durability, OpenErrorKind};
 use locknode_tests::FaultyDisk;
-use locknode_tests::faulty_disk::{Image, dice, keep_all, keep_none};
+use locknode_tests::faulty_disk::{Image, keep_all};
 
 use crate::rig::Rig;
 
 /// A directory with a snapshot and two log segments.
 fn full_directory() -> Image {
     let mut rig = Rig::started();
-    rig.put(b"kept", None);
-    rig.perform().unwrap();
+    rig.hold(b"kept");
     rig.stop().unwrap();
     rig.start();
-    rig.put(b"a", None);
-    rig.perform().unwrap();
-    rig.crash(&mut keep_none);
-    rig.start();
-    rig.put(b"b", None);
-    rig.perform().unwrap();
+    rig.hold(b"a");
+    rig.restart();
+    rig.hold(b"b");
     rig.disk.snapshot()
 }
 
@@ -134,10 +130,8 @@ fn a_first_start_that_found_the_disk_full_or_was_cut_short_can_be_repeated() {
             for loss in 0..40 {
                 let (mut rig, _) = started(&|disk| disk.stop(operations));
                 match loss {
-                    0 => rig.crash(&mut keep_none),
-                    1 => rig.crash(&mut keep_all),
                     2 => rig.kill(),
-                    _ => rig.crash(&mut dice(loss)),
+                    loss => rig.crash_by(loss),
                 }
                 // A state that was finished cannot be told from that of a node that served.
                 if let Err(error) = rig.try_start() {
@@ -296,8 +290,7 @@ fn files_of_another_node_are_told() {
     second.try_start().unwrap();
     second.kill();
     second.start();
-    second.put(b"x", None);
-    second.perform().unwrap();
+    second.hold(b"x");
     let theirs = second.disk.snapshot();
     let logs = names(&image, "log-");
     let their_logs = names(&theirs, "log-");

@@ -9,16 +9,9 @@ use crate::rig::{Rig, seconds};
 /// Restarts, and sees that the table is the same.
 fn check(rig: &mut Rig) {
     rig.perform().unwrap();
-    let before = rig.model.locks.clone();
-    rig.crash(&mut keep_none);
-    rig.start();
-    let names = |locks: &std::collections::BTreeMap<_, crate::rig::Lock>| -> Vec<_> {
-        let locks = locks.iter();
-        locks
-            .map(|(key, lock)| (Clone::clone(key), lock.token.clone(), lock.grant))
-            .collect()
-    };
-    assert_eq!(names(&rig.model.locks), names(&before));
+    let before = rig.holders();
+    rig.restart();
+    assert_eq!(rig.holders(), before);
 }
 
 /// [L3]
@@ -65,8 +58,7 @@ fn deadlines_are_told_in_the_new_nodes_time() {
     let mut rig = Rig::started();
     rig.put(b"minute", Some(60_000));
     rig.put_until(0, b"far", far);
-    rig.put(b"ever", None);
-    rig.perform().unwrap();
+    rig.hold(b"ever");
     rig.advance(seconds(10));
     rig.crash(&mut keep_none);
     rig.advance(seconds(5));
@@ -118,12 +110,10 @@ fn a_lock_that_had_ended_stays_gone() {
 fn locks_that_ride_on_the_guard_are_not_restored_after_a_crash() {
     let mut rig = Rig::started();
     rig.grant(b"short", seconds(10));
-    rig.put(b"long", None);
-    rig.perform().unwrap();
+    rig.hold(b"long");
     rig.stop().unwrap();
     rig.start();
-    rig.crash(&mut keep_none);
-    rig.start();
+    rig.restart();
     assert_eq!(rig.model.locks.len(), 1);
 }
 
@@ -137,8 +127,7 @@ fn large_batches_and_large_records_have_room() {
             rig.put(key.as_bytes(), None);
         }
         rig.perform().unwrap();
-        rig.put(format!("small-{round}").as_bytes(), None);
-        rig.perform().unwrap();
+        rig.hold(format!("small-{round}").as_bytes());
         rig.settle();
     }
     check(&mut rig);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use locknode_engine::durable::{
     Durability, Durable, LockRecord, Machine, MachineTime, OpenError, Reading, Record, Start,
-    StartReason, Store, StoreError, StoreSettings, StoreSizes, Table, Which, Work,
+    StartReason, Store, StoreError, StoreFigures, StoreSettings, StoreSizes, Table, Which, Work,
 };
 use locknode_engine::{Deadline, Moment, Time, WallTime};
 use locknode_tests::FaultyDisk;
-use locknode_tests::faulty_disk::Image;
+use locknode_tests::faulty_disk::{Image, dice, keep_all, keep_none};
 
 pub(crate) type Key = (u8, Vec<u8>);
 
@@ -412,6 +412,12 @@ impl Rig {
         self.put_in(0, key, ttl_ms);
     }
 
+    /// A lock without TTL, acknowledged.
+    pub(crate) fn hold(&mut self, key: &[u8]) {
+        self.put(key, None);
+        self.perform().unwrap();
+    }
+
     pub(crate) fn put_in(&mut self, db: u8, key: &[u8], ttl_ms: Option<i64>) {
         let now = Time::from_nanos(self.time_ns);
         let deadline = ttl_ms.map_or(Deadline::NEVER, |ttl| Deadline::after_millis(now, ttl));
@@ -557,6 +563,29 @@ impl Rig {
         self.disk.crash(keep);
     }
 
+    /// A crash that keeps nothing of what was not synced, all of it, or what the dice of the seed say.
+    pub(crate) fn crash_by(&mut self, seed: u64) {
+        match seed {
+            0 => self.crash(&mut keep_none),
+            1 => self.crash(&mut keep_all),
+            _ => self.crash(&mut dice(seed)),
+        }
+    }
+
+    /// Power is lost, and with it all that was not synced; the node starts again.
+    pub(crate) fn restart(&mut self) -> Start {
+        self.crash(&mut keep_none);
+        self.start()
+    }
+
+    /// Starts for this reason, and waits this long.
+    #[track_caller]
+    pub(crate) fn expect_start(&mut self, reason: StartReason, wait: Duration) -> Start {
+        let start = self.start();
+        assert_eq!((start.reason, self.wait()), (reason, wait));
+        start
+    }
+
     pub(crate) fn stop(&mut self) -> Result<(), StoreError> {
         let reading = self.reading();
         let store = self.store.take().expect("the node runs");
@@ -568,7 +597,20 @@ impl Rig {
         self.quarantine_end.since(Time::from_nanos(self.time_ns))
     }
 
-    pub(crate) fn figures(&self) -> locknode_engine::durable::StoreFigures {
+    /// Lets the wait end.
+    pub(crate) fn wait_out(&mut self) {
+        self.advance(self.wait());
+    }
+
+    /// Who holds what, and by which grant.
+    pub(crate) fn holders(&self) -> Vec<(Key, Vec<u8>, u64)> {
+        let locks = self.model.locks.iter();
+        locks
+            .map(|(key, lock)| (key.clone(), lock.token.clone(), lock.grant))
+            .collect()
+    }
+
+    pub(crate) fn figures(&self) -> StoreFigures {
         self.store.as_ref().expect("the node runs").figures()
     }
 

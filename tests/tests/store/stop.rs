@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locknode_engine::Deadline;
 use locknode_engine::durable::StartReason;
-use locknode_tests::faulty_disk::{dice, keep_all, keep_none};
+use locknode_tests::faulty_disk::dice;
 
 use crate::rig::{Rig, seconds, wait_of};
 
@@ -13,8 +13,7 @@ fn stopped() -> Rig {
     let mut rig = Rig::started();
     rig.grant(b"short", seconds(10));
     rig.put(b"long", Some(3_600_000));
-    rig.put(b"ever", None);
-    rig.perform().unwrap();
+    rig.hold(b"ever");
     rig.advance(seconds(1));
     rig.stop().unwrap();
     rig
@@ -41,13 +40,11 @@ fn after_a_clean_stop_every_lock_is_there_and_nothing_is_waited_for() {
 #[test]
 fn a_stop_on_a_full_disk_leaves_no_part_of_a_snapshot() {
     let mut rig = Rig::started();
-    rig.put(b"ever", None);
-    rig.perform().unwrap();
+    rig.hold(b"ever");
     let bytes = rig.disk.bytes();
     for room in (0..2048).step_by(32) {
         let mut full = Rig::started();
-        full.put(b"ever", None);
-        full.perform().unwrap();
+        full.hold(b"ever");
         full.disk.limit(Some(bytes + room));
         if full.stop().is_ok() {
             assert!(room > 0, "nothing was written");
@@ -102,21 +99,17 @@ fn the_marker_is_good_for_one_start_and_restored_locks_ride_on_the_guard() {
             let mut rig = stopped();
             rig.start();
             assert_eq!(rig.goal.ttl_in_use, seconds(9));
-            assert_eq!(
-                rig.goal.horizon.since(rig.reading().moment.time),
-                seconds(9)
-            );
+            let now = rig.reading().moment.time;
+            assert_eq!(rig.goal.horizon.since(now), seconds(9));
             rig.crash(&mut dice(seed));
             if is_reboot {
                 rig.reboot();
             }
-            let start = rig.start();
-            let want = if is_reboot {
-                (StartReason::Reboot, wait_of(seconds(9)))
+            if is_reboot {
+                rig.expect_start(StartReason::Reboot, wait_of(seconds(9)));
             } else {
-                (StartReason::Crash, seconds(9))
-            };
-            assert_eq!((start.reason, rig.wait()), want);
+                rig.expect_start(StartReason::Crash, seconds(9));
+            }
             assert_eq!(rig.remaining_ms(1, b"short"), None);
             assert!(rig.holds(b"long") && rig.holds(b"ever"));
         }
@@ -130,16 +123,10 @@ fn a_stop_or_start_cut_at_any_step_loses_nothing() {
         for seed in 0..12 {
             let mut rig = Rig::started();
             rig.grant(b"short", seconds(10));
-            rig.put(b"ever", None);
-            rig.perform().unwrap();
+            rig.hold(b"ever");
             rig.disk.stop(operations);
             let is_stopped = rig.stop().is_ok();
-            let mut keep = dice(seed);
-            match seed {
-                0 => rig.crash(&mut keep_none),
-                1 => rig.crash(&mut keep_all),
-                _ => rig.crash(&mut keep),
-            }
+            rig.crash_by(seed);
             let start = rig.start();
             assert!(rig.holds(b"ever"));
             let is_clean = start.reason == StartReason::CleanStop;
@@ -149,11 +136,7 @@ fn a_stop_or_start_cut_at_any_step_loses_nothing() {
             let mut rig = stopped();
             rig.disk.stop(operations);
             let is_started = rig.try_start().is_ok();
-            match seed {
-                0 => rig.crash(&mut keep_none),
-                1 => rig.crash(&mut keep_all),
-                _ => rig.crash(&mut keep),
-            }
+            rig.crash_by(seed);
             let start = rig.try_start().unwrap();
             assert!(rig.holds(b"ever"));
             let is_clean = start.reason == StartReason::CleanStop;

@@ -1,7 +1,7 @@
 //! Writes cut at every byte, sectors lost, damage.
 
 use locknode_engine::durable::{OpenErrorKind, StartReason};
-use locknode_tests::faulty_disk::{dice, keep_first, keep_none};
+use locknode_tests::faulty_disk::{dice, keep_first};
 
 use crate::rig::{MAX_TTL, Rig, seconds, wait_of};
 
@@ -65,18 +65,15 @@ fn a_slot_that_was_not_synced_is_made_durable_before_the_other_is_written() {
 fn a_batch_cut_at_any_byte_is_dropped_and_the_log_goes_on() {
     for bytes in 0..200 {
         let mut rig = Rig::started();
-        rig.put(b"before", None);
-        rig.perform().unwrap();
+        rig.hold(b"before");
         rig.put(b"torn", None);
         rig.disk.stop(1);
         assert!(rig.perform().is_err());
         rig.crash(&mut keep_first(bytes));
         rig.start();
         assert!(rig.holds(b"before"));
-        rig.put(b"after", None);
-        rig.perform().unwrap();
-        rig.crash(&mut keep_none);
-        rig.start();
+        rig.hold(b"after");
+        rig.restart();
         assert!(rig.holds(b"before") && rig.holds(b"after"));
     }
 }
@@ -87,8 +84,7 @@ fn lost_sectors_of_the_last_batch_drop_it() {
     let mut kept = 0;
     for seed in 0..200 {
         let mut rig = Rig::started();
-        rig.put(b"before", None);
-        rig.perform().unwrap();
+        rig.hold(b"before");
         for number in 0..40 {
             rig.put(format!("torn-{number}-{}", "x".repeat(40)).as_bytes(), None);
         }
@@ -112,8 +108,7 @@ fn lost_sectors_of_the_last_batch_drop_it() {
 fn a_batch_that_was_read_but_not_synced_is_made_durable_at_the_start() {
     for fails_sync in [false, true] {
         let mut rig = Rig::started();
-        rig.put(b"before", None);
-        rig.perform().unwrap();
+        rig.hold(b"before");
         rig.put(b"unsynced", None);
         if fails_sync {
             rig.disk.fail_sync(0);
@@ -124,10 +119,8 @@ fn a_batch_that_was_read_but_not_synced_is_made_durable_at_the_start() {
         rig.kill();
         rig.start();
         assert!(rig.holds(b"unsynced"));
-        rig.put(b"after", None);
-        rig.perform().unwrap();
-        rig.crash(&mut keep_none);
-        rig.start();
+        rig.hold(b"after");
+        rig.restart();
         assert_eq!(rig.model.locks.len(), 3);
     }
 }
@@ -137,8 +130,7 @@ fn a_batch_that_was_read_but_not_synced_is_made_durable_at_the_start() {
 fn damage_before_a_whole_batch_refuses_and_after_the_last_one_does_not() {
     let mut rig = Rig::started();
     for key in [&b"a"[..], b"b", b"c"] {
-        rig.put(key, None);
-        rig.perform().unwrap();
+        rig.hold(key);
     }
     let name = "log-0000000000000001";
     let image = rig.disk.snapshot();
@@ -168,14 +160,10 @@ fn damage_before_a_whole_batch_refuses_and_after_the_last_one_does_not() {
 #[test]
 fn a_segment_that_lost_its_end_refuses_when_a_later_one_goes_on() {
     let mut rig = Rig::started();
-    rig.put(b"a", None);
-    rig.perform().unwrap();
-    rig.put(b"b", None);
-    rig.perform().unwrap();
-    rig.crash(&mut keep_none);
-    rig.start();
-    rig.put(b"c", None);
-    rig.perform().unwrap();
+    rig.hold(b"a");
+    rig.hold(b"b");
+    rig.restart();
+    rig.hold(b"c");
     let mut image = rig.disk.snapshot();
     let first = image.get_mut("log-0000000000000001").unwrap();
     first[128 + 96..].fill(0);
@@ -191,8 +179,7 @@ fn a_segment_that_lost_its_end_refuses_when_a_later_one_goes_on() {
 fn a_key_that_looks_like_a_batch_is_no_batch() {
     for knows_salt in [false, true] {
         let mut rig = Rig::started();
-        rig.put(b"a", None);
-        rig.perform().unwrap();
+        rig.hold(b"a");
         let batch = rig.disk.snapshot()["log-0000000000000001"][128..224].to_vec();
         // Seven bytes take it to where a batch could begin.
         let mut key = [&b"seven.."[..], &batch].concat();

@@ -18,8 +18,7 @@ fn crashed(ttl: Duration, after: Duration) -> Rig {
 }
 
 fn check(rig: &mut Rig, reason: StartReason, wait: Duration) {
-    let start = rig.start();
-    assert_eq!((start.reason, rig.wait()), (reason, wait));
+    let start = rig.expect_start(reason, wait);
     assert_eq!(start.durable.ttl_in_use.is_zero(), wait.is_zero());
 }
 
@@ -103,7 +102,15 @@ fn another_boot_waits_for_the_ttl_in_use() {
 #[test]
 fn clocks_that_cannot_be_compared_leave_the_horizon_unused() {
     type Change = fn(&mut Rig);
-    let others: [(&str, Change); 4] = [
+    let others: [(&str, Change); 6] = [
+        ("another boot, long ago", |rig| {
+            rig.reboot();
+            rig.advance(seconds(24 * 3600));
+        }),
+        ("another machine and boot", |rig| {
+            rig.reboot();
+            rig.machine.machine_id = [1; 16];
+        }),
         ("machine", |rig| rig.machine.machine_id = [1; 16]),
         ("time namespace", |rig| rig.machine.time_namespace = 1),
         ("boot", |rig| rig.machine.boot_id = [1; 16]),
@@ -116,13 +123,10 @@ fn clocks_that_cannot_be_compared_leave_the_horizon_unused() {
         let want = (StartReason::Reboot, wait_of(seconds(10)));
         assert_eq!((start.reason, rig.wait()), want, "{name}");
     }
-    let behind: [Change; 2] = [
-        |rig| rig.clocks.boottime_ns -= 11 * SECOND,
-        |rig| rig.clocks.raw_ns -= 11 * SECOND,
-    ];
-    for change in behind {
+    for (boottime, raw) in [(11, 0), (0, 11), (11, 11)] {
         let mut rig = crashed(seconds(10), seconds(10));
-        change(&mut rig);
+        rig.clocks.boottime_ns -= boottime * SECOND;
+        rig.clocks.raw_ns -= raw * SECOND;
         check(&mut rig, StartReason::ClockMismatch, wait_of(MAX_TTL));
     }
 }
@@ -201,8 +205,7 @@ fn a_crash_in_quarantine_carries_the_wait_on() {
     rig.crash(&mut keep_none);
     rig.reboot();
     check(&mut rig, StartReason::Reboot, wait_of(MAX_TTL));
-    let waits = rig.wait();
-    rig.advance(waits);
+    rig.wait_out();
     rig.relax();
     rig.perform().unwrap();
     rig.crash(&mut keep_none);
@@ -230,8 +233,7 @@ fn with_everything_on_the_log_no_crash_needs_a_wait_but_for_what_was_before() {
     rig.settings.durability = Durability::Always;
     rig.reboot();
     check(&mut rig, StartReason::Reboot, wait_of(seconds(10)));
-    let waits = rig.wait();
-    rig.advance(waits);
+    rig.wait_out();
     rig.relax();
     rig.put(b"x", Some(20_000));
     rig.perform().unwrap();
@@ -264,18 +266,19 @@ fn the_wall_clock_shortens_no_wait() {
 #[test]
 fn a_damaged_slot_means_the_longer_wait_and_a_jump_of_the_ceiling() {
     for (slot, max_ttl, want) in [(0, 60, 60), (1, 60, 60), (0, 5, 10), (1, 5, 10)] {
-        let mut rig = crashed(seconds(10), seconds(20));
-        rig.settings.max_ttl = seconds(max_ttl);
-        let acked = rig.ceiling_acked;
-        rig.disk.flip("state", slot * 4096 + 100);
-        let start = rig.start();
-        let want = (StartReason::DamagedState, wait_of(seconds(want)));
-        assert_eq!((start.reason, rig.wait()), want);
-        assert!(start.fence_base >= acked + 8 * (1 << 20));
-        // Both slots are whole again.
-        rig.crash(&mut keep_none);
-        let start = rig.start();
-        assert_eq!(start.reason, StartReason::Crash);
+        for offset in (0..500).step_by(3) {
+            let mut rig = crashed(seconds(10), seconds(20));
+            rig.settings.max_ttl = seconds(max_ttl);
+            let acked = rig.ceiling_acked;
+            rig.disk.flip("state", slot * 4096 + offset);
+            let start = rig.start();
+            let want = (StartReason::DamagedState, wait_of(seconds(want)));
+            assert_eq!((start.reason, rig.wait()), want, "{slot} {offset}");
+            assert!(start.fence_base >= acked + 8 * (1 << 20));
+            // Both slots are whole again.
+            rig.crash(&mut keep_none);
+            assert_eq!(rig.start().reason, StartReason::Crash);
+        }
     }
 }
 
