@@ -1,5 +1,6 @@
-use locknode::Node;
 use locknode_tests::Wire;
+
+use crate::node;
 
 /// A conversation that touches every kind of reply.
 const REQUESTS: &[u8] = b"PING\r\n\
@@ -27,7 +28,7 @@ $-1\r\n\
 #[tokio::test]
 async fn a_conversation_is_answered_the_same_at_every_split() {
     for split in 0..REQUESTS.len() {
-        let node = Node::builder().restart_guard(false).build();
+        let node = node();
         let mut wire = Wire::connect(&node);
         wire.send(&REQUESTS[..split]).await;
         wire.send(&REQUESTS[split..]).await;
@@ -37,7 +38,7 @@ async fn a_conversation_is_answered_the_same_at_every_split() {
 
 #[tokio::test]
 async fn a_conversation_is_answered_one_byte_at_a_time() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let mut wire = Wire::connect(&node);
     for byte in REQUESTS {
         wire.send(&[*byte]).await;
@@ -58,7 +59,7 @@ async fn a_protocol_error_is_answered_after_what_came_before_and_closes() {
         (b"set 'k'x\r\n", "unbalanced quotes in request"),
     ];
     for (bad, text) in rows {
-        let node = Node::builder().restart_guard(false).build();
+        let node = node();
         let mut wire = Wire::connect(&node);
         let mut requests = b"SET k t NX PX 30000\r\n".to_vec();
         requests.extend_from_slice(bad);
@@ -67,14 +68,14 @@ async fn a_protocol_error_is_answered_after_what_came_before_and_closes() {
         wire.send(&requests).await;
         let want = format!("+OK\r\n-ERR Protocol error: {text}\r\n");
         assert_eq!(String::from_utf8(wire.drain().await).unwrap(), want);
-        Wire::connect(&node).check(b"EXISTS k\r\n", b":1\r\n").await;
+        Wire::connect(&node).ask("EXISTS k", ":1").await;
     }
 }
 
 #[tokio::test]
 async fn a_browser_is_disconnected_without_an_answer() {
     for line in ["POST / HTTP/1.1\r\n", "Host: localhost\r\n"] {
-        let node = Node::builder().restart_guard(false).build();
+        let node = node();
         let mut wire = Wire::connect(&node);
         wire.send(line.as_bytes()).await;
         assert_eq!(wire.drain().await, b"", "{line:?}");
@@ -83,18 +84,16 @@ async fn a_browser_is_disconnected_without_an_answer() {
 
 #[tokio::test]
 async fn quit_answers_what_came_before_and_closes() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let mut wire = Wire::connect(&node);
     wire.send(b"SET k t\r\nQUIT\r\nDEL k\r\n").await;
     assert_eq!(wire.drain().await, b"+OK\r\n+OK\r\n");
-    Wire::connect(&node)
-        .check(b"GET k\r\n", b"$1\r\nt\r\n")
-        .await;
+    Wire::connect(&node).ask("GET k", "$1\r\nt").await;
 }
 
 #[tokio::test]
 async fn requests_sent_before_the_end_of_the_stream_are_answered() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let mut wire = Wire::connect(&node);
     wire.send(b"SET k t NX\r\nGET k\r\n").await;
     wire.finish_sending().await;

@@ -2,15 +2,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use locknode::{Accepted, Listener, Node, Options, Peer};
+use locknode::{Accepted, Listener, Node, Peer};
 use locknode_tests::{Wire, serve_tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+use crate::{node, node_with};
+
 #[tokio::test]
 async fn shutdown_answers_what_was_received_and_closes() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let (stop, stopped) = oneshot::channel::<()>();
     let (address, task) = serve_tcp(&node, async { drop(stopped.await) }).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -85,7 +87,7 @@ async fn shutdown_under_pipelined_load_loses_no_reply() {
 
 #[tokio::test]
 async fn a_client_can_shut_the_node_down() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let (address, task) = serve_tcp(&node, std::future::pending()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream
@@ -100,17 +102,15 @@ async fn a_client_can_shut_the_node_down() {
 
 #[tokio::test]
 async fn nodes_in_one_process_know_nothing_of_each_other() {
-    let nodes: Vec<Node> = (0..5)
-        .map(|_| Node::builder().restart_guard(false).build())
-        .collect();
+    let nodes: Vec<Node> = (0..5).map(|_| node()).collect();
     for (i, node) in nodes.iter().enumerate() {
         Wire::connect(node)
-            .check(format!("SET k t{i} NX\r\n").as_bytes(), b"+OK\r\n")
+            .ask(&format!("SET k t{i} NX"), "+OK")
             .await;
     }
     for (i, node) in nodes.iter().enumerate() {
         Wire::connect(node)
-            .check(b"GET k\r\n", format!("$2\r\nt{i}\r\n").as_bytes())
+            .ask("GET k", &format!("$2\r\nt{i}"))
             .await;
         assert_eq!(node.stats().keys, 1);
     }
@@ -122,7 +122,7 @@ async fn a_unix_socket_serves_like_tcp() {
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("node.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let serving = node.clone();
     let task = tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
     let mut stream = UnixStream::connect(&path).await.unwrap();
@@ -136,16 +136,11 @@ async fn a_unix_socket_serves_like_tcp() {
 
 #[tokio::test]
 async fn the_client_beyond_maxclients_is_told_and_closed() {
-    let mut options = Options::default();
-    options.maxclients = 2;
-    let node = Node::builder()
-        .restart_guard(false)
-        .options(options)
-        .build();
+    let node = node_with(|options| options.maxclients = 2);
     let mut first = Wire::connect(&node);
-    first.check(b"PING\r\n", b"+PONG\r\n").await;
+    first.ask("PING", "+PONG").await;
     let mut second = Wire::connect(&node);
-    second.check(b"PING\r\n", b"+PONG\r\n").await;
+    second.ask("PING", "+PONG").await;
     let mut third = Wire::connect(&node);
     assert_eq!(
         third.drain().await,
@@ -153,19 +148,19 @@ async fn the_client_beyond_maxclients_is_told_and_closed() {
     );
     second.finish_sending().await;
     assert_eq!(second.drain().await, b"");
-    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
-    first.check(b"PING\r\n", b"+PONG\r\n").await;
+    Wire::connect(&node).ask("PING", "+PONG").await;
+    first.ask("PING", "+PONG").await;
 }
 
 #[tokio::test]
 async fn a_killed_client_is_closed_while_it_sleeps() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let mut victim = Wire::connect(&node);
-    victim.check(b"CLIENT ID\r\n", b":1\r\n").await;
+    victim.ask("CLIENT ID", ":1").await;
     let mut other = Wire::connect(&node);
-    other.check(b"CLIENT KILL ID 1\r\n", b":1\r\n").await;
+    other.ask("CLIENT KILL ID 1", ":1").await;
     assert_eq!(victim.drain().await, b"");
-    other.check(b"PING\r\n", b"+PONG\r\n").await;
+    other.ask("PING", "+PONG").await;
 }
 
 /// A listener whose connections claim to come from elsewhere.
@@ -194,13 +189,10 @@ async fn protected_mode_refuses_strangers_until_there_is_a_password() {
         ("", false, "+PONG\r\n"),
         ("secret", true, "-NOAUTH "),
     ] {
-        let mut options = Options::default();
-        options.requirepass = password.into();
-        options.protected_mode = protected;
-        let node = Node::builder()
-            .restart_guard(false)
-            .options(options)
-            .build();
+        let node = node_with(|options| {
+            options.requirepass = password.into();
+            options.protected_mode = protected;
+        });
         let (connect, connections) = mpsc::channel(1);
         tokio::spawn(async move {
             node.serve(Remote(Mutex::new(connections)), std::future::pending())

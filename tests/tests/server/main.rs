@@ -13,3 +13,18 @@ mod life;
 mod pressure;
 mod script;
 mod time;
+
+use locknode::{Node, Options};
+
+/// A node that serves from the first moment on.
+fn node() -> Node {
+    node_with(|_| ())
+}
+
+/// The same with other options.
+fn node_with(change: impl FnOnce(&mut Options)) -> Node {
+    let mut options = Options::default();
+    change(&mut options);
+    let builder = Node::builder().restart_guard(false);
+    builder.options(options).build()
+}

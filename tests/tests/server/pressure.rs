@@ -1,22 +1,13 @@
-use std::time::Duration;
-
-use locknode::{Node, Options};
+use locknode_tests::patience::eventually;
 use locknode_tests::{Wire, serve_tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-fn node_with(change: impl FnOnce(&mut Options)) -> Node {
-    let mut options = Options::default();
-    change(&mut options);
-    Node::builder()
-        .restart_guard(false)
-        .options(options)
-        .build()
-}
+use crate::{node, node_with};
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_reads_stops_being_read() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let value = vec![b'v'; 100_000];
     let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n".to_vec();
     request.extend_from_slice(&value);
@@ -32,7 +23,7 @@ async fn a_client_that_never_reads_stops_being_read() {
     );
 
     // Another client is served meanwhile, and the slow one gets every reply once it reads.
-    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+    Wire::connect(&node).ask("PING", "+PONG").await;
     let want = (asked / 7) * (100_000 + "$100000\r\n\r\n".len());
     let mut got = 0;
     while got < want {
@@ -46,17 +37,14 @@ async fn a_client_that_never_reads_stops_being_read() {
 async fn a_reply_beyond_the_output_limit_is_an_error_and_the_connection_goes_on() {
     let node = node_with(|options| options.client_output_buffer_limit = 10_000);
     let mut wire = Wire::connect(&node);
-    wire.check(
-        format!("SET k {}\r\n", "v".repeat(4_000)).as_bytes(),
-        b"+OK\r\n",
+    wire.ask(&format!("SET k {}", "v".repeat(4_000)), "+OK")
+        .await;
+    wire.ask(
+        "MGET k k k",
+        "-ERR the reply is longer than client-output-buffer-limit",
     )
     .await;
-    wire.check(
-        b"MGET k k k\r\n",
-        b"-ERR the reply is longer than client-output-buffer-limit\r\n",
-    )
-    .await;
-    wire.check(b"PING\r\n", b"+PONG\r\n").await;
+    wire.ask("PING", "+PONG").await;
 }
 
 #[tokio::test]
@@ -70,24 +58,24 @@ async fn a_request_beyond_the_query_limit_closes_its_connection_only() {
         wire.send(b"\r\n").await;
     }
     assert_eq!(wire.drain().await, b"");
-    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+    Wire::connect(&node).ask("PING", "+PONG").await;
 }
 
 #[tokio::test]
 async fn announced_sizes_cost_nothing_until_bytes_come() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let mut wires: Vec<Wire> = (0..200)
         .map(|_| Wire::connect_with_capacity(&node, 256))
         .collect();
     for wire in &mut wires {
         wire.send(b"*1048576\r\n$1048576\r\n").await;
     }
-    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+    Wire::connect(&node).ask("PING", "+PONG").await;
 }
 
 #[tokio::test]
 async fn nested_arrays_are_refused_flat() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let mut wire = Wire::connect(&node);
     wire.send(&b"*1\r\n".repeat(10_000)).await;
     assert_eq!(
@@ -98,7 +86,7 @@ async fn nested_arrays_are_refused_flat() {
 
 #[tokio::test]
 async fn ten_thousand_connections_come_and_go() {
-    let node = Node::builder().restart_guard(false).build();
+    let node = node();
     let (address, _task) = serve_tcp(&node, std::future::pending()).await;
     for _ in 0..100 {
         let mut streams = Vec::new();
@@ -115,16 +103,8 @@ async fn ten_thousand_connections_come_and_go() {
         }
     }
     // The last ones leave when the node has seen them close.
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while node.stats().clients > 0 {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "{} clients never left",
-            node.stats().clients
-        );
-        tokio::task::yield_now().await;
-    }
-    Wire::connect(&node).check(b"PING\r\n", b"+PONG\r\n").await;
+    eventually("all clients leave", || node.stats().clients == 0).await;
+    Wire::connect(&node).ask("PING", "+PONG").await;
 }
 
 #[tokio::test]
@@ -148,13 +128,11 @@ async fn at_maxmemory_new_locks_are_refused_and_everything_else_goes_on() {
     }
     assert!(held > 500, "only {held} locks fit");
     // None was evicted; holders can extend and release, and a release makes room.
-    wire.check(b"DBSIZE\r\n", format!(":{held}\r\n").as_bytes())
-        .await;
-    wire.check(b"PEXPIRE lock:0 70000\r\n", b":1\r\n").await;
-    wire.check(b"DELEX lock:1 IFEQ token\r\n", b":1\r\n").await;
-    wire.check(b"DELEX lock:2 IFEQ token\r\n", b":1\r\n").await;
-    wire.check(b"SET lock:1 other NX PX 60000\r\n", b"+OK\r\n")
-        .await;
+    wire.ask("DBSIZE", &format!(":{held}")).await;
+    wire.ask("PEXPIRE lock:0 70000", ":1").await;
+    wire.ask("DELEX lock:1 IFEQ token", ":1").await;
+    wire.ask("DELEX lock:2 IFEQ token", ":1").await;
+    wire.ask("SET lock:1 other NX PX 60000", "+OK").await;
 }
 
 /// Sends a request for a million bytes but for its last `missing` bytes.
@@ -166,7 +144,7 @@ async fn begin(wire: &mut Wire, missing: usize) {
 
 async fn finish(wire: &mut Wire, missing: usize) {
     wire.send(&vec![b'v'; missing]).await;
-    wire.check(b"\r\n", b"+OK\r\n").await;
+    wire.ask("", "+OK").await;
 }
 
 #[tokio::test]
@@ -187,13 +165,11 @@ async fn beyond_maxmemory_clients_the_longest_unread_replies_are_closed() {
     let node = node_with(|options| options.maxmemory_clients = 1 << 20);
     let value = "v".repeat(50_000);
     let mut admin = Wire::connect(&node);
-    admin
-        .check(format!("SET k {value}\r\n").as_bytes(), b"+OK\r\n")
-        .await;
+    admin.ask(&format!("SET k {value}"), "+OK").await;
     // The pipe takes a kilobyte of each reply.
     let connect = || Wire::connect_with_capacity(&node, 1 << 10);
     let mut exempt = connect();
-    exempt.check(b"CLIENT NO-EVICT ON\r\n", b"+OK\r\n").await;
+    exempt.ask("CLIENT NO-EVICT ON", "+OK").await;
     exempt.send(&b"GET k\r\n".repeat(5)).await;
     let mut greedy = connect();
     greedy.send(&b"GET k\r\n".repeat(4)).await;
@@ -215,15 +191,11 @@ async fn a_new_maxmemory_clients_is_in_force_at_once() {
     let mut admin = Wire::connect(&node);
     let mut large = Wire::connect(&node);
     begin(&mut large, 1).await;
-    admin
-        .check(b"CONFIG SET maxmemory-clients 50%\r\n", b"+OK\r\n")
-        .await;
+    admin.ask("CONFIG SET maxmemory-clients 50%", "+OK").await;
     assert_eq!(node.stats().clients, 2);
-    admin
-        .check(b"CONFIG SET maxmemory-clients 4%\r\n", b"+OK\r\n")
-        .await;
+    admin.ask("CONFIG SET maxmemory-clients 4%", "+OK").await;
     assert_eq!(large.drain().await, b"");
-    admin.check(b"PING\r\n", b"+PONG\r\n").await;
+    admin.ask("PING", "+PONG").await;
 }
 
 #[tokio::test]
@@ -236,5 +208,5 @@ async fn memory_that_clients_no_longer_use_does_not_count() {
         let mut leaving = Wire::connect(&node);
         begin(&mut leaving, 100_000).await;
     }
-    wire.check(b"PING\r\n", b"+PONG\r\n").await;
+    wire.ask("PING", "+PONG").await;
 }

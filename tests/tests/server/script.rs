@@ -8,9 +8,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use locknode::Node;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+use crate::node;
 
 /// A node that serves TCP on a thread of its own, as the program does. One at a time: each other one would be a delay.
 struct Served {
@@ -31,7 +32,7 @@ impl Served {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let node = Node::builder().restart_guard(false).build();
+                let node = node();
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
                 node.serve(listener, async { drop(stopped.await) })
