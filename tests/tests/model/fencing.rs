@@ -34,6 +34,34 @@ pub(crate) struct Rules {
     pub(crate) bug: Option<Bug>,
 }
 
+impl Rules {
+    pub(crate) fn counters(self, counters: [u8; 3]) -> Self {
+        Self { counters, ..self }
+    }
+
+    pub(crate) fn crashes(self, crashes: u8) -> Self {
+        Self { crashes, ..self }
+    }
+
+    pub(crate) fn cuts(self, cuts: u8) -> Self {
+        Self { cuts, ..self }
+    }
+
+    pub(crate) fn refusals(self) -> Self {
+        Self {
+            refusals: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn shared_value(self) -> Self {
+        Self {
+            shared_value: true,
+            ..self
+        }
+    }
+}
+
 /// What can be wrong where the model hands something to the real code, or takes it back: the designs that were
 /// dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,10 +219,7 @@ impl<const ATTEMPTS: usize> Fencing<ATTEMPTS> {
             }
             Action::Deliver { attempt, node, .. } => self.hear(state, attempt, node),
             Action::Cut { attempt, node } => {
-                state.lanes[node].asks[attempt].cut = match state.attempts[attempt].phase {
-                    Phase::Fixed { .. } => Cut::After,
-                    _ => Cut::Before,
-                };
+                state.lanes[node].asks[attempt].cut = Cut::at(state.attempts[attempt].phase);
                 state.cuts -= 1;
                 self.hear(state, attempt, node);
             }

@@ -11,6 +11,7 @@
 //! * [`exclusion`]: in discrete time, no two clients believe at once that they hold the lock.
 //! * [`fencing`]: without time, with locks that end at any moment, fencing tokens are unique and in order.
 //! * [`node`]: a node in five bytes, and the engine for what it does.
+//! * [`ballot`]: what the rounds of both have in common.
 //! * [`memo`]: each distinct question is put to the real code once.
 //! * [`search`]: running the checker, telling what it took and how a property was broken.
 //!
@@ -48,6 +49,7 @@
 
 #![cfg(test)]
 
+mod ballot;
 mod exclusion;
 mod fencing;
 mod memo;

@@ -10,7 +10,7 @@ use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 
 use crate::memo::Memo;
 
-/// What a node knows of the one key, relative to the present tick: an engine loaded with this behaves from here on as
+/// What a node knows of the only key (its keys have nothing to do with each other, counters that two share aside), relative to the present tick: an engine loaded with this behaves from here on as
 /// the node does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Node {
@@ -155,7 +155,7 @@ impl Trial {
             let early = just_before(now);
             let lock = LockRecord {
                 db: 0,
-                key: KEY,
+                key: b"k",
                 token: &token(node.holder),
                 grant: u64::from(node.grant),
                 deadline: Deadline::after_millis(early, i64::from(node.left) * TICK_MS),
@@ -167,10 +167,9 @@ impl Trial {
     }
 
     fn answer(&self, request: Request, now: Moment) -> Answer {
-        let words = request.words(self.ttl);
-        if words.is_empty() {
+        let Some(words) = request.words(self.ttl) else {
             return Answer::Yes;
-        }
+        };
         match self.execute(&words, now) {
             Reply::Simple(text) if text == b"OK" => Answer::Yes,
             Reply::Integer(1) => Answer::Yes,
@@ -195,7 +194,7 @@ impl Trial {
 
     /// What the node tells of the lock, if there is one and it tells.
     fn held(&self, now: Moment) -> Option<Node> {
-        match self.execute(&[b"LOCK.GET".to_vec(), KEY.to_vec()], now) {
+        match self.execute("LOCK.GET k", now) {
             Reply::Array(parts) => match &parts[..] {
                 [
                     Reply::Bulk(holder),
@@ -219,13 +218,7 @@ impl Trial {
 
     /// A node tells the counter of a free key only with its next grant; this engine is thrown away.
     fn counter_of_free_key(&self, now: Moment) -> u8 {
-        let words = [
-            b"LOCK.ACQUIRE".to_vec(),
-            KEY.to_vec(),
-            b"probe".to_vec(),
-            b"1".to_vec(),
-        ];
-        match self.execute(&words, now) {
+        match self.execute("LOCK.ACQUIRE k probe 1", now) {
             Reply::Array(parts) => match parts[..] {
                 [Reply::Integer(1), Reply::Integer(counter), _] => small(counter - 1),
                 _ => panic!("the key is not free: {parts:?}"),
@@ -234,16 +227,13 @@ impl Trial {
         }
     }
 
-    fn execute(&self, words: &[Vec<u8>], now: Moment) -> Reply {
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let mut session = self
-            .engine
-            .connect(Peer::default(), now.time)
-            .expect("room");
+    fn execute(&self, words: &str, now: Moment) -> Reply {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        let session = self.engine.connect(Peer::default(), now.time);
+        let mut session = session.expect("room");
         let mut out = Vec::new();
-        self.engine
-            .batch(now)
-            .execute(&mut session, &words, &mut out);
+        let mut batch = self.engine.batch(now);
+        batch.execute(&mut session, &words, &mut out);
         let decoded = ReplyDecoder::new(ReplyLimits::default()).decode(&out);
         let (reply, len) = decoded.expect("a reply").expect("a whole one");
         assert_eq!(len, out.len(), "one request has one reply");
@@ -252,11 +242,11 @@ impl Trial {
 }
 
 impl Request {
-    /// As the client's `core` writes it.
-    fn words(self, ttl: u8) -> Vec<Vec<u8>> {
-        let ttl = (i64::from(ttl) * TICK_MS).to_string();
-        let text = match self {
-            Self::Look => String::new(),
+    /// As the client's `core` writes it; `None` for one that asks nothing.
+    fn words(self, ttl: u8) -> Option<String> {
+        let ttl = i64::from(ttl) * TICK_MS;
+        Some(match self {
+            Self::Look => return None,
             Self::Acquire { token } => format!("SET k token-{token} NX PX {ttl}"),
             Self::Extend { token } => format!("SET k token-{token} IFEQ token-{token} PX {ttl}"),
             Self::Release { token } => format!("DELEX k IFEQ token-{token}"),
@@ -265,15 +255,10 @@ impl Request {
                 token,
                 grant,
                 fence,
-            } => {
-                format!("LOCK.FENCE k token-{token} {grant} {fence}")
-            }
+            } => format!("LOCK.FENCE k token-{token} {grant} {fence}"),
             Self::Prolong => format!("PEXPIRE k {ttl}"),
             Self::Delete => "DEL k".to_owned(),
-        };
-        text.split_whitespace()
-            .map(|word| word.as_bytes().to_vec())
-            .collect()
+        })
     }
 }
 
@@ -314,9 +299,6 @@ fn small(number: i64) -> u8 {
 
 /// Not a holder.
 pub(crate) const NOBODY: u8 = 0;
-
-/// The only key: a node's keys have nothing to do with each other, counters that two share aside.
-const KEY: &[u8] = b"k";
 
 /// One tick of the model in the time of engine and client.
 pub(crate) const TICK: Duration = Duration::from_millis(1000);

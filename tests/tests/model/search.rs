@@ -98,8 +98,18 @@ where
     told
 }
 
+/// Checks that a search in which names change places meets every state, by its representative, that one in which they do
+/// not meets.
+pub(crate) fn expect_no_state_lost<M>(model: impl Fn(bool) -> M)
+where
+    M: Model,
+    M::State: Clone + Debug + Eq + Hash + Representative,
+{
+    assert_eq!(reachable(&model(true)), reachable(&model(false)));
+}
+
 /// The representatives of all states that can be reached.
-pub(crate) fn reachable<M>(model: &M) -> HashSet<M::State>
+fn reachable<M>(model: &M) -> HashSet<M::State>
 where
     M: Model,
     M::State: Clone + Eq + Hash + Representative,

@@ -7,10 +7,10 @@ use redlock_proto::round::{
     AcquireRound, AcquireVerdict, Answer, ExtendRound, ExtendVerdict, ReleaseRound, ReleaseVerdict,
     RoundId, Vote,
 };
-use redlock_proto::{Drift, NodeId, NodeSet, Quorum, Time};
+use redlock_proto::{Drift, NodeSet, Time};
 
+use crate::ballot::{INCARNATION, NODES, id, quorum, vote};
 use crate::exclusion::rules::{Bug, Rules};
-use crate::exclusion::state::NODES;
 use crate::memo::Memo;
 use crate::node::TICK;
 
@@ -171,11 +171,7 @@ impl Rounds {
         } else {
             EARLIER
         };
-        Vote {
-            round,
-            node: id(reply.node),
-            incarnation: INCARNATION,
-        }
+        vote(round, reply.node)
     }
 
     fn ttl(&self) -> Duration {
@@ -234,16 +230,7 @@ fn ticks(span: Duration) -> u8 {
     u8::try_from(ticks).expect("a few ticks")
 }
 
-fn id(node: usize) -> NodeId {
-    NodeId::new(node).expect("one of three")
-}
-
-fn quorum() -> Quorum {
-    Quorum::of(NODES).expect("three nodes")
-}
-
 const START: u32 = 1000;
-const INCARNATION: u32 = 1;
 const PRESENT: RoundId = RoundId {
     attempt: 2,
     round: 1,

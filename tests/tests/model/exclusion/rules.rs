@@ -48,6 +48,41 @@ pub(crate) enum Bug {
 }
 
 impl Rules {
+    pub(crate) fn tries(self, tries: &'static [u8]) -> Self {
+        Self { tries, ..self }
+    }
+
+    pub(crate) fn extends(self, extends: &'static [u8]) -> Self {
+        Self { extends, ..self }
+    }
+
+    pub(crate) fn crashes(self, crashes: u8) -> Self {
+        Self { crashes, ..self }
+    }
+
+    /// Fast ticks, and an allowance for them.
+    pub(crate) fn fast_ticks(self, fast_ticks: u8) -> Self {
+        Self {
+            fast_ticks,
+            drift: fast_ticks,
+            ..self
+        }
+    }
+
+    pub(crate) fn refusals(self) -> Self {
+        Self {
+            refusals: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn late_replies(self) -> Self {
+        Self {
+            late_replies: true,
+            ..self
+        }
+    }
+
     /// Whether requests compare the token that they name.
     pub(crate) fn compares(&self) -> bool {
         !matches!(

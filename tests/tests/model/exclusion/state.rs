@@ -6,11 +6,12 @@ use redlock_proto::NodeSet;
 use redlock_proto::round::Answer;
 use stateright::Representative;
 
+use crate::ballot::NODES;
 use crate::exclusion::client::{Client, Phase};
 use crate::exclusion::rounds::Votes;
 use crate::exclusion::rules::Rules;
 use crate::node::{NOBODY, Node};
-use crate::symmetry::orders;
+use crate::symmetry::least;
 
 /// Everything that differs from one moment to another. What belongs to one node is in its lane, so that the nodes
 /// can change places.
@@ -254,6 +255,7 @@ impl<const CLIENTS: usize> State<CLIENTS> {
         }
     }
 
+    /// The same with the clients, and then the nodes, in another order.
     fn renamed(&self, order: &[usize]) -> Self {
         let mut other = self.clone();
         for (to, from) in order.iter().enumerate().take(CLIENTS) {
@@ -267,22 +269,14 @@ impl<const CLIENTS: usize> State<CLIENTS> {
                 }
             }
         }
+        other.lanes.sort_unstable();
         other
     }
 }
 
 impl<const CLIENTS: usize> Representative for State<CLIENTS> {
-    /// The one of all states that differ from this one by the names of nodes and clients alone which stands for them.
-    /// Nodes and clients do not differ in anything that is not in the state.
     fn representative(&self) -> Self {
-        let mut least = self.clone();
-        least.lanes.sort_unstable();
-        for order in orders(CLIENTS).iter().skip(1) {
-            let mut other = self.renamed(order);
-            other.lanes.sort_unstable();
-            least = least.min(other);
-        }
-        least
+        least(CLIENTS, |order| self.renamed(order))
     }
 }
 
@@ -309,8 +303,6 @@ pub(crate) fn token(client: usize, attempt: u8) -> u8 {
     let client = u8::try_from(client).expect("a few clients");
     NOBODY + 1 + client * TRIES_MAX + attempt
 }
-
-pub(crate) const NODES: usize = 3;
 
 /// Most attempts of one client.
 pub(crate) const TRIES_MAX: u8 = 2;

@@ -1,126 +1,63 @@
 use std::time::Duration;
 
-use locknode_engine::durable::{MachineTime, Reading, Start};
-use locknode_engine::{Moment, Time};
+use locknode_engine::Time;
+use locknode_engine::durable::{Reading, Start};
 
 use super::*;
 use crate::node::TICK;
-use crate::search::{reachable, refute, verify};
+use crate::search::{expect_no_state_lost, refute, verify};
 
 #[test]
 fn no_two_clients_believe_at_once_in_one_try_each() {
-    let rows = [
+    verify_all(&[
         ("TTL 2", RULES),
         ("TTL 3", LONG),
-        (
-            "TTL 2, refusals are heard",
-            Rules {
-                refusals: true,
-                ..RULES
-            },
-        ),
-    ];
-    verify_all(&rows);
+        ("TTL 2, refusals are heard", RULES.refusals()),
+    ]);
     verify("TTL 2, 3 clients", Exclusion::<3>::new(THREE));
 }
 
 #[test]
 fn no_two_clients_believe_at_once_when_nodes_crash() {
-    let crash = Rules {
-        crashes: 1,
-        ..RULES
-    };
+    let crash = RULES.crashes(1);
     verify_all(&[
         ("TTL 2, 1 crash", crash),
-        (
-            "TTL 2, 2 crashes",
-            Rules {
-                crashes: 2,
-                ..RULES
-            },
-        ),
-        ("TTL 3, 1 crash", Rules { crashes: 1, ..LONG }),
-        (
-            "TTL 2, 1 crash, refusals are heard",
-            Rules {
-                refusals: true,
-                ..crash
-            },
-        ),
-        (
-            "TTL 2, 2 tries of one, 1 crash",
-            Rules {
-                tries: &[2, 1],
-                ..crash
-            },
-        ),
+        ("TTL 2, 2 crashes", RULES.crashes(2)),
+        ("TTL 3, 1 crash", LONG.crashes(1)),
+        ("TTL 2, 1 crash, refusals are heard", crash.refusals()),
+        ("TTL 2, 2 tries of one, 1 crash", crash.tries(&[2, 1])),
     ]);
 }
 
 #[test]
 fn no_two_clients_believe_at_once_when_one_extends() {
-    let extends = Rules {
-        extends: &[1, 0],
-        ..RULES
-    };
-    let crash = Rules {
-        crashes: 1,
-        ..extends
-    };
+    let crash = RULES.extends(&[1, 0]).crashes(1);
     verify_all(&[
         ("TTL 2, 1 extension, 1 crash", crash),
         (
             "TTL 2, 1 extension, 1 crash, refusals are heard",
-            Rules {
-                refusals: true,
-                ..crash
-            },
+            crash.refusals(),
         ),
-        (
-            "TTL 2, 1 extension each",
-            Rules {
-                extends: &[1, 1],
-                ..RULES
-            },
-        ),
+        ("TTL 2, 1 extension each", RULES.extends(&[1, 1])),
     ]);
 }
 
 #[test]
 fn no_two_clients_believe_at_once_when_a_clock_is_fast_within_the_allowance() {
-    let fast = Rules {
-        fast_ticks: 1,
-        drift: 1,
-        ..LONG
-    };
+    let fast = LONG.fast_ticks(1);
     verify_all(&[
         ("TTL 3, 1 fast tick", fast),
-        ("TTL 3, 1 fast tick, 1 crash", Rules { crashes: 1, ..fast }),
+        ("TTL 3, 1 fast tick, 1 crash", fast.crashes(1)),
     ]);
 }
 
 #[test]
 fn no_two_clients_believe_at_once_in_several_tries() {
-    let two = Rules {
-        tries: &[2, 1],
-        ..RULES
-    };
+    let two = RULES.tries(&[2, 1]);
     verify_all(&[
         ("TTL 2, 2 tries of one", two),
-        (
-            "TTL 2, 2 tries of one, late replies",
-            Rules {
-                late_replies: true,
-                ..two
-            },
-        ),
-        (
-            "TTL 2, 2 tries each",
-            Rules {
-                tries: &[2, 2],
-                ..RULES
-            },
-        ),
+        ("TTL 2, 2 tries of one, late replies", two.late_replies()),
+        ("TTL 2, 2 tries each", RULES.tries(&[2, 2])),
     ]);
 }
 
@@ -128,64 +65,36 @@ fn no_two_clients_believe_at_once_in_several_tries() {
 #[cfg(not(debug_assertions))]
 #[test]
 fn no_two_clients_believe_at_once_in_a_wider_scope() {
-    let two = Rules {
-        tries: &[2, 1],
-        ..RULES
-    };
+    let late = RULES.tries(&[2, 1]).late_replies().refusals();
     verify_all(&[
         (
             "TTL 2, 2 tries of one, late replies, refusals are heard",
-            Rules {
-                late_replies: true,
-                refusals: true,
-                ..two
-            },
+            late,
         ),
         (
             "TTL 2, 2 tries each, 1 crash",
-            Rules {
-                tries: &[2, 2],
-                crashes: 1,
-                ..RULES
-            },
+            RULES.tries(&[2, 2]).crashes(1),
         ),
         (
             "TTL 3, 2 tries of one, 1 crash",
-            Rules {
-                tries: &[2, 1],
-                crashes: 1,
-                ..LONG
-            },
+            LONG.tries(&[2, 1]).crashes(1),
         ),
         (
             "TTL 3, 1 extension, 1 crash",
-            Rules {
-                extends: &[1, 0],
-                crashes: 1,
-                ..LONG
-            },
+            LONG.extends(&[1, 0]).crashes(1),
         ),
     ]);
     verify(
         "TTL 2, 3 clients, 1 crash",
-        Exclusion::<3>::new(Rules {
-            crashes: 1,
-            ..THREE
-        }),
+        Exclusion::<3>::new(THREE.crashes(1)),
     );
 }
 
 #[test]
 fn every_planted_bug_is_found() {
-    let crash = Rules {
-        crashes: 1,
-        ..RULES
-    };
-    let two = Rules {
-        tries: &[2, 1],
-        ..RULES
-    };
-    let rows = [
+    let (crash, two) = (RULES.crashes(1), RULES.tries(&[2, 1]));
+    let (fast, extends) = (LONG.fast_ticks(1), RULES.extends(&[1, 0]));
+    for (name, bug, rules, steps_max) in [
         ("quarantine of 0", Bug::NoQuarantine, crash, 11),
         (
             "quarantine of the TTL less 1",
@@ -194,25 +103,8 @@ fn every_planted_bug_is_found() {
             12,
         ),
         ("validity from the reply", Bug::ValidityFromReply, RULES, 12),
-        (
-            "fast tick, no allowance",
-            Bug::NoAllowance,
-            Rules {
-                fast_ticks: 1,
-                drift: 1,
-                ..LONG
-            },
-            13,
-        ),
-        (
-            "votes kept",
-            Bug::VotesKept,
-            Rules {
-                late_replies: true,
-                ..two
-            },
-            13,
-        ),
+        ("fast tick, no allowance", Bug::NoAllowance, fast, 13),
+        ("votes kept", Bug::VotesKept, two.late_replies(), 13),
         (
             "release without compare",
             Bug::ReleaseWithoutCompare,
@@ -222,22 +114,12 @@ fn every_planted_bug_is_found() {
         (
             "extend without compare",
             Bug::ExtendWithoutCompare,
-            Rules {
-                extends: &[1, 0],
-                ..RULES
-            },
+            extends,
             17,
         ),
-    ];
-    for (name, bug, rules, steps_max) in rows {
-        let model = |symmetric| {
-            Exclusion::<2>::new(Rules {
-                symmetric,
-                bug: Some(bug),
-                ..rules
-            })
-        };
-        refute(name, model, "exclusion", steps_max);
+    ] {
+        let bug = Some(bug);
+        refute(name, model(Rules { bug, ..rules }), "exclusion", steps_max);
     }
 }
 
@@ -245,30 +127,21 @@ fn every_planted_bug_is_found() {
 #[test]
 fn two_fast_ticks_are_more_than_an_allowance_of_one() {
     let rules = Rules {
-        fast_ticks: 2,
         drift: 1,
-        ..LONG
+        ..LONG.fast_ticks(2)
     };
-    let model = |symmetric| Exclusion::<2>::new(Rules { symmetric, ..rules });
-    refute("2 fast ticks, allowance of 1", model, "exclusion", 13);
+    refute(
+        "2 fast ticks, allowance of 1",
+        model(rules),
+        "exclusion",
+        13,
+    );
 }
 
 #[test]
 fn names_that_change_places_lose_no_state() {
-    for rules in [
-        RULES,
-        Rules {
-            crashes: 1,
-            refusals: true,
-            ..RULES
-        },
-    ] {
-        let named = reachable(&Exclusion::<2>::new(Rules {
-            symmetric: false,
-            ..rules
-        }));
-        assert_eq!(reachable(&Exclusion::<2>::new(rules)), named);
-    }
+    expect_no_state_lost(model(RULES));
+    expect_no_state_lost(model(RULES.crashes(1).refusals()));
 }
 
 /// What is dropped is dropped for a reason that is argued; this does without.
@@ -280,13 +153,7 @@ fn exclusion_holds_without_dropping_anything() {
     };
     verify_all(&[
         ("TTL 2, nothing dropped", whole),
-        (
-            "TTL 2, 1 crash, nothing dropped",
-            Rules {
-                crashes: 1,
-                ..whole
-            },
-        ),
+        ("TTL 2, 1 crash, nothing dropped", whole.crashes(1)),
     ]);
 }
 
@@ -294,20 +161,17 @@ fn exclusion_holds_without_dropping_anything() {
 fn the_real_wait_after_a_restart_is_no_shorter_than_that_of_the_model() {
     for ttl in [RULES.ttl, LONG.ttl] {
         let now = Time::from_millis(5_000);
-        let reading = Reading {
-            moment: Moment {
-                time: now,
-                ..Moment::default()
-            },
-            machine: MachineTime {
-                boottime_ns: 0,
-                raw_ns: 0,
-            },
-        };
+        let mut reading = Reading::default();
+        reading.moment.time = now;
         let ttl: Duration = TICK * u32::from(ttl);
         let start = Start::without_directory(ttl, false, reading);
         assert!(start.quarantine_end.since(now) >= ttl, "{start:?}");
     }
+}
+
+/// The model, with and without names that change places.
+fn model(rules: Rules) -> impl Fn(bool) -> Exclusion<2> {
+    move |symmetric| Exclusion::new(Rules { symmetric, ..rules })
 }
 
 fn verify_all(rows: &[(&str, Rules)]) {

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use redlock_proto::round::{AcquireRound, AcquireVerdict, Answer, RoundId, Vote};
-use redlock_proto::{Drift, FencingToken, NodeId, Quorum, Time};
+use redlock_proto::{Drift, FencingToken, Time};
 
+use crate::ballot::{INCARNATION, NODES, id, quorum};
 use crate::fencing::Bug;
-use crate::fencing::state::{Ask, Cut, NODES, Phase, Stage};
+use crate::fencing::state::{Ask, Cut, Phase, Stage};
 use crate::memo::Memo;
 
 /// What became of an attempt by a reply.
@@ -52,10 +53,9 @@ impl Rounds {
         loop {
             match round.verdict(NOW) {
                 AcquireVerdict::Diverged if self.bug == Some(Bug::NoWriteBack) => {
-                    return Phase::Won {
-                        token: highest(round),
-                        is_second: false,
-                    };
+                    let token = highest(round);
+                    let is_second = false;
+                    return Phase::Won { token, is_second };
                 }
                 AcquireVerdict::Diverged => round.write_back(NOW, TIMEOUT),
                 AcquireVerdict::Pending { .. } => {
@@ -63,23 +63,17 @@ impl Rounds {
                         round.write_back_asked(node);
                         asks[node.index()].stage = Stage::Asked;
                     }
-                    return match fixed(round) {
-                        Some(token) => Phase::Fixed { token },
-                        None => Phase::Asking,
-                    };
+                    let fixed = fixed(round).map(|token| Phase::Fixed { token });
+                    return fixed.unwrap_or(Phase::Asking);
                 }
                 AcquireVerdict::Won { fencing, .. } => {
-                    let token = fencing.expect("all nodes count");
+                    let token = small(fencing.expect("all nodes count"));
                     let is_second = round.fixed().is_some();
-                    return Phase::Won {
-                        token: small(token),
-                        is_second,
-                    };
+                    return Phase::Won { token, is_second };
                 }
                 AcquireVerdict::Lost(_) => {
-                    return Phase::Lost {
-                        token: fixed(round),
-                    };
+                    let token = fixed(round);
+                    return Phase::Lost { token };
                 }
             }
         }
@@ -93,34 +87,27 @@ pub(crate) fn take(round: &mut AcquireRound, phase: Phase, ask: &mut Ask, node: 
         return;
     }
     let counter = FencingToken::new(u64::from(ask.counter));
-    let (counts, after) = match ask.stage {
-        Stage::Granted => (
-            round.on_vote(vote(node), Answer::Yes, counter),
-            Stage::Counted,
-        ),
-        Stage::Refused => (
-            round.on_vote(vote(node), Answer::No, counter),
-            Stage::Against,
-        ),
-        Stage::Accepted => (
-            round.on_write_back(vote(node), Answer::Yes),
-            Stage::Credited,
-        ),
-        Stage::Rejected => (round.on_write_back(vote(node), Answer::No), Stage::Revoked),
+    let (answer, after) = match ask.stage {
+        Stage::Granted => (Answer::Yes, Stage::Counted),
+        Stage::Refused => (Answer::No, Stage::Against),
+        Stage::Accepted => (Answer::Yes, Stage::Credited),
+        Stage::Rejected => (Answer::No, Stage::Revoked),
         other => panic!("{other:?} is no reply under way"),
     };
-    assert!(counts, "one reply to one question");
-    if matches!(ask.stage, Stage::Granted | Stage::Refused) {
+    let counts = if matches!(ask.stage, Stage::Granted | Stage::Refused) {
         ask.is_late = phase.token().is_some();
-    }
+        round.on_vote(vote(node), answer, counter)
+    } else {
+        round.on_write_back(vote(node), answer)
+    };
+    assert!(counts, "one reply to one question");
     ask.stage = after;
 }
 
 /// A round that was told what the attempt has heard.
 pub(crate) fn replayed(phase: Phase, asks: &[Ask; NODES]) -> AcquireRound {
-    let quorum = Quorum::of(NODES).expect("three nodes");
     let drift = Drift::default();
-    let mut round = AcquireRound::new(ROUND, quorum, NOW, TIMEOUT, drift, TIMEOUT);
+    let mut round = AcquireRound::new(ROUND, quorum(), NOW, TIMEOUT, drift, TIMEOUT);
     for node in 0..NODES {
         round.ballot.asked(id(node), INCARNATION);
     }
@@ -130,11 +117,8 @@ pub(crate) fn replayed(phase: Phase, asks: &[Ask; NODES]) -> AcquireRound {
         return round;
     };
     round.write_back(NOW, TIMEOUT);
-    assert_eq!(
-        fixed(&round),
-        Some(token),
-        "the same votes fix the same token"
-    );
+    // The same votes fix the same token.
+    assert_eq!(fixed(&round), Some(token));
     tell_votes(&mut round, asks, true);
     for (node, ask) in asks.iter().enumerate() {
         let consent = match ask.stage {
@@ -154,21 +138,16 @@ pub(crate) fn replayed(phase: Phase, asks: &[Ask; NODES]) -> AcquireRound {
 }
 
 fn tell_votes(round: &mut AcquireRound, asks: &[Ask; NODES], is_late: bool) {
-    for (node, ask) in asks
-        .iter()
-        .enumerate()
-        .filter(|(_, ask)| ask.is_late == is_late)
-    {
+    let asks = asks.iter().enumerate();
+    for (node, ask) in asks.filter(|(_, ask)| ask.is_late == is_late) {
         let counter = FencingToken::new(u64::from(ask.counter));
         let answer = match ask.stage {
             Stage::Nothing | Stage::Sent | Stage::Granted | Stage::Refused => continue,
             Stage::Against => Answer::No,
             _ => Answer::Yes,
         };
-        assert!(
-            round.on_vote(vote(node), answer, counter),
-            "it counted before"
-        );
+        let counts = round.on_vote(vote(node), answer, counter);
+        assert!(counts, "it counted before");
     }
 }
 
@@ -198,22 +177,13 @@ fn small(token: FencingToken) -> u8 {
 }
 
 fn vote(node: usize) -> Vote {
-    Vote {
-        round: ROUND,
-        node: id(node),
-        incarnation: INCARNATION,
-    }
-}
-
-fn id(node: usize) -> NodeId {
-    NodeId::new(node).expect("one of three")
+    crate::ballot::vote(ROUND, node)
 }
 
 const ROUND: RoundId = RoundId {
     attempt: 1,
     round: 0,
 };
-const INCARNATION: u32 = 1;
 
 /// No time goes by.
 const NOW: Time = Time::ZERO;

@@ -2,9 +2,10 @@
 
 use stateright::Representative;
 
+use crate::ballot::NODES;
 use crate::fencing::{Bug, Rules};
 use crate::node::{NOBODY, Node};
-use crate::symmetry::orders;
+use crate::symmetry::least;
 
 /// Everything that differs from one moment to another. What belongs to one node is in its lane, so that the nodes
 /// can change places.
@@ -117,6 +118,16 @@ impl Ask {
     }
 }
 
+impl Cut {
+    /// A connection that breaks in this phase of an attempt that is not over.
+    pub(crate) fn at(phase: Phase) -> Self {
+        match phase.token() {
+            Some(_) => Self::After,
+            None => Self::Before,
+        }
+    }
+}
+
 impl Phase {
     /// The token, once it is fixed.
     pub(crate) fn token(self) -> Option<u8> {
@@ -214,6 +225,7 @@ impl<const ATTEMPTS: usize> State<ATTEMPTS> {
         }
     }
 
+    /// The same with the attempts, and then the nodes, in another order.
     fn renamed(&self, order: &[usize]) -> Self {
         let mut other = self.clone();
         for (to, from) in order.iter().enumerate().take(ATTEMPTS) {
@@ -225,6 +237,7 @@ impl<const ATTEMPTS: usize> State<ATTEMPTS> {
                 }
             }
         }
+        other.lanes.sort_unstable();
         other
     }
 }
@@ -262,17 +275,8 @@ impl<const ATTEMPTS: usize> Lane<ATTEMPTS> {
 }
 
 impl<const ATTEMPTS: usize> Representative for State<ATTEMPTS> {
-    /// The one of all states that differ from this one by the names of nodes and attempts alone which stands for them.
-    /// Nodes and attempts do not differ in anything that is not in the state.
     fn representative(&self) -> Self {
-        let mut least = self.clone();
-        least.lanes.sort_unstable();
-        for order in orders(ATTEMPTS).iter().skip(1) {
-            let mut other = self.renamed(order);
-            other.lanes.sort_unstable();
-            least = least.min(other);
-        }
-        least
+        least(ATTEMPTS, |order| self.renamed(order))
     }
 }
 
@@ -280,5 +284,3 @@ impl<const ATTEMPTS: usize> Representative for State<ATTEMPTS> {
 fn name(attempt: usize) -> u8 {
     NOBODY + 1 + u8::try_from(attempt).expect("a few attempts")
 }
-
-pub(crate) const NODES: usize = 3;

@@ -1,15 +1,11 @@
+use locknode_testkit::Random;
+
 use super::*;
 
 #[test]
 fn an_engine_reads_back_what_it_was_loaded_with() {
     let engines = Engines::new(3);
-    let held = Node {
-        holder: 2,
-        left: 3,
-        grant: 4,
-        counter: 7,
-        quarantine: 0,
-    };
+    let held = node(2, 3, 4, 7);
     let rows = [
         (held, held),
         (Node { left: 1, ..held }, Node { left: 1, ..held }),
@@ -26,108 +22,47 @@ fn an_engine_reads_back_what_it_was_loaded_with() {
 fn a_request_has_its_answer_and_its_effect() {
     let engines = Engines::new(3);
     let free = Node::restarted(0, 5);
-    let held = Node {
-        holder: 2,
-        left: 1,
-        grant: 4,
-        counter: 5,
-        quarantine: 0,
-    };
-    let mine = Node {
-        holder: 1,
-        left: 3,
-        grant: 6,
-        counter: 6,
-        quarantine: 0,
-    };
+    let held = node(2, 1, 4, 5);
+    let prolonged = Node { left: 3, ..held };
+    let raised = Node { counter: 9, ..held };
+    let mine = node(1, 3, 6, 6);
     let quarantined = Node::restarted(1, 5);
+    let acquire = Request::Acquire { token: 1 };
+    let fenced = Request::AcquireFenced { token: 1 };
+    let extend = |token| Request::Extend { token };
+    let release = |token| Request::Release { token };
+    let fence = |token, grant| Request::Fence {
+        token,
+        grant,
+        fence: 9,
+    };
     let rows = [
-        (free, Request::Acquire { token: 1 }, Answer::Yes, mine),
-        (
-            free,
-            Request::AcquireFenced { token: 1 },
-            Answer::Granted(6),
-            mine,
-        ),
-        (held, Request::Acquire { token: 1 }, Answer::No, held),
-        (
-            held,
-            Request::AcquireFenced { token: 1 },
-            Answer::Refused(5),
-            held,
-        ),
-        (
-            quarantined,
-            Request::Acquire { token: 1 },
-            Answer::Quarantined,
-            quarantined,
-        ),
-        (
-            quarantined.later(),
-            Request::Acquire { token: 1 },
-            Answer::Yes,
-            mine,
-        ),
-        (
-            held,
-            Request::Extend { token: 2 },
-            Answer::Yes,
-            Node { left: 3, ..held },
-        ),
-        (held, Request::Extend { token: 1 }, Answer::No, held),
-        (held, Request::Release { token: 2 }, Answer::Yes, free),
-        (held, Request::Release { token: 1 }, Answer::No, held),
-        (
-            held,
-            Request::Prolong,
-            Answer::Yes,
-            Node { left: 3, ..held },
-        ),
+        (free, acquire, Answer::Yes, mine),
+        (free, fenced, Answer::Granted(6), mine),
+        (held, acquire, Answer::No, held),
+        (held, fenced, Answer::Refused(5), held),
+        (quarantined, acquire, Answer::Quarantined, quarantined),
+        (quarantined.later(), acquire, Answer::Yes, mine),
+        (held, extend(2), Answer::Yes, prolonged),
+        (held, extend(1), Answer::No, held),
+        (held, release(2), Answer::Yes, free),
+        (held, release(1), Answer::No, held),
+        (held, Request::Prolong, Answer::Yes, prolonged),
         (held, Request::Delete, Answer::Yes, free),
-        (
-            held,
-            Request::Fence {
-                token: 2,
-                grant: 4,
-                fence: 9,
-            },
-            Answer::Yes,
-            Node { counter: 9, ..held },
-        ),
-        (
-            held,
-            Request::Fence {
-                token: 2,
-                grant: 5,
-                fence: 9,
-            },
-            Answer::No,
-            held,
-        ),
-        (
-            held,
-            Request::Fence {
-                token: 1,
-                grant: 4,
-                fence: 9,
-            },
-            Answer::No,
-            held,
-        ),
+        (held, fence(2, 4), Answer::Yes, raised),
+        (held, fence(2, 5), Answer::No, held),
+        (held, fence(1, 4), Answer::No, held),
     ];
     for (node, request, answer, after) in rows {
-        assert_eq!(
-            engines.ask(node, request),
-            (answer, after),
-            "{node:?} {request:?}"
-        );
+        let asked = engines.ask(node, request);
+        assert_eq!(asked, (answer, after), "{node:?} {request:?}");
     }
 }
 
 /// A node that is loaded anew for every request does what one does that runs on.
 #[test]
 fn an_engine_that_runs_on_agrees_step_by_step() {
-    let mut dice = Dice(7);
+    let mut dice = Dice(Random::new(7));
     let engines = Engines::new(2);
     for _ in 0..60 {
         let (mut now, mut node) = (now(), Node::default());
@@ -147,11 +82,8 @@ fn an_engine_that_runs_on_agrees_step_by_step() {
                 _ => {
                     let request = dice.request(node);
                     let (answer, after) = engines.ask(node, request);
-                    assert_eq!(
-                        running.answer(request, now),
-                        answer,
-                        "{step}: {node:?} {request:?}"
-                    );
+                    let running = running.answer(request, now);
+                    assert_eq!(running, answer, "{step}: {node:?} {request:?}");
                     node = after;
                 }
             }
@@ -161,17 +93,23 @@ fn an_engine_that_runs_on_agrees_step_by_step() {
     }
 }
 
+/// A node that serves and whose key is held.
+fn node(holder: u8, left: u8, grant: u8, counter: u8) -> Node {
+    Node {
+        holder,
+        left,
+        grant,
+        counter,
+        quarantine: 0,
+    }
+}
+
 /// Numbers by chance, the same every time.
-struct Dice(u64);
+struct Dice(Random);
 
 impl Dice {
     fn below(&mut self, end: u8) -> u8 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let number = (self.0 >> 33) % u64::from(end);
-        u8::try_from(number).expect("below a small number")
+        small(self.0.below(end.into()).cast_signed())
     }
 
     fn request(&mut self, node: Node) -> Request {
