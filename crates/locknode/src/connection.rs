@@ -146,19 +146,18 @@ impl<S> Connection<S> {
             }
             done += consumed;
             commands += 1;
-            if flow != Flow::Continue {
-                self.state = State::Closing;
-                match flow {
-                    Flow::Shutdown => self.node.stop(true),
-                    Flow::ShutdownNoSave => self.node.stop(false),
-                    Flow::Yield => {
-                        self.state = State::Backlogged;
-                        self.yields = true;
-                    }
-                    Flow::Continue | Flow::Close | Flow::Paused => {}
+            self.state = match flow {
+                Flow::Continue => continue,
+                Flow::Yield => State::Backlogged,
+                Flow::Close | Flow::Paused | Flow::Shutdown | Flow::ShutdownNoSave => {
+                    State::Closing
                 }
-                break;
+            };
+            self.yields |= flow == Flow::Yield;
+            if matches!(flow, Flow::Shutdown | Flow::ShutdownNoSave) {
+                self.node.stop(flow == Flow::Shutdown);
             }
+            break;
         }
         let need = batch.finish(&self.session, commands);
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
@@ -226,12 +225,10 @@ impl<S> Connection<S> {
             if guard.is_hopeless(&self.need) {
                 return Poll::Ready(None);
             }
-            if !is_waiting {
-                // Anything made durable from here on wakes this task; the second check sees what
-                // became durable just before.
-                if self.scope.waiters.wait(cx.waker()) {
-                    self.node.wake_disk();
-                }
+            // Anything made durable from here on wakes this task; the second check sees what became
+            // durable just before.
+            if !is_waiting && self.scope.waiters.wait(cx.waker()) {
+                self.node.wake_disk();
             }
         }
         Poll::Pending
@@ -246,10 +243,8 @@ impl<S> Connection<S> {
                 return Poll::Ready(());
             };
             // The engine's clock decides; the timer only says when to check it again.
-            let timer = self
-                .timer
-                .insert(Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK)));
-            ready!(timer.as_mut().poll(cx));
+            let timer = Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK));
+            ready!(self.timer.insert(timer).as_mut().poll(cx));
         }
     }
 }

@@ -44,10 +44,7 @@ impl Host for Process {
         (facts.disk_syncs, facts.disk_bytes) = self.disk_status.figures();
         facts.os = operating_system();
         facts.resident_bytes = resident_bytes().unwrap_or(0);
-        if let Some((user, system)) = cpu_seconds() {
-            facts.cpu_user_seconds = user;
-            facts.cpu_system_seconds = system;
-        }
+        (facts.cpu_user_seconds, facts.cpu_system_seconds) = cpu_seconds().unwrap_or_default();
         facts
     }
 }

@@ -194,9 +194,10 @@ fn time_slept_between_a_clean_stop_and_the_start_does_not_count() {
 #[test]
 fn a_lock_on_the_log_never_ends_early() {
     type Move = fn(&mut StoredNode);
+    type Clocks = Option<(Duration, Duration)>;
     let (second, minute) = (HOUR + SECOND, HOUR + MINUTE);
     let same_boot: Move = |_| ();
-    let rows: [(&str, Move, Option<(Duration, Duration)>, i64); 6] = [
+    let rows: [(&str, Move, Clocks, i64); 6] = [
         ("same boot", same_boot, Some((minute, minute)), 3_540_000),
         (
             "slow boottime",
