@@ -176,11 +176,7 @@ impl<S> Connection<S> {
         let unread = std::mem::take(&mut self.unread);
         let done = self.execute(&unread, out);
         self.unread = unread;
-        if done == self.unread.len() {
-            self.unread.clear();
-        } else {
-            self.unread.drain(..done);
-        }
+        self.unread.drain(..done);
         if self.unread.capacity() > KEPT_MAX && self.unread.len() < KEPT_MAX / 4 {
             self.unread.shrink_to(self.unread.len());
         }

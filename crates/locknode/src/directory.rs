@@ -167,9 +167,7 @@ impl Disk for Directory {
         // Set before the write, because a write that fails halfway may leave something behind.
         open.is_written = true;
         let end = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        if end > open.len {
-            open.is_grown = true;
-        }
+        open.is_grown |= end > open.len;
         open.file.write_all_at(bytes, offset).map_err(full)?;
         open.len = open.len.max(end);
         Ok(())
@@ -227,12 +225,13 @@ impl OpenFile {
 /// Returns the directory, and whether it was created.
 fn open_or_create(path: &Path) -> Result<(File, bool), Problem> {
     let failed = |attempt| move |error| Problem::Io(attempt, error);
-    let is_new = match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        created => created
-            .map(|()| true)
-            .map_err(failed("create the directory"))?,
-    };
+    let created = DirBuilder::new().mode(DIRECTORY_MODE).create(path);
+    let is_new = created.is_ok();
+    if let Err(error) = created
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(Problem::Io("create the directory", error));
+    }
     let handle = File::open(path).map_err(failed("open the directory"))?;
     let metadata = handle.metadata().map_err(failed("inspect the directory"))?;
     if metadata.is_dir() {

@@ -131,11 +131,8 @@ impl Node {
                 if shutdown.as_mut().poll(cx).is_ready() || stopped.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Ok(()));
                 }
-                let (Poll::Pending, Poll::Pending) =
-                    (sweep.as_mut().poll(cx), close_clients.as_mut().poll(cx))
-                else {
-                    unreachable!("background work never ends");
-                };
+                let Poll::Pending = sweep.as_mut().poll(cx);
+                let Poll::Pending = close_clients.as_mut().poll(cx);
                 accept.as_mut().poll(cx)
             })
             .await

@@ -45,9 +45,8 @@ impl NodeBuilder {
     pub const MAX_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
     fn new() -> Self {
-        let run_id: String = (0..5)
-            .map(|_| format!("{:08x}", rand::random::<u32>()))
-            .collect();
+        let (high, low): (u32, u128) = rand::random();
+        let run_id = format!("{high:08x}{low:032x}");
         let mut config = EngineConfig::new(rand::random(), run_id);
         config.stopwatch = Some(stopwatch);
         Self {

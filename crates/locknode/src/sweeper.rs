@@ -3,6 +3,7 @@
 //! Nothing here decides whether a lock is alive: an expired lock is invisible the moment its
 //! deadline passes. A node without deadlines does no background work.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::shared::Shared;
 
 /// Reclaims expired locks for as long as it is polled. One sweeper per node works, and the others
 /// wait to take over.
-pub(crate) async fn sweep(node: Arc<Shared>) {
+pub(crate) async fn sweep(node: Arc<Shared>) -> Infallible {
     let _turn = node.sweep_turn.lock().await;
     loop {
         let now = node.clock.now().time;
@@ -33,7 +34,7 @@ pub(crate) async fn sweep(node: Arc<Shared>) {
 }
 
 /// Closes the connections that the options no longer allow, for as long as it is polled.
-pub(crate) async fn close_clients(node: Arc<Shared>) {
+pub(crate) async fn close_clients(node: Arc<Shared>) -> Infallible {
     loop {
         let is_off = node.engine.options().timeout == 0;
         let period = if is_off { IDLE_PERIOD_OFF } else { IDLE_PERIOD };
