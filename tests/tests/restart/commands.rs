@@ -1,5 +1,7 @@
 //! Late, repeated and foreign extensions and releases: by the plain commands, the scripts of lock libraries, and LOCK.
 
+use std::time::Duration;
+
 use locknode_tests::StoredNode;
 
 use crate::{EXTEND_BY_SCRIPT, FALLS, MINUTE, NANO, RELEASE_BY_SCRIPT, SECOND};
@@ -28,19 +30,20 @@ fn expect_refused(node: &mut StoredNode, request: &str) {
     assert!(is_refused(&reply), "{request}: {reply}");
 }
 
-/// A script that the node has seen before runs as one operation on the table, a new one in the evaluator.
-fn is_known(node: &mut StoredNode, request: &str, is_known: bool) {
-    if is_known {
-        node.reply(request);
-        node.reply("DEL k");
-    }
+/// A new node, and one that has seen the request before: it runs a script that it knows as one operation on the table, a
+/// new one in the evaluator.
+fn new_and_knowing(request: &str) -> [StoredNode; 2] {
+    let mut knowing = node();
+    knowing.reply(request);
+    knowing.reply("DEL k");
+    [node(), knowing]
 }
 
 /// S31
 #[test]
 fn an_extension_that_comes_after_the_release_creates_nothing() {
     for extension in EXTENSIONS {
-        for passed in [SECOND, 30 * SECOND + NANO] {
+        for passed in [Duration::ZERO, 30 * SECOND + NANO] {
             let mut node = holding(&["SET k a NX PX 30000"]);
             node.advance(passed);
             node.reply("LOCK.RELEASE k a");
@@ -73,9 +76,7 @@ fn no_extension_brings_a_lost_lock_back() {
 #[test]
 fn a_request_by_one_whose_lock_has_ended_leaves_the_next_holder_alone() {
     for request in RELEASES.into_iter().chain(EXTENSIONS) {
-        for known in [false, true] {
-            let mut node = node();
-            is_known(&mut node, request, known);
+        for mut node in new_and_knowing(request) {
             node.expect("SET k a NX PX 1000", "+OK");
             node.advance(SECOND + NANO);
             node.expect("SET k b NX PX 2000", "+OK");
@@ -100,18 +101,15 @@ fn a_lock_that_was_extended_is_waited_for_to_its_new_end() {
         "SETEX k 60 a",
     ];
     for extension in EXTENSIONS.into_iter().chain(plain) {
-        for (known, how) in [false, true]
-            .into_iter()
-            .flat_map(|known| FALLS.map(|how| (known, how)))
-        {
-            let mut node = node();
-            is_known(&mut node, extension, known);
-            node.expect("SET k a NX PX 1000", "+OK");
-            let reply = node.reply(extension);
-            assert!(!is_refused(&reply), "{extension}: {reply}");
-            node.restart(how);
-            let left = node.quarantine_left().unwrap();
-            assert!(left > MINUTE, "{extension}: {left:?}");
+        for how in FALLS {
+            for mut node in new_and_knowing(extension) {
+                node.expect("SET k a NX PX 1000", "+OK");
+                let reply = node.reply(extension);
+                assert!(!is_refused(&reply), "{extension}: {reply}");
+                node.restart(how);
+                let left = node.quarantine_left().unwrap();
+                assert!(left > MINUTE, "{extension}: {left:?}");
+            }
         }
     }
 }
