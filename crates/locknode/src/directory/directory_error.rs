@@ -56,8 +56,8 @@ impl fmt::Display for DirectoryError {
                  Nothing was changed; name an empty directory, or a path that does not exist yet"
             ),
             Problem::Io(attempt, error) => {
-                let advice = advice(error.kind());
-                write!(f, "cannot {attempt} {path}: {error}{advice}")
+                write!(f, "cannot {attempt} {path}: {error}")?;
+                advice(error.kind()).map_or(Ok(()), |advice| write!(f, "; {advice}"))
             }
         }
     }
@@ -73,19 +73,19 @@ impl Error for DirectoryError {
 }
 
 /// What to do about it, where that is known.
-fn advice(kind: io::ErrorKind) -> &'static str {
-    match kind {
+fn advice(kind: io::ErrorKind) -> Option<&'static str> {
+    Some(match kind {
         io::ErrorKind::PermissionDenied => {
-            "; let the user that runs the node read, write and enter the directory, and create it if it is missing"
+            "let the user that runs the node read, write and enter the directory, and create it if it is missing"
         }
-        io::ErrorKind::NotFound => "; create its parent directory first",
+        io::ErrorKind::NotFound => "create its parent directory first",
         io::ErrorKind::ReadOnlyFilesystem => {
-            "; the file system is mounted read-only: choose another one"
+            "the file system is mounted read-only: choose another one"
         }
-        io::ErrorKind::StorageFull => "; the disk is full: make room, or choose another one",
+        io::ErrorKind::StorageFull => "the disk is full: make room, or choose another one",
         io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput => {
-            "; choose a directory on a local file system, which can lock and sync files"
+            "choose a directory on a local file system, which can lock and sync files"
         }
-        _ => "",
-    }
+        _ => return None,
+    })
 }
