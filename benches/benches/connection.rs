@@ -7,13 +7,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use locknode::{Node, Peer};
+use locknode_benches::{ACQUIRE, RELEASE};
+use locknode_resp::encode_command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-const ACQUIRE: &[u8] = b"*6\r\n$3\r\nSET\r\n$30\r\nlock:0123456789abcdef012345678\r\n$32\r\n\
-    0123456789abcdef0123456789abcdef\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n";
-const RELEASE: &[u8] =
-    b"*5\r\n$7\r\nEVALSHA\r\n$40\r\n4e92fdc63815b3a0a2dd1c1df3694de73607c88d\r\n$1\r\n1\r\n\
-    $30\r\nlock:0123456789abcdef012345678\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n";
 
 fn cycle(c: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -27,8 +23,8 @@ fn cycle(c: &mut Criterion) {
         runtime.spawn(async move { node.serve_stream(server, Peer::default()).await });
         let mut batch = Vec::new();
         for _ in 0..pipeline {
-            batch.extend_from_slice(ACQUIRE);
-            batch.extend_from_slice(RELEASE);
+            encode_command(&mut batch, ACQUIRE);
+            encode_command(&mut batch, RELEASE);
         }
         let mut replies = vec![0; pipeline * b"+OK\r\n:1\r\n".len()];
         group.throughput(Throughput::Elements(pipeline as u64));

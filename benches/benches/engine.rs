@@ -126,6 +126,19 @@ fn guard_config(mode: GuardMode) -> GuardConfig {
     }
 }
 
+/// An engine with a hundred thousand locks of that TTL.
+fn filled(engine: Engine, mut session: Session, ttl_ms: &[u8]) -> Engine {
+    let mut batch = engine.batch(Moment::default());
+    let mut out = Vec::with_capacity(64);
+    for i in 0..100_000 {
+        out.clear();
+        let acquire = [b"SET", &key(i)[..], TOKEN, b"NX", b"PX", ttl_ms];
+        batch.execute(&mut session, &acquire, &mut out);
+    }
+    drop(batch);
+    engine
+}
+
 fn fresh(c: &mut Criterion) {
     let mut group = c.benchmark_group("fresh");
     group.throughput(Throughput::Elements(100_000));
@@ -133,20 +146,7 @@ fn fresh(c: &mut Criterion) {
     group.bench_function("set_100k", |b| {
         b.iter_batched(
             engine,
-            |(engine, mut session)| {
-                let mut out = Vec::with_capacity(64);
-                let mut batch = engine.batch(Moment::default());
-                for i in 0..100_000 {
-                    out.clear();
-                    batch.execute(
-                        &mut session,
-                        &[b"SET", &key(i), TOKEN, b"NX", b"PX", b"30000"],
-                        &mut out,
-                    );
-                }
-                drop(batch);
-                engine
-            },
+            |(engine, session)| filled(engine, session, b"30000"),
             BatchSize::LargeInput,
         );
     });
@@ -156,19 +156,8 @@ fn sweep(c: &mut Criterion) {
     let mut group = c.benchmark_group("sweep");
     group.sample_size(10);
     let filled = || {
-        let (engine, mut session) = engine();
-        let mut batch = engine.batch(Moment::default());
-        let mut out = Vec::with_capacity(64);
-        for i in 0..100_000 {
-            out.clear();
-            batch.execute(
-                &mut session,
-                &[b"SET", &key(i), TOKEN, b"NX", b"PX", b"1000"],
-                &mut out,
-            );
-        }
-        drop(batch);
-        engine
+        let (engine, session) = engine();
+        filled(engine, session, b"1000")
     };
     group.throughput(Throughput::Elements(100_000));
     group.bench_function("reclaim_100k", |b| {

@@ -8,23 +8,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use locknode_benches::{ACQUIRE, RELEASE};
 use locknode_resp::{Decoder, Encoder, Limits, Protocol, encode_command};
-
-const ACQUIRE: &[&[u8]] = &[
-    b"SET",
-    b"lock:0123456789abcdef012345678",
-    b"0123456789abcdef0123456789abcdef",
-    b"NX",
-    b"PX",
-    b"30000",
-];
-const RELEASE: &[&[u8]] = &[
-    b"EVALSHA",
-    b"4e92fdc63815b3a0a2dd1c1df3694de73607c88d",
-    b"1",
-    b"lock:0123456789abcdef012345678",
-    b"0123456789abcdef0123456789abcdef",
-];
 
 fn decode(c: &mut Criterion) {
     let mut group = c.benchmark_group("decode");

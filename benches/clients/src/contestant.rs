@@ -39,28 +39,29 @@ pub(crate) fn find(options: &Options) -> Result<Vec<Contestant>, String> {
     for &(name, language) in ALL.iter().filter(|(name, _)| options.wants(name)) {
         let mut packages = options.packages.iter().filter(|(of, _)| of == name);
         let directory = packages.next().map(|(_, directory)| directory.clone());
-        match (language, directory) {
-            (Language::Rust, _) => contestants.push(Contestant {
-                name,
-                words: vec![own_path()?, "client".to_owned(), name.to_owned()],
-                packages: None,
-            }),
-            (_, None) => eprintln!("{name}: left out, because its packages are not installed"),
-            (Language::Node, Some(directory)) => contestants.push(Contestant {
-                name,
-                words: vec!["node".to_owned(), foreign(name, "mjs")],
-                packages: Some(directory),
-            }),
-            (Language::Python, Some(directory)) => contestants.push(Contestant {
-                name,
-                words: vec![
-                    format!("{directory}/bin/python"),
-                    "-B".to_owned(),
-                    foreign(name, "py"),
-                ],
-                packages: None,
-            }),
-        }
+        let (words, packages) = match (language, directory) {
+            (Language::Rust, _) => (
+                vec![own_path()?, "client".to_owned(), name.to_owned()],
+                None,
+            ),
+            (_, None) => {
+                eprintln!("{name}: left out, because its packages are not installed");
+                continue;
+            }
+            (Language::Node, Some(directory)) => (
+                vec!["node".to_owned(), foreign(name, "mjs")],
+                Some(directory),
+            ),
+            (Language::Python, Some(directory)) => {
+                let python = format!("{directory}/bin/python");
+                (vec![python, "-B".to_owned(), foreign(name, "py")], None)
+            }
+        };
+        contestants.push(Contestant {
+            name,
+            words,
+            packages,
+        });
     }
     Ok(contestants)
 }

@@ -15,9 +15,8 @@ pub(crate) fn measure(
     findings: &mut Vec<Finding>,
 ) -> Result<(), String> {
     let ours = contestants.iter().find(|contestant| contestant.is_ours());
-    let peer = contestants
-        .iter()
-        .find(|contestant| contestant.name == RSLOCK);
+    let mut peers = contestants.iter();
+    let peer = peers.find(|contestant| contestant.name == RSLOCK);
     let (Some(ours), Some(peer)) = (ours, peer) else {
         return Ok(());
     };

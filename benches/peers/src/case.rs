@@ -78,14 +78,15 @@ fn volatile<'s>(options: &Options, servers: &'s [Server], floor: &'s Server) -> 
     let mut cases = Vec::new();
     for workload in ["cycle-evalsha", "cycle-delex", "cycle-delifeq", "set"] {
         cases.extend(PIPELINES.map(|pipeline| {
-            let contestants = servers.iter().chain([floor]);
-            let contestants = beside(contestants, Setup::Nothing, workload, pipeline, LONG_TTL);
+            let load = Load::new(workload, pipeline, LONG_TTL);
+            let contestants = of_each(servers.iter().chain([floor]), Setup::Nothing, load);
             Case::new(options, "", workload, pipeline, contestants)
         }));
     }
     let locks = options.memory_locks;
     if locks > 0 {
-        let contestants = beside(servers, Setup::Nothing, "set", 16, LONG_TTL);
+        let load = Load::new("set", 16, LONG_TTL);
+        let contestants = of_each(servers, Setup::Nothing, load);
         cases.push(Case {
             name: format!("memory per lock, {locks} locks"),
             operations: locks,
@@ -103,16 +104,11 @@ fn guard<'s>(options: &Options, ours: &'s Server) -> [Case<'s>; 2] {
             ("guard on, --dir", Setup::Guard),
             ("guard on, no dir", Setup::GuardInMemory),
         ];
-        let contestants = contestants.map(|(label, setup)| {
-            Contestant::new(ours, label, setup, "cycle-evalsha", pipeline, SHORT_TTL)
-        });
-        let case = Case::new(
-            options,
-            "guard",
-            "guard cycle",
-            pipeline,
-            contestants.into(),
-        );
+        let load = Load::new("cycle-evalsha", pipeline, SHORT_TTL);
+        let contestants =
+            contestants.map(|(label, setup)| Contestant::new(ours, label, setup, load));
+        let contestants = contestants.into();
+        let case = Case::new(options, "guard", "guard cycle", pipeline, contestants);
         Case {
             // Two in a hundred are to be seen.
             rounds: case.rounds * if options.smoke { 1 } else { 3 },
@@ -130,15 +126,11 @@ fn fence<'s>(options: &Options, ours: &'s Server) -> [Case<'s>; 2] {
             ("LOCK.* FLOOR", "cycle-lock-floor"),
         ];
         let contestants = contestants.map(|(label, workload)| {
-            Contestant::new(ours, label, Setup::Nothing, workload, pipeline, SHORT_TTL)
+            let load = Load::new(workload, pipeline, SHORT_TTL);
+            Contestant::new(ours, label, Setup::Nothing, load)
         });
-        Case::new(
-            options,
-            "fence",
-            "fence cycle",
-            pipeline,
-            contestants.into(),
-        )
+        let contestants = contestants.into();
+        Case::new(options, "fence", "fence cycle", pipeline, contestants)
     })
 }
 
@@ -146,7 +138,8 @@ fn durable<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
     let mut cases = Vec::new();
     for (name, workload) in [("durable set", "set"), ("durable cycle", "cycle-evalsha")] {
         cases.extend(PIPELINES.map(|pipeline| {
-            let contestants = beside(servers, Setup::Always, workload, pipeline, SHORT_TTL);
+            let load = Load::new(workload, pipeline, SHORT_TTL);
+            let contestants = of_each(servers, Setup::Always, load);
             let case = Case::new(options, "durable", name, pipeline, contestants);
             Case {
                 operations: case.operations / DURABLE_PART,
@@ -159,15 +152,13 @@ fn durable<'s>(options: &Options, servers: &'s [Server]) -> Vec<Case<'s>> {
 }
 
 /// The same of every server.
-fn beside<'s>(
+fn of_each<'s>(
     servers: impl IntoIterator<Item = &'s Server>,
     setup: Setup,
-    workload: &'static str,
-    pipeline: u32,
-    ttl: &'static str,
+    load: Load,
 ) -> Vec<Contestant<'s>> {
-    let contestants = (servers.into_iter())
-        .map(|server| Contestant::new(server, &server.name, setup, workload, pipeline, ttl));
+    let servers = servers.into_iter();
+    let contestants = servers.map(|server| Contestant::new(server, &server.name, setup, load));
     contestants.collect()
 }
 
@@ -204,17 +195,12 @@ impl<'s> Case<'s> {
         options: &Options,
         contestant: &Contestant<'_>,
     ) -> Result<Turn<Measured>, String> {
-        let Contestant {
-            server,
-            setup,
-            load,
-            ..
-        } = contestant;
+        let (server, setup) = (contestant.server, contestant.setup);
         let directory = directory::empty(&options.data_dir)?;
-        let args = setup.args(server.kind(), directory.path(), Run::First, MAX_TTL);
+        let args = setup.args(server.kind, directory.path(), Run::First, MAX_TTL);
         let running = server.start_with(&args)?;
         let pid = running.pid();
-        let send = |commands| load.send(options, &running, commands);
+        let send = |commands| contestant.load.send(options, &running, commands);
         if self.figure != Figure::Memory {
             // Connections, scripts, sub-tables and branch predictors: not what is measured.
             let report = send(WARM_UP_OPERATIONS.min(self.operations / 10))?;
@@ -224,10 +210,8 @@ impl<'s> Case<'s> {
         }
         let syncs = || running.info("restart", "disk_syncs");
         let syncs_before = syncs();
-        let (rss, split) = (
-            machine::resident_bytes(pid),
-            machine::user_and_system_seconds(pid),
-        );
+        let rss = machine::resident_bytes(pid);
+        let split = machine::user_and_system_seconds(pid);
         let watch = Watch::start(vec![pid]);
         let Some(report) = send(self.operations)? else {
             return Ok(Turn::Unable);
@@ -269,23 +253,12 @@ impl<'s> Case<'s> {
 }
 
 impl<'s> Contestant<'s> {
-    fn new(
-        server: &'s Server,
-        label: &str,
-        setup: Setup,
-        workload: &'static str,
-        pipeline: u32,
-        ttl: &'static str,
-    ) -> Self {
+    fn new(server: &'s Server, label: &str, setup: Setup, load: Load) -> Self {
         Self {
             label: label.to_owned(),
             server,
             setup,
-            load: Load {
-                workload,
-                pipeline,
-                ttl,
-            },
+            load,
         }
     }
 }

@@ -34,17 +34,13 @@ pub(crate) fn measure(options: &Options, ours: &Server) -> Result<(), String> {
 
 fn row(options: &Options, ours: &Server, name: &str, setup: Setup) -> Result<(), String> {
     let directory = directory::empty(&options.data_dir)?;
-    let args = setup.args(ours.kind(), directory.path(), Run::First, "60s");
+    let args = setup.args(ours.kind, directory.path(), Run::First, "60s");
     let running = ours.start_with(&args)?;
     let syncs = || {
         let syncs = running.info("restart", "disk_syncs");
         syncs.ok_or_else(|| format!("{name}: INFO tells no disk_syncs"))
     };
-    let load = Load {
-        workload: "cycle-evalsha",
-        pipeline: 16,
-        ttl: "30s",
-    };
+    let load = Load::new("cycle-evalsha", 16, "30s");
     let before = extent(directory.path());
     let (syncs_before, started) = (syncs()?, Instant::now());
     // In parts, so that a directory that grows and shrinks is seen at its largest.

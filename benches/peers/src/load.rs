@@ -21,6 +21,14 @@ pub(crate) struct Load {
 pub(crate) struct Report(Value);
 
 impl Load {
+    pub(crate) const fn new(workload: &'static str, pipeline: u32, ttl: &'static str) -> Self {
+        Self {
+            workload,
+            pipeline,
+            ttl,
+        }
+    }
+
     /// Sends this many commands; `None` when the server does not know the command.
     ///
     /// # Errors

@@ -53,21 +53,25 @@ impl Watch {
 /// Busy time of all processors in seconds since boot.
 fn busy_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks: Vec<f64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|field| field.parse().ok())
-        .collect();
+    let seconds = seconds(stat.lines().next().unwrap_or_default());
     // user + nice + system + steal. Interrupts are left out: they are the network's share of the very load measured, and
     // kernels differ in whether they count them as time of the process that was interrupted.
-    [0, 1, 2, 7]
-        .iter()
-        .filter_map(|&i| ticks.get(i))
-        .sum::<f64>()
-        / TICKS_PER_SECOND
+    [1, 2, 3, 8].iter().filter_map(|&i| seconds.get(i)).sum()
+}
+
+/// The fields of a line that the kernel counts in ticks, in seconds.
+fn seconds(line: &str) -> Vec<f64> {
+    let fields = line.split_whitespace();
+    let ticks = fields.map(|field| field.parse().unwrap_or(0.0));
+    ticks.map(|ticks: f64| ticks / TICKS_PER_SECOND).collect()
+}
+
+/// Two neighbouring times of a process in seconds, by the place of the first behind the program's name.
+fn times_at(pid: &str, place: usize) -> (f64, f64) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let seconds = seconds(stat.rsplit_once(')').map_or("", |(_, rest)| rest));
+    let at = |place: usize| seconds.get(place).copied().unwrap_or(0.0);
+    (at(place), at(place + 1))
 }
 
 /// CPU time of a process in seconds, all threads, from the scheduler's nanosecond account.
@@ -87,52 +91,33 @@ pub fn cpu_seconds(pid: u32) -> f64 {
 /// User and system time of a process in seconds, in hundredths.
 #[must_use]
 pub fn user_and_system_seconds(pid: u32) -> (f64, f64) {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<f64> = stat
-        .rsplit_once(')')
-        .map_or("", |(_, rest)| rest)
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    let at = |i: usize| fields.get(i).copied().unwrap_or(0.0) / TICKS_PER_SECOND;
-    (at(0), at(1))
+    times_at(&pid.to_string(), 11)
 }
 
 /// CPU time in seconds of this process's children that have ended.
 fn children_cpu_seconds() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks = rest
-        .split_whitespace()
-        .skip(13)
-        .take(2)
-        .filter_map(|field| field.parse::<f64>().ok());
-    ticks.sum::<f64>() / TICKS_PER_SECOND
+    let (user, system) = times_at("self", 13);
+    user + system
 }
 
 /// Resident bytes of a process.
 #[must_use]
 pub fn resident_bytes(pid: u32) -> f64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse::<f64>().ok())
-        .unwrap_or(0.0)
-        * 4096.0
+    let pages = statm.split_whitespace().nth(1);
+    let pages: Option<f64> = pages.and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0.0) * 4096.0
 }
 
 /// The machine in one line.
 #[must_use]
 pub fn describe() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let models: Vec<&str> = cpuinfo
+    let models = cpuinfo
         .lines()
-        .filter(|line| line.starts_with("model name"))
-        .filter_map(|line| Some(line.split_once(':')?.1.trim()))
-        .collect();
+        .filter(|line| line.starts_with("model name"));
+    let models = models.filter_map(|line| Some(line.split_once(':')?.1.trim()));
+    let models: Vec<&str> = models.collect();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!(
         "{} x {}, Linux {}, loopback TCP",

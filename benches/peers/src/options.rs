@@ -5,8 +5,37 @@ use std::path::PathBuf;
 use clap::value_parser;
 
 /// Runs a lock node beside Redis and Valkey servers, interleaved, and prints ratios
+///
+/// Environment: BENCH_PEERS_VERBOSE=1 shows why rounds are disturbed and what servers complain about.
+///
+/// Columns: cost/op is server CPU per command, all threads and the kernel's part, in ns (bytes per lock in the memory
+/// row). 'x first' is this line against the first line of its row, taken within each round, median and spread: cost of
+/// this by cost of the first, and throughput of the first by throughput of this; above 1 this line is the worse one.
+/// 'x floor' is cost of this by cost of the floor, a bare tokio server that decodes the same requests and answers each with
+/// the bytes of a granted lock: what is above 1 is the server's own.
+/// syncs/s is what a lock node counts. The load generator checks every reply; a wrong one voids the whole run.
+///
+/// Rows, 50 connections, 30 byte keys, 32 byte tokens:
+///   cycle-evalsha P1, P16    SET NX PX, then the release script by EVALSHA; nothing kept, restart guard off
+///   cycle-delex, -delifeq    the same with the release command of newer servers
+///   set P1, P16              SET NX PX on fresh keys
+///   memory per lock          resident bytes per lock held
+///   guard cycle P1, P16      cycle-evalsha, TTL 30 s within max-ttl: restart guard off, on with --dir, on without.
+///                            Target: at most 1.02 x the cost of off
+///   fence cycle P1, P16      one node, guard off: SET NX PX and DELIFEQ, SET NX PX and EVALSHA, LOCK.ACQUIRE and LOCK.RELEASE,
+///                            the same with FLOOR
+///   durable set P1, P16      SET NX PX on fresh keys, TTL 30 s, every grant on disk before its reply: --durability always
+///                            against --appendonly yes --appendfsync always (without rewrites of the file, which favours the
+///                            peer). Bound by syncs, so throughput is the figure; target 1.5 x at pipeline 1, 4 x at 16
+///   durable cycle P1, P16    the same with cycle-evalsha
+///   disk                     bytes in the data directory before and after cycles of TTL 30 s, most of them while it was
+///                            filled, and syncs: with the guard (constant, about one sync per slack of 1.9 s and per 2^20
+///                            grants of one counter), and with --durability always (constant by compaction)
+///   restart                  a stop with locks held, TTL 10 min: how long the stop takes, then the time from exec to the
+///                            first PONG and to the first granted lock, with warm caches. A node's snapshot and Redis'
+///                            RDB after a clean stop, an append-only file, and a node's log after SIGKILL. Void if a lock is missing
 #[derive(Debug, clap::Parser)]
-#[command(name = "scripts/bench-peers", after_help = ROWS)]
+#[command(name = "scripts/bench-peers", verbatim_doc_comment)]
 pub(crate) struct Options {
     /// Rounds per row; rows of the section guard take three times as many
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
@@ -72,37 +101,6 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(meets)
     }
 }
-
-const ROWS: &str = "\
-Environment: BENCH_PEERS_VERBOSE=1 shows why rounds are disturbed and what servers complain about.
-
-Columns: cost/op is server CPU per command, all threads and the kernel's part, in ns (bytes per lock in the memory
-row). 'x first' is this line against the first line of its row, taken within each round, median and spread: cost of
-this by cost of the first, and throughput of the first by throughput of this; above 1 this line is the worse one.
-'x floor' is cost of this by cost of the floor, a bare tokio server that decodes the same requests and answers each with
-the bytes of a granted lock: what is above 1 is the server's own.
-syncs/s is what a lock node counts. The load generator checks every reply; a wrong one voids the whole run.
-
-Rows, 50 connections, 30 byte keys, 32 byte tokens:
-  cycle-evalsha P1, P16    SET NX PX, then the release script by EVALSHA; nothing kept, restart guard off
-  cycle-delex, -delifeq    the same with the release command of newer servers
-  set P1, P16              SET NX PX on fresh keys
-  memory per lock          resident bytes per lock held
-  guard cycle P1, P16      cycle-evalsha, TTL 30 s within max-ttl: restart guard off, on with --dir, on without.
-                           Target: at most 1.02 x the cost of off
-  fence cycle P1, P16      one node, guard off: SET NX PX and DELIFEQ, SET NX PX and EVALSHA, LOCK.ACQUIRE and LOCK.RELEASE,
-                           the same with FLOOR
-  durable set P1, P16      SET NX PX on fresh keys, TTL 30 s, every grant on disk before its reply: --durability always
-                           against --appendonly yes --appendfsync always (without rewrites of the file, which favours the
-                           peer). Bound by syncs, so throughput is the figure; target 1.5 x at pipeline 1, 4 x at 16
-  durable cycle P1, P16    the same with cycle-evalsha
-  disk                     bytes in the data directory before and after cycles of TTL 30 s, most of them while it was
-                           filled, and syncs: with the guard (constant, about one sync per slack of 1.9 s and per 2^20
-                           grants of one counter), and with --durability always (constant by compaction)
-  restart                  a stop with locks held, TTL 10 min: how long the stop takes, then the time from exec to the
-                           first PONG and to the first granted lock, with warm caches. A node's snapshot and Redis'
-                           RDB after a clean stop, an append-only file, and a node's log after SIGKILL. Void if a lock is missing
-";
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,6 @@ use locknode_peers::machine;
 use locknode_peers::rounds::{Rounds, Turn};
 use locknode_peers::server::{Kind, Server};
 use locknode_peers::setup::{Run, Setup};
-use locknode_peers::statistics::ratio;
 
 use crate::load::Load;
 use crate::options::Options;
@@ -64,10 +63,7 @@ pub(crate) fn measure(options: &Options, servers: &[Server]) -> Result<(), Strin
         let of = |pick: fn(&Measured) -> f64| rounds.median(index, pick);
         let against_first = |pick: fn(&Measured) -> f64| match index {
             0 => String::new(),
-            _ => ratio(
-                &rounds.ratios(index, 0, |this, first| pick(this) / pick(first)),
-                2,
-            ),
+            _ => rounds.ratio(index, 0, 2, |this, first| pick(this) / pick(first)),
         };
         println!(
             "{:<34} {:>9.3} {:>12.0} {:>9.3} {:>18} {:>11.3} {:>18} {:>8.3}",
@@ -95,7 +91,7 @@ fn contestants(servers: &[Server]) -> Vec<Contestant<'_>> {
                 stop,
             });
         };
-        match server.kind() {
+        match server.kind {
             Kind::Locknode => {
                 add("snapshot, SIGTERM", Setup::Guard, Stop::Terminate);
                 add("log, SIGKILL", Setup::Always, Stop::Kill);
@@ -114,14 +110,10 @@ fn restart(options: &Options, contestant: &Contestant<'_>) -> Result<Measured, S
     let directory = directory::empty(&options.data_dir)?;
     let args = |run| {
         let setup = contestant.setup;
-        setup.args(server.kind(), directory.path(), run, TTL)
+        setup.args(server.kind, directory.path(), run, TTL)
     };
     let running = server.start_with(&args(Run::First))?;
-    let load = Load {
-        workload: "set",
-        pipeline: 16,
-        ttl: TTL,
-    };
+    let load = Load::new("set", 16, TTL);
     let report = load.send(options, &running, options.restart_locks)?;
     report.ok_or("the server lacks SET")?;
     let stop = match contestant.stop {

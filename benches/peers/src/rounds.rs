@@ -1,6 +1,6 @@
 //! Rounds: every contestant once in each, until enough of them count.
 
-use crate::statistics::median;
+use crate::statistics::{self, median};
 
 /// The outcome of one contestant's turn in a round.
 #[derive(Debug)]
@@ -83,6 +83,17 @@ impl<T: Clone> Rounds<T> {
     /// The median of a figure of a contestant; not a number when it has none.
     pub fn median(&self, index: usize, pick: impl Fn(&T) -> f64) -> f64 {
         median(&self.of(index).map(pick).collect::<Vec<_>>())
+    }
+
+    /// The median of these ratios with their spread.
+    pub fn ratio(
+        &self,
+        index: usize,
+        base: usize,
+        digits: usize,
+        ratio: impl Fn(&T, &T) -> f64,
+    ) -> String {
+        statistics::ratio(&self.ratios(index, base, ratio), digits)
     }
 
     /// In each round a contestant against another one.

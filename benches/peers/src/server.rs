@@ -16,7 +16,8 @@ pub struct Server {
     /// What it answers to `--version`.
     pub version: String,
     path: String,
-    kind: Kind,
+    /// Which command line it takes.
+    pub kind: Kind,
 }
 
 /// Which command line a server takes.
@@ -46,11 +47,8 @@ pub fn find(locknode: &str, more: &[(String, String)]) -> Result<Vec<Server>, St
         .ok_or_else(|| format!("{locknode} does not run; build it with cargo build --release"))?;
     let mut servers = vec![ours];
     for name in ["redis-server", "valkey-server"] {
-        servers.extend(Server::probe(
-            name.trim_end_matches("-server"),
-            name,
-            Kind::Redis,
-        ));
+        let short = name.trim_end_matches("-server");
+        servers.extend(Server::probe(short, name, Kind::Redis));
     }
     for (name, path) in more {
         let server = Server::probe(name, path, Kind::Redis);
@@ -82,12 +80,6 @@ impl Server {
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.kind == Kind::Locknode
-    }
-
-    /// Which command line it takes.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
     }
 
     /// Starts the server, empty, on a free loopback port, pinned to the first core. It keeps nothing: no restart
@@ -122,15 +114,10 @@ impl Server {
     pub fn spawn(&self, keeping: &[String]) -> Result<Running, String> {
         let port = free_port().map_err(|error| format!("no free port: {error}"))?;
         let mut command = Command::new("taskset");
-        command.args(["-c", "0", &self.path]);
-        match self.kind {
-            Kind::Locknode => {
-                command.args(["serve", "--threads", "1"]);
-            }
-            Kind::Redis => {
-                command.args(["--save", ""]);
-            }
-        }
+        command.args(["-c", "0", &self.path]).args(match self.kind {
+            Kind::Locknode => &["serve", "--threads", "1"][..],
+            Kind::Redis => &["--save", ""],
+        });
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
         let complaints = if std::env::var_os("BENCH_PEERS_VERBOSE").is_some() {
             Stdio::inherit()

@@ -65,16 +65,9 @@ impl Setup {
 /// Without rewrites of the file while it is measured: they are a process of their own, whose CPU time would be
 /// somebody else's. That favours the peer.
 fn append_only(sync: &str, directory: &str) -> Vec<String> {
-    words(&[
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        sync,
-        "--auto-aof-rewrite-percentage",
-        "0",
-        "--dir",
-        directory,
-    ])
+    let kept = ["--appendonly", "yes", "--appendfsync", sync];
+    let rewrites = ["--auto-aof-rewrite-percentage", "0", "--dir", directory];
+    words(&[kept, rewrites].concat())
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! The table of results.
 
 use locknode_peers::rounds::Rounds;
-use locknode_peers::statistics::{median, ratio};
+use locknode_peers::statistics::median;
 
 use crate::case::{Case, FLOOR, Figure, Measured};
 
@@ -42,22 +42,17 @@ pub(crate) fn print_case(case: &Case<'_>, rounds: &Rounds<Measured>) {
         let of = |pick: fn(&Measured) -> f64| rounds.median(index, pick);
         let against_first = |against: fn(&Measured, &Measured) -> f64| match index {
             0 => String::new(),
-            _ => ratio(&rounds.ratios(index, 0, against), digits),
+            _ => rounds.ratio(index, 0, digits, against),
         };
-        let syncs: Vec<f64> = rounds
-            .of(index)
-            .filter_map(|m| m.syncs_per_second)
-            .collect();
+        let syncs = rounds.of(index).filter_map(|m| m.syncs_per_second);
+        let syncs: Vec<f64> = syncs.collect();
         println!(
             "{head} {:>8.0} {unit:<2} {:>18} {:>18} {:>10.0} {:>18} {:>9.0} {:>9.0} {:>5.0}% {:>8}",
             of(|m| m.cost),
             against_first(|this, first| this.cost / first.cost),
             match floor {
                 Some(floor) if floor != index => {
-                    ratio(
-                        &rounds.ratios(index, floor, |this, floor| this.cost / floor.cost),
-                        digits,
-                    )
+                    rounds.ratio(index, floor, digits, |this, floor| this.cost / floor.cost)
                 }
                 _ => String::new(),
             },
