@@ -11,18 +11,13 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClusterFlags {
     /// Addresses of the nodes, separated by commas
-    #[arg(
-        long,
-        value_name = "URL,...",
-        env = "LOCKNODE_NODES",
-        hide_env_values = true
-    )]
-    #[arg(required = true, value_delimiter = ',')]
-    #[arg(long_help = "Addresses of the nodes, separated by commas.\n\n\
-        As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS (in\n\
-        builds with it) or unix:///path. List all nodes of the cluster, the same on every client:\n\
-        a lock needs a majority of these. Other users of this machine can read command lines but\n\
-        not your environment, so put passwords into the variable.")]
+    ///
+    /// As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS (in
+    /// builds with it) or unix:///path. List all nodes of the cluster, the same on every client:
+    /// a lock needs a majority of these. Other users of this machine can read command lines but
+    /// not your environment, so put passwords into the variable.
+    #[arg(long, value_name = "URL,...", env = "LOCKNODE_NODES")]
+    #[arg(required = true, value_delimiter = ',', verbatim_doc_comment)]
     nodes: Vec<String>,
 }
 

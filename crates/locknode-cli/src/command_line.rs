@@ -3,24 +3,23 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::failure::{Exit, Failure};
+use crate::serve::ServeFlags;
 
-/// A lock node that speaks the Redis protocol, and tools around it.
+/// A lock node that speaks the Redis protocol, and tools around it
+///
+/// A lock node is a small server that holds locks and nothing else. Any Redis client can take a lock
+/// on it (SET key token NX PX ttl), release it and extend it, with the scripts and commands that lock
+/// libraries use. Redlock libraries take a lock on the majority of several independent nodes.
+///
+/// locknode serves, tries out, looks at and measures such nodes, and runs commands while it holds a
+/// lock on them.
 #[derive(Debug, Parser)]
-#[command(
-    name = "locknode",
-    version,
-    about = "A lock node that speaks the Redis protocol, and tools around it",
-    long_about = LONG_ABOUT,
-    after_long_help = EXAMPLES,
-    subcommand_required = true,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
-)]
+#[command(name = "locknode", version, verbatim_doc_comment, after_long_help = EXAMPLES)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Task,
@@ -28,48 +27,30 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Run one lock node.
-    #[command(long_about = crate::serve::LONG_ABOUT, after_long_help = crate::serve::EXAMPLES)]
-    Serve(crate::serve::ServeFlags),
+    Serve(ServeFlags),
     /// Run a cluster of lock nodes in this process, to try things out.
     #[cfg(feature = "lab")]
     #[command(long_about = crate::lab::LONG_ABOUT, after_long_help = crate::lab::EXAMPLES)]
     Lab(crate::lab::LabFlags),
-    /// Run a command while holding a lock.
     #[cfg(feature = "run")]
-    #[command(long_about = crate::run::LONG_ABOUT, after_long_help = crate::run::EXAMPLES)]
     Run(crate::run::RunFlags),
-    /// Acquire a lock and print its token.
     #[cfg(feature = "lock")]
-    #[command(long_about = crate::lock::LOCK_LONG_ABOUT, after_long_help = crate::lock::LOCK_EXAMPLES)]
     Lock(crate::lock::LockFlags),
-    /// Give a lock a new TTL.
     #[cfg(feature = "lock")]
-    #[command(long_about = crate::lock::EXTEND_LONG_ABOUT, after_long_help = crate::lock::EXTEND_EXAMPLES)]
     Extend(crate::lock::ExtendFlags),
-    /// Release a lock.
     #[cfg(feature = "lock")]
-    #[command(long_about = crate::lock::RELEASE_LONG_ABOUT, after_long_help = crate::lock::RELEASE_EXAMPLES)]
     Release(crate::lock::ReleaseFlags),
-    /// Show the state of a cluster's nodes, or of a lock on them.
     #[cfg(feature = "status")]
-    #[command(long_about = crate::status::LONG_ABOUT, after_long_help = crate::status::EXAMPLES)]
     Status(crate::status::StatusFlags),
-    /// Measure a node, or a Redis or Valkey server.
     #[cfg(feature = "bench")]
-    #[command(long_about = crate::bench::LONG_ABOUT, after_long_help = crate::bench::EXAMPLES)]
     Bench(crate::bench::BenchFlags),
     /// Run simulated worlds with faults, and check them.
     #[cfg(feature = "sim")]
     #[command(long_about = crate::sim::LONG_ABOUT, after_long_help = crate::sim::EXAMPLES)]
     Sim(crate::sim::SimFlags),
-    /// Print a completion script for a shell.
     #[cfg(feature = "completions")]
-    #[command(after_long_help = crate::completions::EXAMPLES)]
     Completions(crate::completions::CompletionsFlags),
-    /// Print the manual page, or write all pages to a directory.
     #[cfg(feature = "man")]
-    #[command(after_long_help = crate::man::EXAMPLES)]
     Man(crate::man::ManFlags),
 }
 
@@ -88,39 +69,39 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<Exit, Failure> {
         crate::run::witness::wait();
         return Ok(Exit::Success);
     }
-    let matches = match command().try_get_matches_from(&args) {
-        Ok(matches) => matches,
+    let matches = command().try_get_matches_from(&args);
+    let read = matches.and_then(|matches| Ok((Task::from_arg_matches(&matches)?, matches)));
+    let (task, matches) = match read {
+        Ok(read) => read,
         Err(error) => return answer(&error, &args),
     };
-    let task = match Task::from_arg_matches(&matches) {
-        Ok(task) => task,
-        Err(error) => return answer(&error, &args),
-    };
-    match (task, matches.subcommand()) {
-        (Task::Serve(_), Some((_, matches))) => {
-            crate::serve::run(serve_command(), matches, args.get(2..).unwrap_or_default())
-        }
-        (Task::Serve(_), None) => Err(Failure::internal("the command line has no command")),
+    match task {
+        Task::Serve(_) => match matches.subcommand() {
+            Some((_, matches)) => {
+                crate::serve::run(serve_command(), matches, args.get(2..).unwrap_or_default())
+            }
+            None => Err(Failure::internal("the command line has no command")),
+        },
         #[cfg(feature = "lab")]
-        (Task::Lab(flags), _) => crate::lab::run(&flags),
+        Task::Lab(flags) => crate::lab::run(&flags),
         #[cfg(feature = "run")]
-        (Task::Run(flags), _) => crate::run::run(&flags),
+        Task::Run(flags) => crate::run::run(&flags),
         #[cfg(feature = "lock")]
-        (Task::Lock(flags), _) => crate::lock::lock(&flags),
+        Task::Lock(flags) => crate::lock::lock(&flags),
         #[cfg(feature = "lock")]
-        (Task::Extend(flags), _) => crate::lock::extend(&flags),
+        Task::Extend(flags) => crate::lock::extend(&flags),
         #[cfg(feature = "lock")]
-        (Task::Release(flags), _) => crate::lock::release(&flags),
+        Task::Release(flags) => crate::lock::release(&flags),
         #[cfg(feature = "status")]
-        (Task::Status(flags), _) => crate::status::run(&flags),
+        Task::Status(flags) => crate::status::run(&flags),
         #[cfg(feature = "bench")]
-        (Task::Bench(flags), _) => crate::bench::run(&flags),
+        Task::Bench(flags) => crate::bench::run(&flags),
         #[cfg(feature = "sim")]
-        (Task::Sim(flags), _) => crate::sim::run(&flags),
+        Task::Sim(flags) => crate::sim::run(&flags),
         #[cfg(feature = "completions")]
-        (Task::Completions(flags), _) => crate::completions::run(&flags, command()),
+        Task::Completions(flags) => crate::completions::run(&flags, command()),
         #[cfg(feature = "man")]
-        (Task::Man(flags), _) => crate::man::run(&flags, command()),
+        Task::Man(flags) => crate::man::run(&flags, command()),
     }
 }
 
@@ -151,13 +132,7 @@ fn variable_at_fault(error: &clap::Error, args: &[OsString]) -> Option<String> {
         return None;
     };
     let flag = shown.split([' ', '=']).next()?;
-    let is_given = |arg: &OsString| {
-        let arg = arg.to_string_lossy();
-        arg == flag
-            || arg
-                .strip_prefix(flag)
-                .is_some_and(|rest| rest.starts_with('='))
-    };
+    let is_given = |arg: &OsString| arg.to_string_lossy().split('=').next() == Some(flag);
     if args.iter().any(is_given) {
         return None;
     }
@@ -172,9 +147,9 @@ fn variable_at_fault(error: &clap::Error, args: &[OsString]) -> Option<String> {
     Some(variable.to_string_lossy().into_owned())
 }
 
-/// The definition as it is in this process' environment.
+/// The definition as it is in this process's environment.
 fn command() -> Command {
-    let command = CommandLine::command().mut_subcommand("serve", deaf_to_service_links);
+    let command = CommandLine::command().mut_subcommand("serve", ServeFlags::with_variables);
     // Help and man pages are the same wherever they are made, and show nobody's secrets.
     command.mut_subcommands(|command| command.mut_args(|arg| arg.hide_env_values(true)))
 }
@@ -184,26 +159,8 @@ fn serve_command() -> Command {
     let command = Command::new("locknode serve")
         .no_binary_name(true)
         .disable_help_flag(true);
-    deaf_to_service_links(crate::serve::ServeFlags::augment_args(command))
+    ServeFlags::with_variables(ServeFlags::augment_args(command))
 }
-
-/// Kubernetes sets `LOCKNODE_PORT=tcp://10.0.0.1:6379` in every pod beside a service named `locknode`. That is not
-/// our option, and must not keep a node from starting.
-fn deaf_to_service_links(command: Command) -> Command {
-    let is_link = |value: OsString| value.to_str().is_some_and(|value| value.contains("://"));
-    if std::env::var_os("LOCKNODE_PORT").is_some_and(is_link) {
-        return command.mut_arg("port", |port| port.env(Resettable::Reset));
-    }
-    command
-}
-
-const LONG_ABOUT: &str = "\
-A lock node is a small server that holds locks and nothing else. Any Redis client can take a lock
-on it (SET key token NX PX ttl), release it and extend it, with the scripts and commands that lock
-libraries use. Redlock libraries take a lock on the majority of several independent nodes.
-
-locknode serves, tries out, looks at and measures such nodes, and runs commands while it holds a
-lock on them.";
 
 const EXAMPLES: &str = "\
 Examples:

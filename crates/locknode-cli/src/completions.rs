@@ -6,8 +6,9 @@ use clap_complete::Shell;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// The flags of `locknode completions`.
+/// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompletionsFlags {
     /// The shell to write for.
     shell: Shell,
@@ -25,7 +26,7 @@ pub(crate) fn run(flags: &CompletionsFlags, mut command: Command) -> Result<Exit
     Ok(Exit::Success)
 }
 
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   locknode completions bash > ~/.local/share/bash-completion/completions/locknode
   locknode completions zsh > ~/.zfunc/_locknode

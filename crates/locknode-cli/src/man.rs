@@ -7,8 +7,9 @@ use clap::Command;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// The flags of `locknode man`.
+/// Print the manual page, or write all pages to a directory
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManFlags {
     /// Directory to write locknode.1 and one page per command to; created if missing. Without it the main page goes to standard output.
     dir: Option<PathBuf>,
@@ -36,7 +37,7 @@ pub(crate) fn run(flags: &ManFlags, command: Command) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   locknode man | man -l -
   locknode man /usr/local/share/man/man1";

@@ -6,24 +6,30 @@ use std::time::Duration;
 use super::workload::Workload;
 use crate::duration;
 
-/// The flags of `locknode bench`.
+/// Measure a node, or a Redis or Valkey server
+///
+/// Checks every reply. With --against it compares several servers.
+///
+/// Each connection sends a pipeline of commands, waits for all replies, and sends the next one. An
+/// error or a wrong reply makes the run void: exit code 1, and the reply is shown.
+///
+/// The CPU time of a server is counted where its process runs on this machine. The load generator costs
+/// about as much CPU as the server: where they share cores, compare CPU per command rather than
+/// throughput or latency. The results of --against say which figures to trust.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = EXAMPLES)]
 pub(crate) struct BenchFlags {
-    /// The server: host:port, unix:PATH or redis://:password@host:port
-    #[arg(
-        long,
-        long_help = "The server: host:port, unix:PATH or redis://user:password@host:port.\n\n\
-        Without it a node is started for the time of the run, in a process of its own."
-    )]
+    /// The server: host:port, unix:PATH or redis://user:password@host:port
+    ///
+    /// Without it a node is started for the time of the run, in a process of its own.
+    #[arg(long, verbatim_doc_comment)]
     pub(super) addr: Option<String>,
 
-    /// Another server, measured in turn with the first; may be repeated
-    #[arg(long, value_name = "ADDR")]
-    #[arg(
-        long_help = "Another server, measured in turn with the first, and compared with it; may be repeated.\n\n\
-        Each round sends the load to every server, one after the other, and every second round in reverse.\n\
-        Ratios are taken within a round."
-    )]
+    /// Another server, measured in turn with the first and compared with it; may be repeated
+    ///
+    /// Each round sends the load to every server, one after the other, and every second round in reverse.
+    /// Ratios are taken within a round.
+    #[arg(long, value_name = "ADDR", verbatim_doc_comment)]
     pub(super) against: Vec<String>,
 
     /// Rounds of --against
@@ -44,23 +50,20 @@ pub(crate) struct BenchFlags {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
     pub(super) connections: u64,
 
-    /// Commands that a connection sends before it waits
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Commands that a connection sends before it waits, 1 to 1000
+    ///
+    /// The acquires of a pipeline are sent together, and when all are granted their releases.
+    #[arg(long, value_name = "N", default_value_t = 1, verbatim_doc_comment)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=PIPELINE_MAX))]
-    #[arg(
-        long_help = "Commands that a connection sends before it waits, 1 to 1000.\n\n\
-        The acquires of a pipeline are sent together, and when all are granted their releases."
-    )]
     pub(super) pipeline: u64,
 
     /// Different keys that the cycles use
+    ///
+    /// At least connections x pipeline are needed, four times as many for mixed.
+    /// Each connection has its own share, so that every lock is free when it is asked for. The
+    /// workload set always uses new keys.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=KEYS_MAX))]
-    #[arg(
-        long_help = "Different keys that the cycles use, at least connections x pipeline; four times as many for mixed.\n\n\
-        Each connection has its own share, so that every lock is free when it is asked for. The\n\
-        workload set always uses new keys."
-    )]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=KEYS_MAX), verbatim_doc_comment)]
     pub(super) keys: u64,
 
     /// Length of a key in bytes
@@ -136,17 +139,7 @@ const THREADS_MAX: u64 = 256;
 /// A day: nothing is learnt from longer runs or TTLs.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
-pub(crate) const LONG_ABOUT: &str = "\
-Measure a lock node, or a Redis or Valkey server, and check every reply; or compare several.
-
-Each connection sends a pipeline of commands, waits for all replies, and sends the next one. An
-error or a wrong reply makes the run void: exit code 1, and the reply is shown.
-
-The CPU time of a server is counted where its process runs on this machine. The load generator costs
-about as much CPU as the server: where they share cores, compare CPU per command rather than
-throughput or latency. The results of --against say which figures to trust.";
-
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   locknode bench                                         a node of its own, acquire and release
   locknode bench --against 127.0.0.1:6379 --svg gain.svg what would a node cost beside that Redis? 30 s

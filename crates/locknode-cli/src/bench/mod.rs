@@ -26,7 +26,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::comparison::Comparison;
-pub(crate) use self::flags::{BenchFlags, EXAMPLES, LONG_ABOUT};
+pub(crate) use self::flags::BenchFlags;
 use self::load::{Load, Measured};
 use self::own_node::OwnNode;
 use self::report::Report;

@@ -20,8 +20,15 @@ use crate::output;
 use crate::serving;
 use crate::signals::Signals;
 
-/// The flags of `locknode lock`.
+/// Acquire a lock and print its token, for scripts
+///
+/// The lock is held until its TTL expires; with its token, locknode extend extends it and locknode
+/// release releases it. Nothing watches it meanwhile: if the work is one command, locknode run is safer.
+///
+/// After a signal before the token is printed, the lock is released. A --token-file is always a new file
+/// that only you can read; a device, a pipe or /dev/fd/N is written to directly.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = LOCK_EXAMPLES)]
 pub(crate) struct LockFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
@@ -41,8 +48,12 @@ pub(crate) struct LockFlags {
     name: OsString,
 }
 
-/// The flags of `locknode extend`.
+/// Give a lock a new TTL
+///
+/// Works only while a majority of the nodes holds the lock with that token: an expired lock is not
+/// acquired again.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = EXTEND_EXAMPLES)]
 pub(crate) struct ExtendFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
@@ -62,8 +73,11 @@ pub(crate) struct ExtendFlags {
     token: TokenFlags,
 }
 
-/// The flags of `locknode release`.
+/// Release a lock
+///
+/// The nodes delete the lock only if it has that token, so nobody releases another client's lock.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = RELEASE_EXAMPLES)]
 pub(crate) struct ReleaseFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
@@ -239,16 +253,7 @@ fn describe(name: &OsString, token: &Token, validity: Duration) -> String {
     acquisition::with_validity(object, validity).finish() + "\n"
 }
 
-pub(crate) const LOCK_LONG_ABOUT: &str = "\
-Acquire a lock and print its token, for scripts.
-
-The lock is held until its TTL expires; with its token, locknode extend extends it and locknode
-release releases it. Nothing watches it meanwhile: if the work is one command, locknode run is safer.
-
-After a signal before the token is printed, the lock is released. A --token-file is always a new file
-that only you can read; a device, a pipe or /dev/fd/N is written to directly.";
-
-pub(crate) const LOCK_EXAMPLES: &str = "\
+const LOCK_EXAMPLES: &str = "\
 Examples:
   export LOCKNODE_NODES=10.0.0.5:6379,10.0.0.6:6379,10.0.0.7:6379
   token=$(locknode lock deploy --ttl 5m) || exit
@@ -261,13 +266,7 @@ Exit codes: 0 the lock is acquired; 75 another client holds it, or clients kept 
 (or the code of -E); 69 too few nodes took part to decide; 128+N signal N came first; 64 wrong
 usage; 70 internal error. After a failure the lock is not held.";
 
-pub(crate) const EXTEND_LONG_ABOUT: &str = "\
-Give a lock a new TTL, counted from now.
-
-Works only while a majority of the nodes holds the lock with that token: an expired lock is not
-acquired again.";
-
-pub(crate) const EXTEND_EXAMPLES: &str = "\
+const EXTEND_EXAMPLES: &str = "\
 Examples:
   printf %s \"$token\" | locknode extend deploy - --ttl 5m
   locknode extend deploy --token-file /run/deploy.token --ttl 5m
@@ -275,12 +274,7 @@ Examples:
 Exit codes: 0 extended; 1 the lock is not held with that token; 69 too few nodes took part, and the
 lock is unchanged; 64 wrong usage; 70 internal error.";
 
-pub(crate) const RELEASE_LONG_ABOUT: &str = "\
-Release a lock that was acquired with locknode lock.
-
-The nodes delete the lock only if it has that token, so nobody releases another client's lock.";
-
-pub(crate) const RELEASE_EXAMPLES: &str = "\
+const RELEASE_EXAMPLES: &str = "\
 Examples:
   printf %s \"$token\" | locknode release deploy -
   locknode release deploy --token-file /run/deploy.token

@@ -15,13 +15,11 @@ use crate::failure::Failure;
 /// Where to find a token.
 #[derive(Debug, clap::Args)]
 pub(super) struct TokenFlags {
-    /// Token of the lock, or - to read it from standard input
-    #[arg(required_unless_present = "token_file")]
-    #[arg(
-        long_help = "Token of the lock, as locknode lock printed it, or - to read it from standard input.\n\n\
-        Other users of this machine can read your command lines, and release the lock with the token:\n\
-        prefer - or --token-file."
-    )]
+    /// Token of the lock, as locknode lock printed it, or - to read it from standard input
+    ///
+    /// Other users of this machine can read your command lines, and release the lock with the token:
+    /// prefer - or --token-file.
+    #[arg(required_unless_present = "token_file", verbatim_doc_comment)]
     token: Option<OsString>,
 
     /// Read the token from this file

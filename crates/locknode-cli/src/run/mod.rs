@@ -13,7 +13,6 @@ mod cgroup;
 mod child;
 mod client_thread;
 mod descendants;
-mod help;
 pub(crate) mod parent_death;
 mod refusal;
 mod renewals;
@@ -33,7 +32,6 @@ use redlock_client::{Guard, LockRequest, Redlock, RenewPolicy};
 
 use self::child::Child;
 use self::client_thread::ClientThread;
-pub(crate) use self::help::{EXAMPLES, LONG_ABOUT};
 use self::renewals::Renewals;
 use self::report::{Manner, Report};
 use self::timeline::{Finish, Rules};
@@ -45,8 +43,39 @@ use crate::lines::Lines;
 use crate::serving;
 use crate::signals::Signals;
 
-/// The flags of `locknode run`.
+/// Run a command while holding a lock
+///
+/// Acquires the lock on a majority of the nodes, runs the command (never through a shell) and releases
+/// the lock when the command ends. If another client holds the lock, the command does not run. So at
+/// most one runs at a time, but they may run one after the other. For a job that every machine starts
+/// at the same time and only one should run, see --at-least.
+///
+/// The lock expires after --ttl; with --renew it is renewed every third of that. If it cannot be
+/// renewed, the command gets SIGTERM, and after --grace SIGKILL, a tenth of --ttl (at most 1s) before
+/// the lock expires. The thread that does this never waits for a node, a resolver or a write.
+///
+/// "The command" is the started process and all its descendants, in any process group or session. A
+/// service manager (systemd-run, docker, at) starts processes that do not descend from the command:
+/// locknode run does not reach them. It cannot kill a process that became another user without
+/// privileges, unless it can create a control group (v2). It then reports that, and does not release
+/// the lock before that process ends or the lock expires.
+///
+/// SIGTERM is sent to all of the command; after --grace the rest is killed; then the lock is released.
+/// HUP, INT, QUIT, USR1 and USR2 are passed on; if the command then ends, its descendants get SIGTERM
+/// and --grace. A second INT kills everything. When the command ends by itself, descendants that still
+/// run go on without the lock, unless you give --kill-group. A signal that is ignored when locknode run
+/// starts stays ignored, for the command too.
+///
+/// With a controlling terminal the command shares the process group of locknode run, as job control
+/// requires. A signal that the terminal sends to both is not passed on again; one sent to locknode run
+/// alone is. Without a terminal the command leads its own process group.
+///
+/// If locknode run is killed with SIGKILL, Linux kills the started process, but not its descendants:
+/// use SIGTERM to end locknode run. While it is stopped (SIGSTOP) or the machine sleeps, it kills
+/// nothing; if the lock has expired when it resumes, it kills at once. If even then something must not
+/// be written twice, check a fencing token where it is written.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = EXAMPLES)]
 pub(crate) struct RunFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
@@ -62,13 +91,12 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     max_hold: Option<Duration>,
 
-    /// Time between SIGTERM and SIGKILL for the command [default: 5s or a third of --ttl]
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    #[arg(long_help = "Time between SIGTERM and SIGKILL for the command.\n\n\
-        The command gets SIGTERM when locknode run does, or this long before it would be killed\n\
-        because the lock expires. --grace and a tenth of --ttl together must be less than two\n\
-        thirds of --ttl, because renewal comes after the first third. With 0s there is only SIGKILL.\n\n\
-        [default: 5s, or a third of --ttl if that is less]")]
+    /// Time between SIGTERM and SIGKILL for the command [default: 5s, or a third of --ttl if that is less]
+    ///
+    /// The command gets SIGTERM when locknode run does, or this long before it would be killed
+    /// because the lock expires. --grace and a tenth of --ttl together must be less than two
+    /// thirds of --ttl, because renewal comes after the first third. With 0s there is only SIGKILL.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, verbatim_doc_comment)]
     grace: Option<Duration>,
 
     /// Exit code if the lock is lost while the command runs
@@ -80,12 +108,10 @@ pub(crate) struct RunFlags {
     kill_group: bool,
 
     /// Keep the lock for at least this long, even if the command ends sooner
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    #[arg(
-        long_help = "Keep the lock for at least this long, even if the command ends sooner.\n\n\
-        For jobs that every machine starts at the same time by its own clock: a machine with a late\n\
-        clock finds the lock still held. Counted from the acquisition, at most --ttl."
-    )]
+    ///
+    /// For jobs that every machine starts at the same time by its own clock: a machine with a late
+    /// clock finds the lock still held. Counted from the acquisition, at most --ttl.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, verbatim_doc_comment)]
     at_least: Option<Duration>,
 
     /// Write nothing to standard error
@@ -291,6 +317,27 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Not in `sysexits.h`, so that nothing else means it.
 const LOST: u8 = 79;
+
+const EXAMPLES: &str = "\
+The command's environment has LOCKNODE_NAME, LOCKNODE_TOKEN, LOCKNODE_VALID_UNTIL (when the lock
+expires without renewal, as of the start, in milliseconds since 1970) and LOCKNODE_HELD=1.
+
+With --json each line on standard error is an object with \"event\" (waiting, acquired, started,
+renewed, lost, killed, not_killed, exited, released, kept, failed) and \"name\". The command's own
+standard error appears between these lines. Lines that nobody reads are dropped.
+
+Examples:
+  export LOCKNODE_NODES=10.0.0.5:6379,10.0.0.6:6379,10.0.0.7:6379
+  locknode run nightly-report -- /usr/local/bin/report --all
+  locknode run --ttl 30s --renew --max-hold 2h backup -- backup.sh
+  locknode run --wait 5m deploy -- sh -c 'make build && make install'
+  locknode run --ttl 60s --at-least 50s minutely -- job     in the crontab of every machine
+
+Exit codes: the command's own, if the lock was valid until it ended, 128+N if signal N killed it;
+75 another client holds the lock, or clients kept splitting the votes (or the code of -E; flock uses
+1); 79 the lock was lost while the command ran (or the code of --lost-exit-code); 69 too few nodes
+took part to decide; 126 the command cannot be executed, 127 it was not found; 64 wrong usage, 70
+internal error.";
 
 #[cfg(test)]
 mod tests {

@@ -8,9 +8,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 use toml::de::{DeTable, DeValue};
 
+use super::flags::OF_ONE_START;
 use crate::failure::Failure;
 
 /// What a file says.
@@ -42,21 +43,17 @@ impl ConfigFile {
         // Read through a limit: the path may lead to something endless.
         let read =
             File::open(path).and_then(|file| file.take(LEN_MAX + 1).read_to_string(&mut text));
-        match read {
-            Ok(len) if len as u64 <= LEN_MAX => {}
-            Ok(_) => {
-                return Err(Failure::usage(format!(
-                    "{shown} is longer than {LEN_MAX} bytes (--config)"
-                )));
+        let problem = match read {
+            Ok(len) if len as u64 > LEN_MAX => {
+                format!("{shown} is longer than {LEN_MAX} bytes (--config)")
             }
-            Err(error) => {
-                return Err(Failure::usage(format!(
-                    "cannot read {shown} (--config): {error}"
-                )));
-            }
-        }
-        Self::parse(&text, flags)
-            .map_err(|(line, problem)| Failure::usage(format!("{shown}:{line}: {problem}")))
+            Err(error) => format!("cannot read {shown} (--config): {error}"),
+            Ok(_) => match Self::parse(&text, flags) {
+                Ok(file) => return Ok(file),
+                Err((line, problem)) => format!("{shown}:{line}: {problem}"),
+            },
+        };
+        Err(Failure::usage(problem))
     }
 
     fn parse(text: &str, flags: &Command) -> Result<Self, (usize, String)> {
@@ -93,26 +90,20 @@ impl ConfigFile {
 
 impl Entry {
     fn new(key: &str, value: &DeValue<'_>, line: usize, flags: &Command) -> Result<Self, String> {
-        let mut known = flags.get_arguments().filter_map(clap::Arg::get_long);
-        let is_known = known.any(|name| name == key) && !NOT_IN_FILE.contains(&key);
-        if key == FIRST_START {
+        if key == "first-start" {
+            // In a file it would be believed after every crash.
             return Err(
                 "first-start is true of one start only: give it as a flag, once".to_owned(),
             );
         }
-        if !is_known {
+        if !flags.get_arguments().any(|arg| key_of(arg) == Some(key)) {
             return Err(unknown_key(key, flags));
         }
         let values = match value {
+            DeValue::Array(items) if key == LIST_KEY && items.is_empty() => vec![String::new()],
             DeValue::Array(items) if key == LIST_KEY => {
-                if items.is_empty() {
-                    vec![String::new()]
-                } else {
-                    items
-                        .iter()
-                        .map(|item| scalar(item.get_ref()))
-                        .collect::<Result<_, _>>()?
-                }
+                let values = items.iter().map(|item| scalar(item.get_ref()));
+                values.collect::<Result<_, _>>()?
             }
             single => vec![scalar(single)?],
         };
@@ -127,14 +118,12 @@ impl Entry {
 
     /// Asks the flag's own parser.
     fn check(&self, flags: &Command) -> Result<(), String> {
-        match flags.clone().try_get_matches_from(self.flags()) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let text = error.to_string();
-                let first = text.lines().next().unwrap_or_default();
-                Err(first.strip_prefix("error: ").unwrap_or(first).to_owned())
-            }
-        }
+        let read = flags.clone().try_get_matches_from(self.flags());
+        read.map(drop).map_err(|error| {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.strip_prefix("error: ").unwrap_or(first).to_owned()
+        })
     }
 
     fn flags(&self) -> impl Iterator<Item = String> {
@@ -174,30 +163,24 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
 fn unknown_key(key: &str, flags: &Command) -> String {
     let word = key.replace('_', "-").to_lowercase();
     let word: String = word.chars().take(KEY_LEN_MAX).collect();
-    let known = flags.get_arguments().filter_map(clap::Arg::get_long);
-    let nearest = known
-        .filter(|name| !NOT_IN_FILE.contains(name))
-        .min_by_key(|name| strsim::levenshtein(&word, name));
-    match nearest {
-        Some(name) => {
-            format!(
-                "unknown key {key:?}: the nearest known one is {name:?} (keys are the flags of locknode serve --help)"
-            )
-        }
-        None => format!("unknown key {key:?}"),
-    }
+    let known = flags.get_arguments().filter_map(key_of);
+    let nearest = known.min_by_key(|name| strsim::levenshtein(&word, name));
+    format!(
+        "unknown key {key:?}: the nearest known one is {:?} (keys are the flags of locknode serve --help)",
+        nearest.unwrap_or_default()
+    )
+}
+
+/// The key of an option in the file: the name of its flag.
+pub(super) fn key_of(option: &Arg) -> Option<&str> {
+    let name = option.get_long()?;
+    (name != "config" && !OF_ONE_START.contains(&name)).then_some(name)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
-
-/// Flags about the file itself, and about one start alone.
-const NOT_IN_FILE: &[&str] = &["config", "print-config", FIRST_START];
-
-/// In a file it would be believed after every crash.
-const FIRST_START: &str = "first-start";
 
 /// The option that takes a list.
 const LIST_KEY: &str = "bind";

@@ -3,110 +3,117 @@
 
 use std::path::PathBuf;
 
+use clap::Command;
+
 use crate::duration;
 use crate::listening::Bind;
 use crate::log::LogLevel;
+use crate::serve::EXAMPLES;
 use crate::serve::node_flags::NodeFlags;
 use crate::serve::restart::RestartFlags;
 
-/// The flags of `locknode serve`.
+/// Run one lock node
+///
+/// Every option can be a flag, an environment variable or a key of the file given with --config; a
+/// flag wins over the environment, that over the file. Options shared with Redis use Redis's names.
+/// Sizes are bytes or written as 100mb (1mb = 1024 * 1024). Flags, the file and CONFIG SET accept the
+/// same values.
+///
+/// After an unclean stop the node waits --max-ttl, because clients may still hold locks from before.
+/// After a clean stop with --dir it serves at once, and so does a very first start with
+/// --first-start. Logs go to standard error.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = EXAMPLES)]
 pub(crate) struct ServeFlags {
     /// Read options from a TOML file whose keys are the names of these flags
-    #[arg(long, value_name = "FILE", env = "LOCKNODE_CONFIG")]
-    #[arg(
-        long_help = "Read options from a TOML file whose keys are the names of these flags.\n\n\
-        A flag overrides its environment variable, which overrides the file, which overrides the\n\
-        default. An unknown key is an error."
-    )]
+    ///
+    /// A flag overrides its environment variable, which overrides the file, which overrides the
+    /// default. An unknown key is an error.
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     pub(super) config: Option<PathBuf>,
 
     /// Print the configuration in effect and where each value comes from, as TOML, and exit
     #[arg(long)]
     pub(super) print_config: bool,
 
-    /// Addresses to listen on; may be repeated or a list
-    #[arg(
-        long,
-        value_name = "ADDR",
-        env = "LOCKNODE_BIND",
-        default_value = "127.0.0.1"
-    )]
-    #[arg(value_parser = Bind::parse_list, allow_hyphen_values = true)]
-    #[arg(
-        long_help = "Addresses to listen on; may be repeated, or a list with commas or spaces.\n\n\
-        * is every IPv4 address, ::* every IPv6 address; an address that starts with - is skipped\n\
-        if this machine does not have it. An empty value turns TCP off (see --unixsocket). Anyone who\n\
-        reaches the node can acquire and release every lock: beyond loopback use --requirepass."
-    )]
+    /// Addresses to listen on, separated by commas or spaces; may be repeated
+    ///
+    /// Every IPv4 address is *, every IPv6 address ::*; an address that starts with - is skipped if
+    /// this machine does not have it. An empty value turns TCP off (see --unixsocket). Anyone who
+    /// reaches the node can acquire and release every lock: beyond loopback use --requirepass.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    #[arg(value_parser = Bind::parse_list, allow_hyphen_values = true, verbatim_doc_comment)]
     pub(super) bind: Vec<BindList>,
 
     /// TCP port; 0 picks a free one and prints it
-    #[arg(long, env = "LOCKNODE_PORT", default_value_t = 6379)]
+    #[arg(long, default_value_t = 6379)]
     pub(super) port: u16,
 
     /// Also listen on a Unix socket at this path
-    #[arg(long, value_name = "PATH", env = "LOCKNODE_UNIXSOCKET")]
-    #[arg(long_help = "Also listen on a Unix socket at this path.\n\n\
-        For clients on the same machine it costs about a third less CPU per operation than TCP.\n\
-        A socket file that no process listens on any more is replaced.")]
+    ///
+    /// For clients on the same machine it costs about a third less CPU per operation than TCP.
+    /// A socket file that no process listens on any more is replaced.
+    #[arg(long, value_name = "PATH", verbatim_doc_comment)]
     pub(super) unixsocket: Option<PathBuf>,
 
     /// Permissions of the Unix socket, octal, such as 770
-    #[arg(long, value_name = "MODE", env = "LOCKNODE_UNIXSOCKETPERM", value_parser = parse_mode)]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub(super) unixsocketperm: Option<u32>,
 
-    /// Connections that may wait to be accepted
-    #[arg(
-        long,
-        value_name = "N",
-        env = "LOCKNODE_TCP_BACKLOG",
-        default_value_t = 511
-    )]
+    /// Connections that may wait to be accepted, per listening socket
+    ///
+    /// The system's own limit (net.core.somaxconn on Linux) still holds.
+    #[arg(long, value_name = "N", default_value_t = 511, verbatim_doc_comment)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
-    #[arg(
-        long_help = "Connections that may wait to be accepted, per listening socket.\n\n\
-        The system's own limit (net.core.somaxconn on Linux) still holds."
-    )]
     pub(super) tcp_backlog: u16,
 
     #[command(flatten)]
     pub(super) node: NodeFlags,
 
-    /// Threads that serve connections
-    #[arg(long, value_name = "N", env = "LOCKNODE_THREADS", default_value_t = 1)]
+    /// Threads that serve connections, 1 to 256
+    ///
+    /// One is enough for hundreds of thousands of locks per second and wastes no time on waiting
+    /// for others; more help when that one is busy all the time.
+    #[arg(long, value_name = "N", default_value_t = 1, verbatim_doc_comment)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
-    #[arg(long_help = "Threads that serve connections, 1 to 256.\n\n\
-        One is enough for hundreds of thousands of locks per second and wastes no time on waiting\n\
-        for others; more help when that one is busy all the time.")]
     pub(super) threads: u16,
 
     /// How much to say on standard error
-    #[arg(
-        long,
-        value_name = "LEVEL",
-        env = "LOCKNODE_LOG_LEVEL",
-        default_value = "info"
-    )]
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(super) log_level: LogLevel,
 
-    /// How long SIGTERM waits for clients to take their replies
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "LOCKNODE_DRAIN",
-        default_value = "5"
-    )]
-    #[arg(value_parser = parse_drain)]
-    #[arg(
-        long_help = "How long SIGTERM or SIGINT waits for clients to take their replies: seconds, or 5m.\n\n\
-        At the first signal the node accepts no more connections, answers every command it has\n\
-        received, and closes; at a second one it stops at once."
-    )]
+    /// How long SIGTERM or SIGINT waits for clients to take their replies: seconds, or 5m
+    ///
+    /// At the first signal the node accepts no more connections, answers every command it has
+    /// received, and closes; at a second one it stops at once.
+    #[arg(long, value_name = "SECONDS", default_value = "5")]
+    #[arg(value_parser = parse_drain, verbatim_doc_comment)]
     pub(super) drain: u64,
 
     #[command(flatten)]
     pub(super) restart: RestartFlags,
+}
+
+impl ServeFlags {
+    /// Gives each option of `command` an environment variable with its name.
+    pub(crate) fn with_variables(command: Command) -> Command {
+        command.mut_args(|arg| {
+            let Some(name) = arg.get_long().filter(|name| !OF_ONE_START.contains(name)) else {
+                return arg;
+            };
+            let variable = format!("LOCKNODE_{}", name.replace('-', "_").to_uppercase());
+            if name == "port" && is_service_link(&variable) {
+                return arg;
+            }
+            arg.env(variable)
+        })
+    }
+}
+
+/// Kubernetes sets `LOCKNODE_PORT=tcp://10.0.0.1:6379` in every pod beside a service named `locknode`. That is not
+/// our option, and must not keep a node from starting.
+fn is_service_link(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| value.contains("://"))
 }
 
 /// One value of `--bind`.
@@ -126,6 +133,9 @@ fn parse_drain(text: &str) -> Result<u64, String> {
     }
     Err("must be at most one hour".to_owned())
 }
+
+/// Flags that are no settings of a node: what every start should do is not for them.
+pub(super) const OF_ONE_START: &[&str] = &["first-start", "help", "print-config"];
 
 /// More than the cores of any machine on which one node makes sense.
 const THREADS_MAX: i64 = 256;

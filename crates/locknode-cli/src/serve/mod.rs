@@ -241,19 +241,7 @@ fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Lo
 /// What the engine recommends for several threads.
 const SHARDS: usize = 64;
 
-pub(crate) const LONG_ABOUT: &str = "\
-Run one lock node.
-
-Every option can be a flag, an environment variable or a key of the file given with --config; a
-flag wins over the environment, that over the file. Options shared with Redis use Redis's names.
-Sizes are bytes or written as 100mb (1mb = 1024 * 1024). Flags, the file and CONFIG SET accept the
-same values.
-
-After an unclean stop the node waits --max-ttl, because clients may still hold locks from before.
-After a clean stop with --dir it serves at once, and so does a very first start with
---first-start. Logs go to standard error.";
-
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   locknode serve --first-start                     on 127.0.0.1:6379, for this machine
   locknode serve --dir /var/lib/locknode           keeps what a restart needs

@@ -49,10 +49,6 @@ fn flag(option: &'static ConfigOption) -> Arg {
     let flag = Arg::new(option.name())
         .long(option.name())
         .value_name(word)
-        .env(format!(
-            "LOCKNODE_{}",
-            option.name().replace('-', "_").to_uppercase()
-        ))
         .help(sentence.trim_end_matches('.').replace('\n', " "))
         .long_help(help)
         .value_parser(parse);

@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::config_file::ConfigFile;
+use super::config_file::{ConfigFile, key_of};
 
 /// Writes the configuration as TOML. `given` are the flags and environment without the file, `merged` with it.
 pub(super) fn render(
@@ -22,10 +22,10 @@ pub(super) fn render(
         "# Configuration of locknode {}\n",
         env!("CARGO_PKG_VERSION")
     );
-    for arg in flags.get_arguments() {
-        let Some(key) = arg.get_long().filter(|key| !LEFT_OUT.contains(key)) else {
-            continue;
-        };
+    let options = flags
+        .get_arguments()
+        .filter_map(|arg| Some((arg, key_of(arg)?)));
+    for (arg, key) in options {
         let origin = origin(arg, key, given, file);
         let line = match merged.get_raw(arg.get_id().as_str()) {
             None => format!("# {key} ="),
@@ -96,9 +96,6 @@ fn literal(value: &str) -> String {
 fn printable(text: &str) -> String {
     text.replace(char::is_control, "?")
 }
-
-/// Flags that are no options of the node.
-const LEFT_OUT: &[&str] = &["config", "print-config", "first-start", "help"];
 
 /// The option whose value is not shown.
 const SECRET: &str = "requirepass";

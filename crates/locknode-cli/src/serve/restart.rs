@@ -16,104 +16,70 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Restart")]
 pub(super) struct RestartFlags {
-    /// Directory for what has to survive a restart; created if it is missing
-    #[arg(long, value_name = "DIR", env = "LOCKNODE_DIR")]
-    #[arg(
-        long_help = "Directory for what must survive a restart; created if it is missing.\n\n\
-        With it the node serves at once after a clean stop, waits only until the last lock has\n\
-        expired after a crash, and grants locks with a long TTL or none. One directory per node, on\n\
-        a local disk."
-    )]
+    /// Directory for what must survive a restart; created if it is missing
+    ///
+    /// With it the node serves at once after a clean stop, waits only until the last lock has
+    /// expired after a crash, and grants locks with a long TTL or none. One directory per node, on
+    /// a local disk.
+    #[arg(long, value_name = "DIR", verbatim_doc_comment)]
     pub(super) dir: Option<PathBuf>,
 
     /// Longest TTL that is granted without the disk; also the longest wait after a crash
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "LOCKNODE_MAX_TTL",
-        default_value = "60s"
-    )]
-    #[arg(value_parser = parse_max_ttl)]
-    #[arg(
-        long_help = "Longest TTL that is granted without the disk; also the longest wait after a crash.\n\n\
-        Locks with a TTL up to this cost no disk access: after a crash the node waits until all of\n\
-        them must have expired. Longer ones are written to the log in --dir before they are\n\
-        granted, and refused without --dir. 1ms to 24h.\n\n\
-        Without --dir nothing is known of earlier runs: lowering --max-ttl shortens the wait for\n\
-        locks that an earlier run granted. With --dir it does not; the price is a disk."
-    )]
+    ///
+    /// Locks with a TTL up to this cost no disk access: after a crash the node waits until all of
+    /// them must have expired. Longer ones are written to the log in --dir before they are
+    /// granted, and refused without --dir. 1ms to 24h.
+    ///
+    /// Without --dir nothing is known of earlier runs: lowering --max-ttl shortens the wait for
+    /// locks that an earlier run granted. With --dir it does not; the price is a disk.
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    #[arg(value_parser = parse_max_ttl, verbatim_doc_comment)]
     pub(super) max_ttl: Duration,
 
     /// After a crash, refuse locks until every lock granted before has expired
-    #[arg(
-        long,
-        value_name = "on|off",
-        env = "LOCKNODE_RESTART_GUARD",
-        default_value = "on"
-    )]
-    #[arg(
-        long_help = "After a crash, refuse locks until every lock granted before has expired.\n\n\
-        Without it, a node that restarts after a crash grants locks that others still hold. off is\n\
-        for nodes whose locks may break: no wait, no limit on TTLs, nothing kept, like Redis\n\
-        without persistence."
-    )]
+    ///
+    /// Without it, a node that restarts after a crash grants locks that others still hold. off is
+    /// for nodes whose locks may break: no wait, no limit on TTLs, nothing kept, like Redis
+    /// without persistence.
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    #[arg(verbatim_doc_comment)]
     pub(super) restart_guard: Guard,
 
     /// Locks that are on disk before they are granted: long ones, or all (needs --dir)
-    #[arg(
-        long,
-        value_name = "long|always",
-        env = "LOCKNODE_DURABILITY",
-        default_value = "long"
-    )]
-    #[arg(
-        long_help = "Locks that are on disk before they are granted: long ones, or all (needs --dir).\n\n\
-        long: those with a TTL above --max-ttl, or without one; the others cost no disk access, and\n\
-        a crash costs a wait. always: every grant waits for the disk, and a crash costs no wait."
-    )]
+    ///
+    /// long: those with a TTL above --max-ttl, or without one; the others cost no disk access, and
+    /// a crash costs a wait. always: every grant waits for the disk, and a crash costs no wait.
+    #[arg(long, value_name = "long|always", default_value = "long")]
+    #[arg(verbatim_doc_comment)]
     pub(super) durability: Durability,
 
     /// What clients see while the node waits: an error, or no listener at all
-    #[arg(
-        long,
-        value_name = "answer|refuse",
-        env = "LOCKNODE_QUARANTINE",
-        default_value = "answer"
-    )]
-    #[arg(
-        long_help = "What clients see while the node waits: an error, or no listener at all.\n\n\
-        answer: commands on locks get -LOADING with the time left, and INFO works. refuse: the\n\
-        node does not listen until the wait is over, for clients and load balancers that expect a\n\
-        node that listens to serve."
-    )]
+    ///
+    /// answer: commands on locks get -LOADING with the time left, and INFO works. refuse: the
+    /// node does not listen until the wait is over, for clients and load balancers that expect a
+    /// node that listens to serve.
+    #[arg(long, value_name = "answer|refuse", default_value = "answer")]
+    #[arg(verbatim_doc_comment)]
     pub(super) quarantine: Quarantine,
 
     /// What to do when --dir holds no state: wait --max-ttl, or refuse to start
-    #[arg(
-        long,
-        value_name = "wait|refuse",
-        env = "LOCKNODE_EMPTY_DIR",
-        default_value = "wait"
-    )]
-    #[arg(
-        long_help = "What to do when --dir holds no state: wait --max-ttl, or refuse to start.\n\n\
-        wait: after losing its disk the node waits until every lock with a TTL up to --max-ttl has\n\
-        expired; locks with a longer TTL or none are lost with the disk. refuse: it does not\n\
-        start, and no lock is lost. The price: somebody has to find out when every long lock has\n\
-        expired, and then start the node once with wait."
-    )]
+    ///
+    /// wait: after losing its disk the node waits until every lock with a TTL up to --max-ttl has
+    /// expired; locks with a longer TTL or none are lost with the disk. refuse: it does not
+    /// start, and no lock is lost. The price: somebody has to find out when every long lock has
+    /// expired, and then start the node once with wait.
+    #[arg(long, value_name = "wait|refuse", default_value = "wait")]
+    #[arg(verbatim_doc_comment)]
     pub(super) empty_dir: EmptyDir,
 
     /// No node in this place of the clients' list has ever granted a lock: serve at once
-    #[arg(long)]
-    #[arg(
-        long_help = "No node in this place of the clients' list has ever granted a lock: serve at once.\n\n\
-        A node that finds no state cannot tell a first start from a lost disk, and waits. A node on\n\
-        a new machine that takes the place of another is not a first start: clients may still hold\n\
-        locks that the other one granted. Refused where there is state. Not for unit files and\n\
-        images, which start the node again after a crash: that is why it is neither a variable nor\n\
-        a key of the file."
-    )]
+    ///
+    /// A node that finds no state cannot tell a first start from a lost disk, and waits. A node on
+    /// a new machine that takes the place of another is not a first start: clients may still hold
+    /// locks that the other one granted. Refused where there is state. Not for unit files and
+    /// images, which start the node again after a crash: that is why it is neither a variable nor
+    /// a key of the file.
+    #[arg(long, verbatim_doc_comment)]
     pub(super) first_start: bool,
 }
 
@@ -209,10 +175,12 @@ impl RestartFlags {
 }
 
 fn parse_max_ttl(text: &str) -> Result<Duration, String> {
-    if text.trim_start_matches('0').is_empty() && !text.is_empty() {
-        return Err(NO_TTL.to_owned());
-    }
-    let ttl = duration::parse(text)?;
+    let is_bare_zero = !text.is_empty() && text.bytes().all(|digit| digit == b'0');
+    let ttl = if is_bare_zero {
+        Duration::ZERO
+    } else {
+        duration::parse(text)?
+    };
     if ttl.is_zero() {
         return Err(NO_TTL.to_owned());
     }

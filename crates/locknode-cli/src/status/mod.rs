@@ -23,21 +23,24 @@ use crate::server_address::ServerAddress;
 use crate::server_connection::{ServerConnection, TIMED_OUT, printable};
 use crate::server_info::ServerInfo;
 
-/// The flags of `locknode status`.
+/// Show the state of a cluster's nodes, or of a lock on them
+///
+/// The nodes may be locknode, Redis or Valkey. Sends INFO and PING to all of them at the same time and
+/// changes nothing. The round trip is the fastest of three. For a lock node it also shows which locks
+/// its disk keeps, the number of its run, and how long and why it is in quarantine after a restart.
+///
+/// With the name of a lock it shows what each node holds of it instead: the token and its remaining
+/// time, and whether a majority of the nodes agrees.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, after_long_help = EXAMPLES)]
 pub(crate) struct StatusFlags {
     /// Addresses of the nodes, separated by commas
-    #[arg(
-        long,
-        value_name = "ADDR,...",
-        env = "LOCKNODE_NODES",
-        hide_env_values = true
-    )]
-    #[arg(required = true, value_delimiter = ',')]
-    #[arg(long_help = "Addresses of the nodes, separated by commas.\n\n\
-        host (port 6379), host:port, [::1]:port, unix:PATH, or with a login and a database\n\
-        redis://user:password@host:port/database. Give all nodes of the cluster: a majority is\n\
-        counted of these.")]
+    ///
+    /// host (port 6379), host:port, [::1]:port, unix:PATH, or with a login and a database
+    /// redis://user:password@host:port/database. Give all nodes of the cluster: a majority is
+    /// counted of these.
+    #[arg(long, value_name = "ADDR,...", env = "LOCKNODE_NODES")]
+    #[arg(required = true, value_delimiter = ',', verbatim_doc_comment)]
     nodes: Vec<String>,
 
     /// How long to wait for each node
@@ -208,17 +211,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Longer than anyone waits.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
-pub(crate) const LONG_ABOUT: &str = "\
-Show the state of a cluster's nodes: locknode, Redis or Valkey.
-
-Sends INFO and PING to all of them at the same time and changes nothing. The round trip is the
-fastest of three. For a lock node it also shows which locks its disk keeps, the number of its run,
-and how long and why it is in quarantine after a restart.
-
-With the name of a lock it shows what each node holds of it instead: the token and its remaining
-time, and whether a majority of the nodes agrees.";
-
-pub(crate) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7
   locknode status --nodes 10.0.0.5,10.0.0.6,10.0.0.7 deploy
