@@ -1,6 +1,5 @@
 //! The cluster that `run`, `lock`, `extend`, `release` and `status NAME` use.
 
-#[cfg(feature = "lock")]
 use std::time::Duration;
 
 use redlock_client::{Builder, Error, ErrorKind, NodeAddress, Redlock, ReleaseAnswer, Released};
@@ -27,7 +26,6 @@ impl ClusterFlags {
     /// # Errors
     ///
     /// If an address is wrong or given twice, or there are too many.
-    #[cfg(feature = "lock")]
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
         connect(&self.nodes, None)
     }
@@ -37,7 +35,6 @@ impl ClusterFlags {
     /// # Errors
     ///
     /// If an address is wrong or given twice, or there are too many.
-    #[cfg(feature = "run")]
     pub(crate) fn observed_client(
         &self,
         observer: std::sync::Arc<dyn redlock_client::Observer>,
@@ -72,7 +69,6 @@ impl ClusterFlags {
 /// # Errors
 ///
 /// If an address is wrong or given twice, or there are too many.
-#[cfg(feature = "lock")]
 pub(crate) fn connect(nodes: &[String], timeout: Option<Duration>) -> Result<Redlock, Failure> {
     let mut builder = builder(nodes);
     if let Some(timeout) = timeout {

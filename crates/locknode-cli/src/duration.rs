@@ -1,6 +1,5 @@
 //! Spans of time on the command line: `30s`, `250ms`, `5m`, `1h`.
 
-#[cfg(any(feature = "lab", feature = "sim"))]
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 /// # Errors
 ///
 /// A sentence that shows how to write one, or the limits.
-#[cfg(any(feature = "lab", feature = "sim"))]
 pub(crate) fn parse_within(
     text: &str,
     range: RangeInclusive<Duration>,
@@ -33,7 +31,6 @@ pub(crate) fn parse_within(
 }
 
 /// Writes whole milliseconds as [`parse`] reads them: `10m`, `90s`, `250ms`.
-#[cfg(any(feature = "lab", feature = "sim"))]
 pub(crate) fn display(span: Duration) -> String {
     let ms = span.as_millis();
     let mut units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")].into_iter();
@@ -55,7 +52,6 @@ pub(crate) fn parse_seconds(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a span of time for a person, in its two largest units: `3d 4h`, `59s`.
-#[cfg(feature = "status")]
 pub(crate) fn display_seconds(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {
@@ -127,7 +123,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "status")]
     #[test]
     fn spans_are_shown_in_two_units() {
         for (seconds, expected) in [

@@ -13,31 +13,24 @@ pub(crate) enum Exit {
     /// Done.
     Success,
     /// A benchmark run that does not count, because of an error or a wrong reply.
-    #[cfg(feature = "bench")]
     Void,
     /// A simulated world broke a promise, or two clients of the lab held a lock.
-    #[cfg(any(feature = "lab", feature = "sim"))]
     Broken,
     /// The command line, the environment or the configuration file is wrong.
     Usage,
     /// A simulated world was not the same again.
-    #[cfg(feature = "sim")]
     Differs,
     /// Something needed is unavailable: an address is taken, a majority of the nodes does not reply.
     Unavailable,
     /// The program or the operating system failed.
     Internal,
     /// Works now but needs attention: some nodes of the cluster do not serve.
-    #[cfg(feature = "status")]
     Degraded,
     /// The lock to extend or release is not held with that token.
-    #[cfg(feature = "lock")]
     NotHeld,
     /// Ctrl-C ended it early.
-    #[cfg(feature = "sim")]
     Interrupted,
     /// A code that the user chose, or that of a command that was run.
-    #[cfg(any(feature = "lock", feature = "run"))]
     Code(u8),
 }
 
@@ -59,23 +52,14 @@ impl Exit {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
-            #[cfg(feature = "bench")]
-            Self::Void => 1,
-            #[cfg(any(feature = "lab", feature = "sim"))]
-            Self::Broken => 1,
+            Self::Void | Self::Broken | Self::NotHeld => 1,
             Self::Usage => 64,
-            #[cfg(feature = "sim")]
             Self::Differs => 65,
             Self::Unavailable => 69,
             Self::Internal => 70,
-            #[cfg(feature = "status")]
             Self::Degraded => 75,
-            #[cfg(feature = "lock")]
-            Self::NotHeld => 1,
             // As a shell reports a command that SIGINT ended.
-            #[cfg(feature = "sim")]
             Self::Interrupted => 130,
-            #[cfg(any(feature = "lock", feature = "run"))]
             Self::Code(code) => code,
         }
     }

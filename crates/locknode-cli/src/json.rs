@@ -20,7 +20,6 @@ impl Object {
     }
 
     /// A number with three digits after the point; `null` when it is not finite.
-    #[cfg(any(feature = "bench", feature = "sim"))]
     pub(crate) fn decimal(self, name: &str, value: f64) -> Self {
         if value.is_finite() {
             self.raw(name, &format!("{value:.3}"))
@@ -29,24 +28,20 @@ impl Object {
         }
     }
 
-    #[cfg(any(feature = "bench", feature = "sim", feature = "status", test))]
     pub(crate) fn object(self, name: &str, value: Self) -> Self {
         self.raw(name, &value.finish())
     }
 
-    #[cfg(any(feature = "bench", feature = "sim", feature = "status"))]
     pub(crate) fn list(self, name: &str, values: impl IntoIterator<Item = Self>) -> Self {
         let values: Vec<String> = values.into_iter().map(Self::finish).collect();
         self.raw(name, &format!("[{}]", values.join(",")))
     }
 
-    #[cfg(feature = "bench")]
     pub(crate) fn texts(self, name: &str, values: &[String]) -> Self {
         let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
         self.raw(name, &format!("[{}]", values.join(",")))
     }
 
-    #[cfg(feature = "sim")]
     pub(crate) fn numbers(self, name: &str, values: impl IntoIterator<Item = u64>) -> Self {
         let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
         self.raw(name, &format!("[{}]", values.join(",")))
@@ -63,7 +58,8 @@ impl Object {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// Text between quotes, with what is special escaped.
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

@@ -3,13 +3,13 @@
 
 use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 
 use crate::failure::Failure;
+use crate::serving;
 
 /// Where lines for standard error go.
 #[derive(Clone, Debug)]
@@ -32,10 +32,7 @@ impl Lines {
     /// When the operating system has no thread left.
     pub(crate) fn start() -> Result<Self, Failure> {
         let (sender, jobs) = sync_channel(LINES_MAX);
-        let started = thread::Builder::new()
-            .name("locknode-stderr".to_owned())
-            .spawn(move || write(&jobs));
-        started.map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
+        serving::spawn("locknode-stderr".to_owned(), move || write(&jobs))?;
         Ok(Self { sender })
     }
 

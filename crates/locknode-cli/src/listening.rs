@@ -163,7 +163,6 @@ fn join(addr: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 }
 
 /// Redis' default for `tcp-backlog`.
-#[cfg(any(feature = "bench", feature = "lab"))]
 pub(crate) const BACKLOG: i32 = 511;
 
 #[cfg(test)]

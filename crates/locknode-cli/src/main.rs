@@ -4,6 +4,14 @@
 //! the `locknode` library, what a client of a cluster does in `redlock-client`. The one decision made here is when
 //! `locknode run` ends its command, in `run::timeline`.
 
+#![cfg_attr(
+    not(feature = "default"),
+    allow(
+        dead_code,
+        reason = "what only some commands need is there in every build"
+    )
+)]
+
 #[cfg(any(feature = "lock", feature = "run"))]
 mod acquisition;
 #[cfg(feature = "bench")]
@@ -16,17 +24,9 @@ mod completions;
 mod descriptors;
 mod duration;
 mod failure;
-#[cfg(any(feature = "lab", feature = "sim"))]
 mod figures;
 #[cfg(any(feature = "lab", feature = "sim"))]
 mod history_file;
-#[cfg(any(
-    feature = "bench",
-    feature = "lock",
-    feature = "run",
-    feature = "sim",
-    feature = "status"
-))]
 mod json;
 #[cfg(feature = "lab")]
 mod lab;
@@ -53,7 +53,6 @@ mod serving;
 mod signals;
 #[cfg(feature = "sim")]
 mod sim;
-#[cfg(feature = "status")]
 mod size;
 #[cfg(feature = "status")]
 mod status;

@@ -13,6 +13,19 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     write_bytes(text.as_bytes())
 }
 
+/// Writes a result as JSON, or else as a table for people.
+///
+/// # Errors
+///
+/// As [`write()`].
+pub(crate) fn write_as(
+    is_json: bool,
+    json: impl FnOnce() -> String,
+    table: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    write(&if is_json { json() } else { table() })
+}
+
 /// As [`write()`], for text that need not be UTF-8.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
@@ -23,7 +36,6 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Whether a person watches.
-#[cfg(feature = "lab")]
 pub(crate) fn is_terminal() -> bool {
     io::IsTerminal::is_terminal(&io::stdout())
 }

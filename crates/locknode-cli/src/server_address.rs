@@ -7,8 +7,8 @@ use redlock_client::{AddressError, Endpoint, NodeAddress};
 use crate::failure::Failure;
 
 /// A server's address, with the password for it if one is needed. Shown without the password.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct ServerAddress(NodeAddress);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerAddress(pub(crate) NodeAddress);
 
 impl ServerAddress {
     /// Reads the value of `flag`, in the forms that [`NodeAddress`] has.
@@ -17,13 +17,9 @@ impl ServerAddress {
     ///
     /// A sentence about what is not an address. It does not repeat a text that may hold a password.
     pub(crate) fn read(text: &str, flag: &str) -> Result<Self, Failure> {
-        let parse = || {
-            let address = NodeAddress::parse(text)?;
-            address.check_credentials()?;
-            Ok(address)
-        };
-        let address =
-            parse().map_err(|error: AddressError| Failure::usage(format!("{flag}: {error}")))?;
+        let refused = |error: AddressError| Failure::usage(format!("{flag}: {error}"));
+        let address = NodeAddress::parse(text).map_err(refused)?;
+        address.check_credentials().map_err(refused)?;
         if address.is_tls() {
             return Err(Failure::usage(format!(
                 "{flag}: {address}: this command speaks no TLS; run, lock, extend, release and status NAME do, in \
@@ -33,31 +29,16 @@ impl ServerAddress {
         Ok(Self(address))
     }
 
-    pub(crate) const fn node(&self) -> &NodeAddress {
-        &self.0
-    }
-
-    /// What is to be said first: the login, and the choice of a database.
-    pub(crate) fn greeting(&self) -> Vec<Vec<Vec<u8>>> {
-        let words = |words: &[Option<&str>]| {
-            let given = words.iter().flatten();
-            given.map(|word| word.as_bytes().to_vec()).collect()
-        };
-        let mut greeting = Vec::new();
-        if let Some(password) = self.0.password() {
-            greeting.push(words(&[Some("AUTH"), self.0.username(), Some(password)]));
-        }
-        if self.0.database() != 0 {
-            let database = self.0.database().to_string();
-            greeting.push(words(&[Some("SELECT"), Some(&database)]));
-        }
-        greeting
-    }
-}
-
-impl From<NodeAddress> for ServerAddress {
-    fn from(address: NodeAddress) -> Self {
-        Self(address)
+    /// The commands to send first: the login, and the choice of a database.
+    pub(crate) fn greeting(&self) -> Vec<Vec<String>> {
+        let Self(address) = self;
+        let login = address.password().map(|password| {
+            let words = [Some("AUTH"), address.username(), Some(password)];
+            words.into_iter().flatten().map(str::to_owned).collect()
+        });
+        let database = (address.database() != 0)
+            .then(|| vec!["SELECT".to_owned(), address.database().to_string()]);
+        login.into_iter().chain(database).collect()
     }
 }
 
@@ -71,12 +52,6 @@ impl fmt::Display for ServerAddress {
             0 => Ok(()),
             database => write!(f, "/{database}"),
         }
-    }
-}
-
-impl fmt::Debug for ServerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ServerAddress({self})")
     }
 }
 
@@ -107,8 +82,8 @@ mod tests {
         ] {
             let address = ServerAddress::read(text, "--nodes").expect(text);
             assert_eq!(address.to_string(), shown, "{text}");
-            assert_eq!(address.node().username(), username, "{text}");
-            assert_eq!(address.node().password(), password, "{text}");
+            assert_eq!(address.0.username(), username, "{text}");
+            assert_eq!(address.0.password(), password, "{text}");
             assert!(!format!("{address:?}").contains("secret"));
         }
     }
@@ -135,10 +110,7 @@ mod tests {
     #[test]
     fn the_login_and_the_database_come_first() {
         let address = ServerAddress::read("redis://u:p@h/99", "--nodes").expect("an address");
-        let words = |words: &[&str]| -> Vec<Vec<u8>> {
-            words.iter().map(|word| word.as_bytes().to_vec()).collect()
-        };
-        let expected = vec![words(&["AUTH", "u", "p"]), words(&["SELECT", "99"])];
+        let expected = [&["AUTH", "u", "p"][..], &["SELECT", "99"]];
         assert_eq!(address.greeting(), expected);
     }
 }

@@ -9,23 +9,19 @@ use std::time::{Duration, Instant};
 
 use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 use redlock_client::Endpoint;
+use socket2::Socket;
 
 use crate::server_address::ServerAddress;
 
 /// A connection that is logged in.
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
-    stream: Stream,
+    /// Of TCP, or a Unix socket.
+    pub(crate) stream: Socket,
     deadline: Instant,
     /// Bytes received and not yet used.
     received: Vec<u8>,
     replies: ReplyDecoder,
-}
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 impl ServerConnection {
@@ -35,11 +31,11 @@ impl ServerConnection {
     ///
     /// A reason for a person: not reachable, or the login was refused.
     pub(crate) fn open(address: &ServerAddress, deadline: Instant) -> Result<Self, String> {
-        let stream = match address.node().endpoint() {
-            Endpoint::Tcp { host, port } => Stream::Tcp(connect(host, *port, deadline)?),
-            Endpoint::Unix(path) => {
-                Stream::Unix(UnixStream::connect(path).map_err(|error| reason(&error))?)
-            }
+        let stream = match address.0.endpoint() {
+            Endpoint::Tcp { host, port } => connect(host, *port, deadline)?.into(),
+            Endpoint::Unix(path) => UnixStream::connect(path)
+                .map_err(|error| reason(&error))?
+                .into(),
             _ => return Err("no way to get there".to_owned()),
         };
         let mut connection = Self {
@@ -49,7 +45,7 @@ impl ServerConnection {
             replies: ReplyDecoder::new(LIMITS),
         };
         for words in address.greeting() {
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
             if let Reply::Error(error) = connection.call(&words)? {
                 return Err(format!("the login was refused: {}", printable(&error)));
             }
@@ -63,12 +59,8 @@ impl ServerConnection {
     ///
     /// A reason for a person: the connection broke, the deadline passed, or the bytes are not a reply.
     pub(crate) fn call(&mut self, args: &[&[u8]]) -> Result<Reply, String> {
-        let request = encode(args);
         self.set_timeouts()?;
-        let sent = match &mut self.stream {
-            Stream::Tcp(stream) => stream.write_all(&request),
-            Stream::Unix(stream) => stream.write_all(&request),
-        };
+        let sent = self.stream.write_all(&encode(args));
         sent.map_err(|error| reason(&error))?;
         loop {
             let decoded = self.replies.decode(&self.received);
@@ -81,27 +73,20 @@ impl ServerConnection {
     }
 
     /// Whether both ends have an address of this machine. Behind the other one there may still be a tunnel.
-    #[cfg(feature = "bench")]
     pub(crate) fn stays_on_this_machine(&self) -> bool {
-        match &self.stream {
-            Stream::Tcp(stream) => {
-                let ends = stream
-                    .local_addr()
-                    .and_then(|own| Ok((own, stream.peer_addr()?)));
-                ends.is_ok_and(|(own, peer)| own.ip() == peer.ip() || peer.ip().is_loopback())
-            }
-            Stream::Unix(_) => true,
-        }
+        let own = self.stream.local_addr();
+        let ends = own.and_then(|own| Ok((own.as_socket(), self.stream.peer_addr()?.as_socket())));
+        ends.is_ok_and(|ends| match ends {
+            (Some(own), Some(peer)) => own.ip() == peer.ip() || peer.ip().is_loopback(),
+            // A Unix socket.
+            _ => true,
+        })
     }
 
     fn receive(&mut self) -> Result<(), String> {
         self.set_timeouts()?;
         let mut chunk = [0; 4096];
-        let read = match &mut self.stream {
-            Stream::Tcp(stream) => stream.read(&mut chunk),
-            Stream::Unix(stream) => stream.read(&mut chunk),
-        };
-        match read {
+        match self.stream.read(&mut chunk) {
             Ok(0) => Err("the server closed the connection".to_owned()),
             Ok(len) => {
                 self.received.extend_from_slice(&chunk[..len]);
@@ -114,15 +99,9 @@ impl ServerConnection {
 
     fn set_timeouts(&self) -> Result<(), String> {
         let left = Some(left_until(self.deadline)?);
-        let set = match &self.stream {
-            Stream::Tcp(stream) => stream
-                .set_read_timeout(left)
-                .and_then(|()| stream.set_write_timeout(left)),
-            Stream::Unix(stream) => stream
-                .set_read_timeout(left)
-                .and_then(|()| stream.set_write_timeout(left)),
-        };
-        set.map_err(|error| reason(&error))
+        let set = self.stream.set_read_timeout(left);
+        set.and_then(|()| self.stream.set_write_timeout(left))
+            .map_err(|error| reason(&error))
     }
 }
 
@@ -143,7 +122,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 }
 
 /// Why bytes that are not a reply cannot be from a Redis server.
-pub(crate) fn not_a_reply(bytes: &[u8]) -> String {
+fn not_a_reply(bytes: &[u8]) -> String {
     format!(
         "no Redis protocol: it sent {:?}",
         printable(&bytes[..bytes.len().min(20)])
@@ -188,7 +167,7 @@ fn reason(error: &io::Error) -> String {
 pub(crate) const TIMED_OUT: &str = "no answer in time";
 
 /// Flat replies, far longer than INFO with every section.
-pub(crate) const LIMITS: ReplyLimits = ReplyLimits {
+const LIMITS: ReplyLimits = ReplyLimits {
     depth_max: 1,
     depth_kept: 1,
     elements_max: 1024,

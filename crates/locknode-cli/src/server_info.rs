@@ -7,7 +7,7 @@ use locknode_resp::Reply;
 use crate::server_connection::{ServerConnection, printable};
 
 /// The fields of INFO.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ServerInfo {
     fields: HashMap<String, String>,
 }
@@ -70,26 +70,19 @@ impl ServerInfo {
         Some(left_ms.div_ceil(1000))
     }
 
-    /// A field that is a number.
-    #[cfg(feature = "status")]
-    pub(crate) fn number(&self, field: &str) -> Option<u64> {
-        self.text(field)?.parse().ok()
+    /// A field that is a number; zero when it is missing.
+    pub(crate) fn number(&self, field: &str) -> u64 {
+        let number = self.text(field).and_then(|number| number.parse().ok());
+        number.unwrap_or(0)
     }
 
     /// Keys in all databases.
-    #[cfg(feature = "status")]
     pub(crate) fn keys(&self) -> u64 {
-        let databases = self.fields.iter().filter(|(field, _)| {
-            field
-                .strip_prefix("db")
-                .is_some_and(|number| number.parse::<u32>().is_ok())
-        });
-        let keys = databases.filter_map(|(_, value)| {
-            value
-                .split(',')
-                .find_map(|part| part.strip_prefix("keys="))?
-                .parse::<u64>()
-                .ok()
+        let keys = self.fields.iter().filter_map(|(field, value)| {
+            let _database: u32 = field.strip_prefix("db")?.parse().ok()?;
+            let mut parts = value.split(',');
+            let keys = parts.find_map(|part| part.strip_prefix("keys="))?;
+            keys.parse::<u64>().ok()
         });
         keys.fold(0, u64::saturating_add)
     }
@@ -146,12 +139,11 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "status")]
     #[test]
     fn keys_of_all_databases_are_added() {
         let info =
             ServerInfo::parse(b"db0:keys=5,expires=1\r\ndb11:keys=7,expires=0\r\ndbx:keys=9\r\n");
         assert_eq!(info.keys(), 12);
-        assert_eq!(info.number("missing"), None);
+        assert_eq!(info.number("missing"), 0);
     }
 }

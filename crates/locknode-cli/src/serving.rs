@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use locknode::{Node, ServeError};
 use tokio::runtime::Runtime;
@@ -137,21 +137,16 @@ impl Serving {
             worked.and(supervised)
         });
         // Without the first thread there is nobody to wait for signals.
-        advance(
-            &stage,
-            if result.is_ok() {
-                Stage::Draining
-            } else {
-                Stage::Stopped
-            },
-        );
+        let last = match result {
+            Ok(()) => Stage::Draining,
+            Err(_) => Stage::Stopped,
+        };
+        advance(&stage, last);
         drop(signals);
         drop(runtime);
         for other in others {
-            let ended = other.join();
-            result = result.and(
-                ended.unwrap_or_else(|_| Err(Failure::internal("a thread ended unexpectedly"))),
-            );
+            let unexpected = |_| Err(Failure::internal("a thread ended unexpectedly"));
+            result = result.and(other.join().unwrap_or_else(unexpected));
         }
         result
     }
@@ -167,6 +162,19 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .enable_all()
         .build();
     built.map_err(|error| Failure::internal(format!("cannot start a runtime: {error}")))
+}
+
+/// Starts a thread.
+///
+/// # Errors
+///
+/// When the operating system has no thread left.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Failure> {
+    let started = thread::Builder::new().name(name).spawn(body);
+    started.map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))
 }
 
 impl Signals {
@@ -194,7 +202,7 @@ fn start(
     services: Vec<Service>,
     stage: Arc<watch::Sender<Stage>>,
     alive: mpsc::Sender<()>,
-) -> Result<thread::JoinHandle<Result<(), Failure>>, Failure> {
+) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
     let body = move || {
         let result = runtime().and_then(|runtime| runtime.block_on(work(services, &stage)));
         if result.is_err() {
@@ -203,10 +211,7 @@ fn start(
         drop(alive);
         result
     };
-    let started = thread::Builder::new()
-        .name(format!("locknode-{number}"))
-        .spawn(body);
-    started.map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))
+    spawn(format!("locknode-{number}"), body)
 }
 
 /// Serves until all services have ended.

@@ -41,7 +41,8 @@ impl Signals {
         let refused = |error| Failure::internal(format!("cannot wait for signals: {error}"));
         let ignored = ignored();
         let mut taken = Vec::new();
-        for (name, number) in PASSED.into_iter().chain(STOPS) {
+        for name in PASSED.into_iter().chain(STOPS) {
+            let number = name.as_raw();
             // `nohup` and the shell's `&` say with this what must not end the command. A handler here would undo
             // it for the command too.
             if ignored & bit(number) == 0 {
@@ -121,20 +122,17 @@ const fn bit(number: i32) -> u64 {
 pub(crate) const SIGNAL_CODE_BASE: u8 = 128;
 
 /// What is passed on to the command.
-const PASSED: [(Signal, i32); 6] = [
-    (Signal::HUP, Signal::HUP.as_raw()),
-    (Signal::INT, Signal::INT.as_raw()),
-    (Signal::QUIT, Signal::QUIT.as_raw()),
-    (Signal::TERM, Signal::TERM.as_raw()),
-    (Signal::USR1, Signal::USR1.as_raw()),
-    (Signal::USR2, Signal::USR2.as_raw()),
+const PASSED: [Signal; 6] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
 ];
 
 /// What a terminal's Ctrl-Z and a shell's `fg` send.
-const STOPS: [(Signal, i32); 2] = [
-    (Signal::TSTP, Signal::TSTP.as_raw()),
-    (Signal::CONT, Signal::CONT.as_raw()),
-];
+const STOPS: [Signal; 2] = [Signal::TSTP, Signal::CONT];
 
 #[cfg(test)]
 mod tests {

@@ -12,11 +12,7 @@ use crate::server_connection::printable;
 #[derive(Debug)]
 pub(super) struct Batch {
     requests: Vec<u8>,
-    request_len: usize,
-    number_at: Option<usize>,
-    reply: Vec<u8>,
-    per_ten: usize,
-    after: usize,
+    pub(super) step: Step,
 }
 
 /// The replies of one batch as they come in.
@@ -33,45 +29,35 @@ pub(super) struct Replies<'b> {
 }
 
 impl Batch {
-    pub(super) fn new(step: &Step, pipeline: usize) -> Self {
+    pub(super) fn new(step: Step, pipeline: usize) -> Self {
         Self {
             requests: step.request.repeat(pipeline),
-            request_len: step.request.len(),
-            number_at: step.number_at,
-            reply: step.reply.clone(),
-            per_ten: step.per_ten,
-            after: step.after,
+            step,
         }
-    }
-
-    /// How many pipelines ago the locks were acquired that it is sent for.
-    pub(super) const fn after(&self) -> usize {
-        self.after
     }
 
     /// How often it is sent for the pipeline with that number.
     pub(super) const fn times(&self, pipeline: usize) -> usize {
-        (pipeline + 1) * self.per_ten / 10 - pipeline * self.per_ten / 10
+        let per_ten = self.step.per_ten;
+        (pipeline + 1) * per_ten / 10 - pipeline * per_ten / 10
     }
 
     /// Puts the numbers of the keys into the requests, and returns as many requests as there are numbers.
     pub(super) fn number(&mut self, numbers: &[u64]) -> &[u8] {
-        if let Some(at) = self.number_at {
-            for (request, number) in self
-                .requests
-                .chunks_exact_mut(self.request_len)
-                .zip(numbers)
-            {
+        let request_len = self.step.request.len();
+        if let Some(at) = self.step.number_at {
+            let requests = self.requests.chunks_exact_mut(request_len);
+            for (request, number) in requests.zip(numbers) {
                 write_number(&mut request[at..at + NUMBER_LEN], *number);
             }
         }
-        &self.requests[..self.request_len * numbers.len()]
+        &self.requests[..request_len * numbers.len()]
     }
 
     /// What must come back for `count` requests.
     pub(super) fn replies(&self, count: usize) -> Replies<'_> {
         Replies {
-            reply: &self.reply,
+            reply: &self.step.reply,
             at: 0,
             has_digit: false,
             left: count,
@@ -173,16 +159,19 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 mod tests {
     use super::*;
 
-    fn batch(reply: &str) -> Batch {
-        let step = Step {
+    fn step(reply: &str) -> Step {
+        Step {
             name: "acquire",
             request: [b"<", [b'0'; NUMBER_LEN].as_slice(), b">"].concat(),
             number_at: Some(1),
             reply: reply.into(),
             per_ten: 10,
             after: 0,
-        };
-        Batch::new(&step, 3)
+        }
+    }
+
+    fn batch(reply: &str) -> Batch {
+        Batch::new(step(reply), 3)
     }
 
     #[test]
@@ -201,10 +190,7 @@ mod tests {
     #[test]
     fn a_step_is_sent_as_often_in_ten_pipelines_as_it_says() {
         for per_ten in [1, 3, 10, 80] {
-            let batch = Batch {
-                per_ten,
-                ..batch("+OK\r\n")
-            };
+            let batch = Batch::new(step("+OK\r\n").sent(per_ten, 0), 3);
             let times: usize = (0..10).map(|pipeline| batch.times(pipeline)).sum();
             assert_eq!(times, per_ten);
             assert_eq!(batch.times(7), batch.times(17));

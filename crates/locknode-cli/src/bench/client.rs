@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use locknode_resp::{Reply, ReplyDecoder};
 use redlock_client::Endpoint;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
@@ -14,7 +13,7 @@ use super::batch::Batch;
 use super::key_walk::KeyWalk;
 use super::recorder::Recorder;
 use crate::server_address::ServerAddress;
-use crate::server_connection::{LIMITS, encode, not_a_reply, printable};
+use crate::server_connection::ServerConnection;
 
 /// What the connections of a thread share.
 #[derive(Debug)]
@@ -30,15 +29,21 @@ pub(super) struct Turn {
 #[derive(Debug)]
 pub(super) struct Client {
     stream: Stream,
-    batches: Vec<Batch>,
-    keys: KeyWalk,
-    pipeline: usize,
+    sender: Sender,
 }
 
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+/// What a connection sends: the steps of the workload, for one pipeline of keys after the other.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) batches: Vec<Batch>,
+    pub(super) keys: KeyWalk,
+    pub(super) pipeline: usize,
 }
 
 impl Turn {
@@ -63,40 +68,17 @@ impl Client {
     /// # Errors
     ///
     /// A reason for a person.
-    pub(super) async fn open(
-        address: &ServerAddress,
-        batches: Vec<Batch>,
-        keys: KeyWalk,
-        pipeline: usize,
-    ) -> Result<Self, String> {
-        let mut stream = match address.node().endpoint() {
-            Endpoint::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await;
-                let stream = stream.map_err(|error| error.to_string())?;
-                stream
-                    .set_nodelay(true)
-                    .map_err(|error| error.to_string())?;
-                Stream::Tcp(stream)
-            }
-            Endpoint::Unix(path) => {
-                let stream = UnixStream::connect(path).await;
-                Stream::Unix(stream.map_err(|error| error.to_string())?)
-            }
-            _ => return Err("no way to get there".to_owned()),
-        };
-        for words in address.greeting() {
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            match &mut stream {
-                Stream::Tcp(stream) => log_in(stream, &encode(&words)).await?,
-                Stream::Unix(stream) => log_in(stream, &encode(&words)).await?,
-            }
-        }
-        Ok(Self {
-            stream,
-            batches,
-            keys,
-            pipeline,
-        })
+    pub(super) fn open(address: &ServerAddress, sender: Sender) -> Result<Self, String> {
+        let connection = ServerConnection::open(address, Instant::now() + CONNECT_MAX)?;
+        let socket = connection.stream;
+        let stream = socket.set_nonblocking(true).and_then(|()| {
+            Ok(match address.0.endpoint() {
+                Endpoint::Unix(_) => Stream::Unix(UnixStream::from_std(socket.into())?),
+                _ => Stream::Tcp(TcpStream::from_std(socket.into())?),
+            })
+        });
+        let stream = stream.map_err(|error| error.to_string())?;
+        Ok(Self { stream, sender })
     }
 
     /// Sends until the run is over.
@@ -105,29 +87,30 @@ impl Client {
     ///
     /// Why the run does not count.
     pub(super) async fn run(self, turn: Rc<Turn>) -> Result<(), String> {
-        let Self {
-            stream,
-            batches,
-            keys,
-            pipeline,
-        } = self;
-        match stream {
-            Stream::Tcp(stream) => drive(stream, batches, keys, pipeline, &turn).await,
-            Stream::Unix(stream) => drive(stream, batches, keys, pipeline, &turn).await,
+        match self.stream {
+            Stream::Tcp(stream) => drive(stream, self.sender, &turn).await,
+            Stream::Unix(stream) => drive(stream, self.sender, &turn).await,
         }
     }
 }
 
 async fn drive<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
-    mut batches: Vec<Batch>,
-    mut keys: KeyWalk,
-    pipeline: usize,
+    sender: Sender,
     turn: &Turn,
 ) -> Result<(), String> {
+    let Sender {
+        mut batches,
+        mut keys,
+        pipeline,
+    } = sender;
     let mut buffer = vec![0; READ_LEN];
     // The keys of the last pipelines, the newest first: those that a step may be sent for.
-    let held_max = 1 + batches.iter().map(Batch::after).max().unwrap_or(0);
+    let held_max = 1 + batches
+        .iter()
+        .map(|batch| batch.step.after)
+        .max()
+        .unwrap_or(0);
     let mut held: VecDeque<Vec<u64>> = vec![Vec::with_capacity(pipeline); held_max].into();
     for number in 0.. {
         let count = turn.claim(pipeline);
@@ -138,7 +121,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Unpin>(
             break;
         }
         for (step, batch) in batches.iter_mut().enumerate() {
-            let numbers = held.get(batch.after()).map_or(&[][..], Vec::as_slice);
+            let numbers = held.get(batch.step.after).map_or(&[][..], Vec::as_slice);
             if numbers.is_empty() {
                 continue;
             }
@@ -180,36 +163,8 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut S,
-    login: &[u8],
-) -> Result<(), String> {
-    stream
-        .write_all(login)
-        .await
-        .map_err(|error| error.to_string())?;
-    let (mut received, mut replies) = (Vec::new(), ReplyDecoder::new(LIMITS));
-    loop {
-        match replies
-            .decode(&received)
-            .map_err(|_| not_a_reply(&received))?
-        {
-            Some((Reply::Error(error), _)) => {
-                return Err(format!("the login was refused: {}", printable(&error)));
-            }
-            Some(_) => return Ok(()),
-            None => {}
-        }
-        if stream
-            .read_buf(&mut received)
-            .await
-            .map_err(|error| error.to_string())?
-            == 0
-        {
-            return Err("the server closed the connection at the login".to_owned());
-        }
-    }
-}
+/// Connecting and the login together.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// Room for the replies to the longest pipeline.
 const READ_LEN: usize = 16 << 10;

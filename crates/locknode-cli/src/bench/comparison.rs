@@ -19,12 +19,9 @@ use crate::failure::Failure;
 /// What was measured, and under which load.
 #[derive(Debug)]
 pub(super) struct Comparison {
+    pub(super) flags: BenchFlags,
     /// The load in words.
     pub(super) load: String,
-    pub(super) workload: String,
-    pub(super) connections: u64,
-    pub(super) pipeline: u64,
-    pub(super) threads: u64,
     pub(super) machine: String,
     /// The first is what the others are compared with.
     pub(super) contestants: Vec<Contestant>,
@@ -71,27 +68,19 @@ pub(super) struct Figure {
 
 /// All of them, the most telling one first.
 pub(super) const FIGURES: [Figure; 4] = [
-    Figure {
-        name: "CPU per command",
-        field: "cpu_us_per_command",
-        of: |turn| turn.cpu_us,
-    },
-    Figure {
-        name: "commands per second",
-        field: "commands_per_second",
-        of: |turn| Some(turn.per_second),
-    },
-    Figure {
-        name: "median latency",
-        field: "p50_us",
-        of: |turn| Some(turn.p50_us),
-    },
-    Figure {
-        name: "p99 latency",
-        field: "p99_us",
-        of: |turn| Some(turn.p99_us),
-    },
+    Figure::new("CPU per command", "cpu_us_per_command", |turn| turn.cpu_us),
+    Figure::new("commands per second", "commands_per_second", |turn| {
+        Some(turn.per_second)
+    }),
+    Figure::new("median latency", "p50_us", |turn| Some(turn.p50_us)),
+    Figure::new("p99 latency", "p99_us", |turn| Some(turn.p99_us)),
 ];
+
+impl Figure {
+    const fn new(name: &'static str, field: &'static str, of: fn(&Turn) -> Option<f64>) -> Self {
+        Self { name, field, of }
+    }
+}
 
 impl Comparison {
     /// Runs the rounds.
@@ -106,10 +95,8 @@ impl Comparison {
             .duration
             .unwrap_or_else(|| (TIME_MAX / turns).clamp(TURN_MIN, TURN_MAX) * MEASURED_TENTHS / 10);
         let warm_up = duration * (10 - MEASURED_TENTHS) / MEASURED_TENTHS;
-        let mut contestants: Vec<Contestant> = Vec::new();
-        for target in targets {
-            contestants.push(Contestant::new(target)?);
-        }
+        let contestants = targets.into_iter().map(Contestant::new);
+        let mut contestants = contestants.collect::<Result<Vec<_>, _>>()?;
         for round in 0..flags.rounds {
             let mut order: Vec<&mut Contestant> = contestants.iter_mut().collect();
             if round % 2 == 1 {
@@ -117,31 +104,17 @@ impl Comparison {
             }
             for contestant in order {
                 let load = Load::new(flags, &contestant.target, warm_up, duration);
-                contestant.note(&load.conduct()?, load.threads)?;
+                contestant.note(&load.conduct()?, flags.load_threads())?;
             }
         }
         let extent = match flags.requests {
             Some(requests) => format!("{requests} commands"),
             None => format!("{:.2} s", duration.as_secs_f64()),
         };
-        let load = format!(
-            "{} rounds of {extent} each, {} connections, pipeline {}, {} load threads, {} keys of {} B, tokens of {} B, \
-             TTL {} ms",
-            flags.rounds,
-            flags.connections,
-            flags.pipeline,
-            flags.threads.min(flags.connections),
-            flags.keys,
-            flags.key_size,
-            flags.token_size,
-            flags.ttl.as_millis(),
-        );
+        let (rounds, load) = (flags.rounds, flags.describe());
         Ok(Self {
-            load,
-            workload: flags.workload.name(),
-            connections: flags.connections,
-            pipeline: flags.pipeline,
-            threads: flags.threads.min(flags.connections),
+            flags: flags.clone(),
+            load: format!("{rounds} rounds of {extent} each, {load}"),
             machine: process::describe_machine(),
             contestants,
             load_cores: process::Process::own().and_then(|own| own.cores()),
@@ -157,15 +130,14 @@ impl Comparison {
 
     /// What is to be known of these figures before they are believed.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for contestant in &self.contestants {
-            if let Some(reason) = contestant.without_cpu() {
-                notes.push(format!(
-                    "{}: no CPU time, for {reason}. Only its throughput and latency are compared.",
-                    contestant.target.title()
-                ));
-            }
-        }
+        let without_cpu = self.contestants.iter().filter_map(|contestant| {
+            Some(format!(
+                "{}: no CPU time, for {}. Only its throughput and latency are compared.",
+                contestant.target.title(),
+                contestant.without_cpu()?
+            ))
+        });
+        let mut notes: Vec<String> = without_cpu.collect();
         if let Some(cores) = self.shared_cores() {
             notes.push(format!(
                 "Load generator and servers share the processors {cores}: trust CPU per command. Throughput and latency \
@@ -205,7 +177,8 @@ impl Comparison {
         for cores in servers {
             shared.extend(process::core_numbers(cores).intersection(&load).copied());
         }
-        let is_tight = u64::try_from(shared.len()).is_ok_and(|len| len <= self.threads + 1);
+        let is_tight =
+            u64::try_from(shared.len()).is_ok_and(|len| len <= self.flags.load_threads() + 1);
         let names: Vec<String> = shared.iter().map(u32::to_string).collect();
         (is_tight && !names.is_empty()).then(|| names.join(","))
     }
@@ -224,28 +197,22 @@ impl Contestant {
 
     fn note(&mut self, measured: &Measured, threads: u64) -> Result<(), Failure> {
         let latencies = measured.recorder.all()?;
-        let (commands, seconds) = (
-            exact(latencies.len()),
-            measured
-                .recorder
-                .elapsed
-                .as_secs_f64()
-                .max(f64::MIN_POSITIVE),
-        );
-        let cpu_us = (measured.server_cpu).map(|cpu| cpu.all * 1e6 / commands);
+        let commands = exact(latencies.len());
+        let elapsed = measured.recorder.elapsed.as_secs_f64();
+        let seconds = elapsed.max(f64::MIN_POSITIVE);
+        let used = measured.used;
         let others = || {
-            let known = measured.server_cpu?.all + measured.load_cpu_seconds?;
-            Some((measured.machine_cpu_seconds? - known).max(0.0) / seconds)
+            let known = used.server?.all + used.load?.all;
+            Some((used.machine_seconds? - known).max(0.0) / seconds)
         };
         let quantile = |quantile| exact(latencies.value_at_quantile(quantile)) / 1e3;
         self.turns.push(Turn {
-            cpu_us,
-            cpu: measured.server_cpu,
+            cpu_us: (used.server).map(|cpu| cpu.all * 1e6 / commands),
+            cpu: used.server,
             per_second: commands / seconds,
             p50_us: quantile(0.5),
             p99_us: quantile(0.99),
-            load_share: (measured.load_cpu_seconds)
-                .map(|load| load / seconds / exact(threads.max(1))),
+            load_share: (used.load).map(|load| load.all / seconds / exact(threads.max(1))),
             others_share: others(),
         });
         // Both have the same bounds, so nothing is out of range.
@@ -296,6 +263,7 @@ mod tests {
     use redlock_client::NodeAddress;
 
     use super::*;
+    use crate::server_address::ServerAddress;
     use crate::server_info::ServerInfo;
 
     fn turn(cpu_us: Option<f64>, per_second: f64) -> Turn {
@@ -315,18 +283,15 @@ mod tests {
             let address = NodeAddress::parse("10.0.0.1").expect("an address");
             let elsewhere = Err("it runs elsewhere".to_owned());
             Contestant {
-                target: Target::new(&ServerInfo::parse(b""), address.into(), elsewhere),
+                target: Target::new(&ServerInfo::parse(b""), ServerAddress(address), elsewhere),
                 turns,
                 latencies: empty_histogram().expect("bounds that fit"),
                 cores: cores[1].map(str::to_owned),
             }
         });
         Comparison {
+            flags: BenchFlags::of(""),
             load: String::new(),
-            workload: String::new(),
-            connections: 1,
-            pipeline: 1,
-            threads: 1,
             machine: String::new(),
             contestants: contestants.collect(),
             load_cores: cores[0].map(str::to_owned),

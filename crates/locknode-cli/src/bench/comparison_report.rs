@@ -3,14 +3,19 @@
 use std::fmt::Write as _;
 
 use super::comparison::{Comparison, Contestant, FIGURES, Figure, Turn};
-use super::recorder::exact;
+use super::report::quantiles_us;
 use super::statistics::Spread;
 use crate::json::Object;
 
 impl Comparison {
     /// For a person.
     pub(super) fn table(&self) -> String {
-        let mut text = format!("{}: {}\n{}\n\n", self.workload, self.load, self.machine);
+        let mut text = format!(
+            "{}: {}\n{}\n\n",
+            self.flags.workload.name(),
+            self.load,
+            self.machine
+        );
         let titles: Vec<String> = (self.contestants.iter())
             .map(|contestant| contestant.target.title())
             .collect();
@@ -62,12 +67,12 @@ impl Comparison {
         let servers = self.contestants.iter().enumerate();
         let servers = servers.map(|(index, contestant)| self.server_json(index, contestant));
         let object = Object::default()
-            .text("workload", &self.workload)
+            .text("workload", &self.flags.workload.name())
             .text("machine", &self.machine)
-            .number("connections", self.connections)
-            .number("pipeline", self.pipeline)
-            .number("threads", self.threads)
-            .number("rounds", self.rounds())
+            .number("connections", self.flags.connections)
+            .number("pipeline", self.flags.pipeline)
+            .number("threads", self.flags.load_threads())
+            .number("rounds", self.flags.rounds)
             .number("errors", 0)
             .list("servers", servers)
             .texts("notes", &self.notes());
@@ -75,12 +80,7 @@ impl Comparison {
     }
 
     fn server_json(&self, index: usize, contestant: &Contestant) -> Object {
-        let target = &contestant.target;
-        let mut object = Object::default()
-            .text("name", &target.name)
-            .text("version", &target.version)
-            .text("address", &target.address.to_string())
-            .number("commands", contestant.latencies.len());
+        let mut object = (contestant.target.json()).number("commands", contestant.latencies.len());
         if let Some(reason) = contestant.without_cpu() {
             object = object.text("no_cpu_time", reason);
         }
@@ -89,11 +89,10 @@ impl Comparison {
                 object = object.object(field, spread.json());
             }
         }
-        let mut latency = Object::default();
-        for (name, quantile) in QUANTILES {
-            let latency_ns = contestant.latencies.value_at_quantile(quantile);
-            latency = latency.decimal(name, exact(latency_ns) / 1e3);
-        }
+        let latency = quantiles_us(&contestant.latencies)
+            .fold(Object::default(), |latency, (name, us)| {
+                latency.decimal(name, us)
+            });
         object = object.object("latency_us", latency);
         if index == 0 {
             return object;
@@ -106,13 +105,6 @@ impl Comparison {
         }
         object.object("times_the_first", ratios)
     }
-
-    fn rounds(&self) -> u64 {
-        let turns = self.contestants.iter().map(|it| it.turns.len());
-        turns
-            .max()
-            .map_or(0, |turns| u64::try_from(turns).unwrap_or(u64::MAX))
-    }
 }
 
 /// A ratio with its spread.
@@ -122,11 +114,3 @@ pub(super) fn times(spread: Spread) -> String {
         spread.median, spread.lower, spread.upper, spread.least, spread.most
     )
 }
-
-const QUANTILES: [(&str, f64); 5] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99.9", 0.999),
-    ("max", 1.0),
-];

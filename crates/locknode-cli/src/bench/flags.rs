@@ -16,7 +16,7 @@ use crate::duration;
 /// The CPU time of a server is counted where its process runs on this machine. The load generator costs
 /// about as much CPU as the server: where they share cores, compare CPU per command rather than
 /// throughput or latency. The results of --against say which figures to trust.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_long_help = EXAMPLES)]
 pub(crate) struct BenchFlags {
     /// The server: host:port, unix:PATH or redis://user:password@host:port
@@ -105,6 +105,36 @@ pub(crate) struct BenchFlags {
     /// Be the node that is measured without --addr
     #[arg(long, hide = true)]
     pub(super) as_node: bool,
+}
+
+impl BenchFlags {
+    /// The threads that have a connection.
+    pub(super) fn load_threads(&self) -> u64 {
+        self.threads.min(self.connections)
+    }
+
+    /// The load in words.
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "{} connections, pipeline {}, {} load threads, {} keys of {} B, tokens of {} B, TTL {} ms",
+            self.connections,
+            self.pipeline,
+            self.load_threads(),
+            self.keys,
+            self.key_size,
+            self.token_size,
+            self.ttl.as_millis(),
+        )
+    }
+
+    /// The flags that a test gives.
+    #[cfg(test)]
+    pub(super) fn of(args: &str) -> Self {
+        use clap::{Args as _, FromArgMatches as _};
+        let command = Self::augment_args(clap::Command::new("bench").no_binary_name(true));
+        let matches = command.try_get_matches_from(args.split_whitespace());
+        Self::from_arg_matches(&matches.expect("valid flags")).expect("valid flags")
+    }
 }
 
 fn parse_positive(text: &str) -> Result<Duration, String> {

@@ -8,36 +8,28 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
 use super::batch::Batch;
-use super::client::{Client, Turn};
+use super::client::{Client, Sender, Turn};
 use super::flags::BenchFlags;
 use super::key_walk::KeyWalk;
 use super::process::{self, CpuTime, Process};
 use super::recorder::Recorder;
 use super::target::Target;
-use super::workload::{Material, Workload};
+use super::workload::Material;
 use crate::failure::{Exit, Failure};
-use crate::server_address::ServerAddress;
 use crate::serving;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    pub(super) address: ServerAddress,
-    /// Whose CPU time is counted, if that is possible.
-    pub(super) process: Option<Process>,
-    pub(super) workload: Workload,
+    pub(super) flags: BenchFlags,
+    pub(super) target: Target,
     pub(super) material: Material,
-    pub(super) connections: u64,
-    pub(super) pipeline: usize,
-    pub(super) keys: u64,
-    pub(super) threads: u64,
     pub(super) warm_up: Duration,
     pub(super) extent: Extent,
 }
@@ -46,25 +38,26 @@ pub(super) struct Load {
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) recorder: Recorder,
-    /// CPU time of the server, of the load generator, and of everything on this machine while it was measured.
-    pub(super) server_cpu: Option<CpuTime>,
-    pub(super) load_cpu_seconds: Option<f64>,
-    pub(super) machine_cpu_seconds: Option<f64>,
+    /// The CPU time used while it was measured.
+    pub(super) used: Clocks,
 }
 
-/// The CPU times at one moment.
-struct Clocks {
-    server: Option<CpuTime>,
-    load: Option<CpuTime>,
-    machine_seconds: Option<f64>,
+/// The CPU times at one moment, or used between two, as far as they are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clocks {
+    pub(super) server: Option<CpuTime>,
+    /// Of the load generator.
+    pub(super) load: Option<CpuTime>,
+    /// Of everything on this machine.
+    pub(super) machine_seconds: Option<f64>,
 }
 
 /// When a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// After so many operations.
+    /// After this number of operations.
     Operations(u64),
-    /// After that time.
+    /// After this time.
     Time(Duration),
 }
 
@@ -76,10 +69,19 @@ enum Phase {
     Over,
 }
 
-/// What a load thread tells.
-enum Event {
-    Connected,
-    Ended(Result<Recorder, Failure>),
+/// What a load thread reports: nothing when it is connected, and at its end what it measured.
+type Event = Result<Option<Recorder>, Failure>;
+
+impl Clocks {
+    fn since(self, earlier: Self) -> Self {
+        let between = |after: Option<CpuTime>, before| Some(after?.since(before?));
+        let machine_seconds = self.machine_seconds.zip(earlier.machine_seconds);
+        Self {
+            server: between(self.server, earlier.server),
+            load: between(self.load, earlier.load),
+            machine_seconds: machine_seconds.map(|(after, before)| after - before),
+        }
+    }
 }
 
 impl Load {
@@ -102,22 +104,17 @@ impl Load {
             None => (warm_up, Extent::Time(flags.duration.unwrap_or(duration))),
         };
         Self {
-            address: target.address.clone(),
-            process: target.process.as_ref().ok().cloned(),
-            workload: flags.workload,
+            flags: flags.clone(),
+            target: target.clone(),
             material,
-            connections: flags.connections,
-            pipeline: usize::try_from(flags.pipeline).unwrap_or(usize::MAX),
-            keys: flags.keys,
-            threads: flags.threads.min(flags.connections),
             warm_up: flags.warmup.unwrap_or(warm_up),
             extent,
         }
     }
 
-    /// How the steps are called in the results, in order.
+    /// The names of the steps in the results, in order.
     pub(super) fn step_names(&self) -> Vec<&'static str> {
-        let steps = self.workload.steps(&self.material);
+        let steps = self.flags.workload.steps(&self.material);
         steps.iter().map(|step| step.name).collect()
     }
 
@@ -129,17 +126,14 @@ impl Load {
     pub(super) fn conduct(&self) -> Result<Measured, Failure> {
         let phase = watch::Sender::new(Phase::Connect);
         let (sender, events) = mpsc::channel();
-        for thread in 0..self.threads {
+        let threads = self.flags.load_threads();
+        for thread in 0..threads {
             self.start(thread, phase.subscribe(), sender.clone())?;
         }
         drop(sender);
         let mut ended = Vec::new();
-        for _ in 0..self.threads {
-            match events.recv() {
-                Ok(Event::Connected) => {}
-                Ok(Event::Ended(result)) => ended.push(result?),
-                Err(_) => return Err(thread_lost()),
-            }
+        for _ in 0..threads {
+            ended.extend(events.recv().map_err(|_| thread_lost())??);
         }
         // Without a warm-up no operation is sent that does not count.
         if !self.warm_up.is_zero() {
@@ -154,31 +148,22 @@ impl Load {
             phase.send_replace(Phase::Over);
             after = Some(self.clocks());
         }
-        while u64::try_from(ended.len()).is_ok_and(|ended| ended < self.threads) {
-            match events.recv() {
-                Ok(Event::Connected) => {}
-                Ok(Event::Ended(result)) => ended.push(result?),
-                Err(_) => return Err(thread_lost()),
-            }
+        while u64::try_from(ended.len()).is_ok_and(|ended| ended < threads) {
+            ended.extend(events.recv().map_err(|_| thread_lost())??);
         }
         let after = after.unwrap_or_else(|| self.clocks());
         let mut ended = ended.into_iter();
         let mut recorder = ended.next().ok_or_else(thread_lost)?;
         ended.for_each(|other| recorder.merge(&other));
-        let since = |after: Option<CpuTime>, before| Some(after?.since(before?));
         Ok(Measured {
             recorder,
-            server_cpu: since(after.server, before.server),
-            load_cpu_seconds: since(after.load, before.load).map(|cpu| cpu.all),
-            machine_cpu_seconds: (after.machine_seconds)
-                .zip(before.machine_seconds)
-                .map(|(after, before)| after - before),
+            used: after.since(before),
         })
     }
 
     fn clocks(&self) -> Clocks {
         Clocks {
-            server: self.process.as_ref().and_then(Process::cpu),
+            server: self.target.process.as_ref().ok().and_then(Process::cpu),
             load: Process::own().and_then(|own| own.cpu()),
             machine_seconds: process::machine_cpu_seconds(),
         }
@@ -196,14 +181,9 @@ impl Load {
                 LocalSet::new().block_on(&runtime, load.run(thread, phase, &events))
             });
             // Nobody listens any more once another thread has failed.
-            let _ = events.send(Event::Ended(result));
+            let _ = events.send(result.map(Some));
         };
-        let started = thread::Builder::new()
-            .name(format!("load-{thread}"))
-            .spawn(body);
-        started
-            .map(drop)
-            .map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))
+        serving::spawn(format!("load-{thread}"), body).map(drop)
     }
 
     /// A load thread.
@@ -213,17 +193,16 @@ impl Load {
         mut phase: watch::Receiver<Phase>,
         events: &mpsc::Sender<Event>,
     ) -> Result<Recorder, Failure> {
-        let own = (0..self.connections).filter(|index| index % self.threads == thread);
-        let mut clients = Vec::new();
-        for index in own {
-            clients.push(self.connect(index).await?);
-        }
+        let threads = self.flags.load_threads();
+        let own = (0..self.flags.connections).filter(|index| index % threads == thread);
+        let clients = own.map(|index| self.connect(index));
+        let clients: Vec<Client> = clients.collect::<Result<_, _>>()?;
         let turn = Rc::new(Turn {
             is_over: Cell::new(false),
             operations_left: Cell::new(None),
-            recorder: RefCell::new(Recorder::new(self.workload.steps(&self.material).len())?),
+            recorder: RefCell::new(Recorder::new(self.step_names().len())?),
         });
-        let _ = events.send(Event::Connected);
+        let _ = events.send(Ok(None));
         // The channel closes when the run was given up elsewhere.
         let given_up = || Failure::internal("the run was given up");
         phase
@@ -263,31 +242,34 @@ impl Load {
         Ok(recorder)
     }
 
-    async fn connect(&self, index: u64) -> Result<Client, Failure> {
+    fn connect(&self, index: u64) -> Result<Client, Failure> {
+        let BenchFlags {
+            workload,
+            connections,
+            keys,
+            ..
+        } = self.flags;
+        let pipeline = usize::try_from(self.flags.pipeline).unwrap_or(usize::MAX);
         let mut material = self.material.clone();
         number_token(&mut material.token, index);
-        let steps = self.workload.steps(&material);
-        let batches = steps
-            .iter()
-            .map(|step| Batch::new(step, self.pipeline))
-            .collect();
-        let keys = if self.workload.needs_fresh_keys() {
-            KeyWalk::fresh(index)
-        } else {
-            KeyWalk::over(index, self.keys / self.connections)
+        let steps = workload.steps(&material);
+        let sender = Sender {
+            batches: (steps.into_iter().map(|step| Batch::new(step, pipeline))).collect(),
+            keys: if workload.needs_fresh_keys() {
+                KeyWalk::fresh(index)
+            } else {
+                KeyWalk::over(index, keys / connections)
+            },
+            pipeline,
         };
-        let client = Client::open(&self.address, batches, keys, self.pipeline).await;
-        client.map_err(|reason| {
-            Failure::unavailable(format!(
-                "connection {} to {}: {reason}",
-                index + 1,
-                self.address
-            ))
+        let address = &self.target.address;
+        Client::open(address, sender).map_err(|reason| {
+            Failure::unavailable(format!("connection {} to {address}: {reason}", index + 1))
         })
     }
 
     fn void(&self, reason: &str) -> Failure {
-        let address = &self.address;
+        let address = &self.target.address;
         Failure::new(
             Exit::Void,
             format!("the run on {address} is void: {reason}"),
@@ -303,8 +285,9 @@ impl Load {
                 Phase::Measure => {
                     turn.recorder.borrow_mut().start();
                     if let Extent::Operations(all) = self.extent {
-                        let extra = u64::from(thread < all % self.threads);
-                        turn.operations_left.set(Some(all / self.threads + extra));
+                        let threads = self.flags.load_threads();
+                        let extra = u64::from(thread < all % threads);
+                        turn.operations_left.set(Some(all / threads + extra));
                     }
                 }
                 Phase::Over => {
@@ -332,8 +315,7 @@ fn watch_for(
     let until = Instant::now() + duration;
     loop {
         match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Event::Connected) => {}
-            Ok(Event::Ended(result)) => ended.push(result?),
+            Ok(event) => ended.extend(event?),
             Err(RecvTimeoutError::Timeout) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => return Err(thread_lost()),
         }

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use self::comparison::Comparison;
 pub(crate) use self::flags::BenchFlags;
-use self::load::{Load, Measured};
+use self::load::Load;
 use self::own_node::OwnNode;
 use self::report::Report;
 use self::target::Target;
@@ -54,7 +54,7 @@ pub(crate) fn run(flags: &BenchFlags) -> Result<Exit, Failure> {
         Some(address) => (None, address?),
         None => {
             let node = OwnNode::start(flags.connections, flags.ttl)?;
-            let address = node.address().clone();
+            let address = node.address.clone();
             (Some(node), address)
         }
     };
@@ -79,8 +79,9 @@ fn measure(
     let first = Target::prepare(first, flags.workload)?;
     if against.is_empty() {
         let load = Load::new(flags, &first, WARM_UP, DURATION);
-        let measured = load.conduct()?;
-        return output::write(&report(flags, &first, &load, &measured));
+        let (load, measured) = (&load, &load.conduct()?);
+        let report = Report { load, measured };
+        return output::write_as(flags.json, || report.json(), || report.table());
     }
     let mut targets = vec![first];
     for address in against {
@@ -102,36 +103,11 @@ fn measure(
     // Only for a person who waits: the run goes on where it cannot be written.
     let _ = writeln!(io::stderr(), "measuring {count} servers, {rounds} rounds");
     let comparison = Comparison::measure(flags, targets)?;
-    output::write(&if flags.json {
-        comparison.json()
-    } else {
-        comparison.table()
-    })?;
+    output::write_as(flags.json, || comparison.json(), || comparison.table())?;
     if let Some(path) = &flags.svg {
         fs::write(path, picture::svg(&comparison)).map_err(|error| unwritable(path, &error))?;
     }
     Ok(())
-}
-
-fn report(flags: &BenchFlags, target: &Target, load: &Load, measured: &Measured) -> String {
-    let report = Report {
-        target,
-        workload: flags.workload.name(),
-        connections: flags.connections,
-        pipeline: flags.pipeline,
-        threads: load.threads,
-        keys: flags.keys,
-        key_len: flags.key_size,
-        token_len: flags.token_size,
-        ttl_ms: load.material.ttl_ms,
-        steps: load.step_names(),
-        measured,
-    };
-    if flags.json {
-        report.json()
-    } else {
-        report.table()
-    }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {

@@ -5,11 +5,9 @@
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use locknode::{Node, Options};
-use redlock_client::NodeAddress;
 
 use crate::failure::{Exit, Failure};
 use crate::listening::{self, BACKLOG};
@@ -20,7 +18,7 @@ use crate::{output, serving};
 #[derive(Debug)]
 pub(super) struct OwnNode {
     process: Child,
-    address: ServerAddress,
+    pub(super) address: ServerAddress,
 }
 
 impl OwnNode {
@@ -45,11 +43,8 @@ impl OwnNode {
             // What cannot be read is no address.
             let _ = BufReader::new(output).read_line(&mut line);
         }
-        match NodeAddress::parse(line.trim()) {
-            Ok(address) if !line.trim().is_empty() => Ok(Self {
-                process,
-                address: address.into(),
-            }),
+        match ServerAddress::read(line.trim(), "--addr") {
+            Ok(address) if !line.is_empty() => Ok(Self { process, address }),
             _ => {
                 end(&mut process);
                 Err(Failure::unavailable(
@@ -57,10 +52,6 @@ impl OwnNode {
                 ))
             }
         }
-    }
-
-    pub(super) const fn address(&self) -> &ServerAddress {
-        &self.address
     }
 }
 
@@ -106,10 +97,7 @@ pub(super) fn serve(connections: u64, ttl: Duration) -> Result<Exit, Failure> {
             }
         });
     };
-    thread::Builder::new()
-        .name("node".to_owned())
-        .spawn(body)
-        .map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
+    serving::spawn("node".to_owned(), body)?;
     output::write(&format!("{addr}\n"))?;
     // Nothing comes: the end does, or a failure, which is an end too.
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

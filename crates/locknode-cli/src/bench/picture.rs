@@ -23,27 +23,26 @@ pub(super) fn svg(comparison: &Comparison) -> String {
     let notes_y = curves_y + CURVES_HEIGHT + 46.0;
     let mut picture = Picture(String::new());
     picture.open(notes_y + NOTE_LINE * place(notes.len()));
+    let flags = &comparison.flags;
     let title = format!(
         "{}, {} connections, pipeline {}",
-        comparison.workload, comparison.connections, comparison.pipeline
+        flags.workload.name(),
+        flags.connections,
+        flags.pipeline
     );
-    picture.text("title", MARGIN, 28.0, &title);
+    let bars = "full colour: the server; pale: the kernel; line: the middle half of the rounds";
+    let curves = "within which that share of the replies came, of all rounds";
+    for (class, x, y, text) in [
+        ("title", MARGIN, 28.0, &*title),
+        ("head", MARGIN, bars_y - 10.0, "CPU time per command"),
+        ("more", BAR_X, bars_y - 10.0, bars),
+        ("head", MARGIN, names_y - 16.0, "Latency"),
+        ("more", BAR_X, names_y - 16.0, curves),
+    ] {
+        picture.text(class, x, y, text);
+    }
     picture.lines(head_y, &head);
-    picture.text("head", MARGIN, bars_y - 10.0, "CPU time per command");
-    picture.text(
-        "more",
-        BAR_X,
-        bars_y - 10.0,
-        "full colour: the server; pale: the kernel; line: the middle half of the rounds",
-    );
     picture.bars(comparison, bars_y);
-    picture.text("head", MARGIN, names_y - 16.0, "Latency");
-    picture.text(
-        "more",
-        BAR_X,
-        names_y - 16.0,
-        "within which that share of the replies came, of all rounds",
-    );
     for (index, contestant) in comparison.contestants.iter().enumerate() {
         picture.name(index, contestant, names_y + NAME_ROW * place(index));
     }
@@ -81,23 +80,16 @@ impl Picture {
         let spreads: Vec<_> = (comparison.contestants.iter())
             .map(|contestant| contestant.spread(|turn| turn.cpu_us))
             .collect();
-        let most = spreads
-            .iter()
-            .flatten()
-            .map(|it| it.upper)
-            .fold(0.0, f64::max);
+        let upper = spreads.iter().flatten().map(|it| it.upper);
+        let most = upper.fold(0.0, f64::max);
         let scale = BAR_MAX / most.max(f64::MIN_POSITIVE);
         for (index, contestant) in comparison.contestants.iter().enumerate() {
             let y = top + BAR_ROW * place(index);
             self.text("", MARGIN, y + 18.0, &clipped(&contestant.target.title()));
             let Some(spread) = spreads.get(index).copied().flatten() else {
                 let reason = contestant.without_cpu().unwrap_or_default();
-                self.text(
-                    "more",
-                    BAR_X,
-                    y + 18.0,
-                    &format!("no CPU time, for {reason}"),
-                );
+                let note = format!("no CPU time, for {reason}");
+                self.text("more", BAR_X, y + 18.0, &note);
                 continue;
             };
             let width = spread.median * scale;
@@ -127,12 +119,8 @@ impl Picture {
                     ratio.median, ratio.lower, ratio.upper
                 );
             }
-            self.text(
-                "",
-                BAR_X + spread.upper.max(spread.median) * scale + 8.0,
-                y + 18.0,
-                &figure,
-            );
+            let end = BAR_X + spread.upper.max(spread.median) * scale;
+            self.text("", end + 8.0, y + 18.0, &figure);
         }
     }
 
@@ -352,10 +340,12 @@ mod tests {
     use redlock_client::NodeAddress;
 
     use super::super::comparison::Turn;
+    use super::super::flags::BenchFlags;
     use super::super::process::CpuTime;
     use super::super::recorder::empty_histogram;
     use super::super::target::Target;
     use super::*;
+    use crate::server_address::ServerAddress;
     use crate::server_info::ServerInfo;
 
     fn contestant(info: &str, cpu_us: Option<f64>, latencies_us: &[u64]) -> Contestant {
@@ -380,7 +370,7 @@ mod tests {
             others_share: None,
         };
         Contestant {
-            target: Target::new(&info, address.into(), elsewhere),
+            target: Target::new(&info, ServerAddress(address), elsewhere),
             turns: vec![turn; 3],
             latencies,
             cores: None,
@@ -389,11 +379,8 @@ mod tests {
 
     fn comparison(contestants: Vec<Contestant>) -> Comparison {
         Comparison {
+            flags: BenchFlags::of("--workload mixed"),
             load: "3 rounds".to_owned(),
-            workload: "mixed".to_owned(),
-            connections: 50,
-            pipeline: 16,
-            threads: 1,
             machine: "a machine".to_owned(),
             contestants,
             load_cores: None,

@@ -4,48 +4,29 @@ use std::fmt::Write as _;
 
 use hdrhistogram::Histogram;
 
-use super::load::Measured;
+use super::load::{Load, Measured};
 use super::process::CpuTime;
 use super::recorder::exact;
-use super::target::Target;
 use crate::json::Object;
 
 /// A run and what it gave.
 #[derive(Debug)]
 pub(super) struct Report<'r> {
-    pub(super) target: &'r Target,
-    pub(super) workload: String,
-    pub(super) connections: u64,
-    pub(super) pipeline: u64,
-    pub(super) threads: u64,
-    pub(super) keys: u64,
-    pub(super) key_len: u64,
-    pub(super) token_len: u64,
-    pub(super) ttl_ms: u64,
-    /// The names of the steps, in order.
-    pub(super) steps: Vec<&'static str>,
+    pub(super) load: &'r Load,
     pub(super) measured: &'r Measured,
 }
 
 impl Report<'_> {
     /// For a person.
     pub(super) fn table(&self) -> String {
-        let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "{} on {} ({} {})",
-            self.workload, self.target.address, self.target.name, self.target.version
-        );
-        let _ = writeln!(
-            text,
-            "{} connections, pipeline {}, {} load threads, {} keys of {} B, tokens of {} B, TTL {} ms",
-            self.connections,
-            self.pipeline,
-            self.threads,
-            self.keys,
-            self.key_len,
-            self.token_len,
-            self.ttl_ms
+        let Load { flags, target, .. } = self.load;
+        let mut text = format!(
+            "{} on {} ({} {})\n{}\n",
+            flags.workload.name(),
+            target.address,
+            target.name,
+            target.version,
+            flags.describe()
         );
         let _ = writeln!(
             text,
@@ -53,30 +34,22 @@ impl Report<'_> {
             "", "commands", "per second", "mean", "p50", "p90", "p99", "p99.9", "max"
         );
         for (name, histogram) in self.rows() {
-            let _ = write!(
-                text,
-                "{name:<8}{:>12}{:>12.0}",
-                histogram.len(),
-                self.per_second(histogram.len())
-            );
-            let _ = write!(text, "{:>11}", micros(histogram.mean()));
-            for quantile in QUANTILES {
-                let _ = write!(
-                    text,
-                    "{:>11}",
-                    micros(exact(histogram.value_at_quantile(quantile.1)))
-                );
+            let (count, mean) = (histogram.len(), histogram.mean() / 1e3);
+            let per_second = self.per_second(count);
+            let _ = write!(text, "{name:<8}{count:>12}{per_second:>12.0}{mean:>11.1}");
+            for (_, us) in quantiles_us(&histogram) {
+                let _ = write!(text, "{us:>11.1}");
             }
-            let _ = writeln!(text, "{:>11}", micros(exact(histogram.max())));
+            text.push('\n');
         }
-        let user = self.measured.server_cpu.and_then(CpuTime::user_share);
+        let user = self.measured.used.server.and_then(CpuTime::user_share);
         let _ = match self.cpu_us() {
             Some(all) => writeln!(
                 text,
                 "\nCPU time of the server: {all:.2} us per command, {:.2} of them outside of the kernel",
                 all * user.unwrap_or(0.0)
             ),
-            None => match &self.target.process {
+            None => match &target.process {
                 Err(reason) => writeln!(text, "\nno CPU time of the server, for {reason}"),
                 Ok(_) => writeln!(text, "\nno CPU time of the server, for it has ended"),
             },
@@ -91,10 +64,9 @@ impl Report<'_> {
 
     /// One JSON object.
     pub(super) fn json(&self) -> String {
-        let server = Object::default()
-            .text("name", &self.target.name)
-            .text("version", &self.target.version)
-            .text("address", &self.target.address.to_string());
+        let Load { flags, target, .. } = self.load;
+        let recorder = &self.measured.recorder;
+        let operations = recorder.steps.last().map_or(0, Histogram::len);
         let mut latencies = Object::default();
         let mut commands = 0;
         for (name, histogram) in self.rows() {
@@ -102,27 +74,20 @@ impl Report<'_> {
             latencies = latencies.object(name, latency(histogram));
         }
         let object = Object::default()
-            .text("workload", &self.workload)
-            .object("server", server)
-            .number("connections", self.connections)
-            .number("pipeline", self.pipeline)
-            .number("threads", self.threads)
-            .number("keys", self.keys)
-            .number("key_bytes", self.key_len)
-            .number("token_bytes", self.token_len)
-            .number("ttl_ms", self.ttl_ms)
-            .decimal("seconds", self.measured.recorder.elapsed.as_secs_f64())
+            .text("workload", &flags.workload.name())
+            .object("server", target.json())
+            .number("connections", flags.connections)
+            .number("pipeline", flags.pipeline)
+            .number("threads", flags.load_threads())
+            .number("keys", flags.keys)
+            .number("key_bytes", flags.key_size)
+            .number("token_bytes", flags.token_size)
+            .number("ttl_ms", flags.ttl.as_millis())
+            .decimal("seconds", recorder.elapsed.as_secs_f64())
             .number("commands", commands)
             .decimal("commands_per_second", self.per_second(commands))
-            .number(
-                "operations",
-                self.measured
-                    .recorder
-                    .steps
-                    .last()
-                    .map_or(0, Histogram::len),
-            )
-            .number("commands_with_warmup", self.measured.recorder.replies_total)
+            .number("operations", operations)
+            .number("commands_with_warmup", recorder.replies_total)
             .number("errors", 0)
             .decimal("cpu_us_per_command", self.cpu_us().unwrap_or(f64::NAN))
             .object("latency_us", latencies);
@@ -132,12 +97,8 @@ impl Report<'_> {
     /// Each step, and all of them together as the last row if there are several.
     fn rows(&self) -> Vec<(&'static str, Histogram<u64>)> {
         let recorder = &self.measured.recorder;
-        let steps = self
-            .steps
-            .iter()
-            .copied()
-            .zip(recorder.steps.iter().cloned());
-        let mut rows: Vec<_> = steps.collect();
+        let names = self.load.step_names().into_iter();
+        let mut rows: Vec<_> = names.zip(recorder.steps.iter().cloned()).collect();
         if rows.len() > 1 {
             // It has the bounds of those that are there already.
             rows.extend(recorder.all().map(|all| ("all", all)));
@@ -149,36 +110,38 @@ impl Report<'_> {
     fn cpu_us(&self) -> Option<f64> {
         let steps = self.measured.recorder.steps.iter();
         let commands: u64 = steps.map(Histogram::len).sum();
-        Some(self.measured.server_cpu?.all * 1e6 / exact(commands))
+        Some(self.measured.used.server?.all * 1e6 / exact(commands))
     }
 
     fn per_second(&self, commands: u64) -> f64 {
-        exact(commands)
-            / self
-                .measured
-                .recorder
-                .elapsed
-                .as_secs_f64()
-                .max(f64::MIN_POSITIVE)
+        let seconds = self.measured.recorder.elapsed.as_secs_f64();
+        exact(commands) / seconds.max(f64::MIN_POSITIVE)
     }
 }
 
 fn latency(histogram: Histogram<u64>) -> Object {
-    let mut object = Object::default()
+    let object = Object::default()
         .number("count", histogram.len())
         .decimal("mean", histogram.mean() / 1e3);
-    for (name, quantile) in QUANTILES {
-        object = object.decimal(name, exact(histogram.value_at_quantile(*quantile)) / 1e3);
-    }
-    object.decimal("max", exact(histogram.max()) / 1e3)
+    quantiles_us(&histogram).fold(object, |object, (name, us)| object.decimal(name, us))
 }
 
-/// Nanoseconds as microseconds with one digit after the point.
-fn micros(nanos: f64) -> String {
-    format!("{:.1}", nanos / 1e3)
+/// The latencies that are shown of a histogram of nanoseconds, in microseconds, with their names.
+pub(super) fn quantiles_us(
+    histogram: &Histogram<u64>,
+) -> impl Iterator<Item = (&'static str, f64)> {
+    QUANTILES
+        .iter()
+        .map(|&(name, quantile)| (name, exact(histogram.value_at_quantile(quantile)) / 1e3))
 }
 
-const QUANTILES: &[(&str, f64)] = &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+const QUANTILES: &[(&str, f64)] = &[
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("max", 1.0),
+];
 
 #[cfg(test)]
 mod tests {
@@ -186,14 +149,21 @@ mod tests {
 
     use redlock_client::NodeAddress;
 
+    use super::super::flags::BenchFlags;
+    use super::super::load::Clocks;
     use super::super::recorder::Recorder;
+    use super::super::target::Target;
     use super::*;
+    use crate::server_address::ServerAddress;
     use crate::server_info::ServerInfo;
 
-    fn target() -> Target {
+    fn load() -> Load {
+        let flags = BenchFlags::of("--workload cycle-delex");
         let address = NodeAddress::parse("127.0.0.1:6379").expect("an address");
         let info = ServerInfo::parse(b"redis_version:8.0.6\r\n");
-        Target::new(&info, address.into(), Err("it runs elsewhere".to_owned()))
+        let elsewhere = Err("it runs elsewhere".to_owned());
+        let target = Target::new(&info, ServerAddress(address), elsewhere);
+        Load::new(&flags, &target, Duration::ZERO, Duration::ZERO)
     }
 
     fn measured() -> Measured {
@@ -202,38 +172,26 @@ mod tests {
         recorder.note(0, Duration::from_micros(100), 10);
         recorder.note(1, Duration::from_micros(200), 10);
         recorder.elapsed = Duration::from_secs(2);
-        Measured {
-            recorder,
-            server_cpu: Some(CpuTime {
-                all: 0.0001,
-                user: 0.02,
-                system: 0.08,
-            }),
-            load_cpu_seconds: None,
-            machine_cpu_seconds: None,
-        }
+        let server = Some(CpuTime {
+            all: 0.0001,
+            user: 0.02,
+            system: 0.08,
+        });
+        let used = Clocks {
+            server,
+            ..Clocks::default()
+        };
+        Measured { recorder, used }
     }
 
-    fn report<'r>(target: &'r Target, measured: &'r Measured) -> Report<'r> {
-        Report {
-            target,
-            workload: "cycle-delex".to_owned(),
-            connections: 50,
-            pipeline: 1,
-            threads: 1,
-            keys: 100_000,
-            key_len: 30,
-            token_len: 32,
-            ttl_ms: 30_000,
-            steps: vec!["acquire", "release"],
-            measured,
-        }
+    fn report<'r>(load: &'r Load, measured: &'r Measured) -> Report<'r> {
+        Report { load, measured }
     }
 
     #[test]
     fn the_table_has_a_row_for_each_step_and_for_all() {
-        let (target, measured) = (target(), measured());
-        let table = report(&target, &measured).table();
+        let (load, measured) = (load(), measured());
+        let table = report(&load, &measured).table();
         let rows: Vec<&str> = table.lines().filter(|line| line.contains("100.")).collect();
         assert!(
             table.starts_with("cycle-delex on 127.0.0.1:6379 (Redis 8.0.6)\n"),
@@ -246,17 +204,17 @@ mod tests {
         );
         assert!(table.contains("5.00 us per command, 1.00 of"), "{table}");
         let without = Measured {
-            server_cpu: None,
+            used: Clocks::default(),
             ..measured
         };
-        let table = report(&target, &without).table();
+        let table = report(&load, &without).table();
         assert!(table.contains("for it runs elsewhere"), "{table}");
     }
 
     #[test]
     fn json_has_rates_and_latencies() {
-        let (target, measured) = (target(), measured());
-        let json = report(&target, &measured).json();
+        let (load, measured) = (load(), measured());
+        let json = report(&load, &measured).json();
         for part in [
             "\"workload\":\"cycle-delex\"",
             "\"commands\":20,\"commands_per_second\":10.000,\"operations\":10",

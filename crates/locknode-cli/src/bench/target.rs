@@ -9,12 +9,13 @@ use super::flags::BenchFlags;
 use super::process::Process;
 use super::workload::{EXTEND_SCRIPT, Material, NUMBER_LEN, RELEASE_SCRIPT, ScriptShas, Workload};
 use crate::failure::Failure;
+use crate::json::Object;
 use crate::server_address::ServerAddress;
 use crate::server_connection::{ServerConnection, printable};
 use crate::server_info::ServerInfo;
 
 /// A server that answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) address: ServerAddress,
     pub(super) name: String,
@@ -49,22 +50,19 @@ impl Target {
         if info.text("loading") == Some("1") {
             return Err("it is loading its data: wait until it serves".to_owned());
         }
-        let mut scripts = ScriptShas::default();
-        if workload.needs_scripts() {
-            scripts = ScriptShas {
-                release: load_script(&mut connection, RELEASE_SCRIPT)?,
-                extend: load_script(&mut connection, EXTEND_SCRIPT)?,
-            };
-        }
         let process = if connection.stays_on_this_machine() {
             Process::of_server(&info, address)
         } else {
             Err("it runs on another machine".to_owned())
         };
-        Ok(Self {
-            scripts,
-            ..Self::new(&info, address.clone(), process)
-        })
+        let mut target = Self::new(&info, address.clone(), process);
+        if workload.needs_scripts() {
+            target.scripts = ScriptShas {
+                release: load_script(&mut connection, RELEASE_SCRIPT)?,
+                extend: load_script(&mut connection, EXTEND_SCRIPT)?,
+            };
+        }
+        Ok(target)
     }
 
     /// What INFO says of a server, and no scripts.
@@ -93,6 +91,13 @@ impl Target {
         format!("{}{space}{version} on {}", self.name, self.address)
     }
 
+    pub(super) fn json(&self) -> Object {
+        Object::default()
+            .text("name", &self.name)
+            .text("version", &self.version)
+            .text("address", &self.address.to_string())
+    }
+
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_run = self.run_id.is_some() && self.run_id == other.run_id;
         is_same_run || self.address.to_string() == other.address.to_string()
@@ -118,16 +123,16 @@ impl Target {
 }
 
 fn load_script(connection: &mut ServerConnection, script: &str) -> Result<String, String> {
-    match connection.call(&[b"SCRIPT", b"LOAD", script.as_bytes()])? {
-        Reply::Bulk(sha) if sha.len() == SHA_LEN => Ok(String::from_utf8_lossy(&sha).into_owned()),
-        Reply::Error(error) => {
-            let error = printable(&error);
-            Err(format!(
-                "it does not answer SCRIPT LOAD: {error}; choose another --workload"
-            ))
+    let reason = match connection.call(&[b"SCRIPT", b"LOAD", script.as_bytes()])? {
+        Reply::Bulk(sha) if sha.len() == SHA_LEN => {
+            return Ok(String::from_utf8_lossy(&sha).into_owned());
         }
-        _ => Err("it does not answer SCRIPT LOAD: choose another --workload".to_owned()),
-    }
+        Reply::Error(error) => format!(" {};", printable(&error)),
+        _ => String::new(),
+    };
+    Err(format!(
+        "it does not answer SCRIPT LOAD:{reason} choose another --workload"
+    ))
 }
 
 /// Sixteen hexadecimal digits that differ from run to run; the standard library seeds its hash tables with them.

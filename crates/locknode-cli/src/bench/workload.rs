@@ -96,13 +96,13 @@ impl Workload {
         let (key, token) = (key.as_slice(), material.token.as_slice());
         let acquire = || {
             let args: [&[u8]; 6] = [b"SET", key, token, b"NX", b"PX", ttl_ms.as_bytes()];
-            Step::new("acquire", &args, 1, "+OK\r\n")
+            Step::new("acquire", &args, Some(1), "+OK\r\n")
         };
-        let release = |args: &[&[u8]], key_at| Step::new("release", args, key_at, ":1\r\n");
+        let release = |args: &[&[u8]], key_at| Step::new("release", args, Some(key_at), ":1\r\n");
         let lock = |floor: &[&[u8]]| {
             let args = [&[b"LOCK.ACQUIRE", key, token, ttl_ms.as_bytes()], floor].concat();
             vec![
-                Step::new("acquire", &args, 1, &granted),
+                Step::new("acquire", &args, Some(1), &granted),
                 release(&[b"LOCK.RELEASE", key, token], 1),
             ]
         };
@@ -113,64 +113,49 @@ impl Workload {
         let extend_script = || {
             let sha = material.scripts.extend.as_bytes();
             let args = [b"EVALSHA", sha, b"1", key, token, ttl_ms.as_bytes()];
-            Step::new("extend", &args, 3, ":1\r\n")
+            Step::new("extend", &args, Some(3), ":1\r\n")
         };
         match self {
             Self::Set => vec![acquire()],
             Self::CycleEvalsha => vec![acquire(), release_script()],
-            Self::Extend => {
-                let extend = Step {
-                    per_ten: 80,
-                    ..extend_script()
-                };
-                vec![acquire(), extend, release_script()]
-            }
+            Self::Extend => vec![acquire(), extend_script().sent(80, 0), release_script()],
             Self::Mixed => {
                 let contender = vec![OTHER_TOKEN; token.len()];
                 let args = [b"SET", key, &contender, b"NX", b"PX", ttl_ms.as_bytes()];
-                let refused = Step {
-                    per_ten: 1,
-                    after: 1,
-                    ..Step::new("refused", &args, 1, "$-1\r\n")
-                };
-                let extend = Step {
-                    after: 2,
-                    ..extend_script()
-                };
-                let release = Step {
-                    after: 3,
-                    ..release_script()
-                };
-                vec![acquire(), refused, extend, release]
+                let refused = Step::new("refused", &args, Some(1), "$-1\r\n").sent(1, 1);
+                let (extend, release) = (extend_script(), release_script());
+                vec![acquire(), refused, extend.sent(10, 2), release.sent(10, 3)]
             }
             Self::CycleDelex => vec![acquire(), release(&[b"DELEX", key, b"IFEQ", token], 1)],
             Self::CycleDelifeq => vec![acquire(), release(&[b"DELIFEQ", key, token], 1)],
             Self::CycleLock => lock(&[]),
             Self::CycleLockFloor => lock(&[b"FLOOR", FLOOR]),
-            Self::Ping => vec![Step {
-                name: "ping",
-                request: encode(&[b"PING"]),
-                number_at: None,
-                reply: b"+PONG\r\n".to_vec(),
-                per_ten: 10,
-                after: 0,
-            }],
+            Self::Ping => vec![Step::new("ping", &[b"PING"], None, "+PONG\r\n")],
         }
     }
 }
 
 impl Step {
-    fn new(name: &'static str, args: &[&[u8]], key_index: usize, reply: &str) -> Self {
-        // What stands before and in the key, less the digits at its end.
-        let until_key = encode(&args[..=key_index]).len() - 2 - NUMBER_LEN;
-        // The count in the first line is of one digit in both.
+    fn new(name: &'static str, args: &[&[u8]], key: Option<usize>, reply: &str) -> Self {
+        // What stands before and in the key, less the digits at its end. The count in the first line is of one digit
+        // in both.
+        let until_key = |key| encode(&args[..=key]).len() - 2 - NUMBER_LEN;
         Self {
             name,
             request: encode(args),
-            number_at: Some(until_key),
+            number_at: key.map(until_key),
             reply: reply.into(),
             per_ten: 10,
             after: 0,
+        }
+    }
+
+    /// The same, sent that often, for the locks of an earlier pipeline.
+    pub(super) fn sent(self, per_ten: usize, after: usize) -> Self {
+        Self {
+            per_ten,
+            after,
+            ..self
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The thread on which the client works: connections, names, renewals. The thread that watches the lock and the
 //! command has another, so that neither waits for the other.
 
-use std::thread;
-
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -34,14 +32,11 @@ impl ClientThread {
         let runtime = serving::runtime()?;
         let handle = runtime.handle().clone();
         let (alive, ended) = oneshot::channel();
-        let started = thread::Builder::new()
-            .name("locknode-client".to_owned())
-            .spawn(move || {
-                let _ = runtime.block_on(ended);
-                // A resolver that hangs must not delay the end.
-                runtime.shutdown_background();
-            });
-        started.map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
+        serving::spawn("locknode-client".to_owned(), move || {
+            let _ = runtime.block_on(ended);
+            // A resolver that hangs must not delay the end.
+            runtime.shutdown_background();
+        })?;
         Ok(Self {
             runtime: handle,
             _alive: alive,

@@ -10,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::config_file::{ConfigFile, key_of};
+use crate::json;
 
 /// Writes the configuration as TOML. `given` are the flags and environment without the file, `merged` with it.
 pub(super) fn render(
@@ -70,7 +71,7 @@ fn list(values: &[String]) -> String {
     }
 }
 
-/// A value as TOML: a number as it is, everything else as a string.
+/// A value as TOML: a number as it is, everything else as a string, which is written as in JSON.
 fn literal(value: &str) -> String {
     let is_number = value
         .parse::<i64>()
@@ -78,18 +79,7 @@ fn literal(value: &str) -> String {
     if is_number {
         return value.to_owned();
     }
-    let mut quoted = String::from("\"");
-    for c in value.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    json::quoted(value)
 }
 
 /// TOML allows no control characters in comments.
@@ -115,7 +105,7 @@ mod tests {
             ("0770", "\"0770\""),
             ("100mb", "\"100mb\""),
             ("", "\"\""),
-            ("a\"b\\c\n", "\"a\\\"b\\\\c\\u000A\""),
+            ("a\"b\\c\n", "\"a\\\"b\\\\c\\u000a\""),
         ] {
             assert_eq!(literal(value), expected);
         }

@@ -130,41 +130,37 @@ pub(super) fn close(node: &Node, dir: Option<&Path>, log: Log) -> Result<(), Fai
         return Ok(());
     };
     let dir = dir.display();
+    let waits = "the next start waits as after a crash";
     match node.close() {
-        Ok(Some(locks)) => {
-            log.info(format_args!("locks written to {dir}: {locks}"));
-            Ok(())
+        Ok(Some(locks)) => log.info(format_args!("locks written to {dir}: {locks}")),
+        Ok(None) => log.info(format_args!("no locks written to {dir}: {waits}")),
+        Err(error) => {
+            let problem = format!("cannot write the locks to {dir}: {error}; {waits}");
+            return Err(Failure::internal(problem));
         }
-        Ok(None) => {
-            log.info(format_args!(
-                "no locks written to {dir}: the next start waits as after a crash"
-            ));
-            Ok(())
-        }
-        Err(error) => Err(Failure::internal(format!(
-            "cannot write the locks to {dir}: {error}; the next start waits as after a crash"
-        ))),
     }
+    Ok(())
 }
 
 /// What a node waits for, and what it cannot wait for `[G3]`.
 fn until(report: &GuardReport) -> String {
-    let ttl = seconds(match report.reason {
-        StartReason::DroppedBatch => report.ttl_in_use,
-        _ => report.max_ttl,
-    });
-    match report.reason {
-        StartReason::Empty => format!(
-            "until every lock with a TTL up to {ttl} has expired; locks with a longer TTL or none are lost with the disk"
+    let (ttl, lost) = match report.reason {
+        StartReason::Empty => (
+            report.max_ttl,
+            "locks with a longer TTL or none are lost with the disk",
         ),
-        StartReason::DroppedBatch => format!(
-            "until every lock with a TTL up to {ttl} has expired; locks in that batch with a longer TTL or none are lost"
+        StartReason::DroppedBatch => (
+            report.ttl_in_use,
+            "locks in that batch with a longer TTL or none are lost",
         ),
-        StartReason::NoDirectory => format!(
-            "until every lock with a TTL up to {ttl} has expired; a run with a longer --max-ttl may have granted longer ones"
+        StartReason::NoDirectory => (
+            report.max_ttl,
+            "a run with a longer --max-ttl may have granted longer ones",
         ),
-        _ => "until every lock this node may have granted has expired".to_owned(),
-    }
+        _ => return "until every lock this node may have granted has expired".to_owned(),
+    };
+    let ttl = seconds(ttl);
+    format!("until every lock with a TTL up to {ttl} has expired; {lost}")
 }
 
 /// Why a node waits, or does not.

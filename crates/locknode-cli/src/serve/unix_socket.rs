@@ -45,52 +45,49 @@ pub(super) fn listen(
     mode: Option<u32>,
     backlog: i32,
 ) -> Result<(UnixListener, SocketFile), Failure> {
-    let fail = |error: &io::Error| {
-        Failure::unavailable(format!(
-            "cannot listen on {} (--unixsocket): {error}",
-            path.display()
-        ))
-    };
-    clear(path)?;
-    let addr = SockAddr::unix(path).map_err(|error| fail(&error))?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|error| fail(&error))?;
-    socket.bind(&addr).map_err(|error| fail(&error))?;
+    clear(path).map_err(Failure::unavailable)?;
+    bind(path, mode, backlog).map_err(|error| {
+        let path = path.display();
+        Failure::unavailable(format!("cannot listen on {path} (--unixsocket): {error}"))
+    })
+}
+
+fn bind(path: &Path, mode: Option<u32>, backlog: i32) -> io::Result<(UnixListener, SocketFile)> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
     let file = SocketFile {
         path: path.to_owned(),
-        identity: identity(path).map_err(|error| fail(&error))?,
+        identity: identity(path)?,
     };
     if let Some(mode) = mode {
         // Before listen(), so that nobody connects while the permissions are still the default ones.
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))
-            .map_err(|error| fail(&error))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     }
-    socket.set_nonblocking(true).map_err(|error| fail(&error))?;
-    socket.listen(backlog).map_err(|error| fail(&error))?;
+    socket.set_nonblocking(true)?;
+    socket.listen(backlog)?;
     Ok((socket.into(), file))
 }
 
 /// Removes a socket file that nobody listens on.
-fn clear(path: &Path) -> Result<(), Failure> {
+fn clear(path: &Path) -> Result<(), String> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     let shown = path.display();
     if !metadata.file_type().is_socket() {
-        return Err(Failure::unavailable(format!(
+        return Err(format!(
             "{shown} exists and is not a socket: choose another --unixsocket"
-        )));
+        ));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
-            .map_err(|error| {
-                Failure::unavailable(format!("cannot replace the old socket {shown}: {error}"))
-            }),
-        Ok(_) => Err(Failure::unavailable(format!(
+            .map_err(|error| format!("cannot replace the old socket {shown}: {error}")),
+        Ok(_) => Err(format!(
             "{shown} is taken by another server: stop that one, or choose another --unixsocket"
-        ))),
-        Err(error) => Err(Failure::unavailable(format!(
+        )),
+        Err(error) => Err(format!(
             "{shown} exists and cannot be inspected ({error}): choose another --unixsocket"
-        ))),
+        )),
     }
 }
 

@@ -9,7 +9,6 @@ mod restart;
 #[cfg(feature = "lock")]
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use locknode_resp::Reply;
@@ -22,6 +21,7 @@ use crate::output;
 use crate::server_address::ServerAddress;
 use crate::server_connection::{ServerConnection, TIMED_OUT, printable};
 use crate::server_info::ServerInfo;
+use crate::serving;
 
 /// Show the state of a cluster's nodes, or of a lock on them
 ///
@@ -72,20 +72,14 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
             flags.nodes.len()
         )));
     }
-    let nodes = flags
-        .nodes
-        .iter()
-        .map(|node| ServerAddress::read(node.trim(), "--nodes"));
+    let nodes = flags.nodes.iter();
+    let nodes = nodes.map(|node| ServerAddress::read(node.trim(), "--nodes"));
     let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
     let deadline = Instant::now() + flags.timeout;
     let report = Report {
         nodes: ask_all(&nodes, deadline),
     };
-    output::write(&if flags.json {
-        report.json()
-    } else {
-        report.table()
-    })?;
+    output::write_as(flags.json, || report.json(), || report.table())?;
     Ok(report.exit())
 }
 
@@ -97,18 +91,14 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
     use crate::cluster;
 
     let client = cluster::connect(&flags.nodes, Some(flags.timeout))?;
-    let nodes = crate::serving::runtime()?.block_on(async {
+    let nodes = serving::runtime()?.block_on(async {
         let nodes = client.inspect(name.as_bytes()).await;
         client.close().await;
         nodes
     });
     let nodes = nodes.map_err(|error| cluster::failure(&error, Exit::Unavailable))?;
     let report = key::KeyReport::new(printable(name.as_bytes()), nodes);
-    output::write(&if flags.json {
-        report.json()
-    } else {
-        report.table()
-    })?;
+    output::write_as(flags.json, || report.json(), || report.table())?;
     Ok(report.exit())
 }
 
@@ -116,25 +106,21 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
 fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
     let (sender, answers) = mpsc::channel();
     let mut states = vec![Err(TIMED_OUT.to_owned()); nodes.len()];
-    let mut asked = 0;
     for (index, node) in nodes.iter().enumerate() {
         let (sender, node) = (sender.clone(), node.clone());
         let ask = move || {
             // Too late if the receiver has been dropped.
             let _ = sender.send((index, ask(&node, deadline)));
         };
-        match thread::Builder::new().spawn(ask) {
-            Ok(_) => asked += 1,
-            Err(error) => states[index] = Err(format!("cannot start a thread: {error}")),
+        if let Err(failure) = serving::spawn("status".to_owned(), ask) {
+            states[index] = Err(failure.to_string());
         }
     }
+    drop(sender);
     // The deadline of each query comes first, with a better reason.
     let patience = deadline + GRACE;
-    for _ in 0..asked {
-        let left = patience.saturating_duration_since(Instant::now());
-        let Ok((index, state)) = answers.recv_timeout(left) else {
-            break;
-        };
+    let left = || patience.saturating_duration_since(Instant::now());
+    while let Ok((index, state)) = answers.recv_timeout(left()) {
         states[index] = state;
     }
     let named = nodes.iter().map(ToString::to_string).zip(states);
@@ -146,8 +132,7 @@ fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
 fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
     let mut connection = ServerConnection::open(node, deadline)?;
     let info = ServerInfo::ask(&mut connection)?;
-    let restart = Restart::read(&info);
-    let guarded = restart.as_ref().and_then(Restart::condition);
+    let guarded = Restart::of(&info).and_then(|restart| restart.condition());
     let mut condition = guarded.unwrap_or_else(|| condition(&info));
     let mut round_trip = Duration::MAX;
     for _ in 0..PINGS {
@@ -156,29 +141,17 @@ fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
             Reply::Simple(_) | Reply::Bulk(_) => {}
             // A lock node in restart quarantine reports more in INFO.
             Reply::Error(error) if error.starts_with(b"LOADING") => {
-                if guarded.is_none() {
-                    condition = "loading";
-                }
+                condition = guarded.unwrap_or("loading");
             }
-            Reply::Error(error) => {
-                return Err(format!("PING failed: {}", printable(&error)));
-            }
+            Reply::Error(error) => return Err(format!("PING failed: {}", printable(&error))),
             _ => return Err("no valid reply to PING".to_owned()),
         }
         round_trip = round_trip.min(start.elapsed());
     }
-    let (server, version) = info.server();
     Ok(State {
         condition,
-        server: server.to_owned(),
-        version: version.to_owned(),
-        uptime_seconds: info.number("uptime_in_seconds").unwrap_or(0),
-        keys: info.keys(),
-        clients: info.number("connected_clients").unwrap_or(0),
-        commands_per_second: info.number("instantaneous_ops_per_sec").unwrap_or(0),
-        memory_bytes: info.number("used_memory").unwrap_or(0),
+        info,
         round_trip,
-        restart,
     })
 }
 

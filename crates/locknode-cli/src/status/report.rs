@@ -8,6 +8,7 @@ use super::restart::Restart;
 use crate::duration;
 use crate::failure::Exit;
 use crate::json::Object;
+use crate::server_info::ServerInfo;
 use crate::size;
 
 /// The state of all nodes.
@@ -29,16 +30,8 @@ pub(super) struct NodeStatus {
 pub(super) struct State {
     /// [`SERVING`], or why it grants no locks.
     pub(super) condition: &'static str,
-    pub(super) server: String,
-    pub(super) version: String,
-    pub(super) uptime_seconds: u64,
-    pub(super) keys: u64,
-    pub(super) clients: u64,
-    pub(super) commands_per_second: u64,
-    pub(super) memory_bytes: u64,
+    pub(super) info: ServerInfo,
     pub(super) round_trip: Duration,
-    /// What a lock node reports about restarts.
-    pub(super) restart: Option<Restart>,
 }
 
 impl Report {
@@ -103,7 +96,7 @@ impl NodeStatus {
 
     /// Why a node replies but does not serve, for people.
     fn note(&self) -> Option<String> {
-        self.state.as_ref().ok()?.restart.as_ref()?.note()
+        Restart::of(&self.state.as_ref().ok()?.info)?.note()
     }
 
     fn cells(&self) -> Vec<String> {
@@ -113,18 +106,21 @@ impl NodeStatus {
             Err(reason) => return vec![address, format!("away: {reason}")],
         };
         let nothing = || ["-".to_owned(), "-".to_owned()];
-        let [durability, run] = state.restart.as_ref().map_or_else(nothing, Restart::cells);
+        let info = &state.info;
+        let restart = Restart::of(info);
+        let [durability, run] = restart.map_or_else(nothing, |restart| restart.cells());
+        let (server, version) = info.server();
         vec![
             address,
             state.condition.to_owned(),
-            format!("{} {}", state.server, state.version),
+            format!("{server} {version}"),
             durability,
             run,
-            duration::display_seconds(state.uptime_seconds),
-            state.keys.to_string(),
-            state.clients.to_string(),
-            state.commands_per_second.to_string(),
-            size::display(state.memory_bytes),
+            duration::display_seconds(info.number("uptime_in_seconds")),
+            info.keys().to_string(),
+            info.number("connected_clients").to_string(),
+            info.number("instantaneous_ops_per_sec").to_string(),
+            size::display(info.number("used_memory")),
             format!("{:.3} ms", state.round_trip.as_secs_f64() * 1e3),
         ]
     }
@@ -135,17 +131,22 @@ impl NodeStatus {
             Ok(state) => state,
             Err(reason) => return object.text("state", "away").text("reason", reason),
         };
+        let info = &state.info;
+        let (server, version) = info.server();
         let object = object
             .text("state", state.condition)
-            .text("server", &state.server)
-            .text("version", &state.version)
-            .number("uptime_seconds", state.uptime_seconds)
-            .number("keys", state.keys)
-            .number("clients", state.clients)
-            .number("commands_per_second", state.commands_per_second)
-            .number("memory_bytes", state.memory_bytes)
+            .text("server", server)
+            .text("version", version)
+            .number("uptime_seconds", info.number("uptime_in_seconds"))
+            .number("keys", info.keys())
+            .number("clients", info.number("connected_clients"))
+            .number(
+                "commands_per_second",
+                info.number("instantaneous_ops_per_sec"),
+            )
+            .number("memory_bytes", info.number("used_memory"))
             .number("round_trip_us", state.round_trip.as_micros());
-        match &state.restart {
+        match Restart::of(info) {
             Some(restart) => object.object("restart", restart.json()),
             None => object,
         }
@@ -202,31 +203,24 @@ const NUMBERS_FROM: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server_info::ServerInfo;
 
     fn node(index: usize, condition: Option<&'static str>) -> NodeStatus {
-        node_with(index, condition, None)
+        node_with(index, condition, "")
     }
 
-    fn node_with(index: usize, condition: Option<&'static str>, info: Option<&str>) -> NodeStatus {
-        let state = match condition {
-            None => Err("connection refused".to_owned()),
-            Some(condition) => Ok(State {
-                condition,
-                server: "locknode".to_owned(),
-                version: "0.1.0".to_owned(),
-                uptime_seconds: 61,
-                keys: 12,
-                clients: 3,
-                commands_per_second: 4567,
-                memory_bytes: 1 << 20,
-                round_trip: Duration::from_micros(87),
-                restart: info.and_then(|info| Restart::read(&ServerInfo::parse(info.as_bytes()))),
-            }),
-        };
+    fn node_with(index: usize, condition: Option<&'static str>, restart: &str) -> NodeStatus {
+        let info =
+            "locknode_version:0.1.0\nuptime_in_seconds:61\ndb0:keys=12\nconnected_clients:3\n\
+            instantaneous_ops_per_sec:4567\nused_memory:1048576\n"
+                .to_owned();
+        let state = condition.map(|condition| State {
+            condition,
+            info: ServerInfo::parse((info + restart).as_bytes()),
+            round_trip: Duration::from_micros(87),
+        });
         NodeStatus {
             address: format!("127.0.0.1:710{index}"),
-            state,
+            state: state.ok_or_else(|| "connection refused".to_owned()),
         }
     }
 
@@ -257,9 +251,9 @@ mod tests {
     fn the_table_lines_up_and_sentences_do_not_widen_it() {
         let report = Report {
             nodes: vec![
-                node_with(1, Some(SERVING), Some(SERVES)),
+                node_with(1, Some(SERVING), SERVES),
                 node(2, None),
-                node_with(3, Some("quarantine"), Some(WAITS)),
+                node_with(3, Some("quarantine"), WAITS),
                 node(4, Some(SERVING)),
             ],
         };
@@ -284,7 +278,7 @@ mod tests {
             nodes: vec![
                 node(1, Some(SERVING)),
                 node(2, None),
-                node_with(3, Some("quarantine"), Some(WAITS)),
+                node_with(3, Some("quarantine"), WAITS),
             ],
         };
         assert_eq!(

@@ -3,43 +3,27 @@
 use crate::json::Object;
 use crate::server_info::ServerInfo;
 
-/// The restart state of a node.
-#[derive(Clone, Debug)]
-pub(super) struct Restart {
-    guard: String,
-    state: String,
-    reason: String,
-    advice: String,
-    wait_ms: u64,
-    left_ms: u64,
-    quarantine_seconds: Option<u64>,
-    incarnation: u64,
-    durability: String,
-    disk_error: String,
+/// What INFO of a lock node says about its restart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Restart<'i> {
+    info: &'i ServerInfo,
+    state: &'i str,
 }
 
-impl Restart {
-    /// Reads it from INFO; `None` for a server without a restart guard.
-    pub(super) fn read(info: &ServerInfo) -> Option<Self> {
-        let text = |field| info.text(field).unwrap_or_default().to_owned();
-        let number = |field| info.number(field).unwrap_or(0);
-        Some(Self {
-            state: info.text("restart_state")?.to_owned(),
-            guard: text("restart_guard"),
-            reason: text("restart_reason"),
-            advice: text("restart_advice"),
-            wait_ms: number("restart_wait_ms"),
-            left_ms: number("restart_left_ms"),
-            quarantine_seconds: info.quarantine_seconds(),
-            incarnation: number("incarnation"),
-            durability: text("durability"),
-            disk_error: text("disk_error"),
-        })
+impl<'i> Restart<'i> {
+    /// `None` for a server without a restart guard.
+    pub(super) fn of(info: &'i ServerInfo) -> Option<Self> {
+        let state = info.text("restart_state")?;
+        Some(Self { info, state })
+    }
+
+    fn text(&self, field: &str) -> &'i str {
+        self.info.text(field).unwrap_or_default()
     }
 
     /// Why the node grants no locks, in a word; `None` if it does.
     pub(super) fn condition(&self) -> Option<&'static str> {
-        match self.state.as_str() {
+        match self.state {
             "serving" => None,
             "quarantine" => Some("quarantine"),
             "full" => Some("disk full"),
@@ -51,49 +35,48 @@ impl Restart {
 
     /// A sentence about a node that does not serve.
     pub(super) fn note(&self) -> Option<String> {
-        let reason = self.reason.replace('_', " ");
-        let mut note = match self.state.as_str() {
+        let reason = self.text("restart_reason").replace('_', " ");
+        let quarantine_seconds = self.info.quarantine_seconds();
+        let mut note = match self.state {
             "serving" => return None,
             "quarantine" => format!(
                 "in quarantine, {} s left ({reason})",
-                self.quarantine_seconds.unwrap_or(0)
+                quarantine_seconds.unwrap_or(0)
             ),
             "full" => "refuses requests that need the disk: it is full".to_owned(),
             "failed" => "grants nothing until it is restarted: the disk failed".to_owned(),
             other => other.to_owned(),
         };
-        let more = if self.quarantine_seconds.is_some() {
-            &self.advice
-        } else {
-            &self.disk_error
-        };
+        let more = self.text(match quarantine_seconds {
+            Some(_) => "restart_advice",
+            None => "disk_error",
+        });
         if !more.is_empty() {
-            note.push_str(": ");
-            note.push_str(more);
+            note.extend([": ", more]);
         }
         Some(note)
     }
 
     /// The number of starts, and which locks the disk keeps.
     pub(super) fn cells(&self) -> [String; 2] {
-        let run = match self.incarnation {
+        let run = match self.info.number("incarnation") {
             0 => "-".to_owned(),
             run => run.to_string(),
         };
-        [self.durability.clone(), run]
+        [self.text("durability").to_owned(), run]
     }
 
     pub(super) fn json(&self) -> Object {
         Object::default()
-            .text("guard", &self.guard)
-            .text("state", &self.state)
-            .text("reason", &self.reason)
-            .number("wait_ms", self.wait_ms)
-            .number("left_ms", self.left_ms)
-            .text("advice", &self.advice)
-            .number("incarnation", self.incarnation)
-            .text("durability", &self.durability)
-            .text("disk_error", &self.disk_error)
+            .text("guard", self.text("restart_guard"))
+            .text("state", self.state)
+            .text("reason", self.text("restart_reason"))
+            .number("wait_ms", self.info.number("restart_wait_ms"))
+            .number("left_ms", self.info.number("restart_left_ms"))
+            .text("advice", self.text("restart_advice"))
+            .number("incarnation", self.info.number("incarnation"))
+            .text("durability", self.text("durability"))
+            .text("disk_error", self.text("disk_error"))
     }
 }
 
@@ -130,10 +113,11 @@ mod tests {
             ("restart_state:closed\n", Some("closed"), Some("closed")),
             ("restart_state:serving\nrestart_reason:crash\n", None, None),
         ] {
-            let restart = Restart::read(&ServerInfo::parse(text.as_bytes())).expect("a lock node");
+            let info = ServerInfo::parse(text.as_bytes());
+            let restart = Restart::of(&info).expect("a lock node");
             assert_eq!(restart.condition(), condition, "{text}");
             assert_eq!(restart.note().as_deref(), note, "{text}");
         }
-        assert!(Restart::read(&ServerInfo::parse(b"redis_version:7.0.15")).is_none());
+        assert!(Restart::of(&ServerInfo::parse(b"redis_version:7.0.15")).is_none());
     }
 }
