@@ -82,18 +82,27 @@ impl fmt::Display for Unreachable {
 impl Cause {
     /// A short name for metric labels, without the node's own text.
     pub fn name(&self) -> &'static str {
+        self.words().0
+    }
+
+    /// The name, and what a message begins with.
+    fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Granted => "granted",
-            Self::HeldByOther => "held_by_other",
-            Self::NotHeld => "not_held",
-            Self::TimedOut => "timed_out",
-            Self::Unreachable(_) => "unreachable",
-            Self::Disconnected => "disconnected",
-            Self::Unresponsive => "unresponsive",
-            Self::Quarantined(_) => "quarantined",
-            Self::ServerError(_) => "server_error",
-            Self::Protocol(_) => "protocol",
-            Self::Duplicate { .. } => "duplicate",
+            Self::Granted => ("granted", "granted it"),
+            Self::HeldByOther => ("held_by_other", "held by another client"),
+            Self::NotHeld => ("not_held", "not held there"),
+            Self::TimedOut => ("timed_out", "no reply in time"),
+            Self::Unreachable(_) => ("unreachable", "cannot connect: "),
+            Self::Disconnected => ("disconnected", "connection lost before the reply"),
+            Self::Unresponsive => (
+                "unresponsive",
+                "nothing sent, earlier requests still have no reply",
+            ),
+            Self::Quarantined(Some(_)) => ("quarantined", "in restart quarantine, "),
+            Self::Quarantined(None) => ("quarantined", "still loading"),
+            Self::ServerError(_) => ("server_error", "replied -"),
+            Self::Protocol(_) => ("protocol", "broke the protocol: "),
+            Self::Duplicate { .. } => ("duplicate", "the same server as node "),
         }
     }
 
@@ -108,26 +117,13 @@ impl Cause {
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words().1)?;
         match self {
-            Self::Granted => f.write_str("granted it"),
-            Self::HeldByOther => f.write_str("held by another client"),
-            Self::NotHeld => f.write_str("not held there"),
-            Self::TimedOut => f.write_str("no reply in time"),
-            Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
-            Self::Disconnected => f.write_str("connection lost before the reply"),
-            Self::Unresponsive => f.write_str("nothing sent, earlier requests still have no reply"),
-            Self::Quarantined(Some(left)) => {
-                write!(f, "in restart quarantine, {left:?} left")
-            }
-            Self::Quarantined(None) => f.write_str("still loading"),
-            Self::ServerError(text) => write!(f, "replied -{text}"),
-            Self::Protocol(what) => write!(f, "broke the protocol: {what}"),
-            Self::Duplicate { of: first } => {
-                write!(
-                    f,
-                    "the same server as node {first} of the list (counted from 0)"
-                )
-            }
+            Self::Unreachable(why) => why.fmt(f),
+            Self::Quarantined(Some(left)) => write!(f, "{left:?} left"),
+            Self::ServerError(text) | Self::Protocol(text) => f.write_str(text),
+            Self::Duplicate { of } => write!(f, "{of} of the list (counted from 0)"),
+            _ => Ok(()),
         }
     }
 }

@@ -230,11 +230,6 @@ impl<E: Entropy> Core<E> {
         }
     }
 
-    /// The driver opened the connection it was asked for.
-    pub fn connected(&mut self, now: Time, node: NodeId) {
-        self.greet(now, node);
-    }
-
     /// The connection could not be opened, or broke.
     pub fn disconnected(&mut self, now: Time, node: NodeId, cause: Cause) {
         self.break_link(now, node, cause);
@@ -423,7 +418,7 @@ impl<E: Entropy> Core<E> {
             }
             state => {
                 if let Some(ballot) = state.ballot_mut() {
-                    (late, since) = (ballot.on_time(now), ballot.started());
+                    (late, since) = (ballot.on_time(now), ballot.started);
                 }
             }
         }

@@ -66,11 +66,9 @@ impl NodeSet {
         Self(self.0 & !other.0)
     }
 
-    /// Adds a node, if there is one.
-    pub(crate) fn extend_with(&mut self, node: Option<NodeId>) {
-        if let Some(node) = node {
-            self.insert(node);
-        }
+    /// The nodes of this set and those of `other`.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Whether the node is in the set.
@@ -93,6 +91,13 @@ impl NodeSet {
         (0..16_u8)
             .map(NodeId)
             .filter(move |node| self.contains(*node))
+    }
+}
+
+impl FromIterator<NodeId> for NodeSet {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> Self {
+        let bits = nodes.into_iter().map(NodeId::bit);
+        Self(bits.fold(0, std::ops::BitOr::bitor))
     }
 }
 

@@ -17,9 +17,10 @@ use crate::argument_error::ArgumentError;
 /// assert_eq!(token.as_ref(), b"a4f1c9");
 /// assert!(Token::new("").is_err());
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token {
     len: u8,
+    /// Zero from `len` on, so that equal tokens have equal bytes.
     bytes: [u8; TOKEN_LEN_MAX],
 }
 
@@ -64,20 +65,6 @@ impl Token {
 impl AsRef<[u8]> for Token {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()
-    }
-}
-
-impl PartialEq for Token {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
-}
-
-impl Eq for Token {}
-
-impl std::hash::Hash for Token {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.as_bytes().hash(state);
     }
 }
 

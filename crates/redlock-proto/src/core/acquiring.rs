@@ -75,12 +75,7 @@ impl Hints {
 
 impl<E: Entropy> Core<E> {
     /// Begins an attempt with a fresh token.
-    pub(in crate::core) fn attempt(
-        &mut self,
-        now: Time,
-        operation: &mut Operation,
-        trying: Trying,
-    ) {
+    pub(super) fn attempt(&mut self, now: Time, operation: &mut Operation, trying: Trying) {
         let token = self.fresh_token();
         let (quorum, drift) = (self.quorum, self.config.drift);
         let id = operation.next_attempt(token);
@@ -100,7 +95,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Looks at the votes of an attempt.
-    pub(in crate::core) fn judge_attempt(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn judge_attempt(&mut self, now: Time, operation: &mut Operation) {
         let State::Acquiring(Acquiring { round, .. }) = &operation.state else {
             return;
         };
@@ -166,7 +161,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Lets an operation wait for its next attempt.
-    pub(in crate::core) fn wait(
+    pub(super) fn wait(
         &mut self,
         operation: &mut Operation,
         trying: Trying,
@@ -184,7 +179,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// The next attempt is due, or the wait is over.
-    pub(in crate::core) fn wait_over(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn wait_over(&mut self, now: Time, operation: &mut Operation) {
         let State::Waiting(Waiting {
             trying, at, why, ..
         }) = operation.state
@@ -201,18 +196,13 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Tells the caller that the lock was not had, and releases in the background what was granted.
-    pub(in crate::core) fn give_up(
-        &mut self,
-        now: Time,
-        operation: &mut Operation,
-        kind: ErrorKind,
-    ) {
+    pub(super) fn give_up(&mut self, now: Time, operation: &mut Operation, kind: ErrorKind) {
         self.not_acquired(operation, kind);
         self.start_release(now, operation, true);
     }
 
     /// Tells the caller that the lock was not had, which is the operation's end.
-    pub(in crate::core) fn not_acquired(&mut self, operation: &mut Operation, kind: ErrorKind) {
+    pub(super) fn not_acquired(&mut self, operation: &mut Operation, kind: ErrorKind) {
         self.notices.push_back(Notice::NotAcquired {
             op: operation.id,
             kind,
@@ -225,13 +215,11 @@ impl<E: Entropy> Core<E> {
 impl Operation {
     /// A reply to an acquire. One that comes when the round is over changes nothing: if it was a grant, the release
     /// that followed on the same connection undoes it, or the lock is held and a node more holds it.
-    pub(in crate::core) fn acquire_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let (answer, counter) = match heard {
-            Heard::Ok => (Answer::Yes, None),
-            Heard::Null => (Answer::No, None),
-            Heard::Integers([1, counter, _]) => (Answer::Yes, fencing_token(*counter)),
-            Heard::Integers([0, counter, _]) => (Answer::No, fencing_token(*counter)),
-            _ => (Answer::Failed, None),
+    pub(super) fn acquire_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = heard.answer();
+        let counter = match heard {
+            Heard::Integers([_, counter, _]) => fencing_token(*counter),
+            _ => None,
         };
         if answer != Answer::Yes && vote.round.attempt == self.round.attempt && heard.is_definite()
         {
@@ -248,12 +236,7 @@ impl Operation {
     }
 
     /// How long the present holder's lock lives on this node: no reason to wait longer than a majority needs.
-    pub(in crate::core) fn remaining_answered(
-        &mut self,
-        now: Time,
-        vote: Vote,
-        heard: &Heard,
-    ) -> bool {
+    pub(super) fn remaining_answered(&mut self, now: Time, vote: Vote, heard: &Heard) -> bool {
         let (State::Waiting(waiting), Heard::Integer(ms)) = (&mut self.state, heard) else {
             return false;
         };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use locknode_resp::Reply;
 
 use crate::cause::Cause;
+use crate::round::Answer;
 
 /// A reply, the frequent ones without allocation.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,6 +52,15 @@ impl Heard {
                 _ => Self::Other(Reply::Array(entries)),
             },
             other => Self::Other(other),
+        }
+    }
+
+    /// The vote that the reply is, for a question that is voted on.
+    pub(crate) fn answer(&self) -> Answer {
+        match self {
+            Self::Ok | Self::Integer(1) | Self::Integers([1, ..]) => Answer::Yes,
+            Self::Null | Self::Integer(0) | Self::Integers([0, ..]) => Answer::No,
+            _ => Answer::Failed,
         }
     }
 

@@ -27,62 +27,28 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub(crate) struct Confirming {
     trying: Trying,
-    /// When nodes that have not said count as not knowing.
+    /// When nodes that have not replied count as not knowing.
     until: Time,
-    holders: Box<Holders>,
-}
-
-impl Confirming {
-    /// The node will not say.
-    pub(crate) fn failed(&mut self, node: NodeId) {
-        self.holders.failed(node);
-    }
-
-    /// Nobody is waited for any longer than the nodes' time.
-    pub(crate) fn on_time(&mut self, now: Time) {
-        if now >= self.until {
-            self.holders.time_out();
-        }
-    }
-}
-
-/// Whose key each of the nodes has that refused, as far as known.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Holders {
+    /// The tokens that the nodes have replied.
     tokens: Vec<Vec<u8>>,
-    /// The nodes that have not said.
+    /// The nodes that have not replied.
     missing: NodeSet,
-    /// Those that had not answered when a majority had refused: asked if the others' answers do not tell.
+    /// Those that had not answered when a majority had refused: asked if the others' replies do not decide.
     later: NodeSet,
 }
 
-impl Holders {
-    fn new(asked: NodeSet, later: NodeSet) -> Self {
-        Self {
-            tokens: Vec::new(),
-            missing: asked,
-            later,
-        }
-    }
-
-    /// The node will not say.
-    fn failed(&mut self, node: NodeId) {
+impl Confirming {
+    /// The node will not reply.
+    pub(crate) fn failed(&mut self, node: NodeId) {
         self.missing.remove(node);
         self.later.remove(node);
     }
 
-    /// Nobody is waited for any longer.
-    fn time_out(&mut self) {
-        (self.missing, self.later) = (NodeSet::NONE, NodeSet::NONE);
-    }
-
-    /// The nodes that are to be asked now, if the answers so far do not tell.
-    fn next(&mut self) -> NodeSet {
-        let next = std::mem::take(&mut self.later);
-        for node in next.iter() {
-            self.missing.insert(node);
+    /// No node is waited for any longer than its time.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if now >= self.until {
+            (self.missing, self.later) = (NodeSet::NONE, NodeSet::NONE);
         }
-        next
     }
 
     /// On how many nodes one and the same token is known to have the key, at most.
@@ -95,7 +61,7 @@ impl Holders {
 impl<E: Entropy> Core<E> {
     /// A majority refused, and the policy allows no further attempt: before the caller is told that the lock is held,
     /// the nodes are asked by whom.
-    pub(in crate::core) fn confirm(
+    pub(super) fn confirm(
         &mut self,
         now: Time,
         operation: &mut Operation,
@@ -105,48 +71,45 @@ impl<E: Entropy> Core<E> {
     ) {
         self.release_attempt(now, operation);
         let timeout = operation.terms.timeout.min(trying.deadline.since(now));
-        let mut holders = Holders::new(refused, unsettled);
-        for link in self.links.iter().filter(|link| !link.is_ready()) {
-            holders.failed(link.node);
-        }
-        operation.state = State::Confirming(Confirming {
+        let mut confirming = Confirming {
             trying,
             until: now + timeout,
-            holders: Box::new(holders),
-        });
+            tokens: Vec::new(),
+            missing: refused,
+            later: unsettled,
+        };
+        for link in self.links.iter().filter(|link| !link.is_ready()) {
+            confirming.failed(link.node);
+        }
+        operation.state = State::Confirming(Box::new(confirming));
         self.ask_ready(now, operation, Ask::Holder, refused);
         self.judge(now, operation);
     }
 
     /// Looks at what is known of the holders.
-    pub(in crate::core) fn judge_holders(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn judge_holders(&mut self, now: Time, operation: &mut Operation) {
         let needed = self.quorum.needed();
         let State::Confirming(confirming) = &mut operation.state else {
             return;
         };
-        let (trying, until, holders) =
-            (confirming.trying, confirming.until, &mut confirming.holders);
-        let (most, missing) = (holders.most(), holders.missing.len());
+        let (trying, until) = (confirming.trying, confirming.until);
+        let (most, missing) = (confirming.most(), confirming.missing.len());
         if most >= needed {
             return self.not_acquired(operation, ErrorKind::Busy);
         }
-        if most + missing + holders.later.len() < needed {
+        if most + missing + confirming.later.len() < needed {
             return self.contend(now, operation, trying);
         }
         if most + missing < needed {
-            let next = holders.next();
+            let next = std::mem::take(&mut confirming.later);
+            confirming.missing = confirming.missing.with(next);
             self.ask_ready(now, operation, Ask::Holder, next);
         }
         self.set_alarm(operation, until);
     }
 
     /// Nobody is known to hold the lock: tries again after a random pause, unless that was done often enough.
-    pub(in crate::core) fn contend(
-        &mut self,
-        now: Time,
-        operation: &mut Operation,
-        trying: Trying,
-    ) {
+    pub(super) fn contend(&mut self, now: Time, operation: &mut Operation, trying: Trying) {
         let random = self.random();
         let took = now.since(operation.acquired);
         let retry = operation.terms.retry;
@@ -178,15 +141,15 @@ impl<E: Entropy> Core<E> {
 
 impl Operation {
     /// A reply to the question whose key it is.
-    pub(in crate::core) fn holder_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let State::Confirming(Confirming { holders, .. }) = &mut self.state else {
+    pub(super) fn holder_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let State::Confirming(confirming) = &mut self.state else {
             return false;
         };
-        if vote.round != self.round || !holders.missing.remove(vote.node) {
+        if vote.round != self.round || !confirming.missing.remove(vote.node) {
             return false;
         }
         if let Heard::Other(Reply::Bulk(token)) = heard {
-            holders.tokens.push(token.clone());
+            confirming.tokens.push(token.clone());
         }
         true
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use itoa::Buffer;
 use locknode_resp::encode_command;
 
 use crate::fencing_token::FencingToken;
@@ -45,12 +46,12 @@ pub(crate) fn acquire(
     ttl: Duration,
     floor: Option<FencingToken>,
 ) {
-    let (mut digits, mut floor_digits) = (Digits::default(), Digits::default());
-    let ttl = digits.of(millis(ttl));
+    let (mut digits, mut floor_digits) = (Buffer::new(), Buffer::new());
+    let ttl = digits.format(millis(ttl)).as_bytes();
     match (dialect, floor) {
         (Dialect::Lock, None) => encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl]),
         (Dialect::Lock, Some(floor)) => {
-            let floor = floor_digits.of(floor.get());
+            let floor = floor_digits.format(floor.get()).as_bytes();
             encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl, b"FLOOR", floor]);
         }
         _ => encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]),
@@ -65,9 +66,9 @@ pub(crate) fn fence(
     grant: FencingToken,
     fence: FencingToken,
 ) {
-    let (mut grant_digits, mut fence_digits) = (Digits::default(), Digits::default());
-    let grant = grant_digits.of(grant.get());
-    let fence = fence_digits.of(fence.get());
+    let (mut grant_digits, mut fence_digits) = (Buffer::new(), Buffer::new());
+    let grant = grant_digits.format(grant.get()).as_bytes();
+    let fence = fence_digits.format(fence.get()).as_bytes();
     encode_command(out, &[b"LOCK.FENCE", key, token, grant, fence]);
 }
 
@@ -101,8 +102,8 @@ pub(crate) fn extend(
     token: &[u8],
     ttl: Duration,
 ) {
-    let mut digits = Digits::default();
-    let ttl = digits.of(millis(ttl));
+    let mut digits = Buffer::new();
+    let ttl = digits.format(millis(ttl)).as_bytes();
     match (dialect, form) {
         (Dialect::DelEx | Dialect::DelIfEq, _) => {
             encode_command(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]);
@@ -120,26 +121,6 @@ pub(crate) fn extend(
 /// Whole milliseconds, at least one: a node refuses a TTL of zero.
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX).max(1)
-}
-
-/// Room for a number in decimal.
-#[derive(Default)]
-struct Digits([u8; 20]);
-
-impl Digits {
-    fn of(&mut self, mut n: u64) -> &[u8] {
-        let mut start = self.0.len();
-        for (i, slot) in self.0.iter_mut().enumerate().rev() {
-            // A remainder of ten fits a byte.
-            *slot = b'0' + u8::try_from(n % 10).unwrap_or(0);
-            n /= 10;
-            start = i;
-            if n == 0 {
-                break;
-            }
-        }
-        self.0.get(start..).unwrap_or_default()
-    }
 }
 
 /// The script of the Redis documentation on distributed locks, by which every node can delete only its own.
@@ -227,10 +208,5 @@ mod tests {
         for (nanos, expected) in [(0, 1), (999_999, 1), (1_999_999, 1), (2_000_000, 2)] {
             assert_eq!(millis(Duration::from_nanos(nanos)), expected);
         }
-        assert_eq!(Digits::default().of(0), b"0");
-        assert_eq!(
-            Digits::default().of(u64::MAX),
-            u64::MAX.to_string().as_bytes()
-        );
     }
 }

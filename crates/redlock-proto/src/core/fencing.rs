@@ -8,13 +8,13 @@ use crate::core::link::Unanswered;
 use crate::core::question::{Ask, Question};
 use crate::core::{Core, Operation, State};
 use crate::entropy::Entropy;
-use crate::round::{Answer, Vote};
+use crate::round::Vote;
 use crate::time::Time;
 
 impl<E: Entropy> Core<E> {
     /// A majority granted the lock, and their counters differ: the token is fixed. Nodes have as long to accept it as
     /// they had to grant the lock, and not beyond the end of the wait.
-    pub(in crate::core) fn write_back(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn write_back(&mut self, now: Time, operation: &mut Operation) {
         if let State::Acquiring(Acquiring { round, trying }) = &mut operation.state {
             let timeout = operation.terms.timeout.min(trying.deadline.since(now));
             round.write_back(now, timeout);
@@ -24,13 +24,13 @@ impl<E: Entropy> Core<E> {
 
     /// Asks those that granted with a lower counter than the token, each quoting its own; the late ones as well. They
     /// are asked through the connection that brought the grant: with another one the grant is gone.
-    pub(in crate::core) fn ask_lagging(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn ask_lagging(&mut self, now: Time, operation: &mut Operation) {
         let State::Acquiring(Acquiring { round, .. }) = &mut operation.state else {
             return;
         };
         let question = Question {
             op: operation.id,
-            round: round.ballot.id(),
+            round: round.ballot.id,
             ask: Ask::Fence,
             form: ScriptForm::Sha,
         };
@@ -60,7 +60,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// An attempt is decided: what its nodes counted is remembered for the next.
-    pub(in crate::core) fn learn_floor(&mut self, operation: &Operation) {
+    pub(super) fn learn_floor(&mut self, operation: &Operation) {
         if let State::Acquiring(Acquiring { round, .. }) = &operation.state {
             let uneven = round.uneven();
             if uneven.is_some() || operation.floor.is_some() {
@@ -72,12 +72,8 @@ impl<E: Entropy> Core<E> {
 
 impl Operation {
     /// A reply to `LOCK.FENCE`.
-    pub(in crate::core) fn fence_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let answer = match heard {
-            Heard::Integer(1) => Answer::Yes,
-            Heard::Integer(0) => Answer::No,
-            _ => Answer::Failed,
-        };
+    pub(super) fn fence_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = heard.answer();
         let State::Acquiring(acquiring) = &mut self.state else {
             return false;
         };

@@ -7,7 +7,7 @@ use crate::core::answers::Heard;
 use crate::core::dialect::Dialect;
 
 /// Credentials and database of a node.
-#[derive(Clone, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Login {
     /// User name, if it is not the default user.
     pub username: Option<Box<str>>,
@@ -69,104 +69,85 @@ pub(crate) enum GreetingStep {
     Info,
 }
 
-/// A greeting under way.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Greeting {
-    dialect: Dialect,
-}
-
-impl Default for Greeting {
-    fn default() -> Self {
-        Self {
-            dialect: Dialect::Script,
-        }
-    }
-}
-
-impl Greeting {
+impl GreetingStep {
     /// Appends the whole greeting to `out`. Returns the steps in the order of their replies; the last is
     /// always `Info`.
-    pub(crate) fn write(out: &mut Vec<u8>, login: &Login) -> Vec<GreetingStep> {
+    pub(crate) fn write_all(out: &mut Vec<u8>, login: &Login) -> Vec<Self> {
         let mut steps = Vec::with_capacity(5);
-        if let Some(password) = &login.password {
-            match &login.username {
-                Some(user) => {
-                    encode_command(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]);
-                }
-                None => encode_command(out, &[b"AUTH", password.as_bytes()]),
-            }
-            steps.push(GreetingStep::Auth);
+        let mut ask = |step, command: &[&[u8]]| {
+            encode_command(out, command);
+            steps.push(step);
+        };
+        let username = login.username.as_ref().map(|user| user.as_bytes());
+        let password = login.password.as_ref().map(|password| password.as_bytes());
+        match (username, password) {
+            (Some(username), Some(password)) => ask(Self::Auth, &[b"AUTH", username, password]),
+            (None, Some(password)) => ask(Self::Auth, &[b"AUTH", password]),
+            (_, None) => {}
         }
         if login.database != 0 {
-            encode_command(out, &[b"SELECT", login.database.to_string().as_bytes()]);
-            steps.push(GreetingStep::Select);
+            let database = login.database.to_string();
+            ask(Self::Select, &[b"SELECT", database.as_bytes()]);
         }
-        encode_command(
-            out,
-            &[b"CLIENT", b"SETINFO", b"LIB-NAME", b"redlock-client"],
-        );
-        steps.push(GreetingStep::LibName);
-        encode_command(
-            out,
-            &[b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ", b"LOCK.ACQUIRE"],
-        );
-        steps.push(GreetingStep::Commands);
-        encode_command(out, &[b"INFO", b"server"]);
-        steps.push(GreetingStep::Info);
+        let name: [&[u8]; 4] = [b"CLIENT", b"SETINFO", b"LIB-NAME", b"redlock-client"];
+        ask(Self::LibName, &name);
+        let commands: [&[u8]; 5] = [b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ", b"LOCK.ACQUIRE"];
+        ask(Self::Commands, &commands);
+        ask(Self::Info, &[b"INFO", b"server"]);
         steps
     }
 
-    /// Takes the reply to one step. Returns the server after the last one.
+    /// Takes the reply to this step, which may show the node's dialect. Returns the server after the last one.
     pub(crate) fn hear(
-        &mut self,
-        step: GreetingStep,
+        self,
         heard: Heard,
+        dialect: &mut Dialect,
     ) -> Result<Option<ServerInfo>, Cause> {
-        match (step, heard) {
-            (GreetingStep::Auth | GreetingStep::Select, Heard::Ok) => Ok(None),
-            (GreetingStep::Auth, other) => Err(other.cause("AUTH")),
-            (GreetingStep::Select, other) => Err(other.cause("SELECT")),
+        match (self, heard) {
+            (Self::Auth | Self::Select, Heard::Ok) => Ok(None),
+            (Self::Auth, other) => Err(other.cause("AUTH")),
+            (Self::Select, other) => Err(other.cause("SELECT")),
             // Servers before 7.2 do not know it, and it is for people only.
-            (GreetingStep::LibName, _) => Ok(None),
-            (GreetingStep::Commands, heard) => {
-                self.dialect = dialect(&heard);
+            (Self::LibName, _) => Ok(None),
+            (Self::Commands, heard) => {
+                *dialect = dialect_of(&heard);
                 Ok(None)
             }
-            (
-                GreetingStep::Info,
-                Heard::Other(Reply::Bulk(text) | Reply::Verbatim { text, .. }),
-            ) => Ok(Some(self.server(&String::from_utf8_lossy(&text)))),
+            (Self::Info, Heard::Other(Reply::Bulk(text) | Reply::Verbatim { text, .. })) => {
+                Ok(Some(server(&String::from_utf8_lossy(&text), *dialect)))
+            }
             // Not to be allowed to look at INFO is no reason not to lock; to be let in at all is one.
-            (GreetingStep::Info, Heard::Other(Reply::Error(text)))
+            (Self::Info, Heard::Other(Reply::Error(text)))
                 if !text.starts_with(b"NOAUTH") && !text.starts_with(b"WRONGPASS") =>
             {
-                Ok(Some(self.server("")))
+                Ok(Some(server("", *dialect)))
             }
-            (GreetingStep::Info, other) => Err(other.cause("INFO")),
+            (Self::Info, other) => Err(other.cause("INFO")),
         }
     }
+}
 
-    fn server(&self, info: &str) -> ServerInfo {
-        let field = |name: &str| {
-            info.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .map(str::trim)
-                .filter(|value| !value.is_empty())
-                .map(str::to_owned)
-        };
-        let (name, version) = ["locknode", "valkey", "redis"]
-            .into_iter()
-            .find_map(|name| Some((name, field(&format!("{name}_version"))?)))
-            .unwrap_or(("unknown", String::new()));
-        ServerInfo {
-            run_id: field("run_id"),
-            ..ServerInfo::new(name, version, self.dialect)
-        }
+/// What the text of `INFO` says of the server.
+fn server(info: &str, dialect: Dialect) -> ServerInfo {
+    let field = |name: &str| {
+        info.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(str::trim)
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned)
+    };
+    let (name, version) = ["locknode", "valkey", "redis"]
+        .into_iter()
+        .find_map(|name| Some((name, field(&format!("{name}_version"))?)))
+        .unwrap_or(("unknown", String::new()));
+    ServerInfo {
+        run_id: field("run_id"),
+        ..ServerInfo::new(name, version, dialect)
     }
 }
 
 /// `COMMAND INFO` answers with one entry per name, null for those that the server does not have.
-fn dialect(heard: &Heard) -> Dialect {
+fn dialect_of(heard: &Heard) -> Dialect {
     let Heard::Other(Reply::Array(entries)) = heard else {
         return Dialect::Script;
     };
@@ -212,9 +193,9 @@ mod tests {
             (Heard::Null, Dialect::Script),
         ];
         for (heard, expected) in rows {
-            let mut greeting = Greeting::default();
-            assert_eq!(greeting.hear(GreetingStep::Commands, heard), Ok(None));
-            assert_eq!(greeting.server("").dialect, expected);
+            let mut dialect = Dialect::Script;
+            assert_eq!(GreetingStep::Commands.hear(heard, &mut dialect), Ok(None));
+            assert_eq!(server("", dialect).dialect, expected);
         }
     }
 
@@ -235,10 +216,10 @@ mod tests {
             ("nothing", "unknown", ""),
         ];
         for (info, name, version) in rows {
-            let server = Greeting::default().server(info);
+            let server = server(info, Dialect::Script);
             assert_eq!((&*server.name, &*server.version), (name, version));
         }
-        let id = |info| Greeting::default().server(info).run_id;
+        let id = |info| server(info, Dialect::Script).run_id;
         assert_eq!(id("run_id:ab\r\n").as_deref(), Some("ab"));
         assert_eq!(id("run_id:\r\n"), None);
     }
@@ -246,36 +227,19 @@ mod tests {
     #[test]
     fn to_be_refused_is_the_end_and_to_see_nothing_is_not() {
         let error = |text: &str| Heard::Other(Reply::Error(text.as_bytes().to_vec()));
-        let mut greeting = Greeting::default();
-        assert!(
-            greeting
-                .hear(GreetingStep::Auth, error("WRONGPASS x"))
-                .is_err()
-        );
-        assert!(
-            greeting
-                .hear(GreetingStep::Select, error("ERR DB index"))
-                .is_err()
-        );
-        assert!(
-            greeting
-                .hear(GreetingStep::Info, error("NOAUTH x"))
-                .is_err()
-        );
-        assert!(
-            greeting
-                .hear(GreetingStep::Info, Heard::Integer(1))
-                .is_err()
-        );
-        let server = greeting
-            .hear(GreetingStep::Info, error("NOPERM x"))
-            .unwrap()
-            .unwrap();
-        assert_eq!(server.run_id, None);
-        assert_eq!(
-            greeting.hear(GreetingStep::LibName, error("ERR unknown")),
-            Ok(None)
-        );
+        let hear = |step: GreetingStep, heard| step.hear(heard, &mut { Dialect::Script });
+        for (step, heard) in [
+            (GreetingStep::Auth, error("WRONGPASS x")),
+            (GreetingStep::Select, error("ERR DB index")),
+            (GreetingStep::Info, error("NOAUTH x")),
+            (GreetingStep::Info, Heard::Integer(1)),
+        ] {
+            assert!(hear(step, heard.clone()).is_err(), "{step:?}: {heard:?}");
+        }
+        let server = hear(GreetingStep::Info, error("NOPERM x"));
+        assert_eq!(server.unwrap().unwrap().run_id, None);
+        let named = hear(GreetingStep::LibName, error("ERR unknown"));
+        assert_eq!(named, Ok(None));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Extension {
 
 impl<E: Entropy> Core<E> {
     /// Begins to take over a lock by extending it.
-    pub(in crate::core) fn start_adoption(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn start_adoption(&mut self, now: Time, operation: &mut Operation) {
         let (quorum, drift) = (self.quorum, self.config.drift);
         let (ttl, timeout) = (operation.terms.ttl, operation.terms.timeout);
         let round = operation.next_round();
@@ -50,7 +50,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Looks at the votes of an adoption.
-    pub(in crate::core) fn judge_adoption(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn judge_adoption(&mut self, now: Time, operation: &mut Operation) {
         let State::Adopting(round) = &operation.state else {
             return;
         };
@@ -58,7 +58,7 @@ impl<E: Entropy> Core<E> {
             ExtendVerdict::Pending { until } => self.set_alarm(operation, until),
             ExtendVerdict::Extended { valid_until } => {
                 // A node that is slower than the majority hears of it as well.
-                let confirmed = Some((round.ballot.id(), round.ttl()));
+                let confirmed = Some((round.ballot.id, round.ttl));
                 self.won(now, operation, valid_until, None);
                 if let State::Held(held) = &mut operation.state {
                     held.confirmed = confirmed;
@@ -70,7 +70,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// A majority granted the lock, or confirmed that it is held.
-    pub(in crate::core) fn won(
+    pub(super) fn won(
         &mut self,
         now: Time,
         operation: &mut Operation,
@@ -106,7 +106,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Begins an extension, the holder's or an automatic one.
-    pub(in crate::core) fn start_extension(
+    pub(super) fn start_extension(
         &mut self,
         now: Time,
         operation: &mut Operation,
@@ -133,8 +133,8 @@ impl<E: Entropy> Core<E> {
         let round = ExtendRound::new(id, quorum, now, ttl, drift, timeout);
         // A shorter TTL takes effect on every node that hears of it, whether or not a majority does: from now on
         // the lock is only as good as that.
-        if round.valid_until() < held.valid_until {
-            held.valid_until = round.valid_until();
+        if round.valid_until < held.valid_until {
+            held.valid_until = round.valid_until;
             held.lost_at = held.lost_at.min(warning(now, held.valid_until));
             self.notices.push_back(Notice::Validity {
                 op: operation.id,
@@ -147,7 +147,7 @@ impl<E: Entropy> Core<E> {
         self.judge_held(now, operation);
     }
 
-    pub(in crate::core) fn extension_refused(&mut self, op: OpId, is_asked: bool, kind: ErrorKind) {
+    pub(super) fn extension_refused(&mut self, op: OpId, is_asked: bool, kind: ErrorKind) {
         if is_asked {
             self.notices.push_back(Notice::Extended {
                 op,
@@ -158,7 +158,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Looks at a held lock: whether its end has come, an extension is decided, or a renewal is due.
-    pub(in crate::core) fn judge_held(&mut self, now: Time, operation: &mut Operation) {
+    pub(super) fn judge_held(&mut self, now: Time, operation: &mut Operation) {
         let State::Held(held) = &operation.state else {
             return;
         };
@@ -175,7 +175,7 @@ impl<E: Entropy> Core<E> {
             };
         }
         let renewal = held.renewal.as_ref();
-        let next = renewal.map_or(Time::NEVER, |renewal| renewal.next());
+        let next = renewal.map_or(Time::NEVER, |renewal| renewal.next);
         if now >= next {
             let ttl = renewal.map_or(Duration::ZERO, |renewal| renewal.ttl(now));
             return self.start_extension(now, operation, ttl, false);
@@ -192,7 +192,7 @@ impl<E: Entropy> Core<E> {
             return;
         };
         let Extension { round, is_asked } = *decided;
-        let (started, ttl) = (round.ballot.started(), round.ttl());
+        let (started, ttl) = (round.ballot.started, round.ttl);
         let result = match verdict {
             ExtendVerdict::Extended { valid_until } => Ok(valid_until),
             ExtendVerdict::NotHeld => Err(ErrorKind::Lost),
@@ -212,7 +212,7 @@ impl<E: Entropy> Core<E> {
         if let Ok(until) = result {
             debug_assert!(now < until, "an extension without validity is none");
             (held.valid_until, held.lost_at) = (until, warning(now, until));
-            held.confirmed = Some((round.ballot.id(), ttl));
+            held.confirmed = Some((round.ballot.id, ttl));
             self.heal(now, operation, round.ballot.no(), ttl);
         }
         self.notices.push_back(match (is_asked, result) {
@@ -238,7 +238,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Sets the key again on nodes that lost it while a majority held it all the time.
-    pub(in crate::core) fn heal(
+    pub(super) fn heal(
         &mut self,
         now: Time,
         operation: &mut Operation,
@@ -261,7 +261,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// The lock is no longer held. What is left of it on the nodes is released when the holder has stopped.
-    pub(in crate::core) fn lose(
+    pub(super) fn lose(
         &mut self,
         operation: &mut Operation,
         kind: ErrorKind,
@@ -278,12 +278,8 @@ impl<E: Entropy> Core<E> {
 }
 
 impl Operation {
-    pub(in crate::core) fn extend_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let answer = match heard {
-            Heard::Ok | Heard::Integer(1) => Answer::Yes,
-            Heard::Null | Heard::Integer(0) => Answer::No,
-            _ => Answer::Failed,
-        };
+    pub(super) fn extend_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = heard.answer();
         let round = match &mut self.state {
             State::Adopting(round) => Some(round),
             State::Held(held) => held.extension.as_mut().map(|it| &mut it.round),
@@ -295,7 +291,7 @@ impl Operation {
         }
         let Some(round) = round else { return false };
         // A shorter extension may still be on its way to this node and cut this one: no vote.
-        let is_doubtful = self.doubtful.contains(vote.node) && self.doubtful_ttl < round.ttl();
+        let is_doubtful = self.doubtful.contains(vote.node) && self.doubtful_ttl < round.ttl;
         let answer = match answer {
             Answer::Yes if is_doubtful => Answer::Failed,
             answer => answer,
@@ -315,11 +311,7 @@ impl Operation {
 
     /// The TTL with which to set the key again on a node that says it lost it, when the round is decided and a
     /// majority has confirmed the lock.
-    pub(in crate::core) fn heals_late(
-        &self,
-        question: Question,
-        heard: &Heard,
-    ) -> Option<Duration> {
+    pub(super) fn heals_late(&self, question: Question, heard: &Heard) -> Option<Duration> {
         let State::Held(Held {
             confirmed: Some((round, ttl)),
             ..
@@ -327,8 +319,7 @@ impl Operation {
         else {
             return None;
         };
-        let is_missing = matches!(question.ask, Ask::Extend { .. })
-            && matches!(heard, Heard::Null | Heard::Integer(0));
+        let is_missing = matches!(question.ask, Ask::Extend { .. }) && heard.answer() == Answer::No;
         (is_missing && question.round == *round).then_some(*ttl)
     }
 }

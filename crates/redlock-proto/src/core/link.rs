@@ -21,8 +21,8 @@ use locknode_resp::{ReplyDecoder, ReplyLimits};
 
 use crate::cause::Cause;
 use crate::core::answers::{Heard, shorten};
-use crate::core::dialect::{Dialect, ScriptForm};
-use crate::core::greeting::{Greeting, GreetingStep, Login, ServerInfo};
+use crate::core::dialect::{self, Dialect, ScriptForm};
+use crate::core::greeting::{GreetingStep, Login, ServerInfo};
 use crate::core::ledger::{Ledger, Ticket};
 use crate::core::op_id::OpId;
 use crate::core::question::{Ask, Question};
@@ -51,7 +51,6 @@ pub(crate) struct Link {
     progress: Time,
     /// Since when the present connection takes requests.
     ready_at: Time,
-    greeting: Greeting,
     input: Vec<u8>,
     decoder: ReplyDecoder,
     /// Whether the decoder has seen the beginning of a reply: then only it can tell where that ends.
@@ -71,16 +70,16 @@ pub(crate) struct Link {
 pub(crate) enum Phase {
     /// Never used.
     Idle,
-    /// The driver is opening a connection. With `hopeful` there is no sign yet that the node is down.
-    Connecting { until: Time, hopeful: bool },
+    /// The driver is opening a connection.
+    Connecting { until: Time },
     /// Connected, and asked who it is.
-    Greeting { until: Time, hopeful: bool },
+    Greeting { until: Time },
     /// Takes requests.
     Ready,
     /// Connected but silent: takes no new requests, and is given up at `until`.
     Suspect { until: Time },
     /// Not reachable; tried again at `retry_at`.
-    Down { retry_at: Time, cause: Cause },
+    Down { retry_at: Time },
 }
 
 /// A request without reply.
@@ -88,9 +87,8 @@ pub(crate) enum Phase {
 pub(crate) enum Unanswered {
     Question(Question),
     Greeting(GreetingStep),
-    Ticket(Box<Ticket>),
-    /// Like `Ticket`, sent with the whole script.
-    TicketText(Box<Ticket>),
+    /// A release that the node missed, and how its script was named.
+    Ticket(Box<Ticket>, ScriptForm),
 }
 
 /// What came in on a connection.
@@ -101,7 +99,7 @@ pub(crate) enum Incoming {
     /// The node knows no release script: this ticket has to be sent in full.
     TicketNeedsText(Box<Ticket>),
     /// The greeting is over and the node takes requests.
-    Identified,
+    Identified(Arc<ServerInfo>),
     /// The connection makes no sense or the node does not let us in.
     Broken(Cause),
 }
@@ -120,7 +118,6 @@ impl Link {
             unanswered: VecDeque::new(),
             progress: Time::ZERO,
             ready_at: Time::ZERO,
-            greeting: Greeting::default(),
             input: Vec::new(),
             decoder: ReplyDecoder::new(REPLY_LIMITS),
             is_midway: false,
@@ -137,21 +134,21 @@ impl Link {
         matches!(self.phase, Phase::Ready)
     }
 
-    /// Whether it is worth waiting for the connection that is being made.
+    /// Whether it is worth waiting for the connection that is being made: nothing shows yet that the node is down.
     pub(crate) fn is_hopeful(&self) -> bool {
-        matches!(
+        let is_connecting = matches!(
             self.phase,
-            Phase::Connecting { hopeful: true, .. } | Phase::Greeting { hopeful: true, .. }
-        )
+            Phase::Connecting { .. } | Phase::Greeting { .. }
+        );
+        is_connecting && self.failures == 0
     }
 
     /// Why the node takes no requests.
     pub(crate) fn cause(&self) -> Cause {
         match &self.phase {
-            Phase::Down { cause, .. } => cause.clone(),
             Phase::Suspect { .. } => Cause::Unresponsive,
             Phase::Idle | Phase::Ready => Cause::Disconnected,
-            Phase::Connecting { .. } | Phase::Greeting { .. } => {
+            Phase::Connecting { .. } | Phase::Greeting { .. } | Phase::Down { .. } => {
                 self.last_cause.clone().unwrap_or(Cause::TimedOut)
             }
         }
@@ -159,10 +156,8 @@ impl Link {
 
     /// The driver shall connect.
     pub(crate) fn connect(&mut self, now: Time, timeout: Duration) {
-        let hopeful = self.failures == 0;
         self.phase = Phase::Connecting {
             until: now + timeout,
-            hopeful,
         };
     }
 
@@ -172,11 +167,10 @@ impl Link {
         self.incarnation = self.incarnation.wrapping_add(1);
         self.phase = Phase::Greeting {
             until: now + timeout,
-            hopeful: self.failures == 0,
         };
-        self.greeting = Greeting::default();
+        self.dialect = Dialect::Script;
         self.progress = now;
-        for step in Greeting::write(&mut self.out, login) {
+        for step in GreetingStep::write_all(&mut self.out, login) {
             self.unanswered.push_back(Unanswered::Greeting(step));
         }
     }
@@ -204,6 +198,13 @@ impl Link {
             self.progress = now;
         }
         self.unanswered.push_back(request);
+    }
+
+    /// Sends the node a release that it missed.
+    pub(crate) fn send_ticket(&mut self, now: Time, ticket: Box<Ticket>, form: ScriptForm) {
+        let (key, token) = (&ticket.key, ticket.token.as_ref());
+        dialect::release(&mut self.out, self.dialect, form, key, token);
+        self.asked(now, Unanswered::Ticket(ticket, form));
     }
 
     /// Takes bytes from the node and appends what they say to `heard`. Stops at the first thing that breaks the
@@ -281,17 +282,17 @@ impl Link {
         }
         match request {
             Unanswered::Question(question) => Some(Incoming::Answer(question, heard)),
-            Unanswered::Ticket(ticket) if heard.is_noscript() => {
+            Unanswered::Ticket(ticket, ScriptForm::Sha) if heard.is_noscript() => {
                 Some(Incoming::TicketNeedsText(ticket))
             }
-            Unanswered::Ticket(_) | Unanswered::TicketText(_) => None,
-            Unanswered::Greeting(step) => match self.greeting.hear(step, heard) {
+            Unanswered::Ticket(..) => None,
+            Unanswered::Greeting(step) => match step.hear(heard, &mut self.dialect) {
                 Err(cause) => Some(Incoming::Broken(cause)),
                 Ok(None) => None,
                 Ok(Some(server)) => {
-                    self.dialect = server.dialect;
-                    self.server = Some(Arc::new(server));
-                    Some(Incoming::Identified)
+                    let server = Arc::new(server);
+                    self.server = Some(Arc::clone(&server));
+                    Some(Incoming::Identified(server))
                 }
             },
         }
@@ -320,10 +321,9 @@ impl Link {
         };
         self.failed_at = now;
         (self.is_release_unknown, self.is_extend_unknown) = (false, false);
-        self.last_cause = Some(cause.clone());
+        self.last_cause = Some(cause);
         self.phase = Phase::Down {
             retry_at: now + wait,
-            cause,
         };
         self.out.clear();
         self.input.clear();
@@ -334,7 +334,7 @@ impl Link {
 
     /// A lock is wanted: a node that is down is tried again no later than [`RECONNECT_WANTED`] after its last failure.
     pub(crate) fn hasten(&mut self, now: Time) {
-        if let Phase::Down { retry_at, .. } = &mut self.phase {
+        if let Phase::Down { retry_at } = &mut self.phase {
             let wanted = (self.failed_at + RECONNECT_WANTED).max(now);
             *retry_at = (*retry_at).min(wanted);
         }
@@ -375,11 +375,11 @@ impl Link {
     /// What time makes of the link; see [`Self::next_deadline`].
     pub(crate) fn on_time(&mut self, now: Time, patience: Duration) -> Option<LinkAlarm> {
         match self.phase {
-            Phase::Down { retry_at, .. } if now >= retry_at => Some(LinkAlarm::Connect),
-            Phase::Connecting { until, .. } if now >= until => Some(LinkAlarm::GiveUp(
+            Phase::Down { retry_at } if now >= retry_at => Some(LinkAlarm::Connect),
+            Phase::Connecting { until } if now >= until => Some(LinkAlarm::GiveUp(
                 Cause::Unreachable("no connection in time".into()),
             )),
-            Phase::Greeting { until, .. } if now >= until => Some(LinkAlarm::GiveUp(
+            Phase::Greeting { until } if now >= until => Some(LinkAlarm::GiveUp(
                 Cause::Unreachable("connected, but no reply to the greeting".into()),
             )),
             Phase::Suspect { until } if now >= until => {
@@ -401,10 +401,10 @@ impl Link {
             Phase::Idle => Time::NEVER,
             Phase::Ready if self.unanswered.is_empty() => Time::NEVER,
             Phase::Ready => self.progress + STALL,
-            Phase::Connecting { until, .. }
-            | Phase::Greeting { until, .. }
-            | Phase::Suspect { until } => until,
-            Phase::Down { retry_at, .. } => retry_at,
+            Phase::Connecting { until } | Phase::Greeting { until } | Phase::Suspect { until } => {
+                until
+            }
+            Phase::Down { retry_at } => retry_at,
         }
     }
 }
@@ -463,7 +463,10 @@ mod tests {
             until: Time::NEVER,
         });
         for _ in 0..7 {
-            link.asked(Time::ZERO, Unanswered::Ticket(ticket.clone()));
+            link.asked(
+                Time::ZERO,
+                Unanswered::Ticket(ticket.clone(), ScriptForm::Sha),
+            );
         }
         let mut heard = Vec::new();
         for piece in pieces {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::cause::Cause;
 use crate::core::answers::Heard;
-use crate::core::dialect::{self, ScriptForm};
+use crate::core::dialect::ScriptForm;
 use crate::core::ledger::Ticket;
 use crate::core::link::{Incoming, LinkAlarm, Phase, Unanswered};
 use crate::core::question::{Ask, Question};
-use crate::core::{Core, Notice, Operation, State};
+use crate::core::{Core, Notice, Operation, ServerInfo, State};
 use crate::entropy::Entropy;
 use crate::quorum::{NodeId, NodeSet};
 use crate::round::Vote;
@@ -17,25 +17,18 @@ use crate::time::Time;
 impl<E: Entropy> Core<E> {
     /// Puts a question to nodes: to those that are ready at once, to those that are being connected when they are ready.
     /// The others have failed.
-    pub(in crate::core) fn ask(
-        &mut self,
-        now: Time,
-        operation: &mut Operation,
-        ask: Ask,
-        nodes: NodeSet,
-    ) {
-        for node in self.quorum.all().iter() {
-            let link = self.links.get(node.index());
-            if link.is_some_and(|link| matches!(link.phase, Phase::Idle)) {
-                self.open_link(now, node);
-            }
+    pub(super) fn ask(&mut self, now: Time, operation: &mut Operation, ask: Ask, nodes: NodeSet) {
+        let idle = self.links.iter().filter(|link| link.phase == Phase::Idle);
+        let idle: NodeSet = idle.map(|link| link.node).collect();
+        for node in idle.iter() {
+            self.open_link(now, node);
         }
         self.hasten_links(now, ask);
         let mut encoded = None;
-        for node in nodes.iter() {
-            let Some(link) = self.links.get_mut(node.index()) else {
+        for link in &mut self.links {
+            if !nodes.contains(link.node) {
                 continue;
-            };
+            }
             let mut question = Question {
                 op: operation.id,
                 round: operation.round,
@@ -55,7 +48,7 @@ impl<E: Entropy> Core<E> {
                 operation.asked(now, link, ask, self.config.connect_timeout);
             } else if link.is_hopeful() {
                 link.waiting.push(question);
-                operation.awaits(node);
+                operation.awaits(link.node);
             } else {
                 let cause = link.cause();
                 operation.unreachable(link, cause);
@@ -64,7 +57,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Puts a question to those of the nodes that are ready.
-    pub(in crate::core) fn ask_ready(
+    pub(super) fn ask_ready(
         &mut self,
         now: Time,
         operation: &mut Operation,
@@ -96,8 +89,7 @@ impl<E: Entropy> Core<E> {
         };
         for mut question in std::mem::take(&mut link.waiting) {
             if let Some(operation) = self.operations.get_mut(question.op)
-                && operation.round == question.round
-                && operation.wants(question.ask)
+                && operation.wants(&question)
             {
                 question.form = link.script_form(question.ask);
                 operation.encode(&mut link.out, question.ask, link.dialect, question.form);
@@ -108,7 +100,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// A node that is ready gets the releases that it missed.
-    pub(in crate::core) fn flush_tickets(&mut self, now: Time, node: NodeId) {
+    pub(super) fn flush_tickets(&mut self, now: Time, node: NodeId) {
         let Some(link) = self.links.get_mut(node.index()) else {
             return;
         };
@@ -116,9 +108,7 @@ impl<E: Entropy> Core<E> {
             return;
         }
         while let Some(ticket) = link.ledger.pop(now) {
-            let (key, token) = (&ticket.key, ticket.token.as_ref());
-            dialect::release(&mut link.out, link.dialect, ScriptForm::Sha, key, token);
-            link.asked(now, Unanswered::Ticket(Box::new(ticket)));
+            link.send_ticket(now, Box::new(ticket), ScriptForm::Sha);
         }
     }
 
@@ -128,20 +118,19 @@ impl<E: Entropy> Core<E> {
             return;
         };
         // The connection may have broken over what came with this.
-        if !link.is_ready() {
-            return link.ledger.push(*ticket);
+        if link.is_ready() {
+            link.send_ticket(now, ticket, ScriptForm::Text);
+        } else {
+            link.ledger.push(*ticket);
         }
-        let (key, token) = (&ticket.key, ticket.token.as_ref());
-        dialect::release(&mut link.out, link.dialect, ScriptForm::Text, key, token);
-        link.asked(now, Unanswered::TicketText(ticket));
     }
 
     /// Takes one thing that came in.
-    pub(in crate::core) fn take(&mut self, now: Time, node: NodeId, incoming: Incoming) {
+    pub(super) fn take(&mut self, now: Time, node: NodeId, incoming: Incoming) {
         match incoming {
             Incoming::Answer(question, heard) => self.answer(now, node, question, &heard),
             Incoming::TicketNeedsText(ticket) => self.send_ticket_text(now, node, ticket),
-            Incoming::Identified => self.identified(now, node),
+            Incoming::Identified(server) => self.identified(now, node, server),
             Incoming::Broken(cause) => self.break_link(now, node, cause),
         }
     }
@@ -154,8 +143,7 @@ impl<E: Entropy> Core<E> {
             link.forgot_script(question.ask);
             // Not if the operation wants something else by now: an extension from before would undo a later one.
             if let Some(operation) = self.operations.get_mut(question.op)
-                && operation.round == question.round
-                && operation.wants(question.ask)
+                && operation.wants(&question)
                 && link.is_ready()
             {
                 question.form = ScriptForm::Text;
@@ -181,11 +169,11 @@ impl<E: Entropy> Core<E> {
                 Ask::Fence => operation.fence_answered(vote, heard),
                 Ask::Extend { .. } => operation.extend_answered(vote, heard),
                 Ask::Release | Ask::Shrink { .. } => operation.release_answered(vote, heard),
-                Ask::Remaining => operation.remaining_answered(now, vote, heard),
-                Ask::Holder => operation.holder_answered(vote, heard),
-                Ask::LookToken | Ask::LookRemaining | Ask::Ping => {
-                    operation.look_answered(node, question.ask, heard)
-                }
+                Ask::Remaining | Ask::Holder | Ask::Ping => match operation.state {
+                    State::Waiting(_) => operation.remaining_answered(now, vote, heard),
+                    State::Confirming(_) => operation.holder_answered(vote, heard),
+                    _ => operation.look_answered(node, question.ask, heard),
+                },
                 Ask::Heal { .. } => false,
             } || matches!(operation.state, State::Leaving { .. });
             // Several answers in one batch are judged together, once.
@@ -201,7 +189,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Has the driver open a connection.
-    pub(in crate::core) fn open_link(&mut self, now: Time, node: NodeId) {
+    pub(super) fn open_link(&mut self, now: Time, node: NodeId) {
         let timeout = self.config.connect_timeout;
         if let Some(link) = self.links.get_mut(node.index()) {
             link.connect(now, timeout);
@@ -209,8 +197,8 @@ impl<E: Entropy> Core<E> {
         }
     }
 
-    /// A connection is open: the node is greeted.
-    pub(in crate::core) fn greet(&mut self, now: Time, node: NodeId) {
+    /// The driver opened the connection it was asked for: greets the node.
+    pub fn connected(&mut self, now: Time, node: NodeId) {
         let (Some(link), Some(login)) = (
             self.links.get_mut(node.index()),
             self.config.logins.get(node.index()),
@@ -225,14 +213,7 @@ impl<E: Entropy> Core<E> {
     /// The node said who it is.
     ///
     /// Invariant: two addresses of one server never both have a vote: the later one in the list is not used.
-    fn identified(&mut self, now: Time, node: NodeId) {
-        let server = self
-            .links
-            .get(node.index())
-            .and_then(|link| link.server.clone());
-        let Some(server) = server else {
-            return;
-        };
+    fn identified(&mut self, now: Time, node: NodeId, server: Arc<ServerInfo>) {
         if let Some(other) = self.same_server(node, &server.run_id) {
             let (first, second) = (node.min(other), node.max(other));
             let of = first.index();
@@ -244,8 +225,7 @@ impl<E: Entropy> Core<E> {
         }
         if let Some(link) = self.links.get_mut(node.index()) {
             link.ready(now);
-            self.notices
-                .push_back(Notice::NodeUp(node, Arc::clone(&server)));
+            self.notices.push_back(Notice::NodeUp(node, server));
         }
         self.flush_tickets(now, node);
         self.ask_waiting(now, node);
@@ -274,7 +254,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// The connection is over, or came to nothing.
-    pub(in crate::core) fn break_link(&mut self, now: Time, node: NodeId, cause: Cause) {
+    pub(super) fn break_link(&mut self, now: Time, node: NodeId, cause: Cause) {
         let random = self.random();
         let Some(link) = self.links.get_mut(node.index()) else {
             return;
@@ -286,9 +266,7 @@ impl<E: Entropy> Core<E> {
         let incarnation = link.incarnation;
         for request in link.fail(now, cause.clone(), random) {
             match request {
-                Unanswered::Ticket(ticket) | Unanswered::TicketText(ticket) => {
-                    link.ledger.push(*ticket);
-                }
+                Unanswered::Ticket(ticket, _) => link.ledger.push(*ticket),
                 Unanswered::Question(question) => {
                     if let Ask::Extend { ttl } = question.ask
                         && let Some(operation) = self.operations.get_mut(question.op)
@@ -314,7 +292,7 @@ impl<E: Entropy> Core<E> {
         }
     }
 
-    pub(in crate::core) fn link_on_time(&mut self, now: Time, node: NodeId) {
+    pub(super) fn link_on_time(&mut self, now: Time, node: NodeId) {
         let patience = self.config.connect_timeout;
         let Some(link) = self.links.get_mut(node.index()) else {
             return;

@@ -47,12 +47,13 @@ impl Looking {
 
     /// Nodes that have not said have failed, if their time is over.
     pub(crate) fn on_time(&mut self, now: Time) -> NodeSet {
-        let mut late = NodeSet::default();
+        let mut late = NodeSet::NONE;
         if now >= self.until {
-            for (i, look) in self.looks.iter_mut().enumerate() {
+            let nodes = (0..).map_while(NodeId::new);
+            for (node, look) in nodes.zip(&mut self.looks) {
                 if std::mem::take(&mut look.missing) > 0 {
                     look.cause = Some(Cause::TimedOut);
-                    late.extend_with(NodeId::new(i));
+                    late.insert(node);
                 }
             }
         }
@@ -65,7 +66,7 @@ impl<E: Entropy> Core<E> {
     /// [`Notice::Looked`].
     pub fn look(&mut self, now: Time, key: Option<Box<[u8]>>, timeout: Duration) -> OpId {
         let asks: &[Ask] = match key {
-            Some(_) => &[Ask::LookToken, Ask::LookRemaining],
+            Some(_) => &[Ask::Holder, Ask::Remaining],
             None => &[Ask::Ping],
         };
         let missing = u8::try_from(asks.len()).unwrap_or(u8::MAX);
@@ -89,7 +90,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Looks at what has been answered.
-    pub(in crate::core) fn judge_look(&mut self, operation: &mut Operation) {
+    pub(super) fn judge_look(&mut self, operation: &mut Operation) {
         let State::Looking(Looking { until, looks }) = &mut operation.state else {
             return;
         };
@@ -106,7 +107,7 @@ impl<E: Entropy> Core<E> {
 }
 
 impl Operation {
-    pub(in crate::core) fn look_answered(&mut self, node: NodeId, ask: Ask, heard: &Heard) -> bool {
+    pub(super) fn look_answered(&mut self, node: NodeId, ask: Ask, heard: &Heard) -> bool {
         let State::Looking(looking) = &mut self.state else {
             return false;
         };
@@ -119,8 +120,8 @@ impl Operation {
             (_, Heard::Other(Reply::Error(_))) => {
                 look.cause.get_or_insert_with(|| heard.cause(ask.name()));
             }
-            (Ask::LookToken, Heard::Other(Reply::Bulk(token))) => look.token = Some(token.clone()),
-            (Ask::LookRemaining, Heard::Integer(ms)) => {
+            (Ask::Holder, Heard::Other(Reply::Bulk(token))) => look.token = Some(token.clone()),
+            (Ask::Remaining, Heard::Integer(ms)) => {
                 look.remaining = u64::try_from(*ms).ok().map(Duration::from_millis);
             }
             _ => {}

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locknode_resp::encode_command;
+
 use crate::cause::Cause;
 use crate::core::acquiring::{Acquiring, Waiting};
 use crate::core::answers::Heard;
@@ -13,7 +15,7 @@ use crate::core::ledger::Ticket;
 use crate::core::link::Link;
 use crate::core::looking::Looking;
 use crate::core::op_id::OpId;
-use crate::core::question::Ask;
+use crate::core::question::{Ask, Question};
 use crate::core::queue::Queued;
 use crate::core::releasing::Releasing;
 use crate::fencing_token::FencingToken;
@@ -93,7 +95,7 @@ pub(crate) enum State {
     Queued(Queued),
     Acquiring(Acquiring),
     /// A majority refused the last attempt, which is released: who holds the key?
-    Confirming(Confirming),
+    Confirming(Box<Confirming>),
     /// Between two attempts.
     Waiting(Waiting),
     /// Taking over a lock whose token came from elsewhere.
@@ -216,14 +218,17 @@ impl Operation {
     }
 
     /// Whether the answer to this question is still of interest.
-    pub(crate) fn wants(&self, ask: Ask) -> bool {
-        match (&self.state, ask) {
+    pub(crate) fn wants(&self, question: &Question) -> bool {
+        if question.round != self.round {
+            return false;
+        }
+        match (&self.state, question.ask) {
             // A lock that a majority granted while this node was being connected is wanted here as well: one node
             // that restarts must not cost it the majority.
             (State::Acquiring(_) | State::Held(_) | State::Leaving { .. }, Ask::Acquire)
             | (State::Leaving { .. } | State::Adopting(_), Ask::Extend { .. })
             | (State::Confirming(_), Ask::Holder)
-            | (State::Looking(_), Ask::LookToken | Ask::LookRemaining | Ask::Ping)
+            | (State::Looking(_), Ask::Holder | Ask::Remaining | Ask::Ping)
             | (State::Releasing(_), Ask::Release | Ask::Shrink { .. }) => true,
             // Decided or not: it is the last one that the holder asked for.
             (State::Held(held), Ask::Extend { .. }) => {
@@ -246,11 +251,9 @@ impl Operation {
                 dialect::extend(out, dialect, form, key, token, ttl);
             }
             Ask::Release => dialect::release(out, dialect, form, key, token),
-            Ask::Remaining | Ask::LookRemaining => {
-                locknode_resp::encode_command(out, &[b"PTTL", key]);
-            }
-            Ask::LookToken | Ask::Holder => locknode_resp::encode_command(out, &[b"GET", key]),
-            Ask::Ping => locknode_resp::encode_command(out, &[b"PING"]),
+            Ask::Remaining => encode_command(out, &[b"PTTL", key]),
+            Ask::Holder => encode_command(out, &[b"GET", key]),
+            Ask::Ping => encode_command(out, &[b"PING"]),
             // Each node is asked in words of its own: see `ask_lagging`.
             Ask::Fence => {}
         }

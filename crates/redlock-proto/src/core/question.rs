@@ -28,14 +28,10 @@ pub(crate) enum Ask {
     Shrink {
         ttl: Duration,
     },
-    /// How long the present holder's lock lives.
+    /// How long the key lives.
     Remaining,
-    /// Who holds the key, after a majority refused.
-    Holder,
     /// Which token the key has.
-    LookToken,
-    /// How long it lives.
-    LookRemaining,
+    Holder,
     /// Whether the node is there.
     Ping,
 }
@@ -57,8 +53,8 @@ impl Ask {
             Self::Fence => "LOCK.FENCE",
             Self::Extend { .. } | Self::Shrink { .. } => "an extension",
             Self::Release => "a release",
-            Self::Remaining | Self::LookRemaining => "PTTL",
-            Self::LookToken | Self::Holder => "GET",
+            Self::Remaining => "PTTL",
+            Self::Holder => "GET",
             Self::Ping => "PING",
         }
     }
@@ -87,8 +83,8 @@ impl Ask {
             (Self::Extend { .. } | Self::Shrink { .. }, _) => {
                 matches!(heard, Heard::Ok | Heard::Null)
             }
-            (Self::Remaining | Self::LookRemaining, _) => matches!(heard, Heard::Integer(_)),
-            (Self::LookToken | Self::Holder, _) => {
+            (Self::Remaining, _) => matches!(heard, Heard::Integer(_)),
+            (Self::Holder, _) => {
                 matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_)))
             }
             (Self::Ping, _) => matches!(heard, Heard::Other(Reply::Simple(_) | Reply::Bulk(_))),

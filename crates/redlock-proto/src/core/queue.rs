@@ -19,12 +19,7 @@ pub(crate) struct Queued {
 
 impl<E: Entropy> Core<E> {
     /// Begins an attempt, at once or when those before it have room for it.
-    pub(in crate::core) fn begin_attempt(
-        &mut self,
-        now: Time,
-        operation: &mut Operation,
-        trying: Trying,
-    ) {
+    pub(super) fn begin_attempt(&mut self, now: Time, operation: &mut Operation, trying: Trying) {
         if self.queue.is_empty() && !self.is_congested() {
             return self.attempt(now, operation, trying);
         }
@@ -35,7 +30,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Begins what had to wait, as far as there is room.
-    pub(in crate::core) fn begin_queued(&mut self, now: Time) {
+    pub(super) fn begin_queued(&mut self, now: Time) {
         while !self.queue.is_empty() && !self.is_congested() {
             let Some(op) = self.queue.pop_front() else {
                 return;

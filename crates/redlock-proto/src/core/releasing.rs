@@ -34,7 +34,7 @@ impl Releasing {
 
 impl<E: Entropy> Core<E> {
     /// Releases a lost attempt's token on every node, in the background, while the operation goes on.
-    pub(in crate::core) fn release_attempt(&mut self, now: Time, operation: &Operation) {
+    pub(super) fn release_attempt(&mut self, now: Time, operation: &Operation) {
         let mut release = Operation::new(Arc::clone(&operation.terms), operation.token);
         release.may_hold = operation.may_hold;
         release.may_hold_until = operation.may_hold_until;
@@ -44,12 +44,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Begins to release: every node is told, those included that are believed not to hold the token.
-    pub(in crate::core) fn start_release(
-        &mut self,
-        now: Time,
-        operation: &mut Operation,
-        is_told: bool,
-    ) {
+    pub(super) fn start_release(&mut self, now: Time, operation: &mut Operation, is_told: bool) {
         let quorum = self.quorum;
         if let State::Releasing(_) = operation.state {
             return;
@@ -81,7 +76,7 @@ impl<E: Entropy> Core<E> {
     }
 
     /// Looks at the votes of a release.
-    pub(in crate::core) fn judge_release(&mut self, operation: &mut Operation) {
+    pub(super) fn judge_release(&mut self, operation: &mut Operation) {
         let State::Releasing(releasing) = &mut operation.state else {
             return;
         };
@@ -113,12 +108,8 @@ impl<E: Entropy> Core<E> {
 }
 
 impl Operation {
-    pub(in crate::core) fn release_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
-        let answer = match heard {
-            Heard::Ok | Heard::Integer(1) => Answer::Yes,
-            Heard::Null | Heard::Integer(0) => Answer::No,
-            _ => Answer::Failed,
-        };
+    pub(super) fn release_answered(&mut self, vote: Vote, heard: &Heard) -> bool {
+        let answer = heard.answer();
         let State::Releasing(releasing) = &mut self.state else {
             return false;
         };

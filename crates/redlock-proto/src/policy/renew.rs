@@ -30,8 +30,7 @@ impl RenewPolicy {
     pub const fn until(hold_max: Duration) -> Self {
         Self {
             hold_max: Some(hold_max),
-            times: u32::MAX,
-            every: None,
+            ..Self::times(u32::MAX)
         }
     }
 
@@ -81,7 +80,8 @@ pub(crate) struct Renewal {
     done: u32,
     /// When the TTL of the last confirmed extension ends.
     reach: Time,
-    next: Time,
+    /// When to extend next; [`Time::NEVER`] once the bound is reached.
+    pub(crate) next: Time,
 }
 
 impl Renewal {
@@ -97,11 +97,6 @@ impl Renewal {
         };
         renewal.next = renewal.after(acquired, renewal.period());
         renewal
-    }
-
-    /// When to extend next; [`Time::NEVER`] once the bound is reached.
-    pub(crate) fn next(&self) -> Time {
-        self.next
     }
 
     /// The TTL to request at `now`, in whole milliseconds.
@@ -169,8 +164,8 @@ mod tests {
     fn schedule(policy: RenewPolicy) -> Vec<(u64, u64)> {
         let mut renewal = Renewal::new(policy, ms(300), Time::ZERO);
         let mut moments = Vec::new();
-        while renewal.next() != Time::NEVER && moments.len() < 100 {
-            let now = renewal.next();
+        while renewal.next != Time::NEVER && moments.len() < 100 {
+            let now = renewal.next;
             let ttl = renewal.ttl(now);
             moments.push((
                 now.as_nanos() / 1_000_000,
@@ -227,6 +222,6 @@ mod tests {
     fn a_failed_renewal_is_retried_while_the_lock_is_valid() {
         let mut renewal = Renewal::new(RenewPolicy::times(5), ms(400), Time::ZERO);
         renewal.failed(at(140));
-        assert!(renewal.next() > at(140) && renewal.next() < at(200));
+        assert!(renewal.next > at(140) && renewal.next < at(200));
     }
 }

@@ -42,10 +42,8 @@ impl RetryPolicy {
     /// Attempts until `wait` has passed.
     pub const fn wait_for(wait: Duration) -> Self {
         Self {
-            tries: u32::MAX,
             wait: Some(wait),
-            backoff_min: BACKOFF_MIN,
-            backoff_max: BACKOFF_MAX,
+            ..Self::tries(u32::MAX)
         }
     }
 
@@ -100,13 +98,8 @@ impl RetryPolicy {
         let at = now + self.pause(tries, random);
         // If the pause exceeds the deadline, one last attempt is made shortly before it.
         let last = deadline.minus(LAST_TRY);
-        if at <= last {
-            Some(at)
-        } else if now < last {
-            Some(last)
-        } else {
-            (at < deadline).then_some(at)
-        }
+        let at = if now < last { at.min(last) } else { at };
+        (at < deadline).then_some(at)
     }
 
     /// When to start another attempt after one that took `took` and found no holder.

@@ -131,7 +131,7 @@ impl AcquireRound {
     /// Fixes the fencing token, once. From now on nodes that [lag](Self::lagging) are to be asked to accept it, and have
     /// `timeout` for that.
     pub fn write_back(&mut self, now: Time, timeout: Duration) {
-        let (quorum, granted) = (self.ballot.quorum(), self.ballot.yes());
+        let (quorum, granted) = (self.ballot.quorum, self.ballot.yes());
         self.fencing.fix(quorum, granted, now, timeout);
     }
 
@@ -180,12 +180,10 @@ impl AcquireRound {
     /// Invariant: won means a majority of the configured nodes said yes and `now` is before the validity's end;
     /// a validity of zero is not a lock. Won with a fencing token means that a majority holds it `[F7]`.
     pub fn verdict(&self, now: Time) -> AcquireVerdict {
-        let (quorum, granted) = (self.ballot.quorum(), self.ballot.yes());
+        let (quorum, granted) = (self.ballot.quorum, self.ballot.yes());
         if granted.len() < quorum.needed() {
             return if granted.len() + self.ballot.pending() >= quorum.needed() {
-                AcquireVerdict::Pending {
-                    until: self.waits_until(),
-                }
+                self.pending()
             } else {
                 self.lost()
             };
@@ -212,8 +210,13 @@ impl AcquireRound {
         }
     }
 
+    fn pending(&self) -> AcquireVerdict {
+        let until = self.waits_until();
+        AcquireVerdict::Pending { until }
+    }
+
     fn waits_until(&self) -> Time {
-        let first = self.ballot.deadline();
+        let first = self.ballot.deadline;
         match (self.fencing.span(), self.ballot.pending()) {
             (None, _) => first,
             (Some((_, second)), 0) => second,
@@ -224,18 +227,16 @@ impl AcquireRound {
     /// No majority is possible any more. Why depends on nothing but the votes, whatever the order in which they came:
     /// as long as one that is missing could make a difference, it is waited for.
     fn lost(&self) -> AcquireVerdict {
-        let quorum = self.ballot.quorum();
+        let quorum = self.ballot.quorum;
         if self.ballot.no().len() >= quorum.needed() {
             return AcquireVerdict::Lost(Refusal::Busy);
         }
-        if self.ballot.failed().len() > quorum.spare() {
+        if self.ballot.failed.len() > quorum.spare() {
             return AcquireVerdict::Lost(Refusal::NoQuorum);
         }
         match self.ballot.pending() {
             0 => AcquireVerdict::Lost(Refusal::Split),
-            _ => AcquireVerdict::Pending {
-                until: self.waits_until(),
-            },
+            _ => self.pending(),
         }
     }
 
@@ -248,6 +249,6 @@ impl AcquireRound {
     pub fn asked_at(&self) -> Time {
         self.fencing
             .span()
-            .map_or(self.ballot.started(), |(started, _)| started)
+            .map_or(self.ballot.started, |(started, _)| started)
     }
 }

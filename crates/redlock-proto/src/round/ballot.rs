@@ -40,16 +40,18 @@ pub enum Answer {
 /// The votes of one round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ballot {
-    id: RoundId,
-    quorum: Quorum,
-    started: Time,
-    deadline: Time,
+    /// Which round it is.
+    pub(crate) id: RoundId,
+    pub(super) quorum: Quorum,
+    /// When the round began.
+    pub(crate) started: Time,
+    pub(super) deadline: Time,
     /// Which connection each node was asked through; only those in `asked` count.
     incarnations: [u32; NODES_MAX],
     asked: NodeSet,
     yes: NodeSet,
     no: NodeSet,
-    failed: NodeSet,
+    pub(super) failed: NodeSet,
     /// Whether a yes outlives the connection that brought it.
     is_yes_final: bool,
 }
@@ -123,13 +125,12 @@ impl Ballot {
 
     /// Time passed; the nodes that have just failed for it.
     pub fn on_time(&mut self, now: Time) -> NodeSet {
-        let mut late = NodeSet::default();
-        if now >= self.deadline {
-            for node in self.quorum.all().iter() {
-                if self.settle(node, Answer::Failed) {
-                    late.insert(node);
-                }
-            }
+        if now < self.deadline {
+            return NodeSet::NONE;
+        }
+        let late = self.unsettled();
+        for node in late.iter() {
+            self.settle(node, Answer::Failed);
         }
         late
     }
@@ -154,24 +155,6 @@ impl Ballot {
         self.yes.contains(node) || self.no.contains(node) || self.failed.contains(node)
     }
 
-    /// Which round it is.
-    pub fn id(&self) -> RoundId {
-        self.id
-    }
-
-    pub(super) fn quorum(&self) -> Quorum {
-        self.quorum
-    }
-
-    /// When the round began.
-    pub fn started(&self) -> Time {
-        self.started
-    }
-
-    pub(super) fn deadline(&self) -> Time {
-        self.deadline
-    }
-
     /// The nodes that granted, extended or deleted the key.
     pub fn yes(&self) -> NodeSet {
         self.yes
@@ -180,10 +163,6 @@ impl Ballot {
     /// The nodes on which another holds the key, or nobody does: not what was asked for.
     pub fn no(&self) -> NodeSet {
         self.no
-    }
-
-    pub(super) fn failed(&self) -> NodeSet {
-        self.failed
     }
 
     /// How many nodes have no vote yet.

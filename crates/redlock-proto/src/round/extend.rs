@@ -15,8 +15,10 @@ use crate::time::Time;
 pub struct ExtendRound {
     /// The votes.
     pub ballot: Ballot,
-    ttl: Duration,
-    valid_until: Time,
+    /// The TTL that the nodes were asked for.
+    pub(crate) ttl: Duration,
+    /// Until when the lock would be valid.
+    pub(crate) valid_until: Time,
 }
 
 /// What a round of extending has come to.
@@ -58,7 +60,7 @@ impl ExtendRound {
 
     /// What the answers amount to. `now` must be read after the last reply arrived.
     pub fn verdict(&self, now: Time) -> ExtendVerdict {
-        let (quorum, extended) = (self.ballot.quorum(), self.ballot.yes().len());
+        let (quorum, extended) = (self.ballot.quorum, self.ballot.yes().len());
         if extended >= quorum.needed() {
             return if now < self.valid_until {
                 ExtendVerdict::Extended {
@@ -73,19 +75,9 @@ impl ExtendRound {
         }
         if extended + self.ballot.pending() >= quorum.needed() {
             return ExtendVerdict::Pending {
-                until: self.ballot.deadline(),
+                until: self.ballot.deadline,
             };
         }
         ExtendVerdict::Failed
-    }
-
-    /// Until when the lock would be valid.
-    pub fn valid_until(&self) -> Time {
-        self.valid_until
-    }
-
-    /// The TTL that the nodes were asked for.
-    pub fn ttl(&self) -> Duration {
-        self.ttl
     }
 }

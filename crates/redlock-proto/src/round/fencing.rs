@@ -126,11 +126,13 @@ impl Fencing {
         let pending = pending.without(self.plain).len();
         if let Some(write_back) = &self.write_back {
             let credited = self.count(granted, |counter| counter == write_back.token);
-            let open = self.count(granted, |counter| counter < write_back.token);
-            return match credited >= needed {
-                true => FenceVerdict::Credited(write_back.token),
-                false if credited + open + pending >= needed => FenceVerdict::Pending,
-                false => FenceVerdict::Failed,
+            let open = self.behind(granted).len();
+            return if credited >= needed {
+                FenceVerdict::Credited(write_back.token)
+            } else if credited + open + pending >= needed {
+                FenceVerdict::Pending
+            } else {
+                FenceVerdict::Failed
             };
         }
         let fenced = granted.len() - granted.without(self.told).len();
@@ -186,18 +188,8 @@ impl Fencing {
 
     /// The nodes that are to be asked for a credit and were not yet.
     pub(crate) fn lagging(&self, granted: NodeSet) -> NodeSet {
-        let mut lagging = NodeSet::NONE;
-        if let Some(write_back) = &self.write_back {
-            for node in granted.without(write_back.asked).iter() {
-                if self
-                    .counter(node)
-                    .is_some_and(|counter| counter < write_back.token)
-                {
-                    lagging.insert(node);
-                }
-            }
-        }
-        lagging
+        let asked = self.write_back.map_or(NodeSet::NONE, |it| it.asked);
+        self.behind(granted).without(asked)
     }
 
     /// The node was asked for a credit.
@@ -209,15 +201,17 @@ impl Fencing {
 
     /// The nodes of these that were asked for a credit and have not answered.
     pub(crate) fn open(&self, granted: NodeSet) -> NodeSet {
-        let mut open = NodeSet::NONE;
-        if let Some(write_back) = &self.write_back {
-            let lags = |node: &NodeId| self.counter(*node).is_some_and(|n| n < write_back.token);
-            let asked = write_back.asked.iter();
-            for node in asked.filter(|node| granted.contains(*node)).filter(lags) {
-                open.insert(node);
-            }
-        }
-        open
+        self.behind(granted).without(self.lagging(granted))
+    }
+
+    /// The nodes of these whose counter is lower than the token.
+    fn behind(&self, granted: NodeSet) -> NodeSet {
+        let Some(write_back) = &self.write_back else {
+            return NodeSet::NONE;
+        };
+        let is_lower = |counter: FencingToken| counter < write_back.token;
+        let is_behind = |node: &NodeId| self.counter(*node).is_some_and(is_lower);
+        granted.iter().filter(is_behind).collect()
     }
 
     /// The node accepted the token.

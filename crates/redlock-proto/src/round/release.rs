@@ -37,11 +37,11 @@ impl ReleaseRound {
     /// What the answers amount to.
     pub fn verdict(&self) -> ReleaseVerdict {
         let free = self.ballot.yes().len() + self.ballot.no().len();
-        if free >= self.ballot.quorum().needed() || self.ballot.pending() == 0 {
+        if free >= self.ballot.quorum.needed() || self.ballot.pending() == 0 {
             ReleaseVerdict::Decided
         } else {
             ReleaseVerdict::Pending {
-                until: self.ballot.deadline(),
+                until: self.ballot.deadline,
             }
         }
     }

@@ -21,10 +21,15 @@ fn id(node: usize) -> NodeId {
 }
 
 fn ballot(node: usize) -> Vote {
+    vote(ROUND.attempt, ROUND.round, node, 1)
+}
+
+/// A vote in any round, through any connection.
+fn vote(attempt: u32, round: u32, node: usize, incarnation: u32) -> Vote {
     Vote {
-        round: ROUND,
+        round: RoundId { attempt, round },
         node: id(node),
-        incarnation: 1,
+        incarnation,
     }
 }
 
@@ -76,18 +81,14 @@ fn an_acquire_is_decided_by_a_majority_of_the_configured_nodes() {
             let expected = if 2 * yes > nodes {
                 WON
             } else if 2 * (yes + silent) > nodes {
-                AcquireVerdict::Pending {
-                    until: START + TIMEOUT,
-                }
+                AcquireVerdict::Pending { until: DEADLINE }
             } else if 2 * no > nodes {
                 AcquireVerdict::Lost(Refusal::Busy)
             } else if 2 * (nodes - failed) <= nodes {
                 AcquireVerdict::Lost(Refusal::NoQuorum)
             } else if silent > 0 {
                 // Those that are missing decide which of the two it is.
-                AcquireVerdict::Pending {
-                    until: START + TIMEOUT,
-                }
+                AcquireVerdict::Pending { until: DEADLINE }
             } else {
                 AcquireVerdict::Lost(Refusal::Split)
             };
@@ -114,9 +115,7 @@ fn an_extension_is_decided_by_a_majority_of_the_configured_nodes() {
                 // Whoever is not heard of may hold it; those that say no do not.
                 ExtendVerdict::NotHeld
             } else if 2 * (yes + silent) > nodes {
-                ExtendVerdict::Pending {
-                    until: START + TIMEOUT,
-                }
+                ExtendVerdict::Pending { until: DEADLINE }
             } else {
                 ExtendVerdict::Failed
             };
@@ -141,9 +140,7 @@ fn a_release_is_decided_when_a_majority_is_free_or_nobody_is_left() {
             let expected = if is_decided {
                 ReleaseVerdict::Decided
             } else {
-                ReleaseVerdict::Pending {
-                    until: START + TIMEOUT,
-                }
+                ReleaseVerdict::Pending { until: DEADLINE }
             };
             assert_eq!(round.verdict(), expected, "{yes} {no} {failed} of {nodes}");
             assert_eq!(
@@ -201,45 +198,16 @@ fn a_ttl_within_the_drift_is_no_lock() {
 
 #[test]
 fn a_vote_counts_for_its_round_its_connection_and_once() {
+    assert_eq!(vote(3, 5, 0, 1), ballot(0), "which would count");
     let others = [
-        Vote {
-            round: RoundId {
-                attempt: 2,
-                ..ROUND
-            },
-            ..ballot(0)
-        },
-        Vote {
-            round: RoundId {
-                attempt: 4,
-                ..ROUND
-            },
-            ..ballot(0)
-        },
-        Vote {
-            round: RoundId { round: 4, ..ROUND },
-            ..ballot(0)
-        },
-        Vote {
-            round: RoundId { round: 6, ..ROUND },
-            ..ballot(0)
-        },
-        Vote {
-            incarnation: 0,
-            ..ballot(0)
-        },
-        Vote {
-            incarnation: 2,
-            ..ballot(0)
-        },
-        Vote {
-            node: id(3),
-            ..ballot(0)
-        },
-        Vote {
-            node: id(15),
-            ..ballot(0)
-        },
+        vote(2, 5, 0, 1),
+        vote(4, 5, 0, 1),
+        vote(3, 4, 0, 1),
+        vote(3, 6, 0, 1),
+        vote(3, 5, 0, 0),
+        vote(3, 5, 0, 2),
+        vote(3, 5, 3, 1),
+        vote(3, 5, 15, 1),
     ];
     for answer in [Answer::Yes, Answer::No, Answer::Failed] {
         let (mut acquired, mut extended, mut released) = (acquire(3), extend(3), release(3));
@@ -335,11 +303,10 @@ fn a_yes_is_gone_with_its_connection_and_a_no_stays() {
 #[test]
 fn whoever_has_not_answered_at_the_deadline_has_failed() {
     let nano = Duration::from_nanos(1);
-    let deadline = START + TIMEOUT;
     for (now, late) in [
-        (deadline.minus(nano), 0),
-        (deadline, 2),
-        (deadline + nano, 2),
+        (DEADLINE.minus(nano), 0),
+        (DEADLINE, 2),
+        (DEADLINE + nano, 2),
     ] {
         let mut round = acquire(4);
         round.on_vote(ballot(0), Answer::Yes, None);
@@ -406,7 +373,7 @@ impl Model {
                     self.votes.insert(node, Answer::Failed);
                 }
             }
-            Happening::Time(nanos) if START + Duration::from_nanos(nanos) >= START + TIMEOUT => {
+            Happening::Time(nanos) if START + Duration::from_nanos(nanos) >= DEADLINE => {
                 for node in 0..nodes {
                     self.votes.entry(node).or_insert(Answer::Failed);
                 }
@@ -476,7 +443,7 @@ proptest! {
                 let can_win = 2 * (yes + silent) > nodes;
                 let is_gone = 2 * (nodes - no) <= nodes;
                 let has_failed = 2 * (nodes - model.count(Answer::Failed)) <= nodes;
-                let until = START + TIMEOUT;
+                let until = DEADLINE;
                 (
                     match (can_win, 2 * no > nodes, has_failed) {
                         (true, _, _) => AcquireVerdict::Pending { until },
@@ -510,5 +477,6 @@ const ROUND: RoundId = RoundId {
 const START: Time = Time::from_nanos(77);
 const TTL: Duration = Duration::from_millis(1_000);
 const TIMEOUT: Duration = Duration::from_millis(100);
+const DEADLINE: Time = Time::from_nanos(77 + 100_000_000);
 /// A second less one percent and two milliseconds.
 const END: Time = Time::from_nanos(77 + 988_000_000);

@@ -8,7 +8,7 @@ use locknode_resp::Decoder;
 use crate::cause::Cause;
 use crate::core::tests::random::Random;
 use crate::core::tests::server::Server;
-use crate::core::tests::stage::{KEY, Stage, id, ms, terms};
+use crate::core::tests::stage::{Stage, id, ms, terms};
 use crate::core::{Core, CoreConfig, Dialect, Login, Notice};
 use crate::drift::Drift;
 use crate::error_kind::ErrorKind;
@@ -218,7 +218,7 @@ fn held_is_said_of_one_holder_with_a_majority_and_of_nobody_else() {
         for dialect in [Dialect::Script, Dialect::Lock] {
             let mut stage = Stage::new(5, dialect);
             for (node, token) in holders.iter().enumerate().filter(|(_, it)| !it.is_empty()) {
-                stage.put(node, token);
+                stage.put(node, token, 60_000);
             }
             stage.acquire(terms(ms(60_000)));
             assert_eq!(stage.outcome(), Some(expected), "{holders:?}");
@@ -245,7 +245,7 @@ fn what_votes_amount_to_does_not_depend_on_their_order() {
         ] {
             let mut stage = Stage::new(3, Dialect::Script);
             for node in 0..3 - errors {
-                stage.put(node, "a");
+                stage.put(node, "a", 60_000);
             }
             for node in 3 - errors..3 {
                 stage.servers[node].failing_until = u64::MAX;
@@ -296,7 +296,7 @@ fn neither_a_free_lock_nor_a_held_one_costs_more_than_is_needed() {
 #[test]
 fn a_wait_that_ends_says_that_the_lock_was_held_all_the_time() {
     let mut stage = Stage::new(3, Dialect::Script);
-    (0..3).for_each(|node| stage.put(node, "a"));
+    (0..3).for_each(|node| stage.put(node, "a", 60_000));
     let mut terms = terms(ms(60_000));
     terms.retry = RetryPolicy::wait_for(ms(300)).backoff(ms(10), ms(50));
     stage.acquire(terms);
@@ -304,24 +304,12 @@ fn a_wait_that_ends_says_that_the_lock_was_held_all_the_time() {
 }
 
 impl Stage {
-    /// Somebody else has the key on this node.
-    fn put(&mut self, node: usize, token: &str) {
-        let mut out = Vec::new();
-        let mut reply = locknode_resp::Encoder::new(&mut out, locknode_resp::Protocol::Resp2);
-        let args: [&[u8]; 6] = [b"SET", KEY, token.as_bytes(), b"NX", b"PX", b"60000"];
-        self.servers[node].execute(self.now.as_nanos(), &args, &mut reply);
-    }
-
     /// Lets everything go its way for ten seconds, or until it is known why the lock was not had.
     fn outcome(&mut self) -> Option<ErrorKind> {
         for _ in 0..10_000 {
             self.exchange();
-            let kind = self.notices.iter().find_map(|notice| match notice {
-                Notice::NotAcquired { kind, .. } => Some(*kind),
-                _ => None,
-            });
-            if kind.is_some() {
-                return kind;
+            if let Some(kind) = self.refused() {
+                return Some(kind);
             }
             self.pass(ms(1));
         }

@@ -149,7 +149,7 @@ fn nobody_has_a_lock_before_a_majority_has_accepted_its_token() {
     stage.pass(ms(9));
     assert!(stage.had().is_none());
     stage.hear(1, &accepted);
-    let until = stage.notices.iter().find_map(|notice| match notice {
+    let until = stage.find(|notice| match notice {
         Notice::Acquired {
             valid_until,
             fencing,
@@ -175,9 +175,7 @@ fn a_token_that_is_refused_is_a_lost_attempt_and_the_next_is_higher() {
         terms.retry = RetryPolicy::tries(2).backoff(ms(1), ms(1));
         stage.acquire(terms);
         stage.answer(0);
-        let acquire = stage.sent(1);
-        let replies = stage.serve(1, acquire);
-        stage.hear(1, &replies);
+        stage.answer_once(1);
         let write_back = stage.sent(1);
         assert!(!write_back.is_empty());
         match how {
@@ -217,9 +215,7 @@ fn an_answer_to_a_write_back_of_an_attempt_before_is_none_to_this_one() {
     stage.take_down(2);
     stage.acquire(terms(ms(10_000)));
     stage.answer(0);
-    let acquire = stage.sent(1);
-    let replies = stage.serve(1, acquire);
-    stage.hear(1, &replies);
+    stage.answer_once(1);
     let write_back = stage.sent(1);
     let accepted = stage.serve(1, write_back);
     // The node is heard meanwhile, so that it is not taken for dead.
@@ -273,8 +269,7 @@ fn a_lock_has_no_token_without_a_majority_that_counts() {
         let (op, fencing) = stage.fenced();
         assert_eq!(fencing, expected, "{dialects:?} without {down:?}");
         // Extension and release work in all of them.
-        stage.core.extend(stage.now, op, ms(20_000));
-        stage.exchange();
+        stage.extend(op, ms(20_000));
         assert!(stage.told("Extended"));
         stage.let_go(op);
     }
@@ -289,8 +284,7 @@ fn a_node_that_lost_the_key_gets_it_again_evenly_and_the_token_stays() {
     assert_eq!(fencing, Some(7));
     // It comes back without its disk's last word, which it does not: a counter that is behind shows what is sent.
     stage.servers[0] = crate::core::tests::server::Server::new(Dialect::Lock);
-    stage.core.extend(stage.now, op, ms(10_000));
-    stage.exchange();
+    stage.extend(op, ms(10_000));
     assert!(stage.told("Extended") && !stage.told("Lost"));
     assert_eq!(stage.holders(), 3);
     assert_eq!(stage.counters(), [7; 3]);
@@ -324,12 +318,7 @@ fn a_lock_that_is_taken_over_has_no_token_of_its_own() {
     let mut stage = Stage::new(3, Dialect::Lock);
     stage.acquire(terms(ms(60_000)));
     stage.exchange();
-    let Some((op, token)) = stage.notices.iter().find_map(|notice| match notice {
-        Notice::Acquired { op, token, .. } => Some((*op, *token)),
-        _ => None,
-    }) else {
-        panic!("not acquired: {:?}", stage.notices);
-    };
+    let (op, token) = stage.acquired().expect("a lock");
     stage.core.leak(op);
     stage.notices.clear();
     stage.core.adopt(stage.now, terms(ms(60_000)), token);
@@ -350,18 +339,8 @@ fn an_extension_compares_the_token() {
         stage.servers[node].end_all();
         stage.serve(node, other.to_vec());
     }
-    stage.core.extend(stage.now, op, ms(10_000));
-    stage.exchange();
-    let is_lost = |notice: &Notice| {
-        matches!(
-            notice,
-            Notice::Extended {
-                result: Err(ErrorKind::Lost),
-                ..
-            }
-        )
-    };
-    assert!(stage.notices.iter().any(is_lost), "{:?}", stage.notices);
+    stage.extend(op, ms(10_000));
+    assert_eq!(stage.extended(), Some(Err(ErrorKind::Lost)));
     let now = stage.now.as_nanos();
     for node in 0..2 {
         let held = stage.servers[node].held(now, KEY).unwrap();
@@ -409,9 +388,7 @@ fn what_no_node_can_answer_ends_the_connection() {
         stage.interfere(0);
         stage.acquire(terms(ms(10_000)));
         stage.answer(0);
-        let acquire = stage.sent(1);
-        let replies = stage.serve(1, acquire);
-        stage.hear(1, &replies);
+        stage.answer_once(1);
         stage.hear(1, nonsense.as_bytes());
         assert!(stage.told("NodeDown(NodeId(1), Protocol"), "{nonsense}");
         assert!(stage.had().is_none());

@@ -138,18 +138,12 @@ fn a_node_that_was_down_when_a_lock_was_taken_over_is_told_of_the_release() {
     let mut stage = Stage::new(3, Dialect::DelEx);
     stage.acquire(terms(ms(60_000)));
     stage.exchange();
-    let Some((op, token)) = stage.notices.iter().find_map(|notice| match notice {
-        Notice::Acquired { op, token, .. } => Some((*op, *token)),
-        _ => None,
-    }) else {
-        panic!("not acquired: {:?}", stage.notices);
-    };
+    let (op, token) = stage.acquired().expect("a lock");
     stage.core.leak(op);
     stage.take_down(2);
     let op = stage.core.adopt(stage.now, terms(ms(60_000)), token);
     stage.exchange();
-    stage.core.release(stage.now, op);
-    stage.exchange();
+    stage.release(op);
     assert_eq!(stage.holders(), 1, "the one that is down");
     stage.pass(ms(200));
     stage.reconnect(2);
@@ -165,7 +159,7 @@ fn a_renewal_asks_for_what_it_counts_on() {
     stage.lock(terms);
     stage.pass(ms(30));
     stage.exchange();
-    let until = stage.notices.iter().find_map(|notice| match notice {
+    let until = stage.find(|notice| match notice {
         Notice::Validity { valid_until, .. } => Some(valid_until.as_nanos()),
         _ => None,
     });
@@ -181,19 +175,14 @@ fn a_lock_that_a_majority_does_not_hold_is_lost_at_the_next_look_and_not_made_an
     for server in &mut stage.servers[..2] {
         server.restart(None);
     }
-    stage.core.extend(stage.now, op, ms(10_000));
-    stage.exchange();
+    stage.extend(op, ms(10_000));
     assert!(stage.told("Lost") && !stage.told("Acquired"));
-    let lost = stage.notices.iter().any(|notice| {
-        matches!(
-            notice,
-            Notice::Extended {
-                result: Err(ErrorKind::Lost),
-                ..
-            }
-        )
-    });
-    assert!(lost, "{:?}", stage.notices);
+    assert_eq!(
+        stage.extended(),
+        Some(Err(ErrorKind::Lost)),
+        "{:?}",
+        stage.notices
+    );
     assert!(stage.servers[0].held(now, KEY).is_none());
 }
 
@@ -202,8 +191,7 @@ fn a_minority_that_lost_the_key_gets_it_again_and_an_extension_counts_without_it
     let mut stage = Stage::new(3, Dialect::DelEx);
     let op = stage.lock(terms(ms(10_000)));
     stage.servers[0].restart(None);
-    stage.core.extend(stage.now, op, ms(10_000));
-    stage.exchange();
+    stage.extend(op, ms(10_000));
     assert!(stage.told("Extended") && !stage.told("Lost"));
     assert_eq!(stage.holders(), 3);
 }
@@ -231,10 +219,7 @@ fn one_server_under_two_addresses_has_one_vote() {
 #[test]
 fn a_look_says_at_once_what_each_node_holds_or_that_it_cannot_be_asked() {
     let mut stage = Stage::unconnected(3, Dialect::DelEx);
-    let set: [&[u8]; 6] = [b"SET", KEY, b"other", b"NX", b"PX", b"9000"];
-    let mut requests = Vec::new();
-    locknode_resp::encode_command(&mut requests, &set);
-    stage.serve(1, requests);
+    stage.put(1, "other", 9_000);
     stage.core.look(stage.now, Some(KEY.into()), ms(100));
     for node in 0..2 {
         stage.reconnect(node);
@@ -242,12 +227,9 @@ fn a_look_says_at_once_what_each_node_holds_or_that_it_cannot_be_asked() {
     }
     assert!(!stage.told("Looked"));
     stage.break_off(2);
-    let looks = stage.notices.iter().find_map(|notice| match notice {
-        Notice::Looked { looks, .. } => Some(looks),
-        _ => None,
-    });
-    let looks = looks.expect("an answer").iter();
+    let looks = stage.looked().expect("an answer");
     let looks: Vec<_> = looks
+        .iter()
         .map(|it| {
             (
                 it.token.is_some(),
@@ -269,8 +251,7 @@ fn what_a_server_missed_by_one_address_it_is_told_by_the_other() {
     let mut stage = Stage::new(3, Dialect::DelEx);
     let op = stage.lock(terms(ms(60_000)));
     stage.take_down(1);
-    stage.core.release(stage.now, op);
-    stage.exchange();
+    stage.release(op);
     // Both addresses lead to one server from now on.
     for node in [0, 1] {
         stage.servers[node].run_id = Some("a".into());
@@ -279,9 +260,7 @@ fn what_a_server_missed_by_one_address_it_is_told_by_the_other() {
     stage.pass(ms(200));
     for node in [0, 1] {
         stage.reconnect(node);
-        let greeting = stage.sent(node);
-        let replies = stage.serve(node, greeting);
-        stage.hear(node, &replies);
+        stage.answer_once(node);
     }
     assert!(format!("{:?}", stage.notices).contains("NodeDown(NodeId(1), Duplicate { of: 0 })"));
     assert!(stage.sent(0).starts_with(b"*4\r\n$5\r\nDELEX"));
@@ -454,16 +433,7 @@ fn a_reply_that_answers_nothing_ends_the_connection_and_no_question() {
 fn a_token_from_elsewhere_is_released_on_nodes_that_come_later() {
     let mut stage = Stage::new(3, Dialect::DelIfEq);
     let token = Token::new("elsewhere").unwrap();
-    for server in &mut stage.servers {
-        let now = stage.now.as_nanos();
-        let mut out = Vec::new();
-        let mut reply = locknode_resp::Encoder::new(&mut out, locknode_resp::Protocol::Resp2);
-        server.execute(
-            now,
-            &[b"SET", KEY, token.as_ref(), b"NX", b"PX", b"60000"],
-            &mut reply,
-        );
-    }
+    (0..3).for_each(|node| stage.put(node, "elsewhere", 60_000));
     stage.take_down(1);
     stage
         .core
@@ -502,14 +472,7 @@ fn a_grant_is_worth_nothing_when_its_connection_broke_before_the_round_was_decid
 #[test]
 fn a_release_goes_to_the_nodes_that_refused_as_well() {
     let mut stage = Stage::new(3, Dialect::DelEx);
-    let now = stage.now.as_nanos();
-    let mut out = Vec::new();
-    let mut reply = locknode_resp::Encoder::new(&mut out, locknode_resp::Protocol::Resp2);
-    stage.servers[2].execute(
-        now,
-        &[b"SET", KEY, b"other", b"NX", b"PX", b"9000"],
-        &mut reply,
-    );
+    stage.put(2, "other", 9_000);
     let op = stage.lock(terms(ms(10_000)));
     stage.core.release(stage.now, op);
     for node in 0..3 {
@@ -530,16 +493,12 @@ fn a_lock_that_has_ended_is_not_extended_although_nobody_looked_at_the_time() {
         "no byte is written"
     );
     assert!(stage.told("Lost"));
-    let refused = stage.notices.iter().any(|notice| {
-        matches!(
-            notice,
-            Notice::Extended {
-                result: Err(ErrorKind::Expired),
-                ..
-            }
-        )
-    });
-    assert!(refused, "{:?}", stage.notices);
+    assert_eq!(
+        stage.extended(),
+        Some(Err(ErrorKind::Expired)),
+        "{:?}",
+        stage.notices
+    );
 }
 
 #[test]
@@ -551,16 +510,12 @@ fn a_wait_ends_on_time_although_nodes_have_more_time_to_answer() {
     stage.pass(ms(59));
     assert!(!stage.told("NotAcquired"));
     stage.pass(ms(1));
-    let is_timeout = stage.notices.iter().any(|notice| {
-        matches!(
-            notice,
-            Notice::NotAcquired {
-                kind: ErrorKind::Timeout,
-                ..
-            }
-        )
-    });
-    assert!(is_timeout, "{:?}", stage.notices);
+    assert_eq!(
+        stage.refused(),
+        Some(ErrorKind::Timeout),
+        "{:?}",
+        stage.notices
+    );
 }
 
 #[test]
@@ -598,11 +553,7 @@ fn a_late_reply_is_not_credited_to_a_later_operation_in_the_same_place() {
     assert_eq!(first.slot(), second.slot());
     stage.hear(0, rest);
     stage.answer(0);
-    let looks = stage.notices.iter().find_map(|notice| match notice {
-        Notice::Looked { looks, .. } => Some(looks.clone()),
-        _ => None,
-    });
-    let look = &looks.unwrap()[0];
+    let look = &stage.looked().unwrap()[0];
     assert_eq!(
         (&look.token, look.remaining, &look.cause),
         (&None, None, &None)
@@ -615,10 +566,8 @@ fn a_lock_that_is_left_at_once_still_reaches_the_slower_nodes() {
     for is_extension in [false, true] {
         let mut stage = Stage::unconnected(5, Dialect::Script);
         let token = Token::new("left").unwrap();
-        let mut requests = Vec::new();
-        locknode_resp::encode_command(&mut requests, &[b"SET", KEY, b"left", b"NX", b"PX", b"500"]);
         if is_extension {
-            (0..5).for_each(|node| drop(stage.serve(node, requests.clone())));
+            (0..5).for_each(|node| stage.put(node, "left", 500));
             stage.core.adopt(stage.now, terms(ms(10_000)), token);
         } else {
             stage.acquire(terms(ms(10_000)));
@@ -627,11 +576,8 @@ fn a_lock_that_is_left_at_once_still_reaches_the_slower_nodes() {
             stage.core.connected(stage.now, id(node));
         }
         stage.exchange();
-        let op = stage.notices.iter().find_map(|notice| match notice {
-            Notice::Acquired { op, .. } => Some(*op),
-            _ => None,
-        });
-        stage.core.leak(op.unwrap());
+        let (op, _) = stage.acquired().expect("a lock");
+        stage.core.leak(op);
         assert_eq!(stage.core.operations(), 1, "two nodes were not asked yet");
         stage.pass(ms(50));
         stage.core.connected(stage.now, id(3));
@@ -662,7 +608,7 @@ fn a_lock_that_could_not_be_renewed_is_lost_with_what_the_nodes_said() {
         }
     }
     assert!(stage.now < until, "before its end");
-    let lost = stage.notices.iter().find_map(|notice| match notice {
+    let lost = stage.find(|notice| match notice {
         Notice::Lost { kind, causes, .. } => Some((*kind, causes.len())),
         _ => None,
     });
@@ -676,11 +622,8 @@ fn the_end_of_a_client_waits_for_no_node_that_never_had_the_lock() {
     stage.acquire(terms(ms(10_000)));
     (0..3).for_each(|node| stage.core.connected(stage.now, id(node)));
     stage.exchange();
-    let op = stage.notices.iter().find_map(|notice| match notice {
-        Notice::Acquired { op, .. } => Some(*op),
-        _ => None,
-    });
-    stage.core.release(stage.now, op.unwrap());
+    let (op, _) = stage.acquired().expect("a lock");
+    stage.core.release(stage.now, op);
     stage.exchange();
     assert!(stage.told("Released"));
     assert!(stage.core.is_settled(), "a client may end");
@@ -725,20 +668,14 @@ fn in_no_dialect_an_extension_or_a_release_touches_the_key_of_another() {
         let mut stage = Stage::new(3, dialect);
         for _ in 0..2 {
             let op = stage.lock(terms(ms(60_000)));
-            for server in &mut stage.servers {
-                server.end_all();
-                let mut requests = Vec::new();
-                let set: [&[u8]; 6] = [b"SET", KEY, b"another", b"NX", b"PX", b"5000"];
-                locknode_resp::encode_command(&mut requests, &set);
-                let now = stage.now.as_nanos();
-                server.serve(now, &mut requests, &mut locknode_resp::Decoder::new());
+            for node in 0..3 {
+                stage.servers[node].end_all();
+                stage.put(node, "another", 5_000);
             }
             let until = (stage.now + ms(5_000)).as_nanos();
-            stage.core.extend(stage.now, op, ms(60_000));
-            stage.exchange();
+            stage.extend(op, ms(60_000));
             assert!(stage.told("Lost"), "{dialect:?}");
-            stage.core.release(stage.now, op);
-            stage.exchange();
+            stage.release(op);
             for server in &mut stage.servers {
                 let held = server.held(stage.now.as_nanos(), KEY).unwrap();
                 assert_eq!(held.token, b"another", "{dialect:?}");

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use locknode_resp::Decoder;
+use locknode_resp::{Decoder, encode_command};
 
 use crate::cause::Cause;
 use crate::core::tests::random::Random;
 use crate::core::tests::server::Server;
-use crate::core::{Core, CoreConfig, Dialect, LockTerms, Login, Notice, OpId};
+use crate::core::{Core, CoreConfig, Dialect, LockTerms, Login, Look, Notice, OpId};
 use crate::drift::Drift;
+use crate::error_kind::ErrorKind;
 use crate::policy::RetryPolicy;
 use crate::quorum::NodeId;
 use crate::time::Time;
+use crate::token::Token;
 
 pub(super) struct Stage {
     pub(super) core: Core<Random>,
@@ -75,16 +77,30 @@ impl Stage {
         self.listen();
     }
 
+    /// The node answers what it was sent so far; false if that is nothing.
+    pub(super) fn answer_once(&mut self, node: usize) -> bool {
+        let requests = self.sent(node);
+        if requests.is_empty() {
+            return false;
+        }
+        let replies = self.serve(node, requests);
+        self.hear(node, &replies);
+        true
+    }
+
     /// The node answers all that it is sent.
     pub(super) fn answer(&mut self, node: usize) {
-        loop {
-            let requests = self.sent(node);
-            if requests.is_empty() {
-                return;
-            }
-            let replies = self.serve(node, requests);
-            self.hear(node, &replies);
-        }
+        while self.answer_once(node) {}
+    }
+
+    /// Somebody else acquires the key on this node.
+    pub(super) fn put(&mut self, node: usize, token: &str, ttl_ms: u64) {
+        let ttl = ttl_ms.to_string();
+        let token = token.as_bytes();
+        let mut request = Vec::new();
+        let args: [&[u8]; 6] = [b"SET", KEY, token, b"NX", b"PX", ttl.as_bytes()];
+        encode_command(&mut request, &args);
+        self.serve(node, request);
     }
 
     /// All nodes answer all that they are sent.
@@ -129,6 +145,18 @@ impl Stage {
         op
     }
 
+    /// Extends a lock, and all nodes answer.
+    pub(super) fn extend(&mut self, op: OpId, ttl: Duration) {
+        self.core.extend(self.now, op, ttl);
+        self.exchange();
+    }
+
+    /// Releases a lock, and all nodes answer.
+    pub(super) fn release(&mut self, op: OpId) {
+        self.core.release(self.now, op);
+        self.exchange();
+    }
+
     pub(super) fn listen(&mut self) {
         while let Some(notice) = self.core.poll_notice() {
             self.notices.push(notice);
@@ -139,6 +167,43 @@ impl Stage {
     pub(super) fn told(&self, name: &str) -> bool {
         let is = |notice: &Notice| format!("{notice:?}").starts_with(name);
         self.notices.iter().any(is)
+    }
+
+    /// What the first notice that has it says.
+    pub(super) fn find<'a, T>(&'a self, of: impl FnMut(&'a Notice) -> Option<T>) -> Option<T> {
+        self.notices.iter().find_map(of)
+    }
+
+    /// The lock that was acquired.
+    pub(super) fn acquired(&self) -> Option<(OpId, Token)> {
+        self.find(|notice| match notice {
+            Notice::Acquired { op, token, .. } => Some((*op, *token)),
+            _ => None,
+        })
+    }
+
+    /// Why a lock was not acquired.
+    pub(super) fn refused(&self) -> Option<ErrorKind> {
+        self.find(|notice| match notice {
+            Notice::NotAcquired { kind, .. } => Some(*kind),
+            _ => None,
+        })
+    }
+
+    /// What became of an extension.
+    pub(super) fn extended(&self) -> Option<Result<Time, ErrorKind>> {
+        self.find(|notice| match notice {
+            Notice::Extended { result, .. } => Some(*result),
+            _ => None,
+        })
+    }
+
+    /// What the nodes replied to a look.
+    pub(super) fn looked(&self) -> Option<&[Look]> {
+        self.find(|notice| match notice {
+            Notice::Looked { looks, .. } => Some(&looks[..]),
+            _ => None,
+        })
     }
 
     /// How many nodes hold the key.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{END, ROUND, START, TIMEOUT, TTL, ballot, id};
+use super::{DEADLINE, END, ROUND, START, TIMEOUT, TTL, ballot, id, vote};
 use crate::drift::Drift;
 use crate::fencing_token::FencingToken;
 use crate::quorum::Quorum;
-use crate::round::{AcquireRound, AcquireVerdict, Answer, Refusal, RoundId, Vote, WRITABLE_MAX};
+use crate::round::{AcquireRound, AcquireVerdict, Answer, Refusal, WRITABLE_MAX};
 
 fn n(number: u64) -> Option<FencingToken> {
     FencingToken::new(number)
@@ -193,21 +193,9 @@ fn a_credit_belongs_to_its_round_its_node_and_its_connection_and_comes_once() {
     );
     ask(&mut round);
     let others = [
-        Vote {
-            round: RoundId {
-                attempt: 2,
-                ..ROUND
-            },
-            ..ballot(1)
-        },
-        Vote {
-            round: RoundId { round: 6, ..ROUND },
-            ..ballot(1)
-        },
-        Vote {
-            incarnation: 2,
-            ..ballot(1)
-        },
+        vote(2, 5, 1, 1),
+        vote(3, 6, 1, 1),
+        vote(3, 5, 1, 2),
         ballot(0),
         ballot(2),
         ballot(7),
@@ -268,9 +256,7 @@ fn whoever_cannot_be_asked_or_does_not_answer_in_time_has_failed() {
     let nano = Duration::from_nanos(1);
     let deadline = START + LATER + TIMEOUT;
     let mut round = fixed(3, &[(0, 8), (1, 7)]);
-    let first = AcquireVerdict::Pending {
-        until: START + TIMEOUT,
-    };
+    let first = AcquireVerdict::Pending { until: DEADLINE };
     assert_eq!(
         round.verdict(START),
         first,
@@ -341,9 +327,7 @@ fn a_lock_has_no_token_when_too_few_nodes_count_and_waits_only_for_those_that_ma
                 valid_until: END,
                 fencing: fencing.and_then(n),
             },
-            None => AcquireVerdict::Pending {
-                until: START + TIMEOUT,
-            },
+            None => AcquireVerdict::Pending { until: DEADLINE },
         };
         assert_eq!(round.verdict(START), expected, "{plain:?} {votes:?}");
         // In the end it is decided, with or without.

@@ -342,7 +342,7 @@ impl Model {
 impl Attempt {
     fn vote(&self, n: usize) -> Vote {
         Vote {
-            round: self.round.ballot.id(),
+            round: self.round.ballot.id,
             node: id(n),
             incarnation: 1,
         }
