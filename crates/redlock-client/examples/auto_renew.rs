@@ -2,10 +2,9 @@
 //!
 //! Stop the nodes while it runs to see the work being given up.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod nodes;
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use redlock_client::{Error, Redlock, RenewPolicy};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let redlock = Redlock::builder().nodes(nodes()).build()?;
+    let redlock = Redlock::builder().nodes(nodes::from_arguments()).build()?;
     let guard = redlock
         .lock("nightly-report")
         .ttl(Duration::from_secs(2))
@@ -39,13 +38,4 @@ async fn work() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         println!("step {step} of 5");
     }
-}
-
-/// The arguments, or the five nodes of `locknode lab`.
-fn nodes() -> Vec<String> {
-    let mut nodes: Vec<String> = std::env::args().skip(1).collect();
-    if nodes.is_empty() {
-        nodes.extend((7101..=7105).map(|port| format!("127.0.0.1:{port}")));
-    }
-    nodes
 }

@@ -1,9 +1,8 @@
 //! One lock: `cargo run -p redlock-client --example basic`, or with node addresses after ` -- `.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod nodes;
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use redlock_client::{Error, Redlock};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let redlock = Redlock::builder().nodes(nodes()).build()?;
+    let redlock = Redlock::builder().nodes(nodes::from_arguments()).build()?;
     for node in redlock.nodes().await? {
         match node.state {
             Ok(server) => println!("{}: {} {}", node.address, server.name, server.version),
@@ -43,13 +42,4 @@ async fn main() -> Result<(), Error> {
     );
     redlock.close().await;
     Ok(())
-}
-
-/// The arguments, or the five nodes of `locknode lab`.
-fn nodes() -> Vec<String> {
-    let mut nodes: Vec<String> = std::env::args().skip(1).collect();
-    if nodes.is_empty() {
-        nodes.extend((7101..=7105).map(|port| format!("127.0.0.1:{port}")));
-    }
-    nodes
 }

@@ -1,9 +1,8 @@
 //! Without async: `cargo run -p redlock-client --features blocking --example blocking`, or with addresses after ` -- `.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod nodes;
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +11,9 @@ use redlock_client::Error;
 use redlock_client::blocking::Redlock;
 
 fn main() -> Result<(), Error> {
-    let redlock = Redlock::builder().nodes(nodes()).build_blocking()?;
+    let redlock = Redlock::builder()
+        .nodes(nodes::from_arguments())
+        .build_blocking()?;
 
     // Three threads, one lock: they take turns.
     thread::scope(|scope| {
@@ -45,13 +46,4 @@ fn take_turn(redlock: &Redlock, number: u32) -> Result<(), Error> {
         thread::sleep(Duration::from_millis(200));
         println!("thread {number} is done, valid: {}", guard.is_valid());
     })
-}
-
-/// The arguments, or the five nodes of `locknode lab`.
-fn nodes() -> Vec<String> {
-    let mut nodes: Vec<String> = std::env::args().skip(1).collect();
-    if nodes.is_empty() {
-        nodes.extend((7101..=7105).map(|port| format!("127.0.0.1:{port}")));
-    }
-    nodes
 }

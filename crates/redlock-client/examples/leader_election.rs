@@ -2,10 +2,9 @@
 //!
 //! Whoever holds the lock leads. The renewal policy ends each term of office, so nobody leads for ever.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod nodes;
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ async fn main() -> Result<(), Error> {
 }
 
 async fn run(name: &str) -> Result<(), Error> {
-    let redlock = Redlock::builder().nodes(nodes()).build()?;
+    let redlock = Redlock::builder().nodes(nodes::from_arguments()).build()?;
     let guard = redlock
         .lock("leader")
         .ttl(Duration::from_millis(800))
@@ -46,13 +45,4 @@ async fn lead(name: &str, guard: &Guard) {
         println!("{name} leads, for {:?} at least", guard.validity());
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-}
-
-/// The arguments, or the five nodes of `locknode lab`.
-fn nodes() -> Vec<String> {
-    let mut nodes: Vec<String> = std::env::args().skip(1).collect();
-    if nodes.is_empty() {
-        nodes.extend((7101..=7105).map(|port| format!("127.0.0.1:{port}")));
-    }
-    nodes
 }

@@ -1,9 +1,8 @@
 //! Several locks at once: `cargo run -p redlock-client --example multi_resource`, or with addresses after ` -- `.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod nodes;
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use redlock_client::{Error, Redlock};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let redlock = Redlock::builder().nodes(nodes()).build()?;
+    let redlock = Redlock::builder().nodes(nodes::from_arguments()).build()?;
 
     // They name the accounts in opposite orders. The client takes them in the order of the keys, so neither waits
     // for the other for ever.
@@ -38,13 +37,4 @@ async fn transfer(redlock: &Redlock, from: &str, to: &str) -> Result<(), Error> 
     println!("{from} to {to}: done, still valid: {}", guard.is_valid());
     let _ = guard.release().await;
     Ok(())
-}
-
-/// The arguments, or the five nodes of `locknode lab`.
-fn nodes() -> Vec<String> {
-    let mut nodes: Vec<String> = std::env::args().skip(1).collect();
-    if nodes.is_empty() {
-        nodes.extend((7101..=7105).map(|port| format!("127.0.0.1:{port}")));
-    }
-    nodes
 }

@@ -1,9 +1,8 @@
 //! A lock entered twice: `cargo run -p redlock-client --example reentrant`, or with addresses after ` -- `.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "an example talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod nodes;
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use redlock_client::{Error, Redlock, Reentrant};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let redlock = Redlock::builder().nodes(nodes()).build()?;
+    let redlock = Redlock::builder().nodes(nodes::from_arguments()).build()?;
 
     // One owner per line of work. Its clones are the same owner; others are kept out.
     let owner = redlock.reentrant();
@@ -45,15 +44,6 @@ async fn pay_out(redlock: &Redlock, owner: &Reentrant) -> Result<(), Error> {
     println!("inner: in {} times", entry.entries());
     let _ = entry.leave().await;
     Ok(())
-}
-
-/// The arguments, or the five nodes of `locknode lab`.
-fn nodes() -> Vec<String> {
-    let mut nodes: Vec<String> = std::env::args().skip(1).collect();
-    if nodes.is_empty() {
-        nodes.extend((7101..=7105).map(|port| format!("127.0.0.1:{port}")));
-    }
-    nodes
 }
 
 const TTL: Duration = Duration::from_secs(10);

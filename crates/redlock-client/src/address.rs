@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use redlock_proto::Login;
 
 pub use self::error::AddressError;
 
@@ -53,9 +54,7 @@ pub use self::error::AddressError;
 pub struct NodeAddress {
     endpoint: Endpoint,
     tls: bool,
-    username: Option<String>,
-    password: Option<String>,
-    database: u32,
+    pub(crate) login: Login,
 }
 
 /// What a connection is made to. Two addresses with equal endpoints are the same server.
@@ -95,19 +94,19 @@ impl NodeAddress {
     /// The user to log in as; `None` stands for the server's default user.
     #[must_use]
     pub fn username(&self) -> Option<&str> {
-        self.username.as_deref()
+        self.login.username.as_deref()
     }
 
     /// The password to log in with; without one no login is made.
     #[must_use]
     pub fn password(&self) -> Option<&str> {
-        self.password.as_deref()
+        self.login.password.as_deref()
     }
 
     /// The number of the database that the keys are in, 0 unless the address says otherwise.
     #[must_use]
     pub fn database(&self) -> u32 {
-        self.database
+        self.login.database
     }
 
     /// Whether TLS is spoken on the connection.
@@ -133,9 +132,10 @@ impl NodeAddress {
     /// ```
     #[must_use]
     pub fn with_credentials(mut self, username: Option<&str>, password: &str) -> Self {
-        if self.password.is_none() {
-            self.password = Some(password.to_owned());
-            self.username = self.username.or_else(|| username.map(str::to_owned));
+        let login = &mut self.login;
+        if login.password.is_none() {
+            login.password = Some(password.into());
+            login.username = login.username.take().or(username.map(Into::into));
         }
         self
     }
@@ -149,7 +149,7 @@ impl NodeAddress {
     ///
     /// When there is a user and no password.
     pub fn check_credentials(&self) -> Result<(), AddressError> {
-        if self.username.is_some() && self.password.is_none() {
+        if self.login.username.is_some() && self.login.password.is_none() {
             let problem = "there is a user but no password; if the part before the '@' is the \
                            password, write a ':' before it, as in redis://:PASSWORD@host";
             return Err(AddressError::new(&self.to_string(), problem));
@@ -169,23 +169,22 @@ impl FromStr for NodeAddress {
 /// The address as a URL without the credentials; it can be read back.
 impl fmt::Display for NodeAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.endpoint {
+        let before_database = match &self.endpoint {
             Endpoint::Tcp { .. } => {
                 let scheme = if self.tls { "rediss" } else { "redis" };
                 write!(f, "{scheme}://{}", self.endpoint)?;
-                if self.database != 0 {
-                    write!(f, "/{}", self.database)?;
-                }
+                "/"
             }
             Endpoint::Unix(path) => {
                 let path = path.as_os_str().as_encoded_bytes();
                 write!(f, "unix://{}", percent_encode(path, ESCAPED))?;
-                if self.database != 0 {
-                    write!(f, "?db={}", self.database)?;
-                }
+                "?db="
             }
+        };
+        match self.database() {
+            0 => Ok(()),
+            database => write!(f, "{before_database}{database}"),
         }
-        Ok(())
     }
 }
 
@@ -193,8 +192,8 @@ impl fmt::Debug for NodeAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeAddress")
             .field("address", &format_args!("{self}"))
-            .field("has_username", &self.username.is_some())
-            .field("has_password", &self.password.is_some())
+            .field("has_username", &self.login.username.is_some())
+            .field("has_password", &self.login.password.is_some())
             .finish()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redlock_proto::{Drift, NODES_MAX, Quorum, RetryPolicy};
+use redlock_proto::{Drift, Login, NODES_MAX, Quorum, RetryPolicy};
 
 use crate::address::NodeAddress;
 use crate::clock::{Clock, SystemClock};
@@ -14,8 +14,7 @@ use crate::handle::Handle;
 use crate::inbox::Config;
 use crate::observer::Observer;
 use crate::redlock::Redlock;
-#[cfg(feature = "tls")]
-use crate::tls::Tls;
+use crate::socket::Tls;
 
 /// Builds a [`Redlock`].
 ///
@@ -37,7 +36,7 @@ use crate::tls::Tls;
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     nodes: Vec<String>,
-    credentials: Option<(Option<String>, Secret)>,
+    credentials: Login,
     key_prefix: Vec<u8>,
     drift: Drift,
     node_timeout: Option<Duration>,
@@ -46,7 +45,6 @@ pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
     connector: Option<Arc<dyn Connector>>,
     observer: Option<Arc<dyn Observer>>,
-    #[cfg(feature = "tls")]
     tls: Option<Tls>,
 }
 
@@ -55,7 +53,7 @@ impl Redlock {
     pub fn builder() -> Builder {
         Builder {
             nodes: Vec::new(),
-            credentials: None,
+            credentials: Login::default(),
             key_prefix: Vec::new(),
             drift: Drift::default(),
             node_timeout: None,
@@ -64,7 +62,6 @@ impl Redlock {
             clock: None,
             connector: None,
             observer: None,
-            #[cfg(feature = "tls")]
             tls: None,
         }
     }
@@ -87,7 +84,8 @@ impl Builder {
 
     /// Sets user and password for nodes whose URL has none.
     pub fn credentials(mut self, username: Option<&str>, password: &str) -> Self {
-        self.credentials = Some((username.map(str::to_owned), Secret(password.to_owned())));
+        self.credentials.username = username.map(Into::into);
+        self.credentials.password = Some(password.into());
         self
     }
 
@@ -162,7 +160,15 @@ impl Builder {
             }));
         };
         self.retry.check()?;
-        let tls = self.tls_settings(&addresses)?;
+        let tls = self.tls;
+        #[cfg(feature = "tls")]
+        let tls = match tls {
+            None if addresses.iter().any(NodeAddress::is_tls) => {
+                let system = Tls::with_native_roots();
+                Some(system.map_err(|error| Error::config_by(error.to_string(), error))?)
+            }
+            given => given,
+        };
         let config = Config {
             names: addresses
                 .iter()
@@ -192,8 +198,8 @@ impl Builder {
                 Error::config_by(format!("node {index} of the list: {error}"), error)
             };
             let mut address = NodeAddress::parse(url).map_err(config)?;
-            if let Some((username, password)) = &self.credentials {
-                address = address.with_credentials(username.as_deref(), &password.0);
+            if let Some(password) = &self.credentials.password {
+                address = address.with_credentials(self.credentials.username.as_deref(), password);
             }
             address.check_credentials().map_err(config)?;
             if let Some(first) = seen.insert(address.endpoint().clone(), index) {
@@ -204,36 +210,6 @@ impl Builder {
             addresses.push(address);
         }
         Ok(addresses)
-    }
-
-    #[cfg(feature = "tls")]
-    fn tls_settings(&self, addresses: &[NodeAddress]) -> Result<Option<Tls>, Error> {
-        match &self.tls {
-            None if addresses.iter().any(NodeAddress::is_tls) => Tls::with_native_roots()
-                .map(Some)
-                .map_err(|error| Error::config_by(error.to_string(), error)),
-            given => Ok(given.clone()),
-        }
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[expect(
-        clippy::unused_self,
-        clippy::unnecessary_wraps,
-        reason = "the build with TLS needs both"
-    )]
-    fn tls_settings(&self, _: &[NodeAddress]) -> Result<Option<crate::socket::Tls>, Error> {
-        Ok(None)
-    }
-}
-
-/// A password that `Debug` does not show.
-#[derive(Clone)]
-struct Secret(String);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("..")
     }
 }
 

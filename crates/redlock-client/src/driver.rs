@@ -13,6 +13,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,12 +21,12 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
-use redlock_proto::{Cause, Core, CoreConfig, Login, OpId, Time, Unreachable};
+use redlock_proto::{Cause, Core, CoreConfig, OpId, Time, Unreachable};
 
 use crate::driver::port::{Port, PortEvent};
-use crate::driver::waiter::{Waiter, Waiters};
+use crate::driver::waiter::{LockWaiter, Waiter, Waiters};
 use crate::entropy::SystemEntropy;
-use crate::inbox::{Command, Config, Inbox, Pulse};
+use crate::inbox::{Command, Config, Inbox};
 use crate::limits;
 use crate::lock_state::LockState;
 use crate::observer::Event;
@@ -36,7 +37,7 @@ use crate::observer::Event;
 pub(crate) struct Driver {
     config: Arc<Config>,
     inbox: Arc<Mutex<Inbox>>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<AtomicU64>,
     /// Which driver of the client this is.
     number: u64,
     core: Core<SystemEntropy>,
@@ -61,16 +62,12 @@ impl Driver {
     pub(crate) fn new(
         config: Arc<Config>,
         inbox: Arc<Mutex<Inbox>>,
-        pulse: Arc<Pulse>,
+        pulse: Arc<AtomicU64>,
         number: u64,
     ) -> Self {
-        let login = |address: &crate::address::NodeAddress| Login {
-            username: address.username().map(Into::into),
-            password: address.password().map(Into::into),
-            database: address.database(),
-        };
+        let logins = config.addresses.iter();
         let core_config = CoreConfig {
-            logins: config.addresses.iter().map(login).collect(),
+            logins: logins.map(|address| address.login.clone()).collect(),
             drift: config.drift,
             connect_timeout: config.connect_timeout,
         };
@@ -136,27 +133,31 @@ impl Driver {
                     None => self.core.acquire(now, terms),
                 };
                 state.set_op(self.number, op);
-                self.waiters.insert(
-                    op,
-                    Waiter::Lock {
-                        state,
-                        acquire: Some(answer),
-                        extend: None,
-                        release: None,
-                    },
-                );
+                let lock = LockWaiter {
+                    state,
+                    acquire: Some(answer),
+                    extend: None,
+                    release: None,
+                };
+                self.waiters.insert(op, Waiter::Lock(lock));
             }
-            Command::Extend { state, ttl, answer } => match state.op(self.number) {
-                Some(op) if self.waiters.set_extend(op, answer) => self.core.extend(now, op, ttl),
-                _ => {}
-            },
+            Command::Extend { state, ttl, answer } => {
+                if let Some(op) = state.op(self.number)
+                    && let Some(lock) = self.waiters.lock(op)
+                {
+                    lock.extend = Some(answer);
+                    self.core.extend(now, op, ttl);
+                }
+            }
             Command::Release {
                 state,
                 token,
                 answer,
             } => match (state.op(self.number), answer) {
                 (Some(op), Some(answer)) => {
-                    self.waiters.set_release(op, answer);
+                    if let Some(lock) = self.waiters.lock(op) {
+                        lock.release = Some(answer);
+                    }
                     self.core.release(now, op);
                 }
                 (Some(op), None) => {
@@ -164,9 +165,11 @@ impl Driver {
                         Some(_) => self.core.drop_interest(now, op),
                         None => self.abandon(now, op, &state),
                     }
-                    let waiter = self.waiters.remove(op);
                     // The acquire was dropped while its grant was on the way: `Acquired` was reported.
-                    if let (None, Some(Waiter::Lock { acquire: None, .. })) = (token, waiter) {
+                    if let Some(Waiter::Lock(lock)) = self.waiters.remove(op)
+                        && token.is_none()
+                        && lock.acquire.is_none()
+                    {
                         let (key, released) = (state.key(), None);
                         self.config.observe(&Event::Released { key, released });
                     }
@@ -233,10 +236,7 @@ impl Driver {
     /// Reads from all nodes and follows their connections. Returns whether anything happened.
     fn poll_ports(&mut self, context: &mut Context<'_>) -> bool {
         let mut progress = false;
-        for node in self.core.quorum().all().iter() {
-            let Some(port) = self.ports.get_mut(node.index()) else {
-                continue;
-            };
+        for (node, port) in self.core.quorum().all().iter().zip(&mut self.ports) {
             for _ in 0..READS_MAX {
                 let Poll::Ready(event) = port.poll(context, &mut self.buffer) else {
                     break;
@@ -267,10 +267,8 @@ impl Driver {
     /// Writes to all nodes. Returns whether a connection broke.
     fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
         let mut broken = false;
-        for node in self.core.quorum().all().iter() {
-            let (Some(port), Some(out)) =
-                (self.ports.get_mut(node.index()), self.core.output(node))
-            else {
+        for (node, port) in self.core.quorum().all().iter().zip(&mut self.ports) {
+            let Some(out) = self.core.output(node) else {
                 continue;
             };
             if let Err(error) = port.poll_write(context, out) {
@@ -367,7 +365,7 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.pulse.beat();
+        this.pulse.fetch_add(1, Ordering::Relaxed);
         // An observer panicked, or the runtime lacks something: pass the message on to callers.
         match catch_unwind(AssertUnwindSafe(|| this.turn(context))) {
             Ok(poll) => poll,

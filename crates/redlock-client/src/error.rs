@@ -61,6 +61,17 @@ impl Error {
         }
     }
 
+    /// For those who use a lock after its validity.
+    pub(crate) fn expired() -> Self {
+        let message = "the lock has expired: stop the work it protects, or use a longer TTL";
+        Self::new(ErrorKind::Expired, message)
+    }
+
+    /// The outcome of a single try: a lock that another client holds is no error.
+    pub(crate) fn none_if_busy<T>(self) -> Result<Option<T>, Self> {
+        if self.is_busy() { Ok(None) } else { Err(self) }
+    }
+
     pub(crate) fn with_nodes(self, nodes: Vec<NodeFailure>) -> Self {
         Self {
             nodes: nodes.into(),
@@ -136,15 +147,24 @@ impl From<ArgumentError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        for (i, node) in self.nodes.iter().enumerate() {
-            let before = if i == 0 { " (" } else { "; " };
-            write!(f, "{before}{}: {}", node.address, node.cause)?;
-        }
         if self.nodes.is_empty() {
             Ok(())
         } else {
-            f.write_str(")")
+            write!(f, " ({})", Failures(&self.nodes))
         }
+    }
+}
+
+/// The failures of nodes on one line.
+pub(crate) struct Failures<'a>(pub(crate) &'a [NodeFailure]);
+
+impl fmt::Display for Failures<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, node) in self.0.iter().enumerate() {
+            let between = if i == 0 { "" } else { "; " };
+            write!(f, "{between}{}: {}", node.address, node.cause)?;
+        }
+        Ok(())
     }
 }
 

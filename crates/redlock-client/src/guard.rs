@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use redlock_proto::{ErrorKind, FencingToken, Token};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 
 use crate::cancellation::Cancellation;
 use crate::error::Error;
@@ -46,9 +46,7 @@ use crate::released::Released;
 pub struct Guard {
     handle: Arc<Handle>,
     state: Arc<LockState>,
-    token: Token,
-    fencing: Option<FencingToken>,
-    tries: u32,
+    granted: Granted,
     /// One extension at a time.
     extending: Mutex<()>,
     /// Whether the lock was released or leaked.
@@ -60,9 +58,7 @@ impl Guard {
         Self {
             handle,
             state,
-            token: granted.token,
-            fencing: granted.fencing,
-            tries: granted.tries,
+            granted,
             extending: Mutex::new(()),
             is_done: AtomicBool::new(false),
         }
@@ -75,7 +71,7 @@ impl Guard {
 
     /// The secret that proves who holds the lock. Do not log it.
     pub fn token(&self) -> &Token {
-        &self.token
+        &self.granted.token
     }
 
     /// The fencing token: a number higher than that of every earlier holder.
@@ -86,12 +82,12 @@ impl Guard {
     /// `None` if fewer than a majority of the nodes have `LOCK.ACQUIRE`, which Redis and Valkey lack,
     /// and for an [adopted](crate::Redlock::adopt) lock: pass the number on along with the token.
     pub fn fencing(&self) -> Option<FencingToken> {
-        self.fencing
+        self.granted.fencing
     }
 
     /// The number of attempts that it took.
     pub fn tries(&self) -> u32 {
-        self.tries
+        self.granted.tries
     }
 
     /// How long the lock is certain to be held, by the local clock; zero if it is lost or expired.
@@ -129,15 +125,8 @@ impl Guard {
             return Err(error);
         }
         let state = Arc::clone(&self.state);
-        let extended = self
-            .handle
-            .ask(Duration::ZERO, |answer| Command::Extend {
-                state,
-                ttl,
-                answer,
-            })
-            .await;
-        let valid_until = match extended {
+        let command = |answer| Command::Extend { state, ttl, answer };
+        let valid_until = match self.handle.ask(command).await {
             Ok(result) => result?,
             Err(closed) => return Err(self.error().unwrap_or(closed)),
         };
@@ -145,7 +134,7 @@ impl Guard {
         if valid_until > self.handle.now() {
             Ok(())
         } else {
-            Err(expired())
+            Err(Error::expired())
         }
     }
 
@@ -161,23 +150,14 @@ impl Guard {
     /// Like [`release`](Self::release), for a shared guard. A second call sends nothing.
     pub(crate) async fn release_by_ref(&self) -> Released {
         let quorum = self.handle.config.quorum;
-        if self.is_done.swap(true, Ordering::AcqRel) {
+        if !self.end(released()) {
             return Released::nothing_sent(quorum);
         }
-        self.state.end(released());
-        let (state, token) = (Arc::clone(&self.state), self.token);
-        let answered = self.handle.ask(Duration::ZERO, |answer| Command::Release {
-            state,
-            token: Some(token),
-            answer: Some(answer),
-        });
+        let answered = self.handle.ask(|answer| self.release_command(Some(answer)));
         let released = answered
             .await
             .unwrap_or_else(|_| Released::nothing_sent(quorum));
-        self.handle.config.observe(&Event::Released {
-            key: self.state.key(),
-            released: Some(&released),
-        });
+        self.observe_release(Some(&released));
         released
     }
 
@@ -194,7 +174,7 @@ impl Guard {
             }
             let validity = self.validity();
             if validity <= LAST_MOMENT {
-                return expired();
+                return Error::expired();
             }
             // In case the client's task does not get to run.
             let wait = tokio::time::sleep((validity - LAST_MOMENT).min(LOOK_AGAIN));
@@ -216,39 +196,51 @@ impl Guard {
     /// Leaves the lock to its TTL, without renewal or release. Any process with the token can
     /// [`adopt`](crate::Redlock::adopt) or release it.
     pub fn leak(self) -> Token {
-        self.is_done.store(true, Ordering::Release);
-        self.state.end(leaked());
-        let state = Arc::clone(&self.state);
-        let _ = self.handle.submit_if_running(Command::Leak { state });
-        self.handle.config.observe(&Event::Released {
-            key: self.state.key(),
-            released: None,
-        });
-        self.token
+        if self.end(leaked()) {
+            let state = Arc::clone(&self.state);
+            let _ = self.handle.submit_if_running(Command::Leak { state });
+            self.observe_release(None);
+        }
+        self.granted.token
     }
 
     /// Has the client's task release the lock, unless that was requested before.
     pub(crate) fn release_in_background(&self) {
-        if self.is_done.swap(true, Ordering::AcqRel) {
+        if !self.end(released()) {
             return;
         }
-        self.state.end(released());
-        let command = Command::Release {
-            state: Arc::clone(&self.state),
-            token: Some(self.token),
-            answer: None,
-        };
         // Without a driver the TTL releases the lock.
-        let _ = self.handle.submit_if_running(command);
+        let _ = self.handle.submit_if_running(self.release_command(None));
+        self.observe_release(None);
+    }
+
+    fn release_command(&self, answer: Option<oneshot::Sender<Released>>) -> Command {
+        Command::Release {
+            state: Arc::clone(&self.state),
+            token: Some(self.granted.token),
+            answer,
+        }
+    }
+
+    /// Ends the lock for everyone who watches it; false if it was released or leaked before.
+    fn end(&self, why: Error) -> bool {
+        let is_first = !self.is_done.swap(true, Ordering::AcqRel);
+        if is_first {
+            self.state.end(why);
+        }
+        is_first
+    }
+
+    fn observe_release(&self, released: Option<&Released>) {
         self.handle.config.observe(&Event::Released {
-            key: self.state.key(),
-            released: None,
+            key: self.key(),
+            released,
         });
     }
 
     /// Why the lock is no longer held. Call only when it is not.
     pub(crate) fn end_reason(&self) -> Error {
-        self.error().unwrap_or_else(expired)
+        self.error().unwrap_or_else(Error::expired)
     }
 
     /// Why the lock is no longer held; `None` while it is.
@@ -268,8 +260,8 @@ impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("key", &self.key().escape_ascii().to_string())
-            .field("token", &self.token)
-            .field("fencing", &self.fencing.map(FencingToken::get))
+            .field("token", self.token())
+            .field("fencing", &self.fencing().map(FencingToken::get))
             .field("validity", &self.validity())
             .finish_non_exhaustive()
     }
@@ -283,13 +275,6 @@ fn released() -> Error {
 /// The same after a leak.
 fn leaked() -> Error {
     Error::new(ErrorKind::Cancelled, "the lock was left to its TTL")
-}
-
-fn expired() -> Error {
-    Error::new(
-        ErrorKind::Expired,
-        "the lock has expired: stop the work it protects, or use a longer TTL",
-    )
 }
 
 /// How long before the end of the validity `lost` resolves at the latest. The runtime's timers are up to

@@ -1,6 +1,7 @@
 //! How callers reach the driver.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::inbox::{Command, Config, Inbox, Pulse, closed};
+use crate::inbox::{Command, Config, Inbox, closed};
 
 /// The way to the driver, shared by the client's clones and guards. When the last is dropped, the driver
 /// finishes its releases and ends.
@@ -17,7 +18,8 @@ use crate::inbox::{Command, Config, Inbox, Pulse, closed};
 pub(crate) struct Handle {
     pub(crate) config: Arc<Config>,
     inbox: Arc<Mutex<Inbox>>,
-    pulse: Arc<Pulse>,
+    /// Counts the driver's turns, so that callers notice when its runtime no longer runs it.
+    pulse: Arc<AtomicU64>,
 }
 
 impl Handle {
@@ -72,32 +74,22 @@ impl Handle {
 
     /// Closes the client for good; resolves when its driver has ended, if there is one.
     pub(crate) async fn close(&self) {
-        if let Some(answered) = self.begin_close() {
+        let (answer, answered) = oneshot::channel();
+        self.inbox.lock().is_closed = true;
+        if self.submit_if_running(Command::Close { answer }) {
             // An error means that the driver has ended already.
             let _ = self.answer(answered, Duration::ZERO).await;
         }
     }
 
-    fn begin_close(&self) -> Option<oneshot::Receiver<()>> {
-        let (answer, answered) = oneshot::channel();
-        let mut inbox = self.inbox.lock();
-        inbox.is_closed = true;
-        if inbox.driver == 0 {
-            return None;
-        }
-        put(inbox, Command::Close { answer });
-        Some(answered)
-    }
-
     /// Sends the driver a command and waits for its answer.
     pub(crate) async fn ask<T>(
         &self,
-        patience: Duration,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
         self.submit(command(answer))?;
-        self.answer(answered, patience).await
+        self.answer(answered, Duration::ZERO).await
     }
 
     /// Waits for the driver's answer as long as the driver runs, and for `patience` at least.
@@ -115,7 +107,7 @@ impl Handle {
         }
         let mut wait = patience.max(STALL);
         loop {
-            let beats = self.pulse.beats();
+            let turns = self.pulse.load(Ordering::Relaxed);
             let Some(timer) = timer(wait) else {
                 return Err(Error::config(
                     "this tokio runtime has no timers: build it with enable_time or enable_all",
@@ -126,7 +118,7 @@ impl Handle {
                 answer = &mut answered => return answer.map_err(|_| self.inbox.lock().end()),
                 () = timer => {}
             }
-            if self.pulse.beats() == beats {
+            if self.pulse.load(Ordering::Relaxed) == turns {
                 return Err(stalled());
             }
             wait = STALL;

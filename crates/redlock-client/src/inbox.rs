@@ -1,7 +1,6 @@
 //! The messages between callers and the driver.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -93,20 +92,6 @@ pub(crate) enum Command {
     Close {
         answer: oneshot::Sender<()>,
     },
-}
-
-/// Counts the driver's turns, so callers notice when its runtime no longer runs it.
-#[derive(Debug, Default)]
-pub(crate) struct Pulse(AtomicU64);
-
-impl Pulse {
-    pub(crate) fn beat(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn beats(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// The commands that the driver has not taken yet.

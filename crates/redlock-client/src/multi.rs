@@ -57,11 +57,7 @@ impl MultiLockRequest {
     /// The locks acquired so far are released in the background.
     pub async fn try_acquire(mut self) -> Result<Option<MultiGuard>, Error> {
         self.each = self.each.retry(RetryPolicy::tries(1));
-        match self.acquire().await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(error) if error.is_busy() => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.acquire().await.map(Some).or_else(Error::none_if_busy)
     }
 
     /// Acquires all locks.
@@ -87,11 +83,11 @@ impl MultiLockRequest {
         for request in &requests {
             request.check()?;
         }
-        let policy = self.each.retry_policy();
-        let deadline = policy.deadline(self.each.now());
+        let policy = self.each.terms.retry;
+        let deadline = policy.deadline(self.each.handle.now());
         let mut guards: Vec<Guard> = Vec::with_capacity(requests.len());
         for request in requests {
-            let Some(rest) = policy.rest(request.now(), deadline) else {
+            let Some(rest) = policy.rest(request.handle.now(), deadline) else {
                 return Err(Error::new(
                     ErrorKind::Timeout,
                     "the wait ended before all locks were acquired",

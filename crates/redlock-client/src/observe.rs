@@ -6,6 +6,8 @@
 mod log;
 #[cfg(feature = "metrics")]
 mod meter;
+#[cfg(test)]
+mod tests;
 
 #[cfg(feature = "tracing")]
 pub use self::log::TracingObserver;

@@ -1,6 +1,5 @@
 //! The client.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,6 @@ use crate::node_view::{HeldKey, NodeStatus, NodeView};
 use crate::reentrant::Reentrant;
 use crate::released::Released;
 use crate::request::LockRequest;
-use crate::scope::{self, Scope};
 
 /// A client of a cluster of lock nodes. Cloning is cheap and shares the connections.
 ///
@@ -74,38 +72,6 @@ impl Redlock {
         Reentrant::new(&self.handle)
     }
 
-    /// Acquires a lock, does `work` while it is held, and releases it.
-    ///
-    /// If the lock is lost, or shortly before its validity ends, the work's future is dropped. The
-    /// result of finished work is always returned: neither a loss at the same moment nor a failed
-    /// release hides it.
-    ///
-    /// ```no_run
-    /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
-    /// let total = redlock
-    ///     .with_lock(redlock.lock("report"), async |scope| {
-    ///         scope.check()?;
-    ///         Ok::<u32, redlock_client::Error>(7)
-    ///     })
-    ///     .await??;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Lost`](crate::ErrorKind::Lost) or
-    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired) if the work was dropped.
-    ///
-    /// # Cancel safety
-    /// The work's future is dropped and the lock released in the background.
-    pub async fn with_lock<T, F, Fut>(&self, request: LockRequest, work: F) -> Result<T, Error>
-    where
-        F: FnOnce(Scope) -> Fut,
-        Fut: Future<Output = T>,
-    {
-        scope::with_lock(request, work).await
-    }
-
     /// Releases a lock by its token, on every node.
     ///
     /// # Errors
@@ -116,17 +82,17 @@ impl Redlock {
     /// # Cancel safety
     /// The release goes on in the background.
     pub async fn release(&self, key: impl AsRef<[u8]>, token: &Token) -> Result<Released, Error> {
-        let config = &self.handle.config;
-        let key = limits::key(limits::whole_key(&config.key_prefix, key.as_ref()))?;
-        let terms = Arc::new(LockTerms::looking(key, self.look_timeout()));
+        let terms = Arc::new(LockTerms::looking(
+            self.whole_key(key)?,
+            self.look_timeout(),
+        ));
         let token = *token;
-        self.handle
-            .ask(Duration::ZERO, |answer| Command::ReleaseToken {
-                terms,
-                token,
-                answer,
-            })
-            .await
+        let command = |answer| Command::ReleaseToken {
+            terms,
+            token,
+            answer,
+        };
+        self.handle.ask(command).await
     }
 
     /// What each node holds under a key, in the configured order. For people, not for decisions: it is
@@ -139,27 +105,14 @@ impl Redlock {
     /// # Cancel safety
     /// Nothing is left behind.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeView>, Error> {
-        let config = &self.handle.config;
-        let whole = limits::whole_key(&config.key_prefix, key.as_ref());
-        let key = Some(limits::key(whole)?);
-        let timeout = self.look_timeout();
-        let looks = self
-            .handle
-            .ask(Duration::ZERO, |answer| Command::Look {
-                key,
-                timeout,
-                answer,
-            })
-            .await?;
-        let view = |((look, _), name): ((Look, _), &Arc<str>)| {
+        let view = |name: &str, look: Look, _| {
             let held = look.token.map(|token| match Token::new(token) {
                 Ok(token) => Ok(HeldKey::new(token, look.remaining)),
                 Err(error) => Err(Cause::Protocol(error.to_string().into())),
             });
-            let answer = look.cause.map_or(held.transpose(), Err);
-            NodeView::new(&**name, answer)
+            NodeView::new(name, look.cause.map_or(held.transpose(), Err))
         };
-        Ok(looks.into_iter().zip(&config.names).map(view).collect())
+        self.look(Some(self.whole_key(key)?), view).await
     }
 
     /// Connects to the nodes and returns what they are, in the configured order.
@@ -170,28 +123,15 @@ impl Redlock {
     /// # Cancel safety
     /// The connections stay.
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>, Error> {
-        let timeout = self.look_timeout();
-        let looks = self
-            .handle
-            .ask(Duration::ZERO, |answer| Command::Look {
-                key: None,
-                timeout,
-                answer,
-            })
-            .await?;
-        let status = |((look, server), name): ((Look, Option<Arc<ServerInfo>>), &Arc<str>)| {
+        let status = |name: &str, look: Look, server: Option<Arc<ServerInfo>>| {
             let state = match (look.cause, server) {
                 (Some(cause), _) => Err(cause),
                 (None, Some(server)) => Ok((*server).clone()),
                 (None, None) => Err(Cause::Disconnected),
             };
-            NodeStatus::new(&**name, state)
+            NodeStatus::new(name, state)
         };
-        Ok(looks
-            .into_iter()
-            .zip(&self.handle.config.names)
-            .map(status)
-            .collect())
+        self.look(None, status).await
     }
 
     /// Releases all locks and closes the connections.
@@ -213,6 +153,32 @@ impl Redlock {
     /// The number of nodes that are a majority.
     pub fn quorum(&self) -> usize {
         self.handle.config.quorum.needed()
+    }
+
+    /// Asks every node about a key, or only who it is, and passes what each replied to `view`.
+    async fn look<V>(
+        &self,
+        key: Option<Box<[u8]>>,
+        view: impl Fn(&str, Look, Option<Arc<ServerInfo>>) -> V,
+    ) -> Result<Vec<V>, Error> {
+        let timeout = self.look_timeout();
+        let command = |answer| Command::Look {
+            key,
+            timeout,
+            answer,
+        };
+        let looks = self.handle.ask(command).await?;
+        let names = &self.handle.config.names;
+        let replies = looks.into_iter().zip(names);
+        Ok(replies
+            .map(|((look, server), name)| view(name, look, server))
+            .collect())
+    }
+
+    /// The key as the nodes see it, if it is valid.
+    fn whole_key(&self, key: impl AsRef<[u8]>) -> Result<Box<[u8]>, Error> {
+        let prefix = &self.handle.config.key_prefix;
+        limits::key(limits::whole_key(prefix, key.as_ref()))
     }
 
     /// How long a node has to reply to a request other than an attempt at a lock.

@@ -59,7 +59,7 @@ impl Reentrant {
     /// # Cancel safety
     /// As [`LockRequest::acquire`]. An entry that was not returned does not count.
     pub async fn enter(&self, request: LockRequest) -> Result<ReentrantGuard, Error> {
-        if !request.is_of(&self.client) {
+        if !Arc::ptr_eq(&request.handle, &self.client) {
             return Err(Error::config(
                 "the request belongs to another client than this reentrant owner",
             ));

@@ -23,12 +23,12 @@ use redlock_proto::{Cause, NodeId, NodeSet, Quorum};
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Released {
-    quorum: Quorum,
-    confirmed: NodeSet,
-    not_held: NodeSet,
-    pending: NodeSet,
-    causes: Vec<(NodeId, Cause)>,
-    is_kept: bool,
+    pub(crate) quorum: Quorum,
+    pub(crate) confirmed: NodeSet,
+    pub(crate) not_held: NodeSet,
+    pub(crate) pending: NodeSet,
+    pub(crate) causes: Vec<(NodeId, Cause)>,
+    pub(crate) is_kept: bool,
 }
 
 /// The outcome of a release on one node.
@@ -47,31 +47,16 @@ pub enum ReleaseAnswer {
 }
 
 impl Released {
-    pub(crate) fn new(
-        quorum: Quorum,
-        confirmed: NodeSet,
-        not_held: NodeSet,
-        pending: NodeSet,
-        causes: Vec<(NodeId, Cause)>,
-    ) -> Self {
-        Self {
-            quorum,
-            confirmed,
-            not_held,
-            pending,
-            causes,
-            is_kept: false,
-        }
-    }
-
     /// A release that was sent to no node.
     pub(crate) fn nothing_sent(quorum: Quorum) -> Self {
-        let nobody = NodeSet::default();
-        Self::new(quorum, nobody, nobody, nobody, Vec::new())
-    }
-
-    pub(crate) fn set_kept(&mut self, is_kept: bool) {
-        self.is_kept = is_kept;
+        Self {
+            quorum,
+            confirmed: NodeSet::default(),
+            not_held: NodeSet::default(),
+            pending: NodeSet::default(),
+            causes: Vec::new(),
+            is_kept: false,
+        }
     }
 
     /// Whether the nodes keep the key until the time of
@@ -99,7 +84,7 @@ impl Released {
 
     /// The number of nodes whose reply the client did not wait for.
     pub fn pending(&self) -> usize {
-        self.count(&ReleaseAnswer::Pending)
+        self.pending.len()
     }
 
     /// The number of nodes that could not be reached or did not reply.
@@ -139,12 +124,5 @@ impl Released {
         } else {
             ReleaseAnswer::Unknown(Cause::Disconnected)
         }
-    }
-
-    fn count(&self, wanted: &ReleaseAnswer) -> usize {
-        let all = self.quorum.all();
-        all.iter()
-            .filter(|node| self.answer(*node) == *wanted)
-            .count()
     }
 }

@@ -34,107 +34,84 @@ use crate::lock_state::LockState;
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until `acquire` or `try_acquire`"]
 pub struct LockRequest {
-    handle: Arc<Handle>,
-    /// Boxed because futures move requests a lot.
-    options: Box<Options>,
-}
-
-#[derive(Clone, Debug)]
-struct Options {
-    /// Prefix included.
-    key: Box<[u8]>,
-    adopt: Option<Token>,
-    ttl: Duration,
-    retry: Option<RetryPolicy>,
-    renew: Option<RenewPolicy>,
-    hold_at_least: Duration,
+    pub(crate) handle: Arc<Handle>,
+    /// Not checked yet, and without a timeout. Boxed because futures move requests a lot.
+    pub(crate) terms: Box<LockTerms>,
     node_timeout: Option<Duration>,
+    adopt: Option<Box<Token>>,
 }
 
 impl LockRequest {
     pub(crate) fn new(handle: Arc<Handle>, key: &[u8], adopt: Option<Token>) -> Self {
-        let options = Options {
+        let terms = LockTerms {
             key: limits::whole_key(&handle.config.key_prefix, key),
-            adopt,
             ttl: TTL,
-            retry: None,
+            timeout: Duration::ZERO,
+            retry: handle.config.retry,
             renew: None,
             hold_at_least: Duration::ZERO,
-            node_timeout: None,
         };
         Self {
+            node_timeout: handle.config.node_timeout,
             handle,
-            options: Box::new(options),
+            terms: Box::new(terms),
+            adopt: adopt.map(Box::new),
         }
     }
 
     /// Sets how long the nodes keep the lock if it is neither extended nor released. Default: 10 s.
     /// Whole milliseconds, longer than the drift.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.options.ttl = ttl;
+        self.terms.ttl = ttl;
         self
     }
 
     /// Lets `acquire` retry until `wait` has passed.
-    pub fn wait_for(mut self, wait: Duration) -> Self {
-        self.options.retry = Some(RetryPolicy::wait_for(wait));
-        self
+    pub fn wait_for(self, wait: Duration) -> Self {
+        self.retry(RetryPolicy::wait_for(wait))
     }
 
     /// Sets how `acquire` retries. Default: the client's policy.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.options.retry = Some(policy);
+        self.terms.retry = policy;
         self
     }
 
     /// Renews the lock while the guard lives, within the policy's bound. Default: no renewal.
     pub fn renew(mut self, policy: RenewPolicy) -> Self {
-        self.options.renew = Some(policy);
+        self.terms.renew = Some(policy);
         self
     }
 
     /// Keeps the key for `time` after the acquisition, even if it is released sooner. So a host whose
     /// clock is behind does not repeat a short job.
     pub fn hold_at_least(mut self, time: Duration) -> Self {
-        self.options.hold_at_least = time;
+        self.terms.hold_at_least = time;
         self
     }
 
     /// Sets how long a node has to reply. Default: the client's.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
-        self.options.node_timeout = Some(timeout);
+        self.node_timeout = Some(timeout);
         self
-    }
-
-    /// Whether this client made the request.
-    pub(crate) fn is_of(&self, client: &Arc<Handle>) -> bool {
-        Arc::ptr_eq(&self.handle, client)
     }
 
     /// The same request for another key.
     pub(crate) fn with_key(&self, key: &[u8]) -> Self {
         let mut request = self.clone();
-        request.options.key = limits::whole_key(&self.handle.config.key_prefix, key);
+        request.terms.key = limits::whole_key(&self.handle.config.key_prefix, key);
         request
-    }
-
-    pub(crate) fn retry_policy(&self) -> RetryPolicy {
-        self.options.retry.unwrap_or(self.handle.config.retry)
     }
 
     /// Whether the options are valid.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.clone().terms().map(|_| ())
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        self.handle.now()
+        self.clone().checked_terms().map(|_| ())
     }
 
     /// The key, without the client's prefix.
     pub fn key(&self) -> &[u8] {
         let prefix_len = self.handle.config.key_prefix.len();
-        self.options.key.get(prefix_len..).unwrap_or_default()
+        self.terms.key.get(prefix_len..).unwrap_or_default()
     }
 
     /// Tries once. `None` means that another client holds the lock.
@@ -146,13 +123,9 @@ impl LockRequest {
     ///
     /// # Cancel safety
     /// Some nodes may have granted the lock; it is released in the background.
-    pub async fn try_acquire(mut self) -> Result<Option<Guard>, Error> {
-        self.options.retry = Some(RetryPolicy::tries(1));
-        match self.acquire().await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(error) if error.is_busy() => Ok(None),
-            Err(error) => Err(error),
-        }
+    pub async fn try_acquire(self) -> Result<Option<Guard>, Error> {
+        let acquired = self.retry(RetryPolicy::tries(1)).acquire().await;
+        acquired.map(Some).or_else(Error::none_if_busy)
     }
 
     /// Tries until it acquires the lock or the retry policy ends.
@@ -180,7 +153,7 @@ impl LockRequest {
         let span = tracing::debug_span!(
             target: "redlock_client",
             "acquire",
-            ttl = ?self.options.ttl,
+            ttl = ?self.terms.ttl,
             tries = tracing::field::Empty,
             error = tracing::field::Empty,
         );
@@ -193,7 +166,7 @@ impl LockRequest {
     }
 
     async fn acquire_now(mut self) -> Result<Guard, Error> {
-        let terms = Arc::new(self.terms()?);
+        let terms = Arc::new(self.checked_terms()?);
         let retry = terms.retry;
         let config = &self.handle.config;
         let started = match config.observer {
@@ -204,7 +177,7 @@ impl LockRequest {
         let state = LockState::new(
             Arc::clone(&terms),
             prefix_len,
-            self.options.adopt.is_some(),
+            self.adopt.is_some(),
             started,
         );
         let state = Arc::new(state);
@@ -212,7 +185,7 @@ impl LockRequest {
         self.handle.submit(Command::Acquire {
             state: Arc::clone(&state),
             terms,
-            adopt: self.options.adopt,
+            adopt: self.adopt.as_deref().copied(),
             answer,
         })?;
         let mut pending = Pending {
@@ -241,25 +214,22 @@ impl LockRequest {
         }
     }
 
-    /// The validated terms of the lock.
-    fn terms(&mut self) -> Result<LockTerms, Error> {
-        let config = &self.handle.config;
-        let ttl = limits::ttl(self.options.ttl, config.drift)?;
-        let retry = self.options.retry.unwrap_or(config.retry);
-        retry.check()?;
-        if let Some(renew) = &self.options.renew {
+    /// The terms, valid and with a timeout. Takes the key.
+    fn checked_terms(&mut self) -> Result<LockTerms, Error> {
+        let (terms, drift) = (&mut self.terms, self.handle.config.drift);
+        let ttl = limits::ttl(terms.ttl, drift)?;
+        terms.retry.check()?;
+        if let Some(renew) = &terms.renew {
             renew.check(ttl)?;
         }
-        if self.options.hold_at_least != Duration::ZERO {
-            limits::ttl(self.options.hold_at_least, config.drift)?;
+        if terms.hold_at_least != Duration::ZERO {
+            limits::ttl(terms.hold_at_least, drift)?;
         }
         Ok(LockTerms {
-            key: limits::key(std::mem::take(&mut self.options.key))?,
+            key: limits::key(std::mem::take(&mut terms.key))?,
             ttl,
-            timeout: limits::node_timeout(self.options.node_timeout.or(config.node_timeout), ttl),
-            retry,
-            renew: self.options.renew,
-            hold_at_least: self.options.hold_at_least,
+            timeout: limits::node_timeout(self.node_timeout, ttl),
+            ..**terms
         })
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::cancellation::Cancellation;
 use crate::error::Error;
 use crate::guard::Guard;
+use crate::redlock::Redlock;
 use crate::request::LockRequest;
 use redlock_proto::{FencingToken, Token};
 
@@ -79,32 +80,57 @@ impl Scope {
     }
 }
 
-/// See [`Redlock::with_lock`](crate::Redlock::with_lock).
-pub(crate) async fn with_lock<T, F, Fut>(request: LockRequest, work: F) -> Result<T, Error>
-where
-    F: FnOnce(Scope) -> Fut,
-    Fut: Future<Output = T>,
-{
-    let guard = Arc::new(request.acquire().await?);
-    // The lock is released when the work ends, even if the work has passed its scope on.
-    let end = End(&guard);
-    let scope = Scope {
-        guard: Arc::clone(&guard),
-    };
-    let outcome = {
-        let mut work = pin!(work(scope));
-        tokio::select! {
-            // Finished work always returns its result.
-            biased;
-            value = &mut work => Ok(value),
-            error = guard.lost() => Err(error),
+impl Redlock {
+    /// Acquires a lock, does `work` while it is held, and releases it.
+    ///
+    /// If the lock is lost, or shortly before its validity ends, the work's future is dropped. The
+    /// result of finished work is always returned: neither a loss at the same moment nor a failed
+    /// release hides it.
+    ///
+    /// ```no_run
+    /// # async fn example(redlock: redlock_client::Redlock) -> Result<(), redlock_client::Error> {
+    /// let total = redlock
+    ///     .with_lock(redlock.lock("report"), async |scope| {
+    ///         scope.check()?;
+    ///         Ok::<u32, redlock_client::Error>(7)
+    ///     })
+    ///     .await??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`LockRequest::acquire`], and [`ErrorKind::Lost`](crate::ErrorKind::Lost) or
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired) if the work was dropped.
+    ///
+    /// # Cancel safety
+    /// The work's future is dropped and the lock released in the background.
+    pub async fn with_lock<T, F, Fut>(&self, request: LockRequest, work: F) -> Result<T, Error>
+    where
+        F: FnOnce(Scope) -> Fut,
+        Fut: Future<Output = T>,
+    {
+        let guard = Arc::new(request.acquire().await?);
+        // The lock is released when the work ends, even if the work has passed its scope on.
+        let end = End(&guard);
+        let scope = Scope {
+            guard: Arc::clone(&guard),
+        };
+        let outcome = {
+            let mut work = pin!(work(scope));
+            tokio::select! {
+                // Finished work always returns its result.
+                biased;
+                value = &mut work => Ok(value),
+                error = guard.lost() => Err(error),
+            }
+        };
+        if outcome.is_ok() {
+            guard.release_by_ref().await;
         }
-    };
-    if outcome.is_ok() {
-        guard.release_by_ref().await;
+        drop(end);
+        outcome
     }
-    drop(end);
-    outcome
 }
 
 /// Releases the lock in the background when the work is dropped or panics.

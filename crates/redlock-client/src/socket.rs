@@ -1,15 +1,11 @@
-//! A byte stream to one node over TCP, TLS, a Unix socket, or what the user's connector opens.
+//! Opens a byte stream to one node over TCP, TLS or a Unix socket.
 //!
-//! One enum instead of a boxed trait object, so that the common reads and writes are direct calls. It
-//! knows nothing of the protocol, and has no timeouts: the caller bounds [`connect`].
+//! It knows nothing of the protocol, and has no timeouts: the caller bounds [`connect`].
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::thread;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
@@ -25,19 +21,6 @@ pub(crate) use crate::tls::Tls;
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 
-/// An open connection. Dropping it closes it.
-#[derive(Debug)]
-pub(crate) enum Socket {
-    Tcp(TcpStream),
-    #[cfg(unix)]
-    Unix(UnixStream),
-    /// Boxed because a TLS session is hundreds of bytes larger than the others.
-    #[cfg(feature = "tls")]
-    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
-    /// Opened by the user's connector.
-    Own(Box<dyn Connection>),
-}
-
 /// Connects, with a TLS handshake if the address requires TLS.
 ///
 /// Tries each address of the host name in the order of the resolver. The error is that of the last
@@ -51,12 +34,15 @@ pub(crate) enum Socket {
 /// # Cancel safety
 ///
 /// The half-open connection is closed. A name look-up goes on in its thread and delays nothing.
-pub(crate) async fn connect(address: &NodeAddress, tls: Option<&Tls>) -> io::Result<Socket> {
+pub(crate) async fn connect(
+    address: &NodeAddress,
+    tls: Option<&Tls>,
+) -> io::Result<Box<dyn Connection>> {
     match address.endpoint() {
         Endpoint::Tcp { host, port } if address.is_tls() => connect_tls(host, *port, tls).await,
-        Endpoint::Tcp { host, port } => connect_tcp(host, *port).await.map(Socket::Tcp),
+        Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port).await?)),
         #[cfg(unix)]
-        Endpoint::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+        Endpoint::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
         #[cfg(not(unix))]
         Endpoint::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
     }
@@ -111,16 +97,15 @@ fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 const RESOLVER_STACK: usize = 1 << 20;
 
 #[cfg(feature = "tls")]
-async fn connect_tls(host: &str, port: u16, tls: Option<&Tls>) -> io::Result<Socket> {
+async fn connect_tls(host: &str, port: u16, tls: Option<&Tls>) -> io::Result<Box<dyn Connection>> {
     let tls = tls.ok_or_else(|| missing("no TLS settings were given"))?;
     let name = tls.server_name(host)?;
     let stream = connect_tcp(host, port).await?;
-    let stream = tls.connector().connect(name, stream).await?;
-    Ok(Socket::Tls(Box::new(stream)))
+    Ok(Box::new(tls.connector().connect(name, stream).await?))
 }
 
 #[cfg(not(feature = "tls"))]
-async fn connect_tls(_host: &str, _port: u16, _tls: Option<&Tls>) -> io::Result<Socket> {
+async fn connect_tls(_: &str, _: u16, _: Option<&Tls>) -> io::Result<Box<dyn Connection>> {
     Err(missing("this build has no TLS; enable the feature \"tls\""))
 }
 
@@ -128,72 +113,11 @@ fn missing(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// Calls the same method of the stream inside.
-macro_rules! forward {
-    ($socket:expr, $method:ident, $($argument:expr),+) => {
-        match $socket {
-            Self::Tcp(stream) => Pin::new(stream).$method($($argument),+),
-            #[cfg(unix)]
-            Self::Unix(stream) => Pin::new(stream).$method($($argument),+),
-            #[cfg(feature = "tls")]
-            Self::Tls(stream) => Pin::new(stream).$method($($argument),+),
-            Self::Own(stream) => Pin::new(stream).$method($($argument),+),
-        }
-    };
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        forward!(self.get_mut(), poll_read, cx, buffer)
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        forward!(self.get_mut(), poll_write, cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        forward!(self.get_mut(), poll_write_vectored, cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.is_write_vectored(),
-            #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Own(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        forward!(self.get_mut(), poll_flush, cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        forward!(self.get_mut(), poll_shutdown, cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
 
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -203,7 +127,7 @@ mod tests {
     }
 
     /// Sends "ab" in two slices and wants them back.
-    async fn check_echo(mut socket: Socket) {
+    async fn check_echo(mut socket: Box<dyn Connection>) {
         let slices = [IoSlice::new(b"a"), IoSlice::new(b"b")];
         assert!(socket.is_write_vectored());
         assert_eq!(socket.write_vectored(&slices).await.unwrap(), 2);
@@ -227,14 +151,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move { echo(listener.accept().await.unwrap().0).await });
-        let socket = connect(&address(&format!("127.0.0.1:{port}")), None)
-            .await
-            .unwrap();
-        let Socket::Tcp(stream) = &socket else {
-            panic!("{socket:?}")
-        };
+        let stream = connect_tcp("127.0.0.1", port).await.unwrap();
         assert!(stream.nodelay().unwrap());
-        check_echo(socket).await;
+        check_echo(Box::new(stream)).await;
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::num::NonZeroU16;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
+use redlock_proto::Login;
 
 use super::{Endpoint, NodeAddress};
 
@@ -168,12 +169,15 @@ impl Parts {
     fn address(self, endpoint: Endpoint, tls: bool) -> Result<NodeAddress, Problem> {
         let database = self.database.map_or(Some(0), |text| number(&text));
         let database = database.filter(|&database| database <= DATABASE_MAX);
+        let login = Login {
+            username: self.username.map(Into::into),
+            password: self.password.map(Into::into),
+            database: database.ok_or(DATABASE_INVALID)?,
+        };
         Ok(NodeAddress {
             endpoint,
             tls,
-            username: self.username,
-            password: self.password,
-            database: database.ok_or(DATABASE_INVALID)?,
+            login,
         })
     }
 }

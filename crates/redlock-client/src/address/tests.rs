@@ -1,13 +1,18 @@
 use super::parse::ADDRESS_BYTES_MAX;
 use super::*;
 
-/// An address, its canonical form, and the login.
-type Row<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
+/// An address, its canonical form, and the login as `user:password`; without `:` there is no password.
+type Row<'a> = (&'a str, &'a str, &'a str);
 
 #[track_caller]
 fn check(rows: &[Row<'_>]) {
-    for &(text, canonical, username, password) in rows {
+    for &(text, canonical, login) in rows {
         let address = NodeAddress::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let (username, password) = match login.split_once(':') {
+            Some((username, password)) => (username, Some(password)),
+            None => (login, None),
+        };
+        let username = Some(username).filter(|username| !username.is_empty());
         assert_eq!(address.to_string(), canonical, "{text}");
         assert_eq!(address.username(), username, "{text}");
         assert_eq!(address.password(), password, "{text}");
@@ -55,110 +60,113 @@ fn tcp_addresses_of_every_form_are_read() {
         let host = host.to_owned();
         assert_eq!(address.endpoint(), &Endpoint::Tcp { host, port }, "{text}");
         assert_eq!(address.database(), database, "{text}");
-        check(&[(text, &address.to_string(), None, None)]);
+        check(&[(text, &address.to_string(), "")]);
     }
 }
 
 #[test]
 fn credentials_of_every_form_are_read() {
-    let (host, alice, secret) = ("redis://host:6379", Some("alice"), Some("secret"));
+    let (host, secret) = ("redis://host:6379", "alice:secret");
     check(&[
-        ("redis://alice:secret@host", host, alice, secret),
-        ("alice:secret@host:1/2", "redis://host:1/2", alice, secret),
-        ("redis://:secret@host", host, None, secret),
-        ("redis://alice@host", host, alice, None),
-        ("redis://alice:@host", host, alice, Some("")),
-        ("redis://:@host", host, None, None),
-        ("redis://@host", host, None, None),
-        (
-            "redis://a%40b:p%2Fq%3f%23%25@host",
-            host,
-            Some("a@b"),
-            Some("p/q?#%"),
-        ),
-        ("redis://alice:p@ss@host", host, alice, Some("p@ss")),
-        ("redis://alice:a:b@host", host, alice, Some("a:b")),
-        ("redis://:a+b%00@host", host, None, Some("a+b\0")),
-        ("redis://:p\u{e4}ss@host", host, None, Some("p\u{e4}ss")),
-        ("redis://:p%C3%A4ss@host", host, None, Some("p\u{e4}ss")),
-        (
-            "redis://host?user=alice&password=secret",
-            host,
-            alice,
-            secret,
-        ),
-        (
-            "redis://host/4?username=alice&pass=secret",
-            "redis://host:6379/4",
-            alice,
-            secret,
-        ),
-        ("redis://alice@host?password=secret", host, alice, secret),
-        ("redis://host?password=p@ss%2B", host, None, Some("p@ss+")),
-        ("redis://host?password=", host, None, None),
-        ("redis://host?user=alice&password=", host, alice, Some("")),
-        ("redis://host?password=a=b", host, None, Some("a=b")),
+        ("redis://alice:secret@host", host, secret),
+        ("alice:secret@host:1/2", "redis://host:1/2", secret),
+        ("redis://:secret@host", host, ":secret"),
+        ("redis://alice@host", host, "alice"),
+        ("redis://alice:@host", host, "alice:"),
+        ("redis://:@host", host, ""),
+        ("redis://@host", host, ""),
+        ("redis://a%40b:p%2Fq%3f%23%25@host", host, "a@b:p/q?#%"),
+        ("redis://alice:p@ss@host", host, "alice:p@ss"),
+        ("redis://alice:a:b@host", host, "alice:a:b"),
+        ("redis://:a+b%00@host", host, ":a+b\0"),
+        ("redis://:p\u{e4}ss@host", host, ":p\u{e4}ss"),
+        ("redis://:p%C3%A4ss@host", host, ":p\u{e4}ss"),
+        ("redis://host?user=alice&password=secret", host, secret),
+        ("redis://host/4?username=alice&pass=secret", "redis://host:6379/4", secret),
+        ("redis://alice@host?password=secret", host, secret),
+        ("redis://host?password=p@ss%2B", host, ":p@ss+"),
+        ("redis://host?password=", host, ""),
+        ("redis://host?user=alice&password=", host, "alice:"),
+        ("redis://host?password=a=b", host, ":a=b"),
     ]);
 }
 
 #[cfg(unix)]
 #[test]
 fn unix_addresses_of_every_form_are_read() {
-    let (node, alice, secret) = ("unix:///run/node.sock", Some("alice"), Some("secret"));
+    let (node, secret) = ("unix:///run/node.sock", "alice:secret");
     check(&[
-        ("/run/node.sock", node, None, None),
-        ("/run/100%.sock", "unix:///run/100%25.sock", None, None),
-        ("unix:///run/node.sock", node, None, None),
-        ("unix:/run/node.sock", node, None, None),
-        ("UNIX:///run/Node.sock", "unix:///run/Node.sock", None, None),
-        ("redis+unix:///run/node.sock", node, None, None),
-        ("valkey+unix:///run/node.sock", node, None, None),
-        ("redis+socket:///run/node.sock", node, None, None),
-        (
-            "unix:///my%20node%3f%7f%ff.sock",
-            "unix:///my%20node%3F%7F%FF.sock",
-            None,
-            None,
-        ),
-        (
-            "unix:///run/node.sock?db=3",
-            "unix:///run/node.sock?db=3",
-            None,
-            None,
-        ),
-        (
-            "unix:///s?db=1&user=alice&password=secret",
-            "unix:///s?db=1",
-            alice,
-            secret,
-        ),
-        (
-            "unix://alice:secret@/s?db=1",
-            "unix:///s?db=1",
-            alice,
-            secret,
-        ),
-        ("unix://alice@/s?pass=secret", "unix:///s", alice, secret),
-        ("unix:///s?password=secret", "unix:///s", None, secret),
-        ("unix:///run/a@b.sock", "unix:///run/a%40b.sock", None, None),
+        ("/run/node.sock", node, ""),
+        ("/run/100%.sock", "unix:///run/100%25.sock", ""),
+        ("unix:///run/node.sock", node, ""),
+        ("unix:/run/node.sock", node, ""),
+        ("UNIX:///run/Node.sock", "unix:///run/Node.sock", ""),
+        ("redis+unix:///run/node.sock", node, ""),
+        ("valkey+unix:///run/node.sock", node, ""),
+        ("redis+socket:///run/node.sock", node, ""),
+        ("unix:///my%20n%3f%7f%ff", "unix:///my%20n%3F%7F%FF", ""),
+        ("unix:///node.sock?db=3", "unix:///node.sock?db=3", ""),
+        ("unix:///s?db=1&user=alice&password=secret", "unix:///s?db=1", secret),
+        ("unix://alice:secret@/s?db=1", "unix:///s?db=1", secret),
+        ("unix://alice@/s?pass=secret", "unix:///s", secret),
+        ("unix:///s?password=secret", "unix:///s", ":secret"),
+        ("unix:///run/a@b.sock", "unix:///run/a%40b.sock", ""),
     ]);
     let path = NodeAddress::parse("unix:///run/my%20node%3f.sock").unwrap();
-    assert_eq!(
-        path.endpoint(),
-        &Endpoint::Unix("/run/my node?.sock".into())
-    );
+    assert_eq!(path.endpoint(), &Endpoint::Unix("/run/my node?.sock".into()));
 }
 
-/// Checks that each address, parted by blanks, is refused with this text.
-#[track_caller]
-fn refused(addresses: &str, problem: &str) {
-    for text in addresses.split(' ') {
-        refused_as_it_is(text, problem);
-    }
-}
+/// Reasons, each followed by the addresses that are refused for it.
+const REFUSED: &str = "
+the host is missing
+    :6379 redis:/// redis:// redis://:6379 redis://:secret@ redis://:secret@:6379
+holds a '#'; write it as %23
+    redis://host#1 redis://:se#cret@host
+the scheme is not one of redis://
+    http://host ://host
+the host may hold only letters
+    redis://h\u{f6}st redis://ho%73t redis://host,other redis://ho\\st redis://.host redis://a..b
+an IPv4 address has four numbers
+    127.0.0.256 127.0.0.01 127.1 6379
+more than one ':'
+    ::1:6379 redis://2001:db8::1:7101/1 host:1:2
+not an IPv6 address
+    [::1 []:1 [host]:1 [127.0.0.1]:1 [fe80::1%] [fe80::1%25e%25]
+the port must be a number
+    [::1]6379 [::1]: host:0 host:65536 host:+1 host:-1 host: host:port host:99999999999999999999
+the database must be a number from 0 to 2147483647
+    redis://host/-1 redis://host/+1 redis://host/1/2 redis://host//1 redis://host/one
+    redis://host/2147483648 redis://host/99999999999999999999 redis://host?db= redis://host?db=-1
+the query must be key=value pairs
+    redis://host?db
+a '+' in the query
+    redis://host?password=a+b
+the query key \"timeout\" is unknown
+    redis://host?timeout=5 unix:///s?timeout=5
+the query key \"DB\" is unknown
+    redis://host?DB=5
+a query key is unknown
+    redis://host?=5 redis://host?p%61ss=5 redis://host:1?se=cret@host
+the database is given twice
+    redis://host/1?db=1 redis://host?db=1&db=1
+the password is given twice
+    redis://:a@host?password=a redis://host?password=a&pass=a
+the user is given twice
+    redis://alice:a@host?user=alice
+two hexadecimal digits
+    redis://:100%@host redis://:%zz@host redis://:%4@host redis://:%%41@host redis://:%+1@host
+    redis://:%4\u{e4}@host redis://host?password=%2
+not UTF-8
+    redis://:%ff@host
+before the '@'
+    redis://:pa/ss@host redis://alice:pa?ss@host redis://alice:1/ss@host unix://alice:pa/ss@/run
+must be absolute
+    unix://run/node.sock unix:run/node.sock unix:node.sock
+    unix://node.sock unix:// unix://alice:secret@
+";
 
 #[track_caller]
-fn refused_as_it_is(text: &str, problem: &str) {
+fn refused(text: &str, problem: &str) {
     match NodeAddress::parse(text) {
         Ok(address) => panic!("{text:?} was read as {address:?}"),
         Err(error) => assert!(error.to_string().contains(problem), "{text:?}: {error}"),
@@ -167,19 +175,16 @@ fn refused_as_it_is(text: &str, problem: &str) {
 
 #[test]
 fn bad_addresses_are_refused_with_the_reason() {
-    refused_as_it_is("", "the host is missing");
-    refused(
-        ":6379 redis:/// redis:// redis://:6379",
-        "the host is missing",
-    );
-    refused(
-        "redis://:secret@ redis://:secret@:6379",
-        "the host is missing",
-    );
-    refused(
-        &"p".repeat(ADDRESS_BYTES_MAX + 1),
-        "is longer than 8192 bytes",
-    );
+    let mut problem = "";
+    for line in REFUSED.trim().lines() {
+        match line.strip_prefix("    ") {
+            Some(addresses) => addresses.split(' ').for_each(|text| refused(text, problem)),
+            None => problem = line,
+        }
+    }
+    refused("", "the host is missing");
+    refused(&"p".repeat(ADDRESS_BYTES_MAX + 1), "is longer than 8192 bytes");
+    refused(&"h".repeat(254), "the host may hold only letters");
     for text in [
         " ",
         " host",
@@ -190,117 +195,12 @@ fn bad_addresses_are_refused_with_the_reason() {
         "redis://host\u{a0}",
         "redis ://host",
     ] {
-        refused_as_it_is(text, "holds a space or a control character");
+        refused(text, "holds a space or a control character");
     }
-    refused(
-        "redis://host#1 redis://:se#cret@host",
-        "holds a '#'; write it as %23",
-    );
-    refused("http://host ://host", "the scheme is not one of redis://");
-    refused(&"h".repeat(254), "the host may hold only letters");
-    refused(
-        "redis://h\u{f6}st redis://ho%73t redis://host,other",
-        "the host may hold only",
-    );
-    refused(
-        "redis://ho\\st redis://.host redis://a..b",
-        "the host may hold only",
-    );
-    refused(
-        "127.0.0.256 127.0.0.01 127.1 6379",
-        "an IPv4 address has four numbers",
-    );
-    refused(
-        "::1:6379 redis://2001:db8::1:7101/1 host:1:2",
-        "more than one ':'",
-    );
-    refused(
-        "[::1 []:1 [host]:1 [127.0.0.1]:1 [fe80::1%] [fe80::1%25e%25]",
-        "not an IPv6 address",
-    );
-    refused(
-        "[::1]6379 [::1]: host:0 host:65536 host:+1",
-        "the port must be a number",
-    );
-    refused(
-        "host:-1 host: host:port host:99999999999999999999",
-        "the port must be a number",
-    );
-    refused(
-        "redis://host/-1 redis://host/+1 redis://host/1/2",
-        "the database must be a number",
-    );
-    refused(
-        "redis://host//1 redis://host/one",
-        "the database must be a number",
-    );
-    refused("redis://host/2147483648", "a number from 0 to 2147483647");
-    refused(
-        "redis://host/99999999999999999999",
-        "the database must be a number",
-    );
-    refused(
-        "redis://host?db= redis://host?db=-1",
-        "the database must be a number",
-    );
-    refused("redis://host?db", "the query must be key=value pairs");
-    refused("redis://host?password=a+b", "a '+' in the query");
-    refused(
-        "redis://host?timeout=5 unix:///s?timeout=5",
-        "the query key \"timeout\" is unknown",
-    );
-    refused("redis://host?DB=5", "the query key \"DB\" is unknown");
-    refused(
-        "redis://host?=5 redis://host?p%61ss=5",
-        "a query key is unknown",
-    );
-    refused("redis://host:1?se=cret@host", "a query key is unknown");
-    refused(
-        "redis://host/1?db=1 redis://host?db=1&db=1",
-        "the database is given twice",
-    );
-    refused("redis://:a@host?password=a", "the password is given twice");
-    refused(
-        "redis://host?password=a&pass=a",
-        "the password is given twice",
-    );
-    refused("redis://alice:a@host?user=alice", "the user is given twice");
-    refused(
-        "redis://:100%@host redis://:%zz@host",
-        "two hexadecimal digits",
-    );
-    refused(
-        "redis://:%4@host redis://:%%41@host redis://:%+1@host",
-        "two hexadecimal digits",
-    );
-    refused(
-        "redis://:%4\u{e4}@host redis://host?password=%2",
-        "two hexadecimal digits",
-    );
-    refused("redis://:%ff@host", "not UTF-8");
-    refused(
-        "redis://:pa/ss@host redis://alice:pa?ss@host",
-        "before the '@'",
-    );
-    refused(
-        "redis://alice:1/ss@host unix://alice:pa/ss@/run",
-        "before the '@'",
-    );
-    refused(
-        "unix://run/node.sock unix:run/node.sock unix:node.sock",
-        "must be absolute",
-    );
-    refused(
-        "unix://node.sock unix:// unix://alice:secret@",
-        "must be absolute",
-    );
     #[cfg(unix)]
     {
-        let (plain, escaped) = ("/p".repeat(54), "%70".repeat(108));
-        refused(
-            &format!("{plain} unix:///{escaped}"),
-            "the path is too long",
-        );
+        refused(&"/p".repeat(54), "the path is too long");
+        refused(&format!("unix:///{}", "%70".repeat(108)), "the path is too long");
         refused("unix:///run/%00.sock", "holds a NUL byte");
     }
 }
@@ -460,7 +360,9 @@ fn a_user_without_a_password_is_refused_and_not_shown() {
 #[cfg(not(feature = "tls"))]
 #[test]
 fn tls_is_refused_by_a_build_without_it() {
-    refused("rediss://host valkeys://host", "enable its feature \"tls\"");
+    for text in ["rediss://host", "valkeys://host"] {
+        refused(text, "enable its feature \"tls\"");
+    }
 }
 
 #[cfg(feature = "tls")]
@@ -476,32 +378,9 @@ fn tls_addresses_are_read() {
 /// A cheap generator of hostile text: every piece that means something, in every order.
 #[test]
 fn no_mixture_of_pieces_panics_or_shows_its_password() {
-    const PIECES: [&str; 24] = [
-        "redis",
-        "unix",
-        ":",
-        "//",
-        "/",
-        "@",
-        "?",
-        "#",
-        "&",
-        "=",
-        "%",
-        "%4",
-        "%41",
-        "[",
-        "]",
-        "::1",
-        "hunter2",
-        "host",
-        "db",
-        "6379",
-        "-1",
-        "\0",
-        "\u{fe0f}",
-        "password=",
-    ];
+    let pieces = "redis unix : // / @ ? # & = % %4 %41 [ ] ::1 hunter2 host db 6379 -1 \0 \u{fe0f} password=";
+    let pieces: Vec<&str> = pieces.split(' ').collect();
+    assert_eq!(pieces.len(), 24);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..20_000 {
         let mut text = String::from("redis://:hunter2@");
@@ -509,7 +388,7 @@ fn no_mixture_of_pieces_panics_or_shows_its_password() {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            text.push_str(PIECES[usize::try_from(state % 24).unwrap()]);
+            text.push_str(pieces[usize::try_from(state % 24).unwrap()]);
         }
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -15,22 +15,9 @@ mirror::guard! {
     Guard
 }
 
+mirror::single_lock!(Guard);
+
 impl Guard {
-    /// The key, without the client's prefix.
-    pub fn key(&self) -> &[u8] {
-        self.inner.key()
-    }
-
-    /// The secret that proves who holds the lock. Do not log it.
-    pub fn token(&self) -> &Token {
-        self.inner.token()
-    }
-
-    /// As the async [`fencing`](crate::Guard::fencing).
-    pub fn fencing(&self) -> Option<FencingToken> {
-        self.inner.fencing()
-    }
-
     /// The number of attempts that it took.
     pub fn tries(&self) -> u32 {
         self.inner.tries()

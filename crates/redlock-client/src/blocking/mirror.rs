@@ -109,4 +109,26 @@ macro_rules! guard {
     };
 }
 
-pub(super) use {guard, request};
+/// What a guard of one lock has besides the methods of [`guard`].
+macro_rules! single_lock {
+    ($name:ident) => {
+        impl $name {
+            /// The key, without the client's prefix.
+            pub fn key(&self) -> &[u8] {
+                self.inner.key()
+            }
+
+            /// The secret that proves who holds the lock. Do not log it.
+            pub fn token(&self) -> &Token {
+                self.inner.token()
+            }
+
+            /// As the async [`fencing`](crate::Guard::fencing).
+            pub fn fencing(&self) -> Option<FencingToken> {
+                self.inner.fencing()
+            }
+        }
+    };
+}
+
+pub(super) use {guard, request, single_lock};

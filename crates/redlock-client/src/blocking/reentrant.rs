@@ -47,22 +47,9 @@ mirror::guard! {
     ReentrantGuard
 }
 
+mirror::single_lock!(ReentrantGuard);
+
 impl ReentrantGuard {
-    /// The key, without the client's prefix.
-    pub fn key(&self) -> &[u8] {
-        self.inner.key()
-    }
-
-    /// The secret that proves who holds the lock.
-    pub fn token(&self) -> &Token {
-        self.inner.token()
-    }
-
-    /// As [`Guard::fencing`](super::Guard::fencing).
-    pub fn fencing(&self) -> Option<FencingToken> {
-        self.inner.fencing()
-    }
-
     /// The number of entries that the owner has now.
     pub fn entries(&self) -> usize {
         self.inner.entries()

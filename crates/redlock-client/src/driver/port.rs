@@ -1,25 +1,25 @@
 //! The socket of one node, open or being opened.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 use redlock_proto::{Cause, NodeId, Unreachable};
 
+use crate::connector::{Connecting, Connection};
 use crate::inbox::Config;
-use crate::socket::{Socket, connect};
+use crate::socket::connect;
 
 /// The connection to one node.
 pub(crate) enum Port {
     Closed,
-    Opening(Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>),
+    Opening(Connecting),
     Open {
-        socket: Socket,
+        socket: Box<dyn Connection>,
         /// Whether all written bytes have left the socket's buffer.
         is_flushed: bool,
     },
@@ -42,9 +42,7 @@ impl Port {
         Self::Opening(Box::pin(async move {
             match (config.addresses.get(index), &config.connector) {
                 (Some(address), None) => connect(address, config.tls.as_ref()).await,
-                (Some(address), Some(connector)) => {
-                    connector.connect(node, address).await.map(Socket::Own)
-                }
+                (Some(address), Some(connector)) => connector.connect(node, address).await,
                 (None, _) => Err(io::ErrorKind::NotFound.into()),
             }
         }))

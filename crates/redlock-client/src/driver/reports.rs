@@ -94,17 +94,20 @@ impl Driver {
                 is_kept,
                 causes,
             } => {
-                let quorum = self.config.quorum;
-                let mut released = Released::new(quorum, confirmed, not_held, pending, causes);
-                released.set_kept(is_kept);
-                match self.waiters.remove(op) {
-                    Some(Waiter::Lock {
-                        release: Some(answer),
-                        ..
-                    })
-                    | Some(Waiter::Token(Some(answer))) => drop(answer.send(released)),
-                    _ => {}
-                }
+                let released = Released {
+                    quorum: self.config.quorum,
+                    confirmed,
+                    not_held,
+                    pending,
+                    causes,
+                    is_kept,
+                };
+                let answer = match self.waiters.remove(op) {
+                    Some(Waiter::Lock(lock)) => lock.release,
+                    Some(Waiter::Token(answer)) => answer,
+                    _ => None,
+                };
+                drop(answer.map(|answer| answer.send(released)));
             }
             Notice::Looked { op, looks } => {
                 if let Some(Waiter::Look(answer)) = self.waiters.remove(op) {
@@ -117,10 +120,10 @@ impl Driver {
     }
 
     fn acquired(&mut self, op: OpId, granted: Granted, valid_until: Time) {
-        let Some(Waiter::Lock { state, acquire, .. }) = self.waiters.get_mut(op) else {
+        let Some(lock) = self.waiters.lock(op) else {
             return;
         };
-        let (state, acquire) = (Arc::clone(state), acquire.take());
+        let (state, acquire) = (Arc::clone(&lock.state), lock.acquire.take());
         state.set_valid_until(valid_until);
         let (tries, fencing) = (granted.tries, granted.fencing);
         let is_taken = acquire.is_some_and(|answer| answer.send(Ok(granted)).is_ok());
@@ -142,16 +145,13 @@ impl Driver {
 
     fn not_acquired(&mut self, op: OpId, kind: ErrorKind, causes: Vec<(NodeId, Cause)>) {
         let error = self.error(kind, causes);
-        if let Some(Waiter::Lock {
-            state,
-            acquire: Some(answer),
-            ..
-        }) = self.waiters.remove(op)
+        if let Some(Waiter::Lock(lock)) = self.waiters.remove(op)
+            && let Some(answer) = lock.acquire
         {
             self.observe_failures(&error);
             self.config.observe(&Event::AcquireFailed {
-                key: state.key(),
-                took: self.config.clock.now().since(state.started),
+                key: lock.state.key(),
+                took: self.config.clock.now().since(lock.state.started),
                 error: &error,
             });
             drop(answer.send(Err(error)));
@@ -168,11 +168,11 @@ impl Driver {
         if let Err(error) = &result {
             self.observe_failures(error);
         }
-        if let Some(Waiter::Lock { state, extend, .. }) = self.waiters.get_mut(op) {
+        if let Some(lock) = self.waiters.lock(op) {
             if let Ok(valid_until) = result {
-                state.set_valid_until(valid_until);
+                lock.state.set_valid_until(valid_until);
             }
-            if let Some(answer) = extend.take() {
+            if let Some(answer) = lock.extend.take() {
                 drop(answer.send(result));
             }
         }
@@ -189,10 +189,7 @@ impl Driver {
     }
 
     fn state(&mut self, op: OpId) -> Option<Arc<LockState>> {
-        match self.waiters.get_mut(op) {
-            Some(Waiter::Lock { state, .. }) => Some(Arc::clone(state)),
-            _ => None,
-        }
+        self.waiters.lock(op).map(|lock| Arc::clone(&lock.state))
     }
 
     fn set_port(&mut self, node: NodeId, new: Port) {
@@ -229,9 +226,7 @@ impl Driver {
                  it protects, and check the nodes",
                 causes.len()
             ),
-            ErrorKind::Expired => {
-                "the lock has expired: stop the work it protects, or use a longer TTL".to_owned()
-            }
+            ErrorKind::Expired => return Error::expired(),
             ErrorKind::Lost => format!(
                 "the lock is lost: {needed} of {nodes} nodes must hold it, and too many do not; stop the work it \
                  protects"
@@ -241,11 +236,7 @@ impl Driver {
             _ => "wrong configuration".to_owned(),
         };
         let failure = |(node, cause): (NodeId, Cause)| NodeFailure {
-            address: self
-                .config
-                .names
-                .get(node.index())
-                .map_or_else(|| "unknown node".into(), Arc::clone),
+            address: self.name(node).into(),
             cause,
         };
         Error::new(kind, message).with_nodes(causes.into_iter().map(failure).collect())

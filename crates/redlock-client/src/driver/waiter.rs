@@ -14,14 +14,18 @@ use crate::released::Released;
 /// The caller of one operation.
 #[derive(Debug)]
 pub(crate) enum Waiter {
-    Lock {
-        state: Arc<LockState>,
-        acquire: Option<oneshot::Sender<Result<Granted, Error>>>,
-        extend: Option<oneshot::Sender<Result<Time, Error>>>,
-        release: Option<oneshot::Sender<Released>>,
-    },
+    Lock(LockWaiter),
     Token(Option<oneshot::Sender<Released>>),
     Look(oneshot::Sender<Looks>),
+}
+
+/// The caller that acquires or holds a lock, with whatever it waits for.
+#[derive(Debug)]
+pub(crate) struct LockWaiter {
+    pub(crate) state: Arc<LockState>,
+    pub(crate) acquire: Option<oneshot::Sender<Result<Granted, Error>>>,
+    pub(crate) extend: Option<oneshot::Sender<Result<Time, Error>>>,
+    pub(crate) release: Option<oneshot::Sender<Released>>,
 }
 
 /// The callers of all operations, by the operations' slots.
@@ -40,45 +44,24 @@ impl Waiters {
         }
     }
 
-    pub(crate) fn get_mut(&mut self, op: OpId) -> Option<&mut Waiter> {
+    /// The caller of a lock that is still known.
+    pub(crate) fn lock(&mut self, op: OpId) -> Option<&mut LockWaiter> {
         match self.slots.get_mut(op.slot()) {
-            Some(Some((other, waiter))) if *other == op => Some(waiter),
+            Some(Some((other, Waiter::Lock(lock)))) if *other == op => Some(lock),
             _ => None,
         }
     }
 
     pub(crate) fn remove(&mut self, op: OpId) -> Option<Waiter> {
-        self.get_mut(op)?;
         let slot = self.slots.get_mut(op.slot())?;
-        slot.take().map(|(_, waiter)| waiter)
-    }
-
-    /// Lets the holder wait for an extension; false if the lock is no longer known.
-    pub(crate) fn set_extend(
-        &mut self,
-        op: OpId,
-        answer: oneshot::Sender<Result<Time, Error>>,
-    ) -> bool {
-        match self.get_mut(op) {
-            Some(Waiter::Lock { extend, .. }) => {
-                *extend = Some(answer);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Lets the holder wait for its release.
-    pub(crate) fn set_release(&mut self, op: OpId, answer: oneshot::Sender<Released>) {
-        if let Some(Waiter::Lock { release, .. }) = self.get_mut(op) {
-            *release = Some(answer);
-        }
+        let waiter = slot.take_if(|(other, _)| *other == op);
+        waiter.map(|(_, waiter)| waiter)
     }
 
     /// Removes all waiters. Returns the locks that callers hold or wait for.
     pub(crate) fn take_locks(&mut self) -> Vec<Arc<LockState>> {
         let lock = |waiter| match waiter {
-            (_, Waiter::Lock { state, .. }) => Some(state),
+            (_, Waiter::Lock(lock)) => Some(lock.state),
             _ => None,
         };
         self.slots.drain(..).flatten().filter_map(lock).collect()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redlock_proto::FencingToken;
 use tracing::{debug, info, warn};
 
-use crate::error::Error;
+use crate::error::Failures;
 use crate::observer::{Event, Observer};
 use crate::released::Released;
 
@@ -86,7 +86,7 @@ impl Observer for TracingObserver {
                 key = self.shown(key),
                 took_ms = millis(took),
                 kind = error.kind().name(),
-                nodes = %Nodes(error),
+                nodes = %Failures(error.nodes()),
                 "lock held by another client"
             ),
             Event::AcquireFailed { key, took, error } => warn!(
@@ -94,7 +94,7 @@ impl Observer for TracingObserver {
                 key = self.shown(key),
                 took_ms = millis(took),
                 kind = error.kind().name(),
-                nodes = %Nodes(error),
+                nodes = %Failures(error.nodes()),
                 "lock not acquired"
             ),
             Event::Renewed { key, validity } => debug!(
@@ -107,14 +107,14 @@ impl Observer for TracingObserver {
                 target: TARGET,
                 key = self.shown(key),
                 kind = error.kind().name(),
-                nodes = %Nodes(error),
+                nodes = %Failures(error.nodes()),
                 "lock not renewed"
             ),
             Event::Lost { key, error } => warn!(
                 target: TARGET,
                 key = self.shown(key),
                 kind = error.kind().name(),
-                nodes = %Nodes(error),
+                nodes = %Failures(error.nodes()),
                 "lock lost"
             ),
             Event::Released { key, released } => debug!(
@@ -157,19 +157,6 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// The failures of the nodes, without the error's own message.
-struct Nodes<'a>(&'a Error);
-
-impl fmt::Display for Nodes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, node) in self.0.nodes().iter().enumerate() {
-            let between = if i == 0 { "" } else { "; " };
-            write!(f, "{between}{}: {}", node.address, node.cause)?;
-        }
-        Ok(())
-    }
-}
-
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
@@ -181,13 +168,12 @@ mod tests {
     use std::fmt::Write as _;
     use std::sync::{Arc, Mutex};
 
-    use redlock_proto::{Cause, Dialect, ErrorKind, NodeSet, Quorum, ServerInfo};
     use tracing::field::{Field, Visit};
     use tracing::span;
     use tracing::subscriber::with_default;
 
     use super::*;
-    use crate::error::NodeFailure;
+    use crate::observe::tests::show;
 
     /// Keeps every event as one line: level, target and fields.
     #[derive(Clone, Default)]
@@ -249,81 +235,9 @@ mod tests {
         assert_eq!(lines[..], expected, "and neither key nor token");
     }
 
-    fn failure(kind: ErrorKind) -> Error {
-        let node = |address: &str, cause| NodeFailure {
-            address: address.into(),
-            cause,
-        };
-        Error::new(kind, "the error's own message").with_nodes(vec![
-            node("a:1", Cause::TimedOut),
-            node("b:1", Cause::ServerError("OOM".into())),
-        ])
-    }
-
-    fn server() -> ServerInfo {
-        ServerInfo::new("valkey", "9.1.2", Dialect::DelIfEq)
-    }
-
     fn lines(observer: TracingObserver) -> Vec<String> {
         let capture = Capture::default();
-        let (busy, lost) = (failure(ErrorKind::Busy), failure(ErrorKind::Lost));
-        let no_quorum = failure(ErrorKind::NoQuorum);
-        let key = b"k\xff\n";
-        let quorum = Quorum::of(3).unwrap();
-        let nobody = NodeSet::default();
-        let released = Released::new(quorum, quorum.all(), nobody, nobody, Vec::new());
-        let server = server();
-        let (took, validity) = (Duration::from_micros(1500), Duration::from_secs(9));
-        let events = [
-            Event::Acquired {
-                key,
-                took,
-                validity,
-                tries: 2,
-                fencing: FencingToken::new(41),
-            },
-            Event::AcquireFailed {
-                key,
-                took,
-                error: &busy,
-            },
-            Event::AcquireFailed {
-                key,
-                took,
-                error: &no_quorum,
-            },
-            Event::Renewed { key, validity },
-            Event::RenewFailed {
-                key,
-                error: &no_quorum,
-            },
-            Event::Lost { key, error: &lost },
-            Event::Released {
-                key,
-                released: Some(&released),
-            },
-            Event::Released {
-                key,
-                released: None,
-            },
-            Event::NodeUp {
-                address: "a:1",
-                server: &server,
-            },
-            Event::NodeDown {
-                address: "a:1",
-                cause: &Cause::TimedOut,
-            },
-            Event::NodeFailed {
-                address: "a:1",
-                cause: &Cause::TimedOut,
-            },
-        ];
-        with_default(capture.clone(), || {
-            for event in &events {
-                observer.on_event(event);
-            }
-        });
+        with_default(capture.clone(), || show(&observer));
         let lines = capture.0.lock().unwrap();
         lines.clone()
     }
@@ -332,13 +246,15 @@ mod tests {
 
     #[test]
     fn each_event_has_its_level_and_fields_and_no_key() {
+        let no_vote = "DEBUG redlock_client message=node had no vote node=\"a:1\" kind=\"timed_out\" \
+                       cause=no reply in time";
         let expected = [
-            "DEBUG redlock_client message=lock acquired took_ms=1.5 validity_ms=9000.0 tries=2 fencing=41",
+            "DEBUG redlock_client message=lock acquired took_ms=1.953125 validity_ms=9000.0 tries=2 fencing=41",
             &format!(
-                "DEBUG redlock_client message=lock held by another client took_ms=1.5 kind=\"busy\" {NODES}"
+                "DEBUG redlock_client message=lock held by another client took_ms=1.953125 kind=\"busy\" {NODES}"
             ),
             &format!(
-                "WARN redlock_client message=lock not acquired took_ms=1.5 kind=\"no_quorum\" {NODES}"
+                "WARN redlock_client message=lock not acquired took_ms=1.953125 kind=\"no_quorum\" {NODES}"
             ),
             "DEBUG redlock_client message=lock renewed validity_ms=9000.0",
             &format!("WARN redlock_client message=lock not renewed kind=\"no_quorum\" {NODES}"),
@@ -346,10 +262,10 @@ mod tests {
             "DEBUG redlock_client message=lock released confirmed=3",
             "DEBUG redlock_client message=lock released",
             "INFO redlock_client message=node up node=\"a:1\" server=valkey version=9.1.2",
-            "WARN redlock_client message=node down node=\"a:1\" kind=\"timed_out\" \
-             cause=no reply in time",
-            "DEBUG redlock_client message=node had no vote node=\"a:1\" kind=\"timed_out\" \
-             cause=no reply in time",
+            "WARN redlock_client message=node down node=\"b:1\" kind=\"disconnected\" \
+             cause=connection lost before the reply",
+            no_vote,
+            no_vote,
         ];
         assert_eq!(lines(TracingObserver::new()), expected);
     }
