@@ -7,82 +7,50 @@ use redlock_client::{Drift, Error, LockRequest, Redlock, RenewPolicy, RetryPolic
 
 use crate::stage::Stage;
 
-/// What a builder must not be given: a name for the row, and the addresses.
+/// What a builder must not be given: what is wrong, and the addresses.
+const BAD_LISTS: [&str; 17] = [
+    "no nodes",
+    "the same node twice: redis://127.0.0.1:7001, redis://127.0.0.1:7001",
+    "the same node, written otherwise: 127.0.0.1:7001, redis://127.0.0.1:7001/",
+    "the same node, default port: redis://localhost, localhost:6379",
+    "the same node, two passwords: redis://:a@h:1, redis://:b@h:1",
+    "the same node, two databases: redis://h:1/0, redis://h:1/1",
+    "the same socket twice: unix:///tmp/a.sock, unix:///tmp/a.sock",
+    "an empty address: ",
+    "nothing but a scheme: redis://",
+    "a scheme of something else: http://127.0.0.1:7001",
+    "a port beyond 65535: redis://127.0.0.1:65536",
+    "a port of zero: redis://127.0.0.1:0",
+    "a port that is no number: redis://127.0.0.1:abc",
+    "a database that is no number: redis://127.0.0.1:7001/jobs",
+    "white space: redis://127.0.0.1: 7001",
+    "a line end: redis://127.0.0.1:7001\r\nFLUSHALL",
+    "one good and one bad: redis://127.0.0.1:7001, redis://:::",
+];
+
 #[tokio::test]
 async fn a_bad_list_of_nodes_is_refused() {
-    let rows: [(&str, Vec<&str>); 17] = [
-        ("no nodes", vec![]),
-        (
-            "the same node twice",
-            vec!["redis://127.0.0.1:7001", "redis://127.0.0.1:7001"],
-        ),
-        (
-            "the same node, written otherwise",
-            vec!["127.0.0.1:7001", "redis://127.0.0.1:7001/"],
-        ),
-        (
-            "the same node, default port",
-            vec!["redis://localhost", "localhost:6379"],
-        ),
-        (
-            "the same node, two passwords",
-            vec!["redis://:a@h:1", "redis://:b@h:1"],
-        ),
-        (
-            "the same node, two databases",
-            vec!["redis://h:1/0", "redis://h:1/1"],
-        ),
-        (
-            "the same socket twice",
-            vec!["unix:///tmp/a.sock", "unix:///tmp/a.sock"],
-        ),
-        ("an empty address", vec![""]),
-        ("nothing but a scheme", vec!["redis://"]),
-        ("a scheme of something else", vec!["http://127.0.0.1:7001"]),
-        ("a port beyond 65535", vec!["redis://127.0.0.1:65536"]),
-        ("a port of zero", vec!["redis://127.0.0.1:0"]),
-        ("a port that is no number", vec!["redis://127.0.0.1:abc"]),
-        (
-            "a database that is no number",
-            vec!["redis://127.0.0.1:7001/jobs"],
-        ),
-        ("white space", vec!["redis://127.0.0.1: 7001"]),
-        ("a line end", vec!["redis://127.0.0.1:7001\r\nFLUSHALL"]),
-        (
-            "one good and one bad",
-            vec!["redis://127.0.0.1:7001", "redis://:::"],
-        ),
-    ];
-    for (name, urls) in rows {
-        let Err(error) = Redlock::builder().nodes(&urls).build() else {
-            panic!("accepted: {name}: {urls:?}");
-        };
-        check(&error, name);
+    for list in BAD_LISTS {
+        let urls = list.split_once(": ").map(|(_, urls)| urls.split(", "));
+        match Redlock::builder().nodes(urls.into_iter().flatten()).build() {
+            Err(error) => check(&error, list),
+            Ok(_) => panic!("accepted: {list}"),
+        }
     }
-    let many: Vec<String> = (1..=17)
-        .map(|port| format!("127.0.0.1:{}", 7000 + port))
+    let many: Vec<String> = (7001..=7017)
+        .map(|port| format!("127.0.0.1:{port}"))
         .collect();
-    check(
-        &Redlock::builder().nodes(&many).build().unwrap_err(),
-        "17 nodes",
-    );
+    let error = Redlock::builder().nodes(&many).build().unwrap_err();
+    check(&error, "17 nodes");
     assert!(Redlock::builder().nodes(&many[..16]).build().is_ok());
 }
 
 #[tokio::test]
 async fn bad_settings_of_a_client_are_refused() {
     let fake = FakeNode::start().await;
-    let good = || Redlock::builder().node(fake.url());
-    let rows = [(
-        "a wait of zero",
-        good().retry(RetryPolicy::wait_for(Duration::ZERO)),
-    )];
-    for (name, builder) in rows {
-        match builder.build() {
-            Err(error) => check(&error, name),
-            Ok(_) => panic!("accepted: {name}"),
-        }
-    }
+    let builder = Redlock::builder().node(fake.url());
+    let builder = builder.retry(RetryPolicy::wait_for(Duration::ZERO));
+    check(&builder.build().unwrap_err(), "a wait of zero");
     assert_eq!(fake.connections(), 0);
 }
 
@@ -159,19 +127,11 @@ async fn a_bad_request_is_refused_before_a_byte_is_sent() {
 async fn a_refused_request_opens_no_connection() {
     let fake = FakeNode::start().await;
     let redlock = Redlock::builder().node(fake.url()).build().unwrap();
-    let error = redlock
-        .lock("k")
-        .ttl(Duration::ZERO)
-        .acquire()
-        .await
-        .unwrap_err();
+    let request = redlock.lock("k").ttl(Duration::ZERO);
+    let error = request.acquire().await.unwrap_err();
     check(&error, "a TTL of zero");
-    let error = redlock
-        .lock("k")
-        .wait_for(Duration::ZERO)
-        .acquire()
-        .await
-        .unwrap_err();
+    let request = redlock.lock("k").wait_for(Duration::ZERO);
+    let error = request.acquire().await.unwrap_err();
     check(&error, "a wait of zero");
     let none: [&str; 0] = [];
     let error = redlock.lock_all(none).acquire().await.unwrap_err();
@@ -182,34 +142,23 @@ async fn a_refused_request_opens_no_connection() {
 
 #[tokio::test]
 async fn the_largest_and_the_smallest_of_everything_is_accepted() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(1).await;
     let longest = Duration::from_millis((1 << 53) - 1);
-    let guard = redlock
-        .lock("k")
-        .ttl(longest)
-        .acquire()
-        .await
-        .expect("a long lock");
+    let request = redlock.lock("k").ttl(longest);
+    let guard = request.acquire().await.expect("a long lock");
     let century = Duration::from_secs(100 * 365 * 86_400);
     assert!(guard.validity() > century, "{:?}", guard.validity());
     drop(guard.release().await);
-    let no_drift = stage
-        .builder()
-        .drift(Drift::new(0, Duration::ZERO))
-        .build()
-        .unwrap();
+    let builder = stage.builder().drift(Drift::new(0, Duration::ZERO));
+    let no_drift = builder.build().unwrap();
     let ttl = Duration::from_millis(1);
     // Whether a lock of a millisecond is had in time is luck; that it is not refused is not.
     if let Err(error) = no_drift.lock("s").ttl(ttl).try_acquire().await {
         assert!(!error.is_config(), "{error}");
     }
     let binary = [0, b'\r', b'\n', 0xff, b' '];
-    let guard = redlock
-        .lock(binary)
-        .acquire()
-        .await
-        .expect("any bytes are a key");
+    let request = redlock.lock(binary);
+    let guard = request.acquire().await.expect("any bytes are a key");
     assert_eq!(guard.key(), binary);
     drop(guard.release().await);
 }

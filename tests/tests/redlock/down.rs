@@ -6,7 +6,9 @@ use locknode_tests::fake_node::{Purpose, errors};
 use locknode_tests::patience::{eventually, in_time};
 use redlock_client::{Cause, Redlock};
 
-use crate::stage::{AMPLE, LONG, Stage, finds_no_quorum, is_let_go};
+use crate::stage::{
+    AMPLE, LONG, Stage, acquire, acquire_within, finds_no_quorum, is_let_go, try_acquire,
+};
 
 /// The ways of being down.
 #[derive(Clone, Copy, Debug)]
@@ -42,21 +44,15 @@ impl Stage {
 async fn a_minority_that_is_down_is_not_waited_for() {
     for way in WAYS {
         for was_up in [false, true] {
-            let stage = Stage::of(5).await;
-            let redlock = stage.redlock();
+            let (stage, redlock) = Stage::with_client(5).await;
             if was_up {
-                let guard = redlock
-                    .lock("before")
-                    .ttl(LONG)
-                    .acquire()
-                    .await
-                    .expect("all up");
+                let guard = acquire(&redlock, "before").await.expect("all up");
                 drop(guard.release().await);
             }
             stage.take_down(&[0, 3], way).await;
             let started = Instant::now();
             for round in 0..20 {
-                let guard = redlock.lock("k").ttl(LONG).acquire().await;
+                let guard = acquire(&redlock, "k").await;
                 let guard = guard.unwrap_or_else(|error| panic!("{way:?} {round}: {error}"));
                 guard.extend(LONG).await.expect("three of five");
                 let released = guard.release().await;
@@ -73,12 +69,7 @@ async fn a_silent_majority_costs_its_timeout_once() {
     let stage = Stage::of(5).await;
     let timeout = Duration::from_millis(400);
     let redlock = stage.builder().node_timeout(timeout).build().unwrap();
-    let guard = redlock
-        .lock("before")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("all up");
+    let guard = acquire(&redlock, "before").await.expect("all up");
     stage.release(guard).await;
     stage.take_down(&[0, 1, 2], Down::Silent).await;
     let started = Instant::now();
@@ -113,7 +104,7 @@ async fn eventually_quiet(redlock: &Redlock, stage: &Stage, asked: &mut usize) {
             return;
         }
         *asked = before;
-        drop(redlock.lock("k").ttl(LONG).try_acquire().await);
+        drop(try_acquire(redlock, "k").await);
     }
     panic!("silent nodes are asked for ever:\n{}", stage.story());
 }
@@ -121,8 +112,7 @@ async fn eventually_quiet(redlock: &Redlock, stage: &Stage, asked: &mut usize) {
 /// A node that refuses connections is not tried again for every attempt: a pause grows between two tries.
 #[tokio::test]
 async fn a_majority_that_refuses_fails_at_once() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     stage.take_down(&[1, 2, 4], Down::Refusing).await;
     let started = Instant::now();
     for _ in 0..50 {
@@ -144,7 +134,7 @@ async fn waiting_for_dead_nodes_ends_with_the_wait() {
     let redlock = stage.redlock();
     for wait in [1, 15, 60, 250].map(Duration::from_millis) {
         let started = Instant::now();
-        let acquire = redlock.lock("k").ttl(LONG).wait_for(wait).acquire();
+        let acquire = acquire_within(&redlock, "k", wait);
         let error = in_time("acquire", acquire).await.expect_err("all down");
         assert!(
             error.is_no_quorum() || error.is_timeout(),
@@ -176,23 +166,12 @@ async fn a_hanging_majority_fails_within_its_time() {
 #[tokio::test]
 async fn a_node_that_comes_back_is_used_again() {
     for way in WAYS {
-        let stage = Stage::of(3).await;
-        let redlock = stage.impatient();
+        let (stage, redlock) = Stage::with_impatient_client(3).await;
         stage.take_down(&[0, 1], way).await;
-        redlock
-            .lock("k")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect_err("one of three");
+        try_acquire(&redlock, "k").await.expect_err("one of three");
         stage[0].come_back().await;
         stage[1].come_back().await;
-        let guard = redlock
-            .lock("k")
-            .ttl(LONG)
-            .wait_for(AMPLE * 3)
-            .acquire()
-            .await;
+        let guard = acquire_within(&redlock, "k", AMPLE * 3).await;
         let guard = guard.unwrap_or_else(|error| panic!("{way:?}: {error}"));
         stage.release(guard).await;
     }
@@ -201,25 +180,13 @@ async fn a_node_that_comes_back_is_used_again() {
 /// A node in its quarantine answers at once; it is asked again and has a vote when its quarantine is over.
 #[tokio::test]
 async fn a_quarantined_node_has_a_vote_when_its_quarantine_is_over() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let quarantine = locknode_tests::fake_node::Behaviour::error(errors::QUARANTINE);
     stage.always([0, 1], Purpose::Acquire, &quarantine);
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
+    let error = try_acquire(&redlock, "k").await.expect_err("one of three");
     assert!(error.is_no_quorum() && error.is_retryable(), "{error}");
-    stage[0].behave();
-    stage[1].behave();
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .wait_for(AMPLE * 3)
-        .acquire()
-        .await;
+    stage.behave();
+    let guard = acquire_within(&redlock, "k", AMPLE * 3).await;
     drop(guard.expect("three of three").release().await);
     stage.wait_until_empty().await;
 }
@@ -227,18 +194,12 @@ async fn a_quarantined_node_has_a_vote_when_its_quarantine_is_over() {
 /// Locks go on while two of five come and go, and every node ends up empty.
 #[tokio::test]
 async fn nodes_that_come_and_go_leave_nothing_behind() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     for round in 0..12_usize {
         let down = [round % 5, (round + 2) % 5];
         let way = WAYS[round % 3];
         stage.take_down(&down, way).await;
-        let guard = redlock
-            .lock("k")
-            .ttl(LONG)
-            .wait_for(AMPLE * 3)
-            .acquire()
-            .await;
+        let guard = acquire_within(&redlock, "k", AMPLE * 3).await;
         let guard = guard.unwrap_or_else(|error| panic!("{round} {way:?}: {error}"));
         assert!(guard.is_valid());
         in_time("release", guard.release()).await;
@@ -249,9 +210,7 @@ async fn nodes_that_come_and_go_leave_nothing_behind() {
         let what = format!("free again in round {round}");
         let left = || stage.iter().filter(|fake| !fake.keys().is_empty()).count();
         eventually(&what, || left() <= 2).await;
-        for fake in stage.iter() {
-            fake.remove("k");
-        }
+        stage.remove("k");
     }
     redlock.close().await;
 }
@@ -259,8 +218,7 @@ async fn nodes_that_come_and_go_leave_nothing_behind() {
 /// `nodes()` says of each node what it is, or why it does not answer.
 #[tokio::test]
 async fn the_state_of_each_node_can_be_asked_for() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     stage[1].go_down().await;
     let nodes = in_time("nodes", redlock.nodes()).await.expect("a list");
     assert_eq!(nodes.len(), 3);

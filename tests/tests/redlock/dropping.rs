@@ -5,11 +5,13 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use locknode_tests::fake_node::{Hold, Purpose};
+use locknode_tests::fake_node::{FakeNode, Purpose};
 use locknode_tests::patience::{eventually, in_time};
 use redlock_client::{Guard, Redlock};
 
-use crate::stage::{AMPLE, LONG, Stage, is_let_go};
+use crate::stage::{
+    AMPLE, Holds, LONG, Stage, acquire, acquire_within, is_let_go, joined, try_acquire,
+};
 
 /// Polls the future that many times at most and drops it; what came out if it was ready by then.
 async fn polled<F: Future>(times: usize, future: F) -> Option<F::Output> {
@@ -50,10 +52,9 @@ async fn at_every_await_point<F, T, C>(
 
 #[tokio::test]
 async fn a_dropped_acquire_leaves_no_key() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     at_every_await_point(
-        || redlock.lock("k").ttl(LONG).acquire(),
+        || acquire(&redlock, "k"),
         async |guard| {
             drop(guard.map(|guard| guard.expect("nobody else wants it")));
             left_empty(&redlock, &stage).await;
@@ -64,10 +65,9 @@ async fn a_dropped_acquire_leaves_no_key() {
 
 #[tokio::test]
 async fn a_dropped_try_leaves_no_key() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     at_every_await_point(
-        || redlock.lock("k").ttl(LONG).try_acquire(),
+        || try_acquire(&redlock, "k"),
         async |guard| {
             drop(guard);
             left_empty(&redlock, &stage).await;
@@ -80,16 +80,10 @@ async fn a_dropped_try_leaves_no_key() {
 #[tokio::test]
 async fn an_acquire_dropped_after_any_number_of_replies_leaves_no_key() {
     for answered in 0..=5 {
-        let stage = Stage::of(5).await;
-        let redlock = stage.redlock();
-        let holds: Vec<Hold> = stage
-            .iter()
-            .map(|fake| fake.hold(Purpose::Acquire))
-            .collect();
-        let attempt = tokio::spawn(redlock.lock("k").ttl(LONG).acquire());
-        for hold in &holds {
-            hold.caught().await;
-        }
+        let (stage, redlock) = Stage::with_client(5).await;
+        let holds = Holds::on(&stage, |fake| fake.hold(Purpose::Acquire));
+        let attempt = tokio::spawn(acquire(&redlock, "k"));
+        holds.caught().await;
         for hold in holds.iter().take(answered) {
             hold.release();
         }
@@ -99,9 +93,7 @@ async fn an_acquire_dropped_after_any_number_of_replies_leaves_no_key() {
         .await;
         attempt.abort();
         drop(attempt.await);
-        for hold in &holds {
-            hold.release();
-        }
+        holds.release();
         stage.wait_until_empty().await;
     }
 }
@@ -109,10 +101,9 @@ async fn an_acquire_dropped_after_any_number_of_replies_leaves_no_key() {
 /// Between two tries nothing is held, and after the drop nothing is tried.
 #[tokio::test]
 async fn an_acquire_dropped_while_it_waits_tries_no_more() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.held_by_other("k", 0..2);
-    let attempt = tokio::spawn(redlock.lock("k").ttl(LONG).wait_for(LONG).acquire());
+    let attempt = tokio::spawn(acquire_within(&redlock, "k", LONG));
     stage[2].wait_for_count(Purpose::Acquire, 3).await;
     attempt.abort();
     drop(attempt.await);
@@ -120,21 +111,14 @@ async fn an_acquire_dropped_while_it_waits_tries_no_more() {
     for node in 0..2 {
         stage[node].remove("k");
     }
-    let other = redlock
-        .lock("k")
-        .ttl(LONG)
-        .wait_for(AMPLE)
-        .acquire()
-        .await
-        .expect("free");
+    let other = acquire_within(&redlock, "k", AMPLE).await.expect("free");
     stage.wait_until_held("k", other.token(), 3).await;
     stage.release(other).await;
 }
 
 #[tokio::test]
 async fn a_dropped_extend_leaves_the_lock_with_its_holder() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     let guard = stage.lock(&redlock, "k").await;
     at_every_await_point(
         || guard.extend(LONG),
@@ -154,8 +138,7 @@ async fn a_dropped_extend_leaves_the_lock_with_its_holder() {
 /// Releasing is a promise once it was begun, and even before: a guard that goes away is a lock that goes away.
 #[tokio::test]
 async fn a_dropped_release_releases() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     let mut guard = Some(locked(&redlock, "k").await);
     for times in 0..POLLS_MAX {
         let guard_now = guard.take().expect("a lock");
@@ -171,8 +154,7 @@ async fn a_dropped_release_releases() {
 
 #[tokio::test]
 async fn a_dropped_lock_of_several_keys_leaves_none_of_them() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     at_every_await_point(
         || redlock.lock_all(["c", "a", "b"]).ttl(LONG).acquire(),
         async |guard| {
@@ -185,8 +167,7 @@ async fn a_dropped_lock_of_several_keys_leaves_none_of_them() {
 
 #[tokio::test]
 async fn a_dropped_with_lock_leaves_no_key() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     at_every_await_point(
         || {
             redlock.with_lock(redlock.lock("k").ttl(LONG), |_scope| async {
@@ -206,8 +187,7 @@ async fn a_dropped_with_lock_leaves_no_key() {
 
 #[tokio::test]
 async fn a_with_lock_dropped_inside_its_closure_leaves_no_key() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let (entered, inside) = tokio::sync::oneshot::channel();
     let work = {
         let redlock = redlock.clone();
@@ -229,8 +209,7 @@ async fn a_with_lock_dropped_inside_its_closure_leaves_no_key() {
 
 #[tokio::test]
 async fn a_dropped_guard_releases_in_the_background() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     drop(locked(&redlock, "k").await);
     stage.wait_until_empty().await;
 }
@@ -238,8 +217,7 @@ async fn a_dropped_guard_releases_in_the_background() {
 /// The thread that drops has no runtime.
 #[tokio::test]
 async fn a_guard_dropped_outside_of_the_runtime_releases() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = locked(&redlock, "k").await;
     std::thread::spawn(move || drop(guard))
         .join()
@@ -280,8 +258,7 @@ fn a_guard_that_outlives_its_runtime_is_dropped_in_peace() {
 
 #[tokio::test]
 async fn a_leaked_lock_stays_until_its_ttl_ends() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = locked(&redlock, "k").await;
     stage.wait_until_held("k", guard.token(), 3).await;
     let token = guard.leak();
@@ -295,15 +272,12 @@ async fn a_leaked_lock_stays_until_its_ttl_ends() {
 /// The client goes away with the guard still there: `close` waits for what was begun.
 #[tokio::test]
 async fn closing_finishes_the_releases_that_were_begun() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     for key in 0..20 {
         drop(locked(&redlock, &format!("k{key}")).await);
     }
     in_time("close", redlock.close()).await;
-    for fake in stage.iter() {
-        assert!(fake.keys().is_empty(), "{:?}", fake.keys());
-    }
+    assert!(stage.is_empty(), "{}", stage.story());
     eventually("closed", || {
         stage.iter().all(|fake| fake.open_connections() == 0)
     })
@@ -313,12 +287,9 @@ async fn closing_finishes_the_releases_that_were_begun() {
 /// A node that does not answer cannot keep `close` from returning.
 #[tokio::test]
 async fn closing_is_bounded() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     let guard = locked(&redlock, "k").await;
-    for fake in stage.iter() {
-        fake.fall_silent();
-    }
+    stage.iter().for_each(FakeNode::fall_silent);
     drop(guard);
     in_time("close", redlock.close()).await;
 }
@@ -326,8 +297,7 @@ async fn closing_is_bounded() {
 /// Hundreds of acquires are dropped at random moments; what is left at the end is nothing.
 #[tokio::test]
 async fn a_storm_of_dropped_acquires_leaves_no_key() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     let mut tasks = Vec::new();
     for number in 0..300_usize {
         let request = redlock.lock(format!("k{}", number % 7)).ttl(LONG);
@@ -337,14 +307,14 @@ async fn a_storm_of_dropped_acquires_leaves_no_key() {
         }));
     }
     for task in tasks {
-        in_time("a task", task).await.expect("no panic");
+        joined("a task", task).await;
     }
     left_empty(&redlock, &stage).await;
     redlock.close().await;
 }
 
 async fn locked(redlock: &Redlock, key: &str) -> Guard {
-    let acquire = redlock.lock(key).ttl(LONG).wait_for(AMPLE).acquire();
+    let acquire = acquire_within(redlock, key, AMPLE);
     in_time("acquire", acquire)
         .await
         .expect("nobody else wants it for long")
@@ -367,7 +337,7 @@ const POLLS_MAX: usize = 200;
 async fn a_dropped_adoption_leaves_the_lock_to_whom_it_belongs() {
     let stage = Stage::of(5).await;
     let (holder, other) = (stage.redlock(), stage.redlock());
-    let guard = holder.lock("k").ttl(LONG).acquire().await.expect("free");
+    let guard = acquire(&holder, "k").await.expect("free");
     let token = *guard.token();
     for is_polled in [false, true] {
         let mut adopting = Box::pin(other.adopt("k", token).ttl(LONG).acquire());

@@ -8,15 +8,14 @@ use locknode_tests::fake_node::{Behaviour, Flavour, Purpose};
 use locknode_tests::patience::in_time;
 use redlock_client::{Event, Observer, Redlock};
 
-use crate::stage::{AMPLE, LONG, SHORT, Stage};
+use crate::stage::{AMPLE, LONG, SHORT, Stage, acquire, acquire_within, joined, try_acquire};
 
 /// Whatever ends the lock, work that watches only the token stops.
 #[tokio::test]
 async fn the_cancellation_of_a_guard_fires_however_its_lock_ends() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.connected().await;
+    let (_stage, redlock) = Stage::with_connected_client(3).await;
     let lock = async || {
-        let guard = redlock.lock("k").ttl(LONG).wait_for(AMPLE).acquire().await;
+        let guard = acquire_within(&redlock, "k", AMPLE).await;
         guard.expect("a lock")
     };
     let guard = lock().await;
@@ -95,7 +94,7 @@ async fn a_panic_of_an_observer_is_told_in_its_words() {
     let stage = Stage::of(3).await;
     let builder = stage.builder().observer(Arc::new(Clumsy));
     let redlock = builder.build().expect("a good configuration");
-    let error = redlock.lock("k").ttl(LONG).acquire().await;
+    let error = acquire(&redlock, "k").await;
     let error = error.expect_err("the task panics").to_string();
     assert!(
         error.contains("observer") && error.contains("it stumbles"),
@@ -143,8 +142,7 @@ async fn an_owner_enters_no_lock_of_another_client() {
 /// A job that renews its lock hears what kept it from that.
 #[tokio::test]
 async fn the_loss_of_a_lock_that_could_not_be_renewed_tells_which_nodes_do_not_answer() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.connected().await;
+    let (stage, redlock) = Stage::with_connected_client(5).await;
     let ttl = Duration::from_secs(2);
     let policy = redlock_client::RenewPolicy::until(LONG);
     let request = redlock.lock("k").ttl(ttl).renew(policy);
@@ -164,11 +162,10 @@ async fn the_loss_of_a_lock_that_could_not_be_renewed_tells_which_nodes_do_not_a
 /// Errors of the nodes are not silence.
 #[tokio::test]
 async fn nodes_that_answer_with_errors_are_said_to_refuse() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.connected().await;
+    let (stage, redlock) = Stage::with_connected_client(3).await;
     let error = Behaviour::error("NOPERM this user has no permissions to run the 'set' command");
     stage.always(0..2, Purpose::Acquire, &error);
-    let failed = redlock.lock("k").ttl(LONG).try_acquire().await;
+    let failed = try_acquire(&redlock, "k").await;
     let text = failed.expect_err("refused").to_string();
     assert!(
         text.contains("refused by error") && text.contains("NOPERM"),
@@ -196,7 +193,7 @@ async fn clients_that_split_the_votes_are_not_told_that_it_is_held() {
             let held: Vec<_> = others
                 .map(|node| stage[node].delay_next(Purpose::Acquire))
                 .collect();
-            let request = client.lock("k").ttl(LONG).try_acquire();
+            let request = try_acquire(client, "k");
             attempts.push(tokio::spawn(request));
             for hold in &held {
                 hold.caught().await;
@@ -213,7 +210,7 @@ async fn clients_that_split_the_votes_are_not_told_that_it_is_held() {
             .for_each(locknode_tests::fake_node::Hold::release);
         let mut held = 0;
         for attempt in attempts {
-            let outcome = in_time("an attempt", attempt).await.expect("no panic");
+            let outcome = joined("an attempt", attempt).await;
             if let Some(guard) = outcome.expect("held by a client, or had") {
                 held += 1;
                 // It stays held until all have been told.

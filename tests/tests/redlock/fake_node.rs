@@ -56,32 +56,14 @@ async fn an_honest_fake_grants_extends_and_releases() {
 
 #[tokio::test]
 async fn a_flavour_has_the_commands_of_its_server_and_no_others() {
+    let newer = ["DELEX k IFEQ t", "DELIFEQ k t"];
+    let basic = ["EVAL x 0", "SET k t IFEQ t"];
     let rows = [
-        (
-            Flavour::Redis7,
-            ["DELEX k IFEQ t", "DELIFEQ k t"],
-            [false, false],
-        ),
-        (
-            Flavour::Redis8,
-            ["DELEX k IFEQ t", "DELIFEQ k t"],
-            [true, false],
-        ),
-        (
-            Flavour::Valkey9,
-            ["DELEX k IFEQ t", "DELIFEQ k t"],
-            [false, true],
-        ),
-        (
-            Flavour::Locknode,
-            ["DELEX k IFEQ t", "DELIFEQ k t"],
-            [true, true],
-        ),
-        (
-            Flavour::Bare,
-            ["EVAL x 0", "SET k t IFEQ t"],
-            [false, false],
-        ),
+        (Flavour::Redis7, newer, [false, false]),
+        (Flavour::Redis8, newer, [true, false]),
+        (Flavour::Valkey9, newer, [false, true]),
+        (Flavour::Locknode, newer, [true, true]),
+        (Flavour::Bare, basic, [false, false]),
     ];
     for (flavour, commands, expected) in rows {
         let fake = FakeNode::start_as(flavour).await;

@@ -11,7 +11,7 @@ use redlock_client::{FenceCheck, FencingToken, Guard, NodeStatus, Redlock, Rejec
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stage::{AMPLE, LONG, Stage, wait_until_connected};
+use crate::stage::{AMPLE, LONG, Stage, joined, try_acquire, wait_until_connected};
 
 async fn lock(redlock: &Redlock, key: &str) -> Guard {
     let request = redlock.lock(key).ttl(LONG);
@@ -122,13 +122,13 @@ async fn a_token_that_cannot_be_written_back_is_handed_to_nobody() {
     let write_back = stage[1].hold_next("LOCK.FENCE");
     let acquiring = tokio::spawn({
         let redlock = redlock.clone();
-        async move { redlock.lock("k").ttl(LONG).try_acquire().await }
+        async move { try_acquire(&redlock, "k").await }
     });
     stage[1].wait_for_count("LOCK.FENCE", 1).await;
     assert!(!acquiring.is_finished(), "nothing is decided");
     stage[1].hang_up().await;
     drop(write_back);
-    let outcome = in_time("try_acquire", acquiring).await.expect("no panic");
+    let outcome = joined("try_acquire", acquiring).await;
     assert!(outcome.is_err(), "{outcome:?}");
     stage.wait_until_empty().await;
 }
@@ -235,7 +235,7 @@ async fn compete(redlock: Redlock, client: usize) -> Vec<Had> {
     let mut had = Vec::new();
     while had.len() < EACH {
         let started = Instant::now();
-        let request = redlock.lock("k").ttl(LONG).try_acquire();
+        let request = try_acquire(&redlock, "k");
         let Some(guard) = in_time("try_acquire", request)
             .await
             .expect("nodes that are up")

@@ -5,7 +5,9 @@ use std::time::Duration;
 use locknode_tests::fake_node::{FakeNode, Purpose};
 use redlock_client::{Cause, Error, Redlock};
 
-use crate::stage::{AMPLE, LONG, Stage, finds_no_quorum, is_let_go};
+use crate::stage::{
+    AMPLE, LONG, Stage, acquire, finds_no_quorum, held_key, is_let_go, try_acquire,
+};
 
 /// The second address of a server has no vote: of three configured nodes two are one, and one alone is no majority.
 #[tokio::test]
@@ -14,12 +16,7 @@ async fn a_server_by_two_addresses_votes_once() {
     let door = twin.open_another_door();
     let urls = [twin.url(), format!("redis://{door}"), other.url()];
     let redlock = Redlock::builder().nodes(&urls).build().unwrap();
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("two servers of three");
+    let guard = acquire(&redlock, "k").await.expect("two servers of three");
     drop(guard.release().await);
     other.go_down().await;
     let error = finds_no_quorum(&redlock, "k").await;
@@ -46,7 +43,7 @@ async fn two_addresses_of_one_server_never_make_a_majority() {
         gone.go_down().await;
         let urls = [twin.url(), format!("redis://{door}"), gone.url()];
         let redlock = Redlock::builder().nodes(&urls).build().unwrap();
-        let attempts = (0..4).map(|key| redlock.lock(format!("k{key}")).ttl(LONG).try_acquire());
+        let attempts = (0..4).map(|key| try_acquire(&redlock, &format!("k{key}")));
         let attempts: Vec<_> = attempts.map(tokio::spawn).collect();
         for attempt in attempts {
             let result = attempt.await.expect("no panic");
@@ -58,8 +55,7 @@ async fn two_addresses_of_one_server_never_make_a_majority() {
 /// The node is another one after a restart, and no twin of what it was before.
 #[tokio::test]
 async fn a_restarted_server_is_not_a_duplicate_of_itself() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     for round in 0..3 {
         let guard = redlock
             .lock("k")
@@ -90,12 +86,7 @@ async fn a_wrong_password_is_the_cause_that_is_named() {
     for (url, code) in rows {
         let builder = Redlock::builder().node(&url).node_timeout(AMPLE);
         let redlock = builder.build().unwrap();
-        let error = redlock
-            .lock("k")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect_err("a stranger");
+        let error = try_acquire(&redlock, "k").await.expect_err("a stranger");
         assert!(error.is_no_quorum(), "{url}: {error}");
         assert!(mentions(&error, code), "{url}: {error}");
         assert!(!mentions(&error, "wrong@"), "{error}");
@@ -122,7 +113,7 @@ async fn the_right_password_opens_the_node_by_url_and_by_credentials() {
     ];
     for builder in builders {
         let redlock = builder.build().unwrap();
-        let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("let in");
+        let guard = acquire(&redlock, "k").await.expect("let in");
         assert!(is_let_go(&guard.release().await));
     }
     fake.wait_until_empty().await;
@@ -133,15 +124,10 @@ async fn the_right_password_opens_the_node_by_url_and_by_credentials() {
 async fn a_prefix_is_put_before_every_key() {
     let stage = Stage::of(1).await;
     let redlock = stage.builder().key_prefix("app:").build().unwrap();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     assert_eq!(stage[0].holder("app:k"), Some(guard.token().to_string()));
     let views = redlock.inspect("k").await.expect("a view");
-    let held = views[0]
-        .answer
-        .as_ref()
-        .expect("an answer")
-        .as_ref()
-        .expect("held");
+    let held = held_key(&views[0]);
     assert_eq!(held.token, *guard.token());
     stage.release(guard).await;
 }

@@ -5,29 +5,25 @@ use std::task::Poll;
 use std::time::Duration;
 
 use locknode_tests::fake_node::{Behaviour, On, Purpose};
-use locknode_tests::patience::{eventually, in_time};
+use locknode_tests::patience::eventually;
 
-use crate::stage::{LONG, MovableClock, SHORT, Stage, finds_no_quorum, is_let_go};
+use crate::stage::{
+    Holds, LONG, SHORT, Stage, acquire, finds_no_quorum, is_let_go, joined, try_acquire,
+};
 
 /// The one late `OK` on node 2 belongs to the first key. Were it taken for the second, that lock would have two holders.
 #[tokio::test]
 async fn a_late_reply_is_not_taken_for_the_answer_to_another_question() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let hold = stage[2].hold_next(Purpose::Acquire);
-    let first = redlock
-        .lock("a")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("two of three");
+    let first = acquire(&redlock, "a").await.expect("two of three");
     hold.caught().await;
     stage.held_by_other("b", [1, 2]);
-    let second = tokio::spawn(redlock.lock("b").ttl(LONG).try_acquire());
+    let second = tokio::spawn(try_acquire(&redlock, "b"));
     stage[0].wait_for_count(Purpose::Acquire, 2).await;
     stage[1].wait_for_count(Purpose::Acquire, 2).await;
     hold.release();
-    let second = in_time("the second", second).await.expect("no panic");
+    let second = joined("the second", second).await;
     assert!(!matches!(second, Ok(Some(_))), "two holders: {second:?}");
     drop(first.release().await);
     stage[0].wait_until_empty().await;
@@ -36,51 +32,36 @@ async fn a_late_reply_is_not_taken_for_the_answer_to_another_question() {
 /// The same after the node's time is over and the client has given the question up.
 #[tokio::test]
 async fn a_reply_after_the_timeout_is_not_taken_for_the_answer_to_another_question() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     stage.held_by_other("a", [0]);
     let hold = stage[2].hold(Purpose::Acquire);
-    let first = redlock.lock("a").ttl(LONG).try_acquire().await;
+    let first = try_acquire(&redlock, "a").await;
     assert!(!matches!(first, Ok(Some(_))), "one of three: {first:?}");
     stage[2].behave();
     stage.held_by_other("b", [1, 2]);
-    let second = tokio::spawn(redlock.lock("b").ttl(LONG).try_acquire());
+    let second = tokio::spawn(try_acquire(&redlock, "b"));
     stage[1].wait_for_count(Purpose::Acquire, 2).await;
     hold.release();
-    let second = in_time("the second", second).await.expect("no panic");
+    let second = joined("the second", second).await;
     assert!(!matches!(second, Ok(Some(_))), "two holders: {second:?}");
 }
 
 #[tokio::test]
 async fn a_grant_that_arrives_after_the_attempt_has_failed_is_released() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
-    let holds: Vec<_> = stage
-        .iter()
-        .take(2)
-        .map(|fake| fake.hold_next(Purpose::Acquire))
-        .collect();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
+    let holds = Holds::on(&stage[..2], |fake| fake.hold_next(Purpose::Acquire));
     finds_no_quorum(&redlock, "k").await;
-    for hold in &holds {
-        hold.release();
-    }
+    holds.release();
     stage.wait_until_empty().await;
 }
 
 /// The request itself is late: it is executed when the attempt is long over.
 #[tokio::test]
 async fn a_grant_that_is_made_after_the_attempt_has_failed_is_released() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
-    let holds: Vec<_> = stage
-        .iter()
-        .take(2)
-        .map(|fake| fake.delay_next(Purpose::Acquire))
-        .collect();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
+    let holds = Holds::on(&stage[..2], |fake| fake.delay_next(Purpose::Acquire));
     finds_no_quorum(&redlock, "k").await;
-    for hold in &holds {
-        hold.release();
-    }
+    holds.release();
     stage[2].wait_until_empty().await;
     // The release follows by the same connection; where that was given up it came too early, and the TTL ends the key.
     let gone = || stage[0].keys().is_empty() && stage[1].keys().is_empty();
@@ -98,8 +79,7 @@ async fn a_grant_that_is_made_after_the_attempt_has_failed_is_released() {
 /// An extension that is executed after the release finds nothing to extend and makes nothing.
 #[tokio::test]
 async fn a_late_extend_does_not_create_a_key() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     guard.extend(LONG).await.expect("scripts are known now");
     let hold = stage[0].delay_next(Purpose::Extend);
@@ -114,12 +94,11 @@ async fn a_late_extend_does_not_create_a_key() {
 /// The release of one lock is executed late, when the same client holds the key again.
 #[tokio::test]
 async fn a_late_release_does_not_release_the_next_lock() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     let first = stage.lock(&redlock, "k").await;
     let hold = stage[0].delay_next(Purpose::Release);
     drop(first.release().await);
-    let second = redlock.lock("k").ttl(LONG).try_acquire().await;
+    let second = try_acquire(&redlock, "k").await;
     let second = second.expect("two of three").expect("free on two of three");
     hold.release();
     eventually("executed", || hold.held() == 0).await;
@@ -131,15 +110,12 @@ async fn a_late_release_does_not_release_the_next_lock() {
 /// Votes of one extension are not counted in the next.
 #[tokio::test]
 async fn votes_of_an_earlier_round_do_not_count() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(5).await;
     let guard = stage.lock(&redlock, "k").await;
     let oom = Behaviour::error("OOM command not allowed when used memory > 'maxmemory'.");
     stage.always([2, 3, 4], Purpose::Extend, &oom);
     guard.extend(LONG).await.expect_err("two of five");
-    for fake in stage.iter() {
-        fake.behave();
-    }
+    stage.behave();
     stage.always([0, 1, 4], Purpose::Extend, &oom);
     let error = guard
         .extend(LONG)
@@ -153,8 +129,7 @@ async fn votes_of_an_earlier_round_do_not_count() {
 /// lives as long as those of the others.
 #[tokio::test]
 async fn a_slow_node_learns_the_scripts_too() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     stage[2].forget_scripts();
     stage[2].pass_time(LONG / 2);
@@ -180,8 +155,7 @@ async fn a_slow_node_learns_the_scripts_too() {
 /// The same for a release: the node's answer to it comes when everybody else has let the lock go.
 #[tokio::test]
 async fn a_slow_node_that_forgot_the_script_still_releases() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     for _ in 0..2 {
         let guard = stage.lock(&redlock, "k").await;
         stage[2].forget_scripts();
@@ -196,29 +170,17 @@ async fn a_slow_node_that_forgot_the_script_still_releases() {
 /// What is held back on one node delays nobody.
 #[tokio::test]
 async fn nobody_waits_for_the_last_reply() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
-    let holds: Vec<_> = stage
-        .iter()
-        .take(2)
-        .map(|fake| fake.hold(Purpose::Acquire))
-        .collect();
+    let (stage, redlock) = Stage::with_client(5).await;
+    let holds = Holds::on(&stage[..2], |fake| fake.hold(Purpose::Acquire));
     let started = std::time::Instant::now();
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("three of five");
+    let guard = acquire(&redlock, "k").await.expect("three of five");
     guard.extend(LONG).await.expect("three of five");
     assert!(is_let_go(&guard.release().await));
     assert!(
         started.elapsed() < crate::stage::AMPLE,
         "waited for a timeout"
     );
-    for hold in &holds {
-        hold.release();
-    }
+    holds.release();
     stage.wait_until_empty().await;
     assert!(SHORT < crate::stage::AMPLE);
 }
@@ -226,11 +188,9 @@ async fn nobody_waits_for_the_last_reply() {
 /// The grant was in time, but the task that waited for it did not run until the validity was over.
 #[tokio::test]
 async fn a_caller_that_is_woken_too_late_is_not_handed_the_lock() {
-    let stage = Stage::of(5).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (_stage, clock, redlock) = Stage::with_clock(5).await;
     drop(redlock.nodes().await);
-    let mut acquiring = Box::pin(redlock.lock("k").ttl(LONG).acquire());
+    let mut acquiring = Box::pin(acquire(&redlock, "k"));
     let is_ready = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_ready())).await;
     assert!(!is_ready, "the nodes have not answered yet");
     // Answers come in the order of the questions: after this the grant waits for its caller.

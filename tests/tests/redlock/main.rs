@@ -11,11 +11,13 @@
 //! * `dropping` - futures dropped at every await point leave no key behind
 //! * `ends` - how ends are told: of locks, of calls, of the client; and votes that are split
 //! * `scenario` - the same scenes over locknodes, real servers and both
+//! * `blocking` - the client without async
 //! * `kill_and_restart` - lock cycles while nodes come and go
 //! * `reports` - what users of other lock libraries reported, one test each
 
 #![cfg(test)]
 
+mod blocking;
 mod configuration;
 mod down;
 mod dropping;

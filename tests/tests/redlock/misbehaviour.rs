@@ -7,7 +7,7 @@ use locknode_tests::fake_node::{Behaviour, FakeNode, Flavour, Purpose, errors};
 use locknode_tests::patience::eventually;
 use redlock_client::{Cause, Error, Redlock};
 
-use crate::stage::{LONG, Stage, is_let_go};
+use crate::stage::{LONG, Stage, acquire, is_let_go, try_acquire};
 
 /// What a cause has to be.
 #[derive(Clone, Copy, Debug)]
@@ -36,43 +36,28 @@ impl Expected {
     }
 }
 
-/// Every wrong answer to a request, and what the client makes of it.
-fn wrong_answers() -> Vec<(Behaviour, Expected)> {
-    let mut rows = vec![
+/// Every wrong answer to a request: what it is called, and what the client makes of it.
+fn wrong_answers() -> impl Iterator<Item = (String, Behaviour, Expected)> {
+    let answer = |text: &[u8]| Behaviour::Answer(text.to_vec());
+    let apply_then = |text: &[u8]| Behaviour::ApplyThenAnswer(text.to_vec());
+    let quarantined = Expected::Loading(Some(Duration::from_millis(4200)));
+    let rows = [
         (Behaviour::Close, Expected::Disconnected),
         (Behaviour::ApplyThenClose, Expected::Disconnected),
         (Behaviour::ApplyThenCutReply, Expected::Disconnected),
-        (
-            Behaviour::Answer(b"hello?\r\n".to_vec()),
-            Expected::Protocol,
-        ),
-        (
-            Behaviour::ApplyThenAnswer(b"\0\xff\xfe\r\n".to_vec()),
-            Expected::Protocol,
-        ),
-        (Behaviour::Answer(b"*0\r\n".to_vec()), Expected::Protocol),
-        (
-            Behaviour::ApplyThenAnswer(b"*1\r\n$2\r\nOK\r\n".to_vec()),
-            Expected::Protocol,
-        ),
-        (
-            Behaviour::Answer(b"$5000000000\r\n".to_vec()),
-            Expected::Protocol,
-        ),
-        (
-            Behaviour::Answer(b"*1\r\n".repeat(50_000)),
-            Expected::Protocol,
-        ),
+        (answer(b"hello?\r\n"), Expected::Protocol),
+        (apply_then(b"\0\xff\xfe\r\n"), Expected::Protocol),
+        (answer(b"*0\r\n"), Expected::Protocol),
+        (apply_then(b"*1\r\n$2\r\nOK\r\n"), Expected::Protocol),
+        (answer(b"$5000000000\r\n"), Expected::Protocol),
+        (answer(&b"*1\r\n".repeat(50_000)), Expected::Protocol),
         (Behaviour::Flood(40 << 20), Expected::Protocol),
         (Behaviour::Ignore, Expected::TimedOut),
         (Behaviour::ApplyThenIgnore, Expected::TimedOut),
         (Behaviour::error(errors::LOADING), Expected::Loading(None)),
-        (
-            Behaviour::error(errors::QUARANTINE),
-            Expected::Loading(Some(Duration::from_millis(4200))),
-        ),
+        (Behaviour::error(errors::QUARANTINE), quarantined),
     ];
-    for text in [
+    let errors = [
         errors::READONLY,
         errors::OOM,
         errors::MISCONF,
@@ -82,10 +67,12 @@ fn wrong_answers() -> Vec<(Behaviour, Expected)> {
         errors::NOAUTH,
         errors::WRONGPASS,
         errors::UNKNOWN,
-    ] {
-        rows.push((Behaviour::error(text), Expected::Error(text.trim_end())));
-    }
-    rows
+    ]
+    .map(|text| (Behaviour::error(text), Expected::Error(text.trim_end())));
+    rows.into_iter().chain(errors).map(|(behaviour, expected)| {
+        let name = format!("{behaviour:?}").chars().take(60).collect();
+        (name, behaviour, expected)
+    })
 }
 
 impl Stage {
@@ -114,18 +101,17 @@ fn check_causes(error: &Error, expected: Expected, at_least: usize, context: &st
 
 #[tokio::test]
 async fn a_minority_that_answers_an_acquire_wrongly_does_not_prevent_it() {
-    for (behaviour, _) in wrong_answers() {
-        let stage = Stage::of(5).await;
-        let redlock = stage.redlock();
+    for (context, behaviour, _) in wrong_answers() {
+        let (stage, redlock) = Stage::with_client(5).await;
         stage.always([1, 3], Purpose::Acquire, &behaviour);
-        let guard = redlock.lock("k").ttl(LONG).try_acquire().await;
+        let guard = try_acquire(&redlock, "k").await;
         let guard = guard
-            .unwrap_or_else(|error| panic!("{behaviour:?}: {error}"))
-            .unwrap_or_else(|| panic!("{behaviour:?}: busy"));
-        assert!(guard.is_valid(), "{behaviour:?}");
+            .expect(&context)
+            .unwrap_or_else(|| panic!("{context}: busy"));
+        assert!(guard.is_valid(), "{context}");
         stage.wait_until_held_by_quorum("k", guard.token()).await;
         let released = guard.release().await;
-        assert!(released.is_free(), "{behaviour:?}: {released:?}");
+        assert!(released.is_free(), "{context}: {released:?}");
         for honest in [0, 2, 4] {
             stage[honest].wait_until_empty().await;
         }
@@ -134,15 +120,11 @@ async fn a_minority_that_answers_an_acquire_wrongly_does_not_prevent_it() {
 
 #[tokio::test]
 async fn a_majority_that_answers_an_acquire_wrongly_is_no_quorum_and_each_cause_is_named() {
-    for (behaviour, expected) in wrong_answers() {
+    for (context, behaviour, expected) in wrong_answers() {
         let stage = Stage::of(5).await;
         let redlock = stage.patient_unless(expected);
         stage.always([0, 2, 4], Purpose::Acquire, &behaviour);
-        let context = format!("{behaviour:?}")
-            .chars()
-            .take(60)
-            .collect::<String>();
-        let error = match redlock.lock("k").ttl(LONG).try_acquire().await {
+        let error = match try_acquire(&redlock, "k").await {
             Err(error) => error,
             Ok(guard) => panic!("{context}: acquired: {}", guard.is_some()),
         };
@@ -164,12 +146,11 @@ async fn a_node_that_granted_the_lock_and_did_not_say_so_is_told_to_release_it()
         Behaviour::ApplyThenAnswer(b"*0\r\n".to_vec()),
     ] {
         for count in [1, 3] {
-            let stage = Stage::of(5).await;
-            let redlock = stage.redlock();
+            let (stage, redlock) = Stage::with_client(5).await;
             for fake in stage.iter().take(count) {
                 fake.next(Purpose::Acquire, behaviour.clone());
             }
-            match redlock.lock("k").ttl(LONG).try_acquire().await {
+            match try_acquire(&redlock, "k").await {
                 Ok(Some(guard)) => drop(guard.release().await),
                 Ok(None) => panic!("{behaviour:?}: busy"),
                 Err(error) => assert!(error.is_no_quorum() && count == 3, "{error}"),
@@ -182,14 +163,13 @@ async fn a_node_that_granted_the_lock_and_did_not_say_so_is_told_to_release_it()
 #[tokio::test]
 async fn right_answers_in_odd_shapes_are_right_answers() {
     for behaviour in [Behaviour::ApplyThenTrickle, Behaviour::push_first()] {
-        let stage = Stage::of(3).await;
-        let redlock = stage.redlock();
+        let (stage, redlock) = Stage::with_client(3).await;
         for fake in stage.iter() {
             fake.always(Purpose::Acquire, behaviour.clone());
             fake.always(Purpose::Extend, behaviour.clone());
             fake.always(Purpose::Release, behaviour.clone());
         }
-        let guard = redlock.lock("k").ttl(LONG).try_acquire().await;
+        let guard = try_acquire(&redlock, "k").await;
         let guard = guard
             .unwrap_or_else(|error| panic!("{behaviour:?}: {error}"))
             .expect("nobody else wants it");
@@ -203,53 +183,38 @@ async fn right_answers_in_odd_shapes_are_right_answers() {
 /// One reply too many must not become the answer to whatever is asked next.
 #[tokio::test]
 async fn an_answer_that_comes_twice_is_not_the_answer_to_the_next_question() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.connected().await;
+    let (stage, redlock) = Stage::with_connected_client(3).await;
     for fake in stage.iter() {
         fake.next(Purpose::Acquire, Behaviour::ApplyThenAnswerTwice);
     }
     // Nobody promises that this one is had: the surplus reply may have taken the votes with it.
-    drop(redlock.lock("a").ttl(LONG).try_acquire().await);
+    drop(try_acquire(&redlock, "a").await);
     stage.held_by_other("b", 0..3);
-    let second = redlock.lock("b").ttl(LONG).try_acquire().await;
+    let second = try_acquire(&redlock, "b").await;
     assert!(!matches!(second, Ok(Some(_))), "{second:?}");
     stage[0].wait_for_count("SET", 1).await;
-    for fake in stage.iter() {
-        fake.remove("b");
-    }
+    stage.remove("b");
     stage.wait_until_empty().await;
 }
 
 #[tokio::test]
 async fn a_minority_that_answers_an_extend_wrongly_does_not_prevent_it() {
-    for (behaviour, _) in wrong_answers() {
-        let stage = Stage::of(5).await;
-        let redlock = stage.redlock();
-        let guard = redlock
-            .lock("k")
-            .ttl(LONG / 2)
-            .acquire()
-            .await
-            .expect("a lock");
+    for (context, behaviour, _) in wrong_answers() {
+        let (stage, redlock) = Stage::with_client(5).await;
+        let request = redlock.lock("k").ttl(LONG / 2);
+        let guard = request.acquire().await.expect("a lock");
         stage.wait_until_held("k", guard.token(), 5).await;
         stage.always([0, 4], Purpose::Extend, &behaviour);
-        guard
-            .extend(LONG)
-            .await
-            .unwrap_or_else(|error| panic!("{behaviour:?}: {error}"));
-        assert!(guard.validity() > LONG / 2, "{behaviour:?}");
-        assert!(guard.release().await.is_free(), "{behaviour:?}");
+        guard.extend(LONG).await.expect(&context);
+        assert!(guard.validity() > LONG / 2, "{context}");
+        assert!(guard.release().await.is_free(), "{context}");
     }
 }
 
 /// The lock is as it was: valid until its validity ends, held on every node, and extended when the nodes are well.
 #[tokio::test]
 async fn a_majority_that_answers_an_extend_wrongly_leaves_the_lock_as_it_was() {
-    for (behaviour, expected) in wrong_answers() {
-        let context = format!("{behaviour:?}")
-            .chars()
-            .take(60)
-            .collect::<String>();
+    for (context, behaviour, expected) in wrong_answers() {
         let stage = Stage::of(5).await;
         let redlock = stage.patient_unless(expected);
         let guard = stage.lock(&redlock, "k").await;
@@ -286,29 +251,24 @@ async fn extend_when_reconnected(guard: &redlock_client::Guard, context: &str) {
 
 #[tokio::test]
 async fn a_minority_that_answers_a_release_wrongly_does_not_prevent_it() {
-    for (behaviour, _) in wrong_answers() {
-        let stage = Stage::of(5).await;
-        let redlock = stage.redlock();
+    for (context, behaviour, _) in wrong_answers() {
+        let (stage, redlock) = Stage::with_client(5).await;
         let guard = stage.lock(&redlock, "k").await;
         stage.always([2, 3], Purpose::Release, &behaviour);
         let released = guard.release().await;
-        assert!(released.is_free(), "{behaviour:?}: {released:?}");
+        assert!(released.is_free(), "{context}: {released:?}");
         for honest in [0, 1, 4] {
             stage[honest].wait_until_empty().await;
         }
         let again = stage.redlock().lock("k").ttl(LONG).try_acquire().await;
-        let again = again.unwrap_or_else(|error| panic!("{behaviour:?}: {error}"));
-        assert!(again.is_some(), "{behaviour:?}: three of five are free");
+        let again = again.expect(&context);
+        assert!(again.is_some(), "{context}: three of five are free");
     }
 }
 
 #[tokio::test]
 async fn a_majority_that_answers_a_release_wrongly_is_reported_node_by_node() {
-    for (behaviour, expected) in wrong_answers() {
-        let context = format!("{behaviour:?}")
-            .chars()
-            .take(60)
-            .collect::<String>();
+    for (context, behaviour, expected) in wrong_answers() {
         let stage = Stage::of(5).await;
         let redlock = stage.patient_unless(expected);
         let guard = stage.lock(&redlock, "k").await;
@@ -328,17 +288,14 @@ async fn a_majority_that_answers_a_release_wrongly_is_reported_node_by_node() {
 /// A script that the server does not know is sent again in full, and that is all that happens.
 #[tokio::test]
 async fn noscript_is_answered_with_the_script() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, redlock) = Stage::with_client(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     for round in 0..3 {
         guard
             .extend(LONG)
             .await
             .unwrap_or_else(|e| panic!("{round}: {e}"));
-        for fake in stage.iter() {
-            fake.forget_scripts();
-        }
+        stage.iter().for_each(FakeNode::forget_scripts);
     }
     assert!(is_let_go(&guard.release().await));
     stage.wait_until_empty().await;
@@ -347,9 +304,8 @@ async fn noscript_is_answered_with_the_script() {
 /// A server that always says NOSCRIPT, even to EVAL, is asked a bounded number of times.
 #[tokio::test]
 async fn a_node_that_never_learns_a_script_is_given_up() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, redlock) = Stage::with_client(1).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     stage.always([0], "EVALSHA", &Behaviour::error(errors::NOSCRIPT));
     stage.always([0], "EVAL", &Behaviour::error(errors::NOSCRIPT));
     let error = guard.extend(LONG).await.expect_err("no script, no extend");
@@ -387,7 +343,7 @@ async fn every_flavour_of_server_is_locked_extended_and_released() {
 async fn a_server_without_any_safe_release_says_so() {
     let stage = Stage::of_flavour(1, Flavour::Bare).await;
     let redlock = stage.redlock();
-    let result = redlock.lock("k").ttl(LONG).try_acquire().await;
+    let result = try_acquire(&redlock, "k").await;
     match result {
         Err(error) => assert!(!error.nodes().is_empty(), "{error}"),
         Ok(guard) => {
@@ -400,16 +356,11 @@ async fn a_server_without_any_safe_release_says_so() {
 /// Greetings answered wrongly: the node has no vote, and nothing hangs.
 #[tokio::test]
 async fn a_node_that_answers_the_greeting_wrongly_has_no_vote() {
-    for (behaviour, _) in wrong_answers() {
-        let context = format!("{behaviour:?}")
-            .chars()
-            .take(60)
-            .collect::<String>();
-        let stage = Stage::of(3).await;
-        let redlock = stage.redlock();
+    for (context, behaviour, _) in wrong_answers() {
+        let (stage, redlock) = Stage::with_client(3).await;
         stage.always([0], locknode_tests::fake_node::On::Anything, &behaviour);
-        let guard = redlock.lock("k").ttl(LONG).try_acquire().await;
-        let guard = guard.unwrap_or_else(|error| panic!("{context}: {error}"));
+        let guard = try_acquire(&redlock, "k").await;
+        let guard = guard.expect(&context);
         let guard = guard.unwrap_or_else(|| panic!("{context}: busy"));
         assert!(guard.release().await.is_free(), "{context}");
         stage[1].wait_until_empty().await;
@@ -429,8 +380,7 @@ impl Stage {
 /// A fake that was told nothing is told nothing here either.
 #[tokio::test]
 async fn honest_nodes_see_one_request_for_each_step() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     guard.extend(LONG).await.expect("extended");
     stage.release(guard).await;

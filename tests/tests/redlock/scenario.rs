@@ -11,7 +11,9 @@ use locknode_tests::cluster::{Cluster, Make, SIZE};
 use locknode_tests::patience::{PATIENCE, eventually_async, in_time};
 use redlock_client::{Guard, Redlock, RenewPolicy, Token};
 
-use crate::stage::{AMPLE, LONG, is_let_go, wait_until_connected};
+use crate::stage::{
+    AMPLE, LONG, acquire, acquire_within, held_key, is_let_go, try_acquire, wait_until_connected,
+};
 
 /// A cluster and two clients of it.
 #[derive(Clone)]
@@ -116,10 +118,17 @@ async fn five_locknodes_on_several_threads() {
 }
 
 async fn hold(redlock: &Redlock, key: &str) -> Guard {
-    let acquire = redlock.lock(key).ttl(LONG).wait_for(AMPLE).acquire();
+    let acquire = acquire_within(redlock, key, AMPLE);
     acquire
         .await
         .unwrap_or_else(|error| panic!("{key}: {error}"))
+}
+
+/// A lock of the first client that every node has.
+async fn hold_everywhere(scene: &Scene, key: &str) -> Guard {
+    let guard = hold(&scene.a, key).await;
+    held_everywhere(scene, key, guard.token()).await;
+    guard
 }
 
 async fn held_everywhere(scene: &Scene, key: &str, token: &Token) {
@@ -145,14 +154,9 @@ async fn exclusion(scene: Scene) {
     assert_eq!(guard.key(), b"exclusion");
     held_everywhere(&scene, "exclusion", guard.token()).await;
     for redlock in [&scene.a, &scene.b] {
-        let other = redlock.lock("exclusion").ttl(LONG).try_acquire().await;
+        let other = try_acquire(redlock, "exclusion").await;
         assert!(other.expect("all nodes answer").is_none());
-        let error = redlock
-            .lock("exclusion")
-            .ttl(LONG)
-            .acquire()
-            .await
-            .expect_err("held");
+        let error = acquire(redlock, "exclusion").await.expect_err("held");
         assert!(error.is_busy() && error.is_retryable(), "{error}");
     }
     held_everywhere(&scene, "exclusion", guard.token()).await;
@@ -186,13 +190,8 @@ async fn one_of_many(scene: Scene) {
 }
 
 async fn extend(scene: Scene) {
-    let guard = scene
-        .a
-        .lock("extend")
-        .ttl(LONG / 3)
-        .acquire()
-        .await
-        .expect("free");
+    let request = scene.a.lock("extend").ttl(LONG / 3);
+    let guard = request.acquire().await.expect("free");
     held_everywhere(&scene, "extend", guard.token()).await;
     let before = guard.valid_until();
     guard.extend(LONG).await.expect("held");
@@ -207,8 +206,7 @@ async fn extend(scene: Scene) {
 }
 
 async fn extend_shorter(scene: Scene) {
-    let guard = hold(&scene.a, "shorter").await;
-    held_everywhere(&scene, "shorter", guard.token()).await;
+    let guard = hold_everywhere(&scene, "shorter").await;
     let ttl = Duration::from_secs(15);
     guard.extend(ttl).await.expect("held");
     assert!(guard.validity() < ttl, "{:?}", guard.validity());
@@ -224,8 +222,7 @@ async fn extend_shorter(scene: Scene) {
 }
 
 async fn release(scene: Scene) {
-    let guard = hold(&scene.a, "release").await;
-    held_everywhere(&scene, "release", guard.token()).await;
+    let guard = hold_everywhere(&scene, "release").await;
     let token = *guard.token();
     let released = guard.release().await;
     assert!(
@@ -243,7 +240,7 @@ async fn release(scene: Scene) {
 
 async fn wait_for_release(scene: Scene) {
     let guard = hold(&scene.a, "wait").await;
-    let waiter = tokio::spawn(scene.b.lock("wait").ttl(LONG).wait_for(LONG).acquire());
+    let waiter = tokio::spawn(acquire_within(&scene.b, "wait", LONG));
     tokio::task::yield_now().await;
     drop(guard.release().await);
     let guard = waiter.await.expect("no panic").expect("free in time");
@@ -260,13 +257,7 @@ async fn wait_for_ttl(scene: Scene) {
         .await
         .expect("free")
         .leak();
-    let guard = scene
-        .b
-        .lock("ttl")
-        .ttl(LONG)
-        .wait_for(AMPLE)
-        .acquire()
-        .await;
+    let guard = acquire_within(&scene.b, "ttl", AMPLE).await;
     let guard = guard.expect("free after the TTL");
     assert_ne!(*guard.token(), token);
     drop(guard.release().await);
@@ -276,13 +267,7 @@ async fn wait_in_vain(scene: Scene) {
     let guard = hold(&scene.a, "vain").await;
     let wait = Duration::from_millis(150);
     let started = std::time::Instant::now();
-    let error = scene
-        .b
-        .lock("vain")
-        .ttl(LONG)
-        .wait_for(wait)
-        .acquire()
-        .await;
+    let error = acquire_within(&scene.b, "vain", wait).await;
     let error = error.expect_err("held all the time");
     assert!(error.is_busy() || error.is_timeout(), "{error}");
     assert!(
@@ -295,15 +280,10 @@ async fn wait_in_vain(scene: Scene) {
 
 async fn lock_all(scene: Scene) {
     let keys = ["all-c", "all-a", "all-b"];
-    let all = scene
-        .a
-        .lock_all(keys)
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("all free");
+    let request = scene.a.lock_all(keys).ttl(LONG);
+    let all = request.acquire().await.expect("all free");
     for key in keys {
-        let other = scene.b.lock(key).ttl(LONG).try_acquire().await;
+        let other = try_acquire(&scene.b, key).await;
         assert!(other.expect("all nodes answer").is_none(), "{key}");
     }
     drop(all.release().await);
@@ -313,13 +293,8 @@ async fn lock_all(scene: Scene) {
     let one = hold(&scene.b, "all-b").await;
     // Before that, the other could be the first on a minority.
     held_everywhere(&scene, "all-b", one.token()).await;
-    let error = scene
-        .a
-        .lock_all(keys)
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect_err("one is held");
+    let request = scene.a.lock_all(keys).ttl(LONG);
+    let error = request.acquire().await.expect_err("one is held");
     assert!(error.is_busy(), "{error}");
     for key in ["all-a", "all-c"] {
         free_everywhere(&scene, key).await;
@@ -385,34 +360,22 @@ async fn with_lock(scene: Scene) {
 }
 
 async fn adopt(scene: Scene) {
-    let guard = hold(&scene.a, "adopt").await;
-    held_everywhere(&scene, "adopt", guard.token()).await;
+    let guard = hold_everywhere(&scene, "adopt").await;
     let token = guard.leak();
-    let taken = scene
-        .b
-        .adopt("adopt", token)
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("the token is right");
+    let request = scene.b.adopt("adopt", token).ttl(LONG);
+    let taken = request.acquire().await.expect("the token is right");
     assert_eq!(*taken.token(), token);
     assert!(taken.is_valid() && taken.validity() > LONG / 2);
     assert!(is_let_go(&taken.release().await));
     free_everywhere(&scene, "adopt").await;
-    let error = scene
-        .b
-        .adopt("adopt", token)
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect_err("not held");
+    let request = scene.b.adopt("adopt", token).ttl(LONG);
+    let error = request.acquire().await.expect_err("not held");
     assert!(error.is_lost(), "{error}");
     free_everywhere(&scene, "adopt").await;
 }
 
 async fn foreign_token(scene: Scene) {
-    let guard = hold(&scene.a, "foreign").await;
-    held_everywhere(&scene, "foreign", guard.token()).await;
+    let guard = hold_everywhere(&scene, "foreign").await;
     let foreign = Token::new("somebody else").expect("a token");
     let released = scene
         .b
@@ -420,21 +383,15 @@ async fn foreign_token(scene: Scene) {
         .await
         .expect("all nodes answer");
     assert_eq!(released.confirmed(), 0, "{released:?}");
-    let error = scene
-        .b
-        .adopt("foreign", foreign)
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect_err("not the holder");
+    let request = scene.b.adopt("foreign", foreign).ttl(LONG);
+    let error = request.acquire().await.expect_err("not the holder");
     assert!(error.is_lost(), "{error}");
     held_everywhere(&scene, "foreign", guard.token()).await;
     assert!(is_let_go(&guard.release().await));
 }
 
 async fn inspect(scene: Scene) {
-    let guard = hold(&scene.a, "inspect").await;
-    held_everywhere(&scene, "inspect", guard.token()).await;
+    let guard = hold_everywhere(&scene, "inspect").await;
     let views = scene.b.inspect("inspect").await.expect("five views");
     assert_eq!(views.len(), SIZE);
     for (index, view) in views.iter().enumerate() {
@@ -442,12 +399,7 @@ async fn inspect(scene: Scene) {
             view.address
                 .contains(&scene.cluster.address(index).to_string())
         );
-        let held = view
-            .answer
-            .as_ref()
-            .expect("an answer")
-            .as_ref()
-            .expect("held");
+        let held = held_key(view);
         assert_eq!(held.token, *guard.token());
         let remaining = held.remaining.expect("a TTL");
         assert!(remaining <= LONG && remaining > LONG / 2, "{remaining:?}");
@@ -463,14 +415,8 @@ async fn inspect(scene: Scene) {
 async fn renew(scene: Scene) {
     let ttl = Duration::from_secs(2);
     let policy = RenewPolicy::times(4).every(Duration::from_millis(400));
-    let guard = scene
-        .a
-        .lock("renew")
-        .ttl(ttl)
-        .renew(policy)
-        .acquire()
-        .await
-        .expect("free");
+    let request = scene.a.lock("renew").ttl(ttl).renew(policy);
+    let guard = request.acquire().await.expect("free");
     let started = std::time::Instant::now();
     let end = guard.lost().await;
     let held_for = started.elapsed();
@@ -505,8 +451,7 @@ async fn lost(scene: Scene) {
 }
 
 async fn minority_lost(scene: Scene) {
-    let guard = hold(&scene.a, "minority").await;
-    held_everywhere(&scene, "minority", guard.token()).await;
+    let guard = hold_everywhere(&scene, "minority").await;
     for node in [1, 4] {
         scene.cluster.remove(node, "minority").await;
     }
@@ -527,12 +472,7 @@ async fn hold_at_least(scene: Scene) {
     let guard = request.acquire().await.expect("free");
     let released = guard.release().await;
     assert!(released.is_kept() && !released.is_free(), "{released:?}");
-    let guard = scene
-        .b
-        .lock("least")
-        .ttl(LONG)
-        .wait_for(AMPLE)
-        .acquire()
+    let guard = acquire_within(&scene.b, "least", AMPLE)
         .await
         .expect("free then");
     let taken_after = started.elapsed();
@@ -545,11 +485,7 @@ async fn leak(scene: Scene) {
     let ttl = Duration::from_secs(2);
     let guard = scene.a.lock("leak").ttl(ttl).acquire().await.expect("free");
     guard.leak();
-    let refused = scene
-        .b
-        .lock("leak")
-        .ttl(LONG)
-        .try_acquire()
+    let refused = try_acquire(&scene.b, "leak")
         .await
         .expect("all nodes answer");
     assert!(refused.is_none());
@@ -557,8 +493,7 @@ async fn leak(scene: Scene) {
 }
 
 async fn dropped(scene: Scene) {
-    let guard = hold(&scene.a, "dropped").await;
-    held_everywhere(&scene, "dropped", guard.token()).await;
+    let guard = hold_everywhere(&scene, "dropped").await;
     drop(guard);
     free_everywhere(&scene, "dropped").await;
 }

@@ -1,13 +1,17 @@
 //! Several fakes and clients of them.
 
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use locknode_tests::fake_node::{Behaviour, FakeNode, Flavour, On, Purpose};
-use locknode_tests::patience::{eventually, eventually_async};
-use redlock_client::{Builder, Clock, Error, Event, Guard, Observer, Redlock, Released, Time};
+use locknode_tests::fake_node::{Behaviour, FakeNode, Flavour, Hold, On, Purpose};
+use locknode_tests::patience::{eventually, eventually_async, in_time};
+use redlock_client::{
+    Builder, Clock, Error, Event, Guard, HeldKey, NodeView, Observer, Redlock, Released, Time,
+};
+use tokio::task::JoinHandle;
 
 /// Fakes in the order in which a client has them.
 pub(crate) struct Stage {
@@ -27,6 +31,42 @@ impl Stage {
             fakes.push(FakeNode::start_as(flavour).await);
         }
         Self { fakes }
+    }
+
+    /// That many plain fakes, and a client of them.
+    pub(crate) async fn with_client(count: usize) -> (Self, Redlock) {
+        let stage = Self::of(count).await;
+        let redlock = stage.redlock();
+        (stage, redlock)
+    }
+
+    /// The same with a client that is connected to all of them.
+    pub(crate) async fn with_connected_client(count: usize) -> (Self, Redlock) {
+        let stage = Self::of(count).await;
+        let redlock = stage.connected().await;
+        (stage, redlock)
+    }
+
+    /// The same with a client that gives up on a node soon.
+    pub(crate) async fn with_impatient_client(count: usize) -> (Self, Redlock) {
+        let stage = Self::of(count).await;
+        let redlock = stage.impatient();
+        (stage, redlock)
+    }
+
+    /// The same with a client whose clock the test moves.
+    pub(crate) async fn with_clock(count: usize) -> (Self, MovableClock, Redlock) {
+        let (stage, clock) = (Self::of(count).await, MovableClock::start());
+        let redlock = stage.redlock_by(&clock);
+        (stage, clock, redlock)
+    }
+
+    /// The same with a client whose events are recorded.
+    pub(crate) async fn with_recorder(count: usize) -> (Self, Recorder, Redlock) {
+        let (stage, recorder) = (Self::of(count).await, Recorder::default());
+        let builder = stage.builder().observer(Arc::new(recorder.clone()));
+        let redlock = builder.build().expect("a good configuration");
+        (stage, recorder, redlock)
     }
 
     /// A client of all fakes, with time enough for a slow machine.
@@ -126,6 +166,36 @@ impl Stage {
         }
     }
 
+    /// Lets every node answer honestly again.
+    pub(crate) fn behave(&self) {
+        self.fakes.iter().for_each(FakeNode::behave);
+    }
+
+    /// Takes every node down.
+    pub(crate) async fn go_down(&self) {
+        for fake in &self.fakes {
+            fake.go_down().await;
+        }
+    }
+
+    /// Restarts some nodes, which forget their keys.
+    pub(crate) async fn restart(&self, nodes: impl IntoIterator<Item = usize>) {
+        for node in nodes {
+            self.fakes[node].crash().await;
+            self.fakes[node].come_back().await;
+        }
+    }
+
+    /// Takes the key away from every node.
+    pub(crate) fn remove(&self, key: &str) {
+        self.fakes.iter().for_each(|fake| fake.remove(key));
+    }
+
+    /// Whether no node has a key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fakes.iter().all(|fake| fake.keys().is_empty())
+    }
+
     /// Waits until that many nodes have the key by that token.
     pub(crate) async fn wait_until_held(&self, key: &str, token: impl ToString, count: usize) {
         let token = token.to_string();
@@ -161,6 +231,36 @@ impl Deref for Stage {
 
     fn deref(&self) -> &[FakeNode] {
         &self.fakes
+    }
+}
+
+/// Requests that several nodes keep back, or their replies.
+pub(crate) struct Holds(Vec<Hold>);
+
+impl Holds {
+    /// Has each of the nodes keep something back.
+    pub(crate) fn on(fakes: &[FakeNode], hold: impl Fn(&FakeNode) -> Hold) -> Self {
+        Self(fakes.iter().map(hold).collect())
+    }
+
+    /// Waits until each node keeps something back.
+    pub(crate) async fn caught(&self) {
+        for hold in &self.0 {
+            hold.caught().await;
+        }
+    }
+
+    /// Lets everything go.
+    pub(crate) fn release(&self) {
+        self.0.iter().for_each(Hold::release);
+    }
+}
+
+impl Deref for Holds {
+    type Target = [Hold];
+
+    fn deref(&self) -> &[Hold] {
+        &self.0
     }
 }
 
@@ -228,6 +328,42 @@ impl Observer for Recorder {
         };
         self.events.lock().expect("no panic").push(entry);
     }
+}
+
+/// A lock that outlives the test.
+pub(crate) fn acquire(
+    redlock: &Redlock,
+    key: &str,
+) -> impl Future<Output = Result<Guard, Error>> + use<> {
+    redlock.lock(key).ttl(LONG).acquire()
+}
+
+/// The same, tried for so long.
+pub(crate) fn acquire_within(
+    redlock: &Redlock,
+    key: &str,
+    wait: Duration,
+) -> impl Future<Output = Result<Guard, Error>> + use<> {
+    redlock.lock(key).ttl(LONG).wait_for(wait).acquire()
+}
+
+/// The same, tried once.
+pub(crate) fn try_acquire(
+    redlock: &Redlock,
+    key: &str,
+) -> impl Future<Output = Result<Option<Guard>, Error>> + use<> {
+    redlock.lock(key).ttl(LONG).try_acquire()
+}
+
+/// What a node that holds a key says of it.
+pub(crate) fn held_key(view: &NodeView) -> &HeldKey {
+    let held = view.answer.as_ref().expect("an answer");
+    held.as_ref().expect("a key that is held")
+}
+
+/// The outcome of a task that neither hangs nor panics.
+pub(crate) async fn joined<T>(what: &str, task: JoinHandle<T>) -> T {
+    in_time(what, task).await.expect("no panic")
 }
 
 /// Waits until the client is connected to all of its nodes.

@@ -7,16 +7,17 @@ use locknode_tests::fake_node::{Behaviour, Purpose, errors};
 use locknode_tests::patience::in_time;
 use redlock_client::{Cause, Drift, ErrorKind, Redlock, RetryPolicy};
 
-use crate::stage::{AMPLE, LONG, MovableClock, Stage, finds_no_quorum, is_let_go};
+use crate::stage::{
+    AMPLE, Holds, LONG, Stage, acquire, acquire_within, finds_no_quorum, is_let_go, joined,
+    try_acquire,
+};
 
 /// mike-marcacci/node-redlock#296, #299, #169, PR#274: the end was computed from the first attempt, so that after 1.2 s
 /// of retries a lock of 1 s was returned already expired. Also sewenew/redis-plus-plus, script variant: one start for
 /// all retries.
 #[tokio::test]
 async fn validity_is_counted_from_the_attempt_that_succeeded() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
     let ttl = Duration::from_secs(10);
     stage.held_by_other("k", 0..3);
     let attempt = tokio::spawn(
@@ -28,13 +29,8 @@ async fn validity_is_counted_from_the_attempt_that_succeeded() {
     );
     stage[0].wait_for_count(Purpose::Acquire, 2).await;
     clock.advance(ttl * 3);
-    for fake in stage.iter() {
-        fake.remove("k");
-    }
-    let guard = in_time("acquire", attempt)
-        .await
-        .expect("no panic")
-        .expect("free");
+    stage.remove("k");
+    let guard = joined("acquire", attempt).await.expect("free");
     assert!(guard.is_valid(), "{:?}", guard.validity());
     assert!(guard.validity() > ttl / 2, "{:?}", guard.validity());
 }
@@ -43,23 +39,14 @@ async fn validity_is_counted_from_the_attempt_that_succeeded() {
 /// accepted), redis-semaphore RedlockMutex (no check at all), the `redlock` crate 2.0.0 (`ttl - drift - elapsed` wraps).
 #[tokio::test]
 async fn a_lock_whose_validity_has_ended_is_not_returned() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
     let ttl = Duration::from_secs(10);
-    let holds: Vec<_> = stage
-        .iter()
-        .map(|fake| fake.hold_next(Purpose::Acquire))
-        .collect();
+    let holds = Holds::on(&stage, |fake| fake.hold_next(Purpose::Acquire));
     let attempt = tokio::spawn(redlock.lock("k").ttl(ttl).node_timeout(LONG).try_acquire());
-    for hold in &holds {
-        hold.caught().await;
-    }
+    holds.caught().await;
     clock.advance(ttl);
-    for hold in &holds {
-        hold.release();
-    }
-    let result = in_time("acquire", attempt).await.expect("no panic");
+    holds.release();
+    let result = joined("acquire", attempt).await;
     let error = result.expect_err("ten seconds are over");
     assert!(
         matches!(error.kind(), ErrorKind::Expired | ErrorKind::NoQuorum),
@@ -72,8 +59,7 @@ async fn a_lock_whose_validity_has_ended_is_not_returned() {
 /// part of the nodes blocks itself.
 #[tokio::test]
 async fn a_retry_is_not_blocked_by_leftovers_of_its_own_attempt() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let oom = Behaviour::error(errors::OOM);
     stage[1].next(Purpose::Acquire, oom.clone());
     stage[2].next(Purpose::Acquire, oom);
@@ -92,17 +78,11 @@ async fn a_retry_is_not_blocked_by_leftovers_of_its_own_attempt() {
 #[tokio::test]
 async fn the_quorum_is_of_the_configured_nodes() {
     for (nodes, down) in [(3, 2), (5, 3), (4, 2), (2, 1)] {
-        let stage = Stage::of(nodes).await;
-        let redlock = stage.redlock();
+        let (stage, redlock) = Stage::with_client(nodes).await;
         for fake in stage.iter().take(down) {
             fake.go_down().await;
         }
-        let error = redlock
-            .lock("k")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect_err("no majority");
+        let error = try_acquire(&redlock, "k").await.expect_err("no majority");
         assert!(error.is_no_quorum(), "{nodes} nodes, {down} down: {error}");
     }
 }
@@ -120,19 +100,13 @@ async fn the_quorum_is_half_of_the_nodes_rounded_down_and_one() {
         (7, 4),
         (16, 9),
     ] {
-        let stage = Stage::of(nodes).await;
-        let redlock = stage.redlock();
+        let (stage, redlock) = Stage::with_client(nodes).await;
         assert_eq!((redlock.node_count(), redlock.quorum()), (nodes, quorum));
         stage.held_by_other("enough", quorum..nodes);
-        let guard = redlock
-            .lock("enough")
-            .ttl(LONG)
-            .try_acquire()
-            .await
-            .expect("an answer");
+        let guard = try_acquire(&redlock, "enough").await.expect("an answer");
         drop(guard.expect("a majority is free").release().await);
         stage.held_by_other("too few", quorum - 1..nodes);
-        let refused = redlock.lock("too few").ttl(LONG).try_acquire().await;
+        let refused = try_acquire(&redlock, "too few").await;
         // Of two or four nodes half are no majority, so that nobody has it either.
         match nodes % 2 {
             1 => assert!(matches!(refused, Ok(None)), "{nodes} nodes"),
@@ -145,30 +119,18 @@ async fn the_quorum_is_half_of_the_nodes_rounded_down_and_one() {
 /// leandromoreira/redlock-rb#129, #60, PR#134: two of three acquired, and the third's connection error is raised.
 #[tokio::test]
 async fn one_dead_node_of_three_is_no_error() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage[1].go_down().await;
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect("no error");
+    let guard = try_acquire(&redlock, "k").await.expect("no error");
     assert!(is_let_go(&guard.expect("two of three").release().await));
 }
 
 /// SPSCommerce/redlock-py: held on a quorum while one node gave an error: raises, and keeps the keys until their TTL.
 #[tokio::test]
 async fn a_quorum_with_one_error_is_a_lock_that_can_be_released() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage[2].next(Purpose::Acquire, Behaviour::error(errors::MISCONF));
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("two of three");
+    let guard = acquire(&redlock, "k").await.expect("two of three");
     assert!(is_let_go(&guard.release().await));
     stage.wait_until_empty().await;
 }
@@ -176,8 +138,7 @@ async fn a_quorum_with_one_error_is_a_lock_that_can_be_released() {
 /// leandromoreira/redlock-rb#76, #78, #16, go-redsync/redsync: the reply is lost after the server applied the SET.
 #[tokio::test]
 async fn a_node_whose_grant_was_lost_is_freed_when_the_attempt_fails() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage[0].next(Purpose::Acquire, Behaviour::ApplyThenClose);
     stage[1].next(Purpose::Acquire, Behaviour::ApplyThenCutReply);
     finds_no_quorum(&redlock, "k").await;
@@ -187,24 +148,17 @@ async fn a_node_whose_grant_was_lost_is_freed_when_the_attempt_fails() {
 /// rslock: an attempt that ended too late was reported and unlocked nowhere.
 #[tokio::test]
 async fn an_attempt_that_came_too_late_is_undone_everywhere() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
     let hold = stage[0].hold_next(Purpose::Acquire);
     let other = stage[1].hold_next(Purpose::Acquire);
-    let attempt = tokio::spawn(redlock.lock("k").ttl(LONG).try_acquire());
+    let attempt = tokio::spawn(try_acquire(&redlock, "k"));
     hold.caught().await;
     other.caught().await;
     // The validity is over; the keys may be there for a little longer.
     clock.advance(LONG);
     hold.release();
     other.release();
-    assert!(
-        in_time("acquire", attempt)
-            .await
-            .expect("no panic")
-            .is_err()
-    );
+    assert!(joined("acquire", attempt).await.is_err());
     stage.wait_until_empty().await;
 }
 
@@ -214,16 +168,12 @@ async fn an_attempt_that_came_too_late_is_undone_everywhere() {
 async fn the_time_of_a_node_is_neither_too_short_nor_a_share_of_a_long_ttl() {
     let stage = Stage::of(1).await;
     let redlock = Redlock::builder().node(stage[0].url()).build().unwrap();
-    drop(redlock.lock("warm").ttl(LONG).acquire().await);
+    drop(acquire(&redlock, "warm").await);
     let hold = stage[0].hold(Purpose::Acquire);
     let started = Instant::now();
     let ten_hours = Duration::from_secs(36_000);
-    let error = redlock
-        .lock("k")
-        .ttl(ten_hours)
-        .try_acquire()
-        .await
-        .expect_err("no answer");
+    let request = redlock.lock("k").ttl(ten_hours);
+    let error = request.try_acquire().await.expect_err("no answer");
     assert!(error.is_no_quorum(), "{error}");
     let spent = started.elapsed();
     assert!(
@@ -238,15 +188,9 @@ async fn the_time_of_a_node_is_neither_too_short_nor_a_share_of_a_long_ttl() {
 /// same result.
 #[tokio::test]
 async fn taken_and_unreachable_are_told_apart() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.held_by_other("taken", 0..3);
-    let error = redlock
-        .lock("taken")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect_err("taken");
+    let error = acquire(&redlock, "taken").await.expect_err("taken");
     assert!(error.is_busy() && !error.is_no_quorum(), "{error}");
     assert!(
         error
@@ -255,31 +199,20 @@ async fn taken_and_unreachable_are_told_apart() {
             .all(|node| node.cause == Cause::HeldByOther),
         "{error}"
     );
-    for fake in stage.iter() {
-        fake.go_down().await;
-    }
-    let error = redlock
-        .lock("free")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect_err("all down");
+    stage.go_down().await;
+    let error = acquire(&redlock, "free").await.expect_err("all down");
     assert!(error.is_no_quorum() && !error.is_busy(), "{error}");
 }
 
 /// go-redsync/redsync#164, PR#98: cancelled by the caller, and reported as a failure to acquire.
 #[tokio::test]
 async fn a_client_that_is_closed_says_cancelled() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.held_by_other("k", 0..3);
-    let attempt = tokio::spawn(redlock.lock("k").ttl(LONG).wait_for(LONG).acquire());
+    let attempt = tokio::spawn(acquire_within(&redlock, "k", LONG));
     stage[0].wait_for_count(Purpose::Acquire, 2).await;
     in_time("close", redlock.close()).await;
-    let error = in_time("acquire", attempt)
-        .await
-        .expect("no panic")
-        .expect_err("closed");
+    let error = joined("acquire", attempt).await.expect_err("closed");
     assert!(error.is_cancelled(), "{error}");
 }
 
@@ -287,20 +220,16 @@ async fn a_client_that_is_closed_says_cancelled() {
 /// second try here has a token of its own and the first is released.
 #[tokio::test]
 async fn an_acquire_that_is_sent_again_does_not_count_twice() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.impatient();
-    drop(redlock.lock("warm").ttl(LONG).acquire().await);
+    let (stage, redlock) = Stage::with_impatient_client(1).await;
+    drop(acquire(&redlock, "warm").await);
     let hold = stage[0].hold_next(Purpose::Acquire);
-    let attempt = tokio::spawn(redlock.lock("k").ttl(LONG).wait_for(AMPLE).acquire());
+    let attempt = tokio::spawn(acquire_within(&redlock, "k", AMPLE));
     hold.caught().await;
     // What began later has had its time, so the first try has as well.
-    let later = redlock.lock("later").ttl(LONG).try_acquire().await;
+    let later = try_acquire(&redlock, "later").await;
     assert!(later.expect_err("silent").is_no_quorum());
     hold.release();
-    let guard = in_time("acquire", attempt)
-        .await
-        .expect("no panic")
-        .expect("a later try");
+    let guard = joined("acquire", attempt).await.expect("a later try");
     assert_eq!(stage.held("k", guard.token()), 1);
     assert!(is_let_go(&guard.release().await));
     stage.wait_until_empty().await;
@@ -310,8 +239,7 @@ async fn an_acquire_that_is_sent_again_does_not_count_twice() {
 /// for two attempts. Every attempt has a fresh one, the same on every node.
 #[tokio::test]
 async fn every_attempt_has_a_token_of_its_own() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.connected().await;
+    let (stage, redlock) = Stage::with_connected_client(3).await;
     stage.held_by_other("k", 0..2);
     let policy = RetryPolicy::tries(20).backoff(Duration::from_millis(1), Duration::from_millis(1));
     redlock
@@ -342,9 +270,7 @@ async fn every_attempt_has_a_token_of_its_own() {
 /// bsm/redislock#28, #74, #22: the deadline of the retries tied to the TTL.
 #[tokio::test]
 async fn the_wait_is_apart_from_the_ttl() {
-    let stage = Stage::of(1).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (stage, clock, redlock) = Stage::with_clock(1).await;
     stage.held_by_other("k", [0]);
     let ttl = Duration::from_millis(100);
     let attempt = tokio::spawn(redlock.lock("k").ttl(ttl).wait_for(LONG).acquire());
@@ -354,15 +280,14 @@ async fn the_wait_is_apart_from_the_ttl() {
     stage[0].wait_for_count(Purpose::Acquire, asked + 2).await;
     assert!(!attempt.is_finished(), "gave up after the TTL");
     stage[0].remove("k");
-    let guard = in_time("acquire", attempt).await.expect("no panic");
+    let guard = joined("acquire", attempt).await;
     drop(guard.expect("free").release().await);
 }
 
 /// mike-marcacci/node-redlock#95, #120: a TTL with a fraction gives `ERR value is not an integer or out of range`.
 #[tokio::test]
 async fn a_ttl_is_sent_in_whole_milliseconds() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(1).await;
     let ttl = Duration::from_micros(10_000_999);
     let guard = redlock.lock("k").ttl(ttl).acquire().await.expect("a lock");
     guard.extend(ttl).await.expect("extended");
@@ -407,8 +332,7 @@ async fn validity_is_the_ttl_less_elapsed_time_and_drift() {
 /// samcook/RedLock.net#91: NoQuorum at random with 500 locks.
 #[tokio::test]
 async fn thousands_of_acquires_that_nobody_disputes_all_succeed() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
+    let (_stage, redlock) = Stage::with_client(5).await;
     let rounds = if cfg!(debug_assertions) { 4 } else { 20 };
     for round in 0..rounds {
         let locks = (0..500).map(|number| {
@@ -436,7 +360,7 @@ async fn clients_that_split_the_vote_do_not_do_so_for_ever() {
     for redlock in clients {
         tasks.push(tokio::spawn(async move {
             for _ in 0..5 {
-                let guard = redlock.lock("k").ttl(LONG).wait_for(LONG).acquire().await;
+                let guard = acquire_within(&redlock, "k", LONG).await;
                 drop(
                     guard
                         .unwrap_or_else(|error| panic!("{error}"))
@@ -447,7 +371,7 @@ async fn clients_that_split_the_vote_do_not_do_so_for_ever() {
         }));
     }
     for task in tasks {
-        in_time("a client", task).await.expect("no panic");
+        joined("a client", task).await;
     }
     stage.wait_until_empty().await;
 }

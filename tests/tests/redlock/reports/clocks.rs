@@ -3,35 +3,25 @@
 use std::time::Duration;
 
 use locknode_tests::fake_node::Purpose;
-use locknode_tests::patience::in_time;
 use redlock_client::Drift;
 
-use crate::stage::{LONG, MovableClock, Stage};
+use crate::stage::{Holds, LONG, MovableClock, Stage, acquire, acquire_within, joined};
 
 /// redlock-universal (`acquiredAt` taken after the acquisition), scenario S26: time that passes while the nodes answer is
 /// time that the lock has lived.
 #[tokio::test]
 async fn validity_is_counted_from_before_the_first_byte() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
-    drop(redlock.lock("warm").ttl(LONG).acquire().await);
-    let holds: Vec<_> = stage
-        .iter()
-        .map(|fake| fake.hold_next(Purpose::Acquire))
-        .collect();
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
+    drop(acquire(&redlock, "warm").await);
+    let holds = Holds::on(&stage, |fake| fake.hold_next(Purpose::Acquire));
     let request = redlock.lock("k").ttl(LONG).node_timeout(LONG);
     let attempt = tokio::spawn(request.try_acquire());
-    for hold in &holds {
-        hold.caught().await;
-    }
+    holds.caught().await;
     // Less than the most that a node is given, half of the TTL.
     let passed = LONG / 4;
     clock.advance(passed);
-    for hold in &holds {
-        hold.release();
-    }
-    let guard = in_time("acquire", attempt).await.expect("no panic");
+    holds.release();
+    let guard = joined("acquire", attempt).await;
     let guard = guard.expect("in time").expect("free");
     assert!(guard.validity() < LONG - passed, "{:?}", guard.validity());
     drop(guard.release().await);
@@ -41,10 +31,8 @@ async fn validity_is_counted_from_before_the_first_byte() {
 /// jumps as that clock does.
 #[tokio::test]
 async fn a_lock_does_not_outlive_the_sleep_of_its_machine() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (_stage, clock, redlock) = Stage::with_clock(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     assert!(guard.is_valid());
     clock.advance(LONG * 2);
     assert!(!guard.is_valid());
@@ -79,18 +67,13 @@ async fn a_node_that_is_fast_by_less_than_the_drift_ends_no_valid_lock() {
 /// the validity.
 #[tokio::test]
 async fn a_lock_that_was_waited_for_is_valid_in_full() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
     stage.held_by_other("k", 0..3);
-    let attempt = tokio::spawn(redlock.lock("k").ttl(LONG).wait_for(LONG * 10).acquire());
+    let attempt = tokio::spawn(acquire_within(&redlock, "k", LONG * 10));
     stage[0].wait_for_count(Purpose::Acquire, 1).await;
     clock.advance(LONG * 2);
     stage.pass_time(LONG * 2);
-    let guard = in_time("acquire", attempt)
-        .await
-        .expect("no panic")
-        .expect("free");
+    let guard = joined("acquire", attempt).await.expect("free");
     assert!(guard.validity() > LONG / 2, "{:?}", guard.validity());
     drop(guard.release().await);
 }
@@ -98,10 +81,8 @@ async fn a_lock_that_was_waited_for_is_valid_in_full() {
 /// go-redsync/redsync#72: `Valid()` is true though the lock has ended. One and the same clock decides.
 #[tokio::test]
 async fn is_valid_and_validity_agree_to_the_end() {
-    let stage = Stage::of(1).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (_stage, clock, redlock) = Stage::with_clock(1).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     while guard.is_valid() {
         let left = guard.validity();
         assert!(left > Duration::ZERO || !guard.is_valid());

@@ -2,22 +2,19 @@
 
 use std::time::Duration;
 
-use locknode_tests::fake_node::{Behaviour, Purpose, errors};
+use locknode_tests::fake_node::{Behaviour, FakeNode, Purpose, errors};
 use locknode_tests::patience::{eventually, in_time};
 use redlock_client::Cause;
 
-use crate::stage::{LONG, MovableClock, Stage, is_let_go};
+use crate::stage::{Holds, LONG, Stage, acquire, is_let_go, joined};
 
 /// leandromoreira/redlock-rb#36, joanvila/aioredlock, samcook/RedLock.net: extending an expired lock succeeds, because the
 /// key is set again. go-redsync/redsync#107: and the error is the same as for a lock that another has.
 #[tokio::test]
 async fn a_lock_that_is_gone_is_not_extended() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
-    for fake in stage.iter() {
-        fake.remove("k");
-    }
+    stage.remove("k");
     let error = guard.extend(LONG).await.expect_err("gone");
     assert!(error.is_lost() && !error.is_busy(), "{error}");
     assert!(
@@ -27,9 +24,7 @@ async fn a_lock_that_is_gone_is_not_extended() {
             .all(|node| node.cause == Cause::NotHeld),
         "{error}"
     );
-    for fake in stage.iter() {
-        assert!(fake.keys().is_empty(), "re-created: {}", fake.story());
-    }
+    assert!(stage.is_empty(), "{}", stage.story());
     assert!(!guard.is_valid());
 }
 
@@ -37,8 +32,7 @@ async fn a_lock_that_is_gone_is_not_extended() {
 /// refresh takes it back.
 #[tokio::test]
 async fn a_lock_that_another_has_is_not_extended() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     stage.held_by_other("k", 0..3);
     let error = guard.extend(LONG).await.expect_err("another has it");
@@ -46,17 +40,14 @@ async fn a_lock_that_another_has_is_not_extended() {
     in_time("the loss", guard.lost()).await;
     drop(guard);
     redlock.close().await;
-    for holder in stage.holders("k") {
-        assert_eq!(holder.as_deref(), Some("other"));
-    }
+    assert_eq!(stage.held("k", "other"), 3);
 }
 
 /// go-redsync/redsync#147, #149, #151: a first fix for restarted nodes released a valid lock because one extend failed.
 /// rslock, sewenew/redis-plus-plus: a failed extend unlocks a lock that is still valid.
 #[tokio::test]
 async fn a_failed_extend_does_not_release() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     stage.always([0, 1], Purpose::Extend, &Behaviour::error(errors::READONLY));
     let error = guard.extend(LONG).await.expect_err("one of three");
@@ -64,8 +55,7 @@ async fn a_failed_extend_does_not_release() {
     assert!(guard.is_valid());
     assert_eq!(stage.held("k", guard.token()), 3);
     assert_eq!(stage.count(Purpose::Release), 0);
-    stage[0].behave();
-    stage[1].behave();
+    stage.behave();
     guard.extend(LONG).await.expect("three of three");
     drop(guard.release().await);
 }
@@ -74,9 +64,8 @@ async fn a_failed_extend_does_not_release() {
 /// restart of another loses the lock. A node that lost the key gets it again while a majority had it all the time.
 #[tokio::test]
 async fn a_node_that_lost_the_key_gets_it_again_and_does_not_count_in_that_round() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, redlock) = Stage::with_client(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     for node in 0..3 {
         stage.wait_until_held("k", guard.token(), 3).await;
         stage[node].remove("k");
@@ -97,23 +86,11 @@ async fn a_node_that_lost_the_key_gets_it_again_and_does_not_count_in_that_round
 /// that answer late count as holders from then on.
 #[tokio::test]
 async fn nodes_that_grant_late_hold_the_lock_too() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
-    let holds: Vec<_> = stage
-        .iter()
-        .take(2)
-        .map(|fake| fake.delay_next(Purpose::Acquire))
-        .collect();
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("three of five");
-    for hold in &holds {
-        hold.caught().await;
-        hold.release();
-    }
+    let (stage, redlock) = Stage::with_client(5).await;
+    let holds = Holds::on(&stage[..2], |fake| fake.delay_next(Purpose::Acquire));
+    let guard = acquire(&redlock, "k").await.expect("three of five");
+    holds.caught().await;
+    holds.release();
     stage.wait_until_held("k", guard.token(), 5).await;
     for node in 2..4 {
         stage[node].remove("k");
@@ -125,23 +102,11 @@ async fn nodes_that_grant_late_hold_the_lock_too() {
 /// The same for nodes that are still being connected when a majority has granted the lock.
 #[tokio::test]
 async fn nodes_that_are_connected_late_hold_the_lock_too() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.redlock();
-    let holds: Vec<_> = stage
-        .iter()
-        .take(2)
-        .map(|fake| fake.hold_next("INFO"))
-        .collect();
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("three of five");
-    for hold in &holds {
-        hold.caught().await;
-        hold.release();
-    }
+    let (stage, redlock) = Stage::with_client(5).await;
+    let holds = Holds::on(&stage[..2], |fake| fake.hold_next("INFO"));
+    let guard = acquire(&redlock, "k").await.expect("three of five");
+    holds.caught().await;
+    holds.release();
     stage.wait_until_held("k", guard.token(), 5).await;
     stage.release(guard).await;
 }
@@ -150,13 +115,8 @@ async fn nodes_that_are_connected_late_hold_the_lock_too() {
 #[tokio::test]
 async fn an_extension_is_in_milliseconds() {
     let stage = Stage::of(1).await;
-    let guard = stage
-        .redlock()
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("a lock");
+    let request = stage.redlock().lock("k").ttl(LONG);
+    let guard = request.acquire().await.expect("a lock");
     let ttl = Duration::from_millis(30_500);
     guard.extend(ttl).await.expect("extended");
     let remaining = stage[0].remaining("k").expect("a TTL");
@@ -169,13 +129,8 @@ async fn an_extension_is_in_milliseconds() {
 #[tokio::test]
 async fn an_extension_to_a_shorter_ttl_takes_effect_on_both_sides() {
     let stage = Stage::of(3).await;
-    let guard = stage
-        .redlock()
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("a lock");
+    let request = stage.redlock().lock("k").ttl(LONG);
+    let guard = request.acquire().await.expect("a lock");
     stage.wait_until_held("k", guard.token(), 3).await;
     let ttl = LONG / 4;
     guard.extend(ttl).await.expect("extended");
@@ -193,10 +148,8 @@ async fn an_extension_to_a_shorter_ttl_takes_effect_on_both_sides() {
 /// the drift margin, it must not succeed either.
 #[tokio::test]
 async fn an_extend_after_the_end_is_an_error_value_and_sends_nothing() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     clock.advance(guard.validity());
     assert!(!guard.is_valid());
     let error = guard.extend(LONG).await.expect_err("over");
@@ -209,9 +162,7 @@ async fn an_extend_after_the_end_is_an_error_value_and_sends_nothing() {
 /// mike-marcacci/node-redlock PR#369 (3 of 4), go-redsync/redsync#71: an extension is returned although its time is over.
 #[tokio::test]
 async fn an_extension_whose_answers_come_too_late_is_none() {
-    let stage = Stage::of(1).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
+    let (stage, clock, redlock) = Stage::with_clock(1).await;
     let request = redlock.lock("k").ttl(LONG).node_timeout(LONG);
     let guard = std::sync::Arc::new(request.acquire().await.expect("a lock"));
     let hold = stage[0].hold_next(Purpose::Extend);
@@ -222,10 +173,7 @@ async fn an_extension_whose_answers_come_too_late_is_none() {
     hold.caught().await;
     clock.advance(LONG * 2);
     hold.release();
-    let error = in_time("extend", extend)
-        .await
-        .expect("no panic")
-        .expect_err("too late");
+    let error = joined("extend", extend).await.expect_err("too late");
     assert!(error.is_expired() || error.is_no_quorum(), "{error}");
     assert!(!guard.is_valid());
 }
@@ -234,10 +182,8 @@ async fn an_extension_whose_answers_come_too_late_is_none() {
 /// remained before.
 #[tokio::test]
 async fn validity_after_an_extend_is_counted_from_that_extend() {
-    let stage = Stage::of(3).await;
-    let clock = MovableClock::start();
-    let redlock = stage.redlock_by(&clock);
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, clock, redlock) = Stage::with_clock(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     clock.advance(LONG / 2);
     guard.extend(LONG).await.expect("extended");
     assert!(guard.validity() > LONG / 2, "{:?}", guard.validity());
@@ -252,8 +198,7 @@ async fn validity_after_an_extend_is_counted_from_that_extend() {
 /// redlock-universal: an extend is a round of GET and then a round of scripts. One round here.
 #[tokio::test]
 async fn an_extend_is_one_request_to_each_node() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     guard.extend(LONG).await.expect("scripts are known now");
     eventually("all asked", || stage.count(Purpose::Extend) >= 6).await;
@@ -274,18 +219,13 @@ async fn an_extend_is_one_request_to_each_node() {
 /// flush or a failover never recovers.
 #[tokio::test]
 async fn scripts_that_a_node_forgot_are_sent_again() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, redlock) = Stage::with_client(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     for _ in 0..3 {
-        for fake in stage.iter() {
-            fake.forget_scripts();
-        }
+        stage.iter().for_each(FakeNode::forget_scripts);
         guard.extend(LONG).await.expect("extended");
     }
-    for fake in stage.iter() {
-        fake.forget_scripts();
-    }
+    stage.iter().for_each(FakeNode::forget_scripts);
     assert!(is_let_go(&guard.release().await));
     stage.wait_until_empty().await;
 }
@@ -293,9 +233,8 @@ async fn scripts_that_a_node_forgot_are_sent_again() {
 /// Two extensions at the same time: both end, and the lock is held.
 #[tokio::test]
 async fn extensions_at_the_same_time_all_have_an_answer() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
-    let guard = std::sync::Arc::new(redlock.lock("k").ttl(LONG).acquire().await.expect("a lock"));
+    let (_stage, redlock) = Stage::with_client(3).await;
+    let guard = std::sync::Arc::new(acquire(&redlock, "k").await.expect("a lock"));
     let extensions: Vec<_> = (0..8)
         .map(|_| {
             let guard = std::sync::Arc::clone(&guard);
@@ -303,7 +242,7 @@ async fn extensions_at_the_same_time_all_have_an_answer() {
         })
         .collect();
     for extension in extensions {
-        let result = in_time("an extend", extension).await.expect("no panic");
+        let result = joined("an extend", extension).await;
         result.unwrap_or_else(|error| panic!("{error}"));
     }
     assert!(guard.is_valid());

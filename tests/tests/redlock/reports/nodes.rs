@@ -6,7 +6,7 @@ use locknode_tests::fake_node::{Behaviour, Purpose, errors};
 use locknode_tests::patience::in_time;
 use redlock_client::Cause;
 
-use crate::stage::{AMPLE, LONG, SHORT, Stage, is_let_go};
+use crate::stage::{AMPLE, LONG, SHORT, Stage, acquire, acquire_within, is_let_go, try_acquire};
 
 /// mike-marcacci/node-redlock#262, #88, #182, redis/redisson#1636, #5220: one instance down gives errors or makes every acquire slow;
 /// whether it refuses or swallows.
@@ -23,12 +23,7 @@ async fn one_black_hole_of_five_costs_nothing() {
         let mut slowest = Duration::ZERO;
         for _ in 0..100 {
             let started = Instant::now();
-            let guard = redlock
-                .lock("k")
-                .ttl(LONG)
-                .acquire()
-                .await
-                .expect("four of five");
+            let guard = acquire(&redlock, "k").await.expect("four of five");
             slowest = slowest.max(started.elapsed());
             drop(guard.release().await);
         }
@@ -43,23 +38,12 @@ async fn one_black_hole_of_five_costs_nothing() {
 /// exception of the command. Here the node is quarantined, with the time that it has left, and the others are enough.
 #[tokio::test]
 async fn a_node_in_quarantine_is_no_exception() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.always([0], Purpose::Acquire, &Behaviour::error(errors::QUARANTINE));
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("two of three");
+    let guard = acquire(&redlock, "k").await.expect("two of three");
     drop(guard.release().await);
     stage.always([1], Purpose::Acquire, &Behaviour::error(errors::LOADING));
-    let error = redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
+    let error = try_acquire(&redlock, "k").await.expect_err("one of three");
     let left = Duration::from_millis(4200);
     assert_eq!(error.nodes()[0].cause, Cause::Quarantined(Some(left)));
     assert_eq!(error.nodes()[1].cause, Cause::Quarantined(None));
@@ -71,17 +55,10 @@ async fn a_node_in_quarantine_is_no_exception() {
 async fn after_a_restart_another_client_can_have_the_lock() {
     let stage = Stage::of(3).await;
     let (old, new) = (stage.redlock(), stage.redlock());
-    let guard = old.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    drop(new.lock("warm").ttl(LONG).acquire().await);
-    for fake in stage.iter() {
-        fake.crash().await;
-        fake.come_back().await;
-    }
-    let taken = new
-        .lock("k")
-        .ttl(LONG)
-        .wait_for(LONG)
-        .acquire()
+    let guard = acquire(&old, "k").await.expect("a lock");
+    drop(acquire(&new, "warm").await);
+    stage.restart(0..3).await;
+    let taken = acquire_within(&new, "k", LONG)
         .await
         .expect("forgotten by all");
     let error = wait_for_extend_to_fail(&guard).await;
@@ -102,13 +79,9 @@ async fn wait_for_extend_to_fail(guard: &redlock_client::Guard) -> redlock_clien
 /// Krukov/cashews#387: after a restart of the server the unlock looped for ever.
 #[tokio::test]
 async fn a_release_after_a_restart_ends() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    for fake in stage.iter() {
-        fake.crash().await;
-        fake.come_back().await;
-    }
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
+    stage.restart(0..3).await;
     let released = in_time("release", guard.release()).await;
     assert_eq!(released.confirmed(), 0, "{released:?}");
 }
@@ -117,8 +90,7 @@ async fn a_release_after_a_restart_ends() {
 /// never is it kept in silence by fewer than a majority.
 #[tokio::test]
 async fn a_rolling_restart_keeps_the_lock_or_says_that_it_is_lost() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     for node in 0..3 {
         stage[node].crash().await;
@@ -138,10 +110,7 @@ async fn a_rolling_restart_keeps_the_lock_or_says_that_it_is_lost() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    for node in 0..2 {
-        stage[node].crash().await;
-        stage[node].come_back().await;
-    }
+    stage.restart(0..2).await;
     let deadline = Instant::now() + AMPLE * 2;
     let error = loop {
         let error = guard.extend(LONG).await.expect_err("one of three");
@@ -155,11 +124,10 @@ async fn a_rolling_restart_keeps_the_lock_or_says_that_it_is_lost() {
 /// redsync PR#133, redis-semaphore RedlockMutex (waits for all nodes without a timeout): a slow node, not a dead one.
 #[tokio::test]
 async fn a_slow_node_is_not_waited_for_and_still_freed() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let hold = stage[1].hold(Purpose::Acquire);
     for key in ["a", "b", "c"] {
-        let guard = in_time("acquire", redlock.lock(key).ttl(LONG).acquire());
+        let guard = in_time("acquire", acquire(&redlock, key));
         let guard = guard.await.expect("two of three");
         assert!(is_let_go(&in_time("release", guard.release()).await));
     }
@@ -186,7 +154,7 @@ async fn no_script_is_sent_where_the_server_compares_by_itself() {
             &Behaviour::error("ERR unknown command 'EVALSHA'"),
         );
         let redlock = stage.redlock();
-        let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+        let guard = acquire(&redlock, "k").await.expect("a lock");
         guard
             .extend(LONG)
             .await
@@ -210,7 +178,7 @@ async fn a_server_that_refuses_pleasantries_is_used_all_the_same() {
     stage.always(0..3, "COMMAND", &Behaviour::error(errors::NOPERM));
     stage.always(0..3, "INFO", &Behaviour::error(errors::NOPERM));
     let redlock = stage.connected().await;
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let guard = acquire(&redlock, "k").await.expect("a lock");
     guard.extend(LONG).await.expect("extended");
     assert!(is_let_go(&guard.release().await));
     assert!(

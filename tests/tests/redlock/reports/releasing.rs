@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use locknode_tests::fake_node::{Behaviour, Purpose, errors};
+use locknode_tests::fake_node::{Behaviour, FakeNode, Purpose, errors};
 use locknode_tests::patience::in_time;
 use redlock_client::{ReleaseAnswer, Scope, Token};
 
-use crate::stage::{AMPLE, LONG, SHORT, Stage, is_let_go};
+use crate::stage::{AMPLE, Holds, LONG, SHORT, Stage, acquire, held_key, is_let_go, try_acquire};
 
 /// antirez/redlock-rb#3, leandromoreira/redlock-rb PR#5, redlock-universal: a release goes to every node, those included that
 /// said no or nothing.
 #[tokio::test]
 async fn a_release_goes_to_nodes_believed_not_to_hold_the_lock() {
-    let stage = Stage::of(5).await;
-    let redlock = stage.connected().await;
+    let (stage, redlock) = Stage::with_connected_client(5).await;
     stage[0].next(
         Purpose::Acquire,
         Behaviour::ApplyThenAnswer(b"$-1\r\n".to_vec()),
@@ -22,12 +21,7 @@ async fn a_release_goes_to_nodes_believed_not_to_hold_the_lock() {
         Purpose::Acquire,
         Behaviour::ApplyThenAnswer(b"-ERR out of luck\r\n".to_vec()),
     );
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("three of five");
+    let guard = acquire(&redlock, "k").await.expect("three of five");
     stage.release(guard).await;
     for fake in stage.iter() {
         fake.wait_for_count(Purpose::Release, 1).await;
@@ -37,19 +31,13 @@ async fn a_release_goes_to_nodes_believed_not_to_hold_the_lock() {
 /// The same when the attempt fails.
 #[tokio::test]
 async fn a_failed_attempt_is_released_on_every_node() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.always(
         [1, 2],
         Purpose::Acquire,
         &Behaviour::ApplyThenAnswer(b"-ERR no\r\n".to_vec()),
     );
-    redlock
-        .lock("k")
-        .ttl(LONG)
-        .try_acquire()
-        .await
-        .expect_err("one of three");
+    try_acquire(&redlock, "k").await.expect_err("one of three");
     stage.wait_until_empty().await;
 }
 
@@ -57,8 +45,7 @@ async fn a_failed_attempt_is_released_on_every_node() {
 /// throws, and is tried again for the whole window.
 #[tokio::test]
 async fn the_release_of_an_ended_lock_is_answered_at_once_and_not_repeated() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     stage.pass_time(LONG + Duration::from_millis(1));
     let started = Instant::now();
@@ -83,8 +70,7 @@ async fn the_release_of_an_ended_lock_is_answered_at_once_and_not_repeated() {
 /// mike-marcacci/node-redlock#11: a release that is refused with MISCONF is ignored in silence.
 #[tokio::test]
 async fn a_release_that_is_refused_is_told_with_the_reason() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     stage.always(0..3, Purpose::Release, &Behaviour::error(errors::MISCONF));
     let released = guard.release().await;
@@ -105,12 +91,9 @@ async fn a_release_that_is_refused_is_told_with_the_reason() {
 /// joins on every member), samcook/RedLock.net (Dispose waits for all nodes), go-redsync/redsync (no timeout of its own).
 #[tokio::test]
 async fn a_release_to_silent_nodes_is_bounded() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
-    let guard = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
-    for fake in stage.iter() {
-        fake.fall_silent();
-    }
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
+    let guard = acquire(&redlock, "k").await.expect("a lock");
+    stage.iter().for_each(FakeNode::fall_silent);
     let started = Instant::now();
     let released = guard.release().await;
     assert!(
@@ -130,12 +113,8 @@ async fn a_silent_node_does_not_delay_acquire_nor_release() {
         .connect_timeout(LONG)
         .build()
         .unwrap();
-    let warm = redlock
-        .lock("warm")
-        .ttl(LONG * 2)
-        .acquire()
-        .await
-        .expect("a lock");
+    let request = redlock.lock("warm").ttl(LONG * 2);
+    let warm = request.acquire().await.expect("a lock");
     drop(warm.release().await);
     stage[0].fall_silent();
     for _ in 0..3 {
@@ -148,20 +127,14 @@ async fn a_silent_node_does_not_delay_acquire_nor_release() {
 /// kalbasit/ncps PR#913, redis/rueidis#1010: an unlock under a cancelled context does nothing, and the lock leaks.
 #[tokio::test]
 async fn a_release_does_not_depend_on_its_caller() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
-    let holds: Vec<_> = stage
-        .iter()
-        .map(|fake| fake.hold_next(Purpose::Release))
-        .collect();
+    let (stage, redlock) = Stage::with_client(3).await;
+    let holds = Holds::on(&stage, |fake| fake.hold_next(Purpose::Release));
     let guard = stage.lock(&redlock, "k").await;
     let release = tokio::spawn(guard.release());
     holds[0].caught().await;
     release.abort();
     drop(release.await);
-    for hold in &holds {
-        hold.release();
-    }
+    holds.release();
     stage.wait_until_empty().await;
 }
 
@@ -169,8 +142,7 @@ async fn a_release_does_not_depend_on_its_caller() {
 /// released or extended.
 #[tokio::test]
 async fn only_the_holder_releases_and_extends() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let old = stage.lock(&redlock, "k").await;
     stage.held_by_other("k", 0..3);
     let released = old.release().await;
@@ -181,9 +153,7 @@ async fn only_the_holder_releases_and_extends() {
     let adopted = redlock.adopt("k", foreign).ttl(LONG).acquire().await;
     assert!(adopted.expect_err("not its token").is_lost());
     redlock.close().await;
-    for holder in stage.holders("k") {
-        assert_eq!(holder.as_deref(), Some("other"));
-    }
+    assert_eq!(stage.held("k", "other"), 3);
     for fake in stage.iter() {
         let plain = fake
             .received()
@@ -197,8 +167,7 @@ async fn only_the_holder_releases_and_extends() {
 /// any kind.
 #[tokio::test]
 async fn a_token_of_any_bytes_releases_its_lock() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     for bytes in [
         &b"\0"[..],
         b"a\r\nb",
@@ -218,20 +187,11 @@ async fn a_token_of_any_bytes_releases_its_lock() {
         }
         let views = redlock.inspect("k").await.expect("views");
         for view in &views {
-            let held = view
-                .answer
-                .as_ref()
-                .expect("an answer")
-                .as_ref()
-                .expect("held");
+            let held = held_key(view);
             assert_eq!(held.token.as_ref(), bytes);
         }
-        let guard = redlock
-            .adopt("k", token)
-            .ttl(LONG)
-            .acquire()
-            .await
-            .expect("held");
+        let request = redlock.adopt("k", token).ttl(LONG);
+        let guard = request.acquire().await.expect("held");
         assert!(is_let_go(&guard.release().await));
         stage.wait_until_empty().await;
     }
@@ -240,8 +200,7 @@ async fn a_token_of_any_bytes_releases_its_lock() {
 /// mike-marcacci/node-redlock PR#369: the error of the business is masked by that of the release.
 #[tokio::test]
 async fn what_the_closure_gave_is_not_hidden_by_a_failed_release() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     let fakes = &stage;
     let result = redlock
         .with_lock(redlock.lock("k").ttl(LONG), async |_scope| {
@@ -260,8 +219,7 @@ async fn what_the_closure_gave_is_not_hidden_by_a_failed_release() {
 /// The same when the lock is lost inside: the scope is told, and the closure's own result comes out.
 #[tokio::test]
 async fn what_the_closure_gave_is_not_hidden_by_a_loss() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let fakes = &stage;
     let policy = redlock_client::RenewPolicy::until(LONG * 10).every(Duration::from_millis(50));
     let request = redlock.lock("k").ttl(LONG).renew(policy);
@@ -280,8 +238,7 @@ async fn what_the_closure_gave_is_not_hidden_by_a_loss() {
 /// rslock: `using` computes `validity - 500` unsigned, which panics or wraps for a short TTL.
 #[tokio::test]
 async fn a_closure_under_a_short_lock_ends_without_a_panic() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(1).await;
     for ms in [20, 50, 120] {
         let request = redlock
             .lock("k")
@@ -301,8 +258,7 @@ async fn a_closure_under_a_short_lock_ends_without_a_panic() {
 /// redis/redisson: the holder is a thread, so that a lock cannot be handed to another. A guard goes where it is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_can_be_released_by_another_thread() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     let released = tokio::spawn(async move {
         guard.extend(LONG).await.expect("extended");
@@ -315,8 +271,7 @@ async fn a_guard_can_be_released_by_another_thread() {
 /// leandromoreira/redlock-rb, rslock: errors of a release are swallowed, and a connection error is read as "not present".
 #[tokio::test]
 async fn nodes_that_cannot_be_asked_are_unknown_and_not_free() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.impatient();
+    let (stage, redlock) = Stage::with_impatient_client(3).await;
     let guard = stage.lock(&redlock, "k").await;
     stage[0].go_down().await;
     let views = redlock.inspect("k").await.expect("views");

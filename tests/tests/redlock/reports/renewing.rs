@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use locknode_tests::fake_node::{Behaviour, Purpose, errors};
+use locknode_tests::fake_node::{Behaviour, FakeNode, Purpose, errors};
 use locknode_tests::patience::{eventually, in_time};
 use redlock_client::{Guard, Redlock, RenewPolicy};
 
-use crate::stage::{LONG, MovableClock, Recorder, Stage, is_let_go};
+use crate::stage::{Holds, LONG, MovableClock, Recorder, Stage, acquire_within, is_let_go};
 
 /// Between two renewals.
 const PERIOD: Duration = Duration::from_millis(60);
@@ -49,39 +49,26 @@ async fn renewal_stops_at_a_conflict_and_says_so() {
         drop(redlock.inspect("k").await);
     }
     assert_eq!(stage.count(Purpose::Extend), asked, "still renewing");
-    for holder in stage.holders("k") {
-        assert_eq!(holder.as_deref(), Some("other"));
-    }
+    assert_eq!(stage.held("k", "other"), 3);
     assert_eq!(recorder.count("lost"), 1, "{}", recorder.story());
 }
 
 /// swarthy/redis-semaphore#175, samcook/RedLock.net: the key is missing, and the renewal makes it again.
 #[tokio::test]
 async fn renewal_does_not_bring_back_a_key_that_is_gone() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let guard = renewed(&redlock, "k").await;
     stage.wait_until_held("k", guard.token(), 3).await;
-    for fake in stage.iter() {
-        fake.remove("k");
-    }
+    stage.remove("k");
     let error = in_time("the loss", guard.lost()).await;
     assert!(error.is_lost(), "{error}");
-    for fake in stage.iter() {
-        assert!(fake.keys().is_empty(), "{}", fake.story());
-    }
+    assert!(stage.is_empty(), "{}", stage.story());
 }
 
 /// redis/redisson#775, #3194, #3712, #5698, #3919: the watchdog stops for good after one failed renewal or a reconnect.
 #[tokio::test]
 async fn a_failed_renewal_is_tried_again_while_the_lock_is_valid() {
-    let stage = Stage::of(3).await;
-    let recorder = Recorder::default();
-    let redlock = stage
-        .builder()
-        .observer(Arc::new(recorder.clone()))
-        .build()
-        .unwrap();
+    let (stage, recorder, redlock) = Stage::with_recorder(3).await;
     let guard = renewed(&redlock, "k").await;
     stage.wait_until_held("k", guard.token(), 3).await;
     for fake in stage.iter().take(2) {
@@ -100,13 +87,7 @@ async fn a_failed_renewal_is_tried_again_while_the_lock_is_valid() {
 /// The same report, the reconnect: every connection breaks, and the renewal goes on over new ones.
 #[tokio::test]
 async fn renewal_survives_a_reconnect() {
-    let stage = Stage::of(3).await;
-    let recorder = Recorder::default();
-    let redlock = stage
-        .builder()
-        .observer(Arc::new(recorder.clone()))
-        .build()
-        .unwrap();
+    let (stage, recorder, redlock) = Stage::with_recorder(3).await;
     let guard = renewed(&redlock, "k").await;
     eventually("renewed", || recorder.count("renewed") > 1).await;
     for fake in stage.iter() {
@@ -122,21 +103,15 @@ async fn renewal_survives_a_reconnect() {
 /// #90, scenario S39: unlimited auto-extend.
 #[tokio::test]
 async fn renewal_has_an_end() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let policies = [
         RenewPolicy::times(3).every(PERIOD),
         RenewPolicy::until(TTL + PERIOD * 3).every(PERIOD),
     ];
     for policy in policies {
         let started = Instant::now();
-        let guard = redlock
-            .lock("k")
-            .ttl(TTL)
-            .renew(policy)
-            .acquire()
-            .await
-            .expect("a lock");
+        let request = redlock.lock("k").ttl(TTL).renew(policy);
+        let guard = request.acquire().await.expect("a lock");
         let error = in_time("the end", guard.lost()).await;
         assert!(error.is_expired(), "{policy:?}: {error}");
         let held_for = started.elapsed();
@@ -156,16 +131,12 @@ async fn renewal_has_an_end() {
 /// nothing is sent for it afterwards.
 #[tokio::test]
 async fn a_pause_of_the_servers_does_not_make_renewal_endless() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let policy = RenewPolicy::until(LONG).every(PERIOD);
     let request = redlock.lock("k").ttl(LONG / 6).renew(policy);
     let guard = request.acquire().await.expect("a lock");
-    let holds: Vec<_> = stage
-        .iter()
-        .map(|fake| fake.hold_next(Purpose::Extend))
-        .collect();
-    for hold in &holds {
+    let holds = Holds::on(&stage, |fake| fake.hold_next(Purpose::Extend));
+    for hold in holds.iter() {
         hold.caught().await;
         tokio::time::sleep(PERIOD).await;
         hold.release();
@@ -186,14 +157,9 @@ async fn a_pause_of_the_servers_does_not_make_renewal_endless() {
 /// No policy, no renewal.
 #[tokio::test]
 async fn a_lock_is_not_renewed_unless_asked_for() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.redlock();
-    let guard = redlock
-        .lock("k")
-        .ttl(PERIOD * 5)
-        .acquire()
-        .await
-        .expect("a lock");
+    let (stage, redlock) = Stage::with_client(1).await;
+    let request = redlock.lock("k").ttl(PERIOD * 5);
+    let guard = request.acquire().await.expect("a lock");
     let error = in_time("the end", guard.lost()).await;
     assert!(error.is_expired(), "{error}");
     assert_eq!(stage.count(Purpose::Extend), 0);
@@ -203,8 +169,7 @@ async fn a_lock_is_not_renewed_unless_asked_for() {
 /// dropped and a leaked lock are not renewed any more.
 #[tokio::test]
 async fn renewal_ends_with_the_guard() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let release = renewed(&redlock, "released").await;
     drop(release.release().await);
     drop(renewed(&redlock, "dropped").await);
@@ -213,10 +178,7 @@ async fn renewal_ends_with_the_guard() {
     let before = stage.count(Purpose::Extend);
     tokio::time::sleep(PERIOD * 4).await;
     assert_eq!(stage.count(Purpose::Extend), before, "still renewing");
-    eventually("the leaked lock ends", || {
-        stage.iter().all(|fake| fake.keys().is_empty())
-    })
-    .await;
+    eventually("the leaked lock ends", || stage.is_empty()).await;
 }
 
 /// madelson/DistributedLock#191, samcook/RedLock.net#64, scenario S38: an extension in flight while the lock is released
@@ -224,8 +186,7 @@ async fn renewal_ends_with_the_guard() {
 #[tokio::test]
 async fn a_release_during_a_renewal_leaves_no_key() {
     for late in 0..3 {
-        let stage = Stage::of(3).await;
-        let redlock = stage.impatient();
+        let (stage, redlock) = Stage::with_impatient_client(3).await;
         let guard = renewed(&redlock, "k").await;
         stage.wait_until_held("k", guard.token(), 3).await;
         let hold = stage[late].delay_next(Purpose::Extend);
@@ -239,13 +200,7 @@ async fn a_release_during_a_renewal_leaves_no_key() {
 /// swarthy/redis-semaphore#205, PR#206, #9, #24: a refresh that races a release reports the lock as lost.
 #[tokio::test]
 async fn a_release_during_a_renewal_is_no_loss() {
-    let stage = Stage::of(3).await;
-    let recorder = Recorder::default();
-    let redlock = stage
-        .builder()
-        .observer(Arc::new(recorder.clone()))
-        .build()
-        .unwrap();
+    let (stage, recorder, redlock) = Stage::with_recorder(3).await;
     for round in 0..20_u32 {
         let guard = renewed(&redlock, &format!("k{round}")).await;
         let extends = stage.count(Purpose::Extend);
@@ -269,16 +224,13 @@ async fn the_holder_is_told_in_time_though_every_node_is_silent() {
 }
 
 async fn is_told_in_time() -> bool {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     // So long that the warning comes as early as it ever does.
     let policy = RenewPolicy::until(LONG).every(PERIOD);
     let request = redlock.lock("k").ttl(TTL * 3).renew(policy);
     let guard = request.acquire().await.expect("a lock");
     let cancelled = guard.cancellation();
-    for fake in stage.iter() {
-        fake.fall_silent();
-    }
+    stage.iter().for_each(FakeNode::fall_silent);
     let mut end = Instant::now();
     eventually("cancelled", || {
         // After the loss this is the present: later than no end that is still to come.
@@ -295,23 +247,12 @@ async fn is_told_in_time() -> bool {
 /// ended on the servers. After the end any handle of the process may have it.
 #[tokio::test]
 async fn an_ended_lock_can_be_had_again_in_the_same_process() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.connected().await;
-    let first = redlock
-        .lock("k")
-        .ttl(PERIOD * 3)
-        .acquire()
-        .await
-        .expect("a lock");
+    let (stage, redlock) = Stage::with_connected_client(3).await;
+    let request = redlock.lock("k").ttl(PERIOD * 3);
+    let first = request.acquire().await.expect("a lock");
     in_time("the end", first.lost()).await;
     stage.pass_time(PERIOD * 3);
-    let second = redlock
-        .lock("k")
-        .ttl(LONG)
-        .wait_for(LONG)
-        .acquire()
-        .await
-        .expect("free");
+    let second = acquire_within(&redlock, "k", LONG).await.expect("free");
     assert!(!first.is_valid() && second.is_valid());
     stage.wait_until_held("k", second.token(), 3).await;
     drop(first);

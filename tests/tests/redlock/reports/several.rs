@@ -3,15 +3,14 @@
 use std::time::{Duration, Instant};
 
 use locknode_tests::fake_node::{Behaviour, Purpose, errors};
-use locknode_tests::patience::{eventually, in_time};
+use locknode_tests::patience::eventually;
 
-use crate::stage::{AMPLE, LONG, Stage, is_let_go};
+use crate::stage::{AMPLE, LONG, Stage, acquire, acquire_within, is_let_go, joined};
 
 /// redis/redisson#4456: an interrupted MultiLock leaves members locked, and renews them for ever.
 #[tokio::test]
 async fn an_aborted_lock_of_several_keys_is_rolled_back() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.held_by_other("c", 0..3);
     let request = redlock.lock_all(["a", "b", "c"]).ttl(LONG).wait_for(LONG);
     let attempt = tokio::spawn(request.acquire());
@@ -25,15 +24,10 @@ async fn an_aborted_lock_of_several_keys_is_rolled_back() {
 /// The same when one of the members cannot be had.
 #[tokio::test]
 async fn several_keys_are_all_had_or_none() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     stage.held_by_other("b", 0..2);
-    let error = redlock
-        .lock_all(["c", "b", "a"])
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect_err("b is taken");
+    let request = redlock.lock_all(["c", "b", "a"]).ttl(LONG);
+    let error = request.acquire().await.expect_err("b is taken");
     assert!(error.is_busy(), "{error}");
     let none = || {
         stage
@@ -43,15 +37,9 @@ async fn several_keys_are_all_had_or_none() {
             .all(Option::is_none)
     };
     eventually("a and c are free", none).await;
-    for fake in stage.iter() {
-        fake.remove("b");
-    }
-    let all = redlock
-        .lock_all(["c", "b", "a"])
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("all free");
+    stage.remove("b");
+    let request = redlock.lock_all(["c", "b", "a"]).ttl(LONG);
+    let all = request.acquire().await.expect("all free");
     for key in ["a", "b", "c"] {
         assert!(stage.holders(key).iter().flatten().count() >= 2, "{key}");
     }
@@ -62,14 +50,9 @@ async fn several_keys_are_all_had_or_none() {
 /// mike-marcacci/node-redlock#64, redis/redisson#1098: several keys in one request are refused by a cluster. One key each.
 #[tokio::test]
 async fn no_request_names_two_keys() {
-    let stage = Stage::of(1).await;
-    let redlock = stage.redlock();
-    let all = redlock
-        .lock_all(["a", "b"])
-        .ttl(LONG)
-        .acquire()
-        .await
-        .expect("free");
+    let (stage, redlock) = Stage::with_client(1).await;
+    let request = redlock.lock_all(["a", "b"]).ttl(LONG);
+    let all = request.acquire().await.expect("free");
     drop(all.release().await);
     stage.wait_until_empty().await;
     for request in stage[0].received() {
@@ -84,8 +67,7 @@ async fn no_request_names_two_keys() {
 /// spring-integration#3690: waiting without asking all the time.
 #[tokio::test]
 async fn a_waiter_gets_the_lock_soon_after_the_holders_ttl() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let ttl = Duration::from_millis(600);
     let started = Instant::now();
     redlock
@@ -95,11 +77,7 @@ async fn a_waiter_gets_the_lock_soon_after_the_holders_ttl() {
         .await
         .expect("a lock")
         .leak();
-    let guard = redlock
-        .lock("k")
-        .ttl(LONG)
-        .wait_for(LONG)
-        .acquire()
+    let guard = acquire_within(&redlock, "k", LONG)
         .await
         .expect("free then");
     let waited = started.elapsed();
@@ -116,11 +94,10 @@ async fn a_waiter_gets_the_lock_soon_after_the_holders_ttl() {
 /// redis/redisson#1104, #2099, #2883, #3730, #5019: whoever gave up waiting is still in the queue and blocks the others.
 #[tokio::test]
 async fn a_waiter_that_gave_up_leaves_nothing() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
-    let holder = redlock.lock("k").ttl(LONG).acquire().await.expect("a lock");
+    let (stage, redlock) = Stage::with_client(3).await;
+    let holder = acquire(&redlock, "k").await.expect("a lock");
     let waiters: Vec<_> = (0..10)
-        .map(|_| tokio::spawn(redlock.lock("k").ttl(LONG).wait_for(LONG).acquire()))
+        .map(|_| tokio::spawn(acquire_within(&redlock, "k", LONG)))
         .collect();
     stage[0].wait_for_count(Purpose::Acquire, 15).await;
     for waiter in waiters {
@@ -128,21 +105,14 @@ async fn a_waiter_that_gave_up_leaves_nothing() {
         drop(waiter.await);
     }
     drop(holder.release().await);
-    let next = redlock
-        .lock("k")
-        .ttl(LONG)
-        .wait_for(AMPLE)
-        .acquire()
-        .await
-        .expect("free");
+    let next = acquire_within(&redlock, "k", AMPLE).await.expect("free");
     stage.release(next).await;
 }
 
 /// A reentrant owner keeps the lock until it has left as often as it entered, in whatever order.
 #[tokio::test]
 async fn an_owner_that_entered_twice_leaves_twice() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let owner = redlock.reentrant();
     let request = || redlock.lock("k").ttl(LONG);
     let first = owner.enter(request()).await.expect("free");
@@ -164,15 +134,13 @@ async fn an_owner_that_entered_twice_leaves_twice() {
 /// redis/redisson#7367: a hold count that never falls to zero. An entry that failed does not count.
 #[tokio::test]
 async fn a_failed_entry_does_not_count() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let owner = redlock.reentrant();
     let request = || redlock.lock("k").ttl(LONG);
     stage.always(0..2, Purpose::Acquire, &Behaviour::error(errors::OOM));
     let error = owner.enter(request()).await.expect_err("one of three");
     assert!(error.is_no_quorum(), "{error}");
-    stage[0].behave();
-    stage[1].behave();
+    stage.behave();
     let guard = owner.enter(request()).await.expect("free");
     assert_eq!(guard.entries(), 1);
     assert!(
@@ -187,8 +155,7 @@ async fn a_failed_entry_does_not_count() {
 /// Two entries at the same moment are one lock on the nodes.
 #[tokio::test]
 async fn entries_at_the_same_time_share_one_lock() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let owner = redlock.reentrant();
     let entries: Vec<_> = (0..8)
         .map(|_| {
@@ -198,7 +165,7 @@ async fn entries_at_the_same_time_share_one_lock() {
         .collect();
     let mut guards = Vec::new();
     for entry in entries {
-        let guard = in_time("an entry", entry).await.expect("no panic");
+        let guard = joined("an entry", entry).await;
         guards.push(guard.unwrap_or_else(|error| panic!("{error}")));
     }
     let token = guards[0].token().to_string();
@@ -214,8 +181,7 @@ async fn entries_at_the_same_time_share_one_lock() {
 /// An owner whose lock was lost is not inside any more: the next entry asks the nodes.
 #[tokio::test]
 async fn an_owner_that_lost_the_lock_does_not_enter_for_nothing() {
-    let stage = Stage::of(3).await;
-    let redlock = stage.redlock();
+    let (stage, redlock) = Stage::with_client(3).await;
     let owner = redlock.reentrant();
     let request = || redlock.lock("k").ttl(LONG);
     let first = owner.enter(request()).await.expect("free");
