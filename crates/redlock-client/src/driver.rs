@@ -48,14 +48,10 @@ pub(crate) struct Driver {
     sleep: Option<Pin<Box<Sleep>>>,
     /// When `sleep` ends on the client's clock.
     wakes_at: Time,
-    closing: Option<Closing>,
-}
-
-/// The end of a driver.
-#[derive(Debug)]
-struct Closing {
-    until: Time,
-    answers: Vec<oneshot::Sender<()>>,
+    /// When the driver ends at the latest, once it is closing.
+    closes_at: Option<Time>,
+    /// Who waits for its end.
+    closers: Vec<oneshot::Sender<()>>,
 }
 
 impl Driver {
@@ -86,7 +82,8 @@ impl Driver {
             buffer: vec![0; READ_BYTES].into(),
             sleep: None,
             wakes_at: Time::NEVER,
-            closing: None,
+            closes_at: None,
+            closers: Vec::new(),
         }
     }
 
@@ -100,7 +97,7 @@ impl Driver {
             waker => *waker = Some(context.waker().clone()),
         }
         drop(inbox);
-        if is_orphaned && self.closing.is_none() {
+        if is_orphaned && self.closes_at.is_none() {
             self.begin_closing(None);
         }
         if self.commands.is_empty() {
@@ -220,17 +217,14 @@ impl Driver {
 
     fn begin_closing(&mut self, answer: Option<oneshot::Sender<()>>) {
         let now = self.config.clock.now();
-        if self.closing.is_none() {
+        if self.closes_at.is_none() {
             self.core.close(now);
         }
         // Nodes have as long as for any reply.
         let other = limits::node_timeout(self.config.node_timeout, Duration::MAX);
         let until = now + self.core.patience(other).min(CLOSE_TIME);
-        let closing = self.closing.get_or_insert_with(|| Closing {
-            until,
-            answers: Vec::new(),
-        });
-        closing.answers.extend(answer);
+        self.closes_at.get_or_insert(until);
+        self.closers.extend(answer);
     }
 
     /// Reads from all nodes and follows their connections. Returns whether anything happened.
@@ -299,10 +293,8 @@ impl Driver {
     /// soon it is set again, and most deadlines never come.
     fn set_timer(&mut self, context: &mut Context<'_>) {
         loop {
-            let mut deadline = self.core.next_deadline();
-            if let Some(closing) = &self.closing {
-                deadline = deadline.min(closing.until);
-            }
+            let closes_at = self.closes_at.unwrap_or(Time::NEVER);
+            let deadline = self.core.next_deadline().min(closes_at);
             if deadline == Time::NEVER {
                 return;
             }
@@ -353,9 +345,9 @@ impl Driver {
     }
 
     fn is_over(&self) -> bool {
-        self.closing.as_ref().is_some_and(|closing| {
+        self.closes_at.is_some_and(|closes_at| {
             let is_done = self.core.is_settled() && self.ports.iter().all(Port::is_quiet);
-            is_done || self.config.clock.now() >= closing.until
+            is_done || self.config.clock.now() >= closes_at
         })
     }
 }

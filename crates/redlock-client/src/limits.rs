@@ -8,16 +8,14 @@ use crate::error::Error;
 
 /// The TTL in whole milliseconds, as nodes take it. It must be longer than the drift.
 pub(crate) fn ttl(ttl: Duration, drift: Drift) -> Result<Duration, Error> {
-    let millis = match u64::try_from(ttl.as_millis()) {
-        Ok(millis) if millis <= TTL_MS_MAX => millis,
+    let millis = ttl.as_millis();
+    let whole = match u64::try_from(millis) {
+        Ok(millis) if millis <= TTL_MS_MAX => Duration::from_millis(millis),
         _ => {
-            return Err(Error::config(format!(
-                "a TTL is at most {TTL_MS_MAX} ms, got {} ms",
-                ttl.as_millis()
-            )));
+            let message = format!("a TTL is at most {TTL_MS_MAX} ms, got {millis} ms");
+            return Err(Error::config(message));
         }
     };
-    let whole = Duration::from_millis(millis);
     let allowance = drift.of(whole);
     if whole <= allowance {
         return Err(Error::config(format!(

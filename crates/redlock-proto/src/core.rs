@@ -56,7 +56,7 @@ pub use notice::Notice;
 pub use op_id::OpId;
 pub use operation::LockTerms;
 
-/// What a core is told once.
+/// The settings of a core.
 #[derive(Clone, Debug)]
 pub struct CoreConfig {
     /// How to get into each node; as many as there are nodes.
@@ -203,7 +203,7 @@ impl<E: Entropy> Core<E> {
         });
     }
 
-    /// Ends everything: callers that wait are told, and what is held is released in the background.
+    /// Ends everything: waiting callers get a notice, and what is held is released in the background.
     pub fn close(&mut self, now: Time) {
         let all: Vec<OpId> = self.operations.iter().map(|it| it.id).collect();
         for op in all {

@@ -7,9 +7,8 @@
 //!                 verdict(now) <------------+   <------------------------------ on_time(now)
 //! ```
 //!
-//! Rounds know no clock, no randomness and no sockets: whoever drives them, a tokio task or a simulator, says
-//! what time it is and what happened. They are values: cloning one and giving both the same events gives the
-//! same verdicts.
+//! Rounds know no clock, no randomness and no sockets: their driver, a tokio task or a simulator, says what time
+//! it is and what happened. They are values: two clones that are given the same events reach the same verdicts.
 //!
 //! Invariant: a vote counts only for the round it was asked in, from the incarnation of the node that was asked,
 //! and once. A reply to an older round, a repeated reply and one from before a reconnection change nothing.

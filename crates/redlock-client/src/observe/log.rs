@@ -6,7 +6,7 @@ use std::time::Duration;
 use redlock_proto::FencingToken;
 use tracing::{debug, info, warn};
 
-use crate::error::Failures;
+use crate::error::{Error, Failures};
 use crate::observer::{Event, Observer};
 use crate::released::Released;
 
@@ -61,6 +61,17 @@ impl TracingObserver {
     fn shown<'a>(&self, key: &'a [u8]) -> Option<tracing::field::DisplayValue<Key<'a>>> {
         self.keys.then(|| tracing::field::display(Key(key)))
     }
+
+    fn warn(&self, key: &[u8], took: Option<Duration>, error: &Error, message: &str) {
+        warn!(
+            target: TARGET,
+            key = self.shown(key),
+            took_ms = took.map(millis),
+            kind = error.kind().name(),
+            nodes = %Failures(error.nodes()),
+            "{message}"
+        );
+    }
 }
 
 impl Observer for TracingObserver {
@@ -89,34 +100,17 @@ impl Observer for TracingObserver {
                 nodes = %Failures(error.nodes()),
                 "lock held by another client"
             ),
-            Event::AcquireFailed { key, took, error } => warn!(
-                target: TARGET,
-                key = self.shown(key),
-                took_ms = millis(took),
-                kind = error.kind().name(),
-                nodes = %Failures(error.nodes()),
-                "lock not acquired"
-            ),
+            Event::AcquireFailed { key, took, error } => {
+                self.warn(key, Some(took), error, "lock not acquired");
+            }
             Event::Renewed { key, validity } => debug!(
                 target: TARGET,
                 key = self.shown(key),
                 validity_ms = millis(validity),
                 "lock renewed"
             ),
-            Event::RenewFailed { key, error } => warn!(
-                target: TARGET,
-                key = self.shown(key),
-                kind = error.kind().name(),
-                nodes = %Failures(error.nodes()),
-                "lock not renewed"
-            ),
-            Event::Lost { key, error } => warn!(
-                target: TARGET,
-                key = self.shown(key),
-                kind = error.kind().name(),
-                nodes = %Failures(error.nodes()),
-                "lock lost"
-            ),
+            Event::RenewFailed { key, error } => self.warn(key, None, error, "lock not renewed"),
+            Event::Lost { key, error } => self.warn(key, None, error, "lock lost"),
             Event::Released { key, released } => debug!(
                 target: TARGET,
                 key = self.shown(key),

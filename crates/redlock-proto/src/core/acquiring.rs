@@ -195,13 +195,13 @@ impl<E: Entropy> Core<E> {
         }
     }
 
-    /// Tells the caller that the lock was not had, and releases in the background what was granted.
+    /// Reports that the lock was not acquired, and releases in the background what was granted.
     pub(super) fn give_up(&mut self, now: Time, operation: &mut Operation, kind: ErrorKind) {
         self.not_acquired(operation, kind);
         self.start_release(now, operation, true);
     }
 
-    /// Tells the caller that the lock was not had, which is the operation's end.
+    /// Reports that the lock was not acquired, which ends the operation.
     pub(super) fn not_acquired(&mut self, operation: &mut Operation, kind: ErrorKind) {
         self.notices.push_back(Notice::NotAcquired {
             op: operation.id,
@@ -268,7 +268,7 @@ fn kind_of(why: Refusal, was_cut: bool) -> ErrorKind {
     }
 }
 
-/// Spread of the attempts of several waiters after the present holder's lock ended.
+/// Spread of the attempts of several waiters after the present holder's lock has expired.
 const JITTER_NS: u64 = 10_000_000;
 
 #[cfg(test)]

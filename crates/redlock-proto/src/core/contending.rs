@@ -1,4 +1,4 @@
-//! Whether somebody holds a lock that was not had, or several clients only got into each other's way.
+//! Whether another client holds a lock that was not acquired, or several clients only got in each other's way.
 //!
 //! Clients that start at the same moment, each near other nodes, split the votes: all are refused by a majority, and
 //! nobody holds the lock. So a refusal by a majority is not yet the answer "held". When it would be, the nodes that
@@ -115,7 +115,7 @@ impl<E: Entropy> Core<E> {
         let retry = operation.terms.retry;
         let is_released = !matches!(operation.state, State::Acquiring(_));
         let Some(at) = retry.contended(trying.contended, now, took, trying.deadline, random) else {
-            // The wait ended before the nodes had said who it was that held the lock all the time.
+            // The wait ended before the nodes had reported who held the lock all the time.
             let kind = if trying.was_busy && trying.deadline != Time::NEVER {
                 ErrorKind::Busy
             } else {

@@ -1,8 +1,8 @@
 //! What is known of keys whose counters differ from node to node.
 //!
 //! A loser's grant raises one node's counter alone, and a node that restarted counts from a higher base. The next holder
-//! then needs a second round trip, unless all nodes are asked to count from the highest number that any of them told:
-//! the floor. Then they tell the same. A client that learnt of different counters, as a loser too, remembers the highest
+//! then needs a second round trip, unless all nodes are asked to count from the highest number that any of them
+//! reported: the floor. Then they report the same. A client that learnt of different counters, as a loser too, remembers the highest
 //! for the key and sends it with its next attempt; once they are even it forgets it, so nothing is sent in steady state.
 //!
 //! A floor is a hint. It makes a counter skip numbers, which is harmless whatever it is; what makes the tokens an order
@@ -36,7 +36,7 @@ impl Floors {
         (place.key == hash).then_some(place.floor)
     }
 
-    /// An attempt ended: the highest counter that it was told, if nodes told different ones.
+    /// An attempt ended: the highest counter that nodes reported, if they reported different ones.
     pub(crate) fn learn(&mut self, key: &[u8], uneven: Option<FencingToken>) {
         let hash = hash(key);
         // A node refuses what is out of range.

@@ -324,14 +324,14 @@ impl Operation {
     }
 }
 
-/// When the holder of a lock is told that its time is over: before it is, by a twentieth of what is left, at
-/// least 2 and at most 100 milliseconds.
+/// When the holder of a lock is warned that it expires: ahead by a twentieth of what is left, at least 2 and at
+/// most 100 milliseconds.
 fn warning(now: Time, valid_until: Time) -> Time {
     let margin = (valid_until.since(now) / 20).clamp(WARNING_MIN, WARNING_MAX);
     valid_until.minus(margin).max(now)
 }
 
-/// Timers are late by up to a millisecond, and the holder has to be told as well.
+/// Timers are late by up to a millisecond, and the warning takes time as well.
 const WARNING_MIN: Duration = Duration::from_millis(2);
 
 /// Enough for a program to stop what it does; more would be taken from its useful time.

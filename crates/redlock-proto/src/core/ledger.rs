@@ -1,11 +1,11 @@
-//! Releases that a node could not be told yet.
+//! Releases that could not be sent to a node yet.
 
 use std::collections::VecDeque;
 
 use crate::time::Time;
 use crate::token::Token;
 
-/// A token that a node may still hold although its lock is over.
+/// A token that a node may still hold although its lock was released or has expired.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Ticket {
     pub(crate) key: Box<[u8]>,

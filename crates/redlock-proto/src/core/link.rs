@@ -304,7 +304,7 @@ impl Link {
         self.phase = Phase::Ready;
     }
 
-    /// The connection is over or never came about. What was not answered never will be.
+    /// The connection broke or could not be opened. What was not answered never will be.
     pub(crate) fn fail(&mut self, now: Time, cause: Cause, random: u64) -> VecDeque<Unanswered> {
         // One that ends as soon as it begins is no success.
         let was_good = self.is_ready() && now >= self.ready_at + STEADY;
@@ -372,19 +372,22 @@ impl Link {
         }
     }
 
-    /// What time makes of the link; see [`Self::next_deadline`].
-    pub(crate) fn on_time(&mut self, now: Time, patience: Duration) -> Option<LinkAlarm> {
+    /// Whether the node is down and is to be tried again.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        matches!(self.phase, Phase::Down { retry_at } if now >= retry_at)
+    }
+
+    /// Why the connection is to be given up, once its time has passed. One that is silent for too long becomes suspect.
+    pub(crate) fn on_time(&mut self, now: Time, patience: Duration) -> Option<Cause> {
         match self.phase {
-            Phase::Down { retry_at } if now >= retry_at => Some(LinkAlarm::Connect),
-            Phase::Connecting { until } if now >= until => Some(LinkAlarm::GiveUp(
-                Cause::Unreachable("no connection in time".into()),
-            )),
-            Phase::Greeting { until } if now >= until => Some(LinkAlarm::GiveUp(
-                Cause::Unreachable("connected, but no reply to the greeting".into()),
-            )),
-            Phase::Suspect { until } if now >= until => {
-                Some(LinkAlarm::GiveUp(Cause::Unresponsive))
+            Phase::Connecting { until } if now >= until => {
+                Some(Cause::Unreachable("no connection in time".into()))
             }
+            Phase::Greeting { until } if now >= until => {
+                let why = "connected, but no reply to the greeting";
+                Some(Cause::Unreachable(why.into()))
+            }
+            Phase::Suspect { until } if now >= until => Some(Cause::Unresponsive),
             Phase::Ready if !self.unanswered.is_empty() && now >= self.progress + STALL => {
                 self.phase = Phase::Suspect {
                     until: now + patience,
@@ -395,7 +398,7 @@ impl Link {
         }
     }
 
-    /// When [`Self::on_time`] has something to do.
+    /// When [`Self::is_due`] or [`Self::on_time`] has something to say.
     pub(crate) fn next_deadline(&self) -> Time {
         match self.phase {
             Phase::Idle => Time::NEVER,
@@ -407,13 +410,6 @@ impl Link {
             Phase::Down { retry_at } => retry_at,
         }
     }
-}
-
-/// What a link asks for when its time has come.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum LinkAlarm {
-    Connect,
-    GiveUp(Cause),
 }
 
 /// The wait before another connection: doubled with each failure, random within its upper half.
@@ -433,7 +429,7 @@ const STEADY: Duration = Duration::from_secs(1);
 /// First wait before connecting again: a restart of a process takes about this long.
 const RECONNECT_MIN: Duration = Duration::from_millis(50);
 
-/// The wait while a lock is wanted and cannot be had without the node.
+/// The wait while a lock is wanted that cannot be acquired without the node.
 const RECONNECT_WANTED: Duration = Duration::from_millis(100);
 
 /// Longest wait: a node that is back is noticed within this time, and one attempt every few seconds costs

@@ -6,7 +6,7 @@ use crate::cause::Cause;
 use crate::core::answers::Heard;
 use crate::core::dialect::ScriptForm;
 use crate::core::ledger::Ticket;
-use crate::core::link::{Incoming, LinkAlarm, Phase, Unanswered};
+use crate::core::link::{Incoming, Phase, Unanswered};
 use crate::core::question::{Ask, Question};
 use crate::core::{Core, Notice, Operation, ServerInfo, State};
 use crate::entropy::Entropy;
@@ -231,7 +231,7 @@ impl<E: Entropy> Core<E> {
         self.ask_waiting(now, node);
     }
 
-    /// What a server was to release by an address that is not used is told to it by the one that is.
+    /// A server gets the releases of an address that is not used through the one that is.
     fn move_tickets(&mut self, from: NodeId, to: NodeId) {
         let ledger = self.links.get_mut(from.index());
         let ledger = ledger.map(|link| std::mem::take(&mut link.ledger));
@@ -253,7 +253,7 @@ impl<E: Entropy> Core<E> {
             .map(|link| link.node)
     }
 
-    /// The connection is over, or came to nothing.
+    /// The connection broke, or could not be opened.
     pub(super) fn break_link(&mut self, now: Time, node: NodeId, cause: Cause) {
         let random = self.random();
         let Some(link) = self.links.get_mut(node.index()) else {
@@ -297,10 +297,10 @@ impl<E: Entropy> Core<E> {
         let Some(link) = self.links.get_mut(node.index()) else {
             return;
         };
-        match link.on_time(now, patience) {
-            None => {}
-            Some(LinkAlarm::Connect) => self.open_link(now, node),
-            Some(LinkAlarm::GiveUp(cause)) => self.break_link(now, node, cause),
+        if link.is_due(now) {
+            self.open_link(now, node);
+        } else if let Some(cause) = link.on_time(now, patience) {
+            self.break_link(now, node, cause);
         }
     }
 }

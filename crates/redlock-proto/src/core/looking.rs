@@ -45,7 +45,7 @@ impl Looking {
         }
     }
 
-    /// Nodes that have not said have failed, if their time is over.
+    /// Nodes that have not replied by the end of their time have failed.
     pub(crate) fn on_time(&mut self, now: Time) -> NodeSet {
         let mut late = NodeSet::NONE;
         if now >= self.until {

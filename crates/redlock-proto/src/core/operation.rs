@@ -158,7 +158,7 @@ impl Operation {
         }
     }
 
-    /// Remembers what a node had to do with a failure; the first word counts.
+    /// Remembers a node's part in a failure; the first cause counts.
     pub(crate) fn blame(&mut self, node: NodeId, cause: Cause) {
         if !self.causes.iter().any(|(other, _)| *other == node) {
             self.causes.push((node, cause));

@@ -93,7 +93,7 @@ impl Ask {
     }
 }
 
-/// A counter as a node told it.
+/// A counter as a node reported it.
 pub(crate) fn fencing_token(counter: i64) -> Option<FencingToken> {
     FencingToken::new(u64::try_from(counter).ok()?)
 }

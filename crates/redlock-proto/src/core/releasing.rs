@@ -43,7 +43,7 @@ impl<E: Entropy> Core<E> {
         });
     }
 
-    /// Begins to release: every node is told, those included that are believed not to hold the token.
+    /// Begins to release, on every node, including those that are believed not to hold the token.
     pub(super) fn start_release(&mut self, now: Time, operation: &mut Operation, is_told: bool) {
         let quorum = self.quorum;
         if let State::Releasing(_) = operation.state {

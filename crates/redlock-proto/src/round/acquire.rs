@@ -11,9 +11,9 @@ use crate::time::Time;
 
 /// One try to get a lock from a majority of the nodes.
 ///
-/// Nodes that count their grants tell their counter with the vote, and a lock has a fencing token when a majority holds
-/// it. Where counters differ, [`Diverged`](AcquireVerdict::Diverged), that takes a second question to those that
-/// [lag](Self::lagging).
+/// Nodes that count their grants report their counter with the vote, and a lock has a fencing token when a majority
+/// holds it. Where counters differ ([`Diverged`](AcquireVerdict::Diverged)), that takes a second question to the nodes
+/// that [lag](Self::lagging).
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +37,7 @@ use crate::time::Time;
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AcquireRound {
-    /// The votes, but for what nodes tell with a vote: see [`on_vote`](Self::on_vote) and [`on_time`](Self::on_time).
+    /// The votes, without the counters: cast them with [`on_vote`](Self::on_vote) and [`on_time`](Self::on_time).
     pub ballot: Ballot,
     fencing: Fencing,
     valid_until: Time,
@@ -61,14 +61,14 @@ pub enum AcquireVerdict {
         /// The fencing token; `None` when too few of the nodes count grants.
         fencing: Option<FencingToken>,
     },
-    /// The lock was not had. Every node must be told to release the token.
+    /// The lock was not acquired. The token must be released on every node.
     Lost(Refusal),
 }
 
 /// Why a round was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
-    /// A majority refused: others hold the key there. Who, and whether it is one and the same, the votes do not tell.
+    /// A majority refused, because other clients hold the key there. The votes do not show whether it is one client.
     Busy,
     /// Neither a majority granted the lock, nor did one refuse it, nor did too many fail: several clients may have
     /// tried at the same moment, and nobody is known to hold it.
@@ -92,18 +92,18 @@ impl AcquireRound {
     ) -> Self {
         Self {
             ballot: Ballot::new(id, quorum, started, timeout),
-            fencing: Fencing::new(),
+            fencing: Fencing::default(),
             valid_until: drift.valid_until(started, ttl),
         }
     }
 
-    /// The node was asked through this connection, in words to which it tells no counter.
+    /// The node was asked through this connection, with a command that reports no counter.
     pub fn asked_plainly(&mut self, node: NodeId, incarnation: u32) {
         self.ballot.asked(node, incarnation);
         self.fencing.asked_plainly(node);
     }
 
-    /// A node's reply, with its counter if it told one; false if it does not count.
+    /// A node's reply, with its counter if it reported one; false if the vote does not count.
     pub fn on_vote(&mut self, vote: Vote, answer: Answer, counter: Option<FencingToken>) -> bool {
         let counts = self.ballot.on_vote(vote, answer);
         if let (true, Some(counter)) = (counts, counter) {
@@ -145,7 +145,7 @@ impl AcquireRound {
         self.fencing.lagging(self.ballot.yes())
     }
 
-    /// What the node told with its grant, which a request to accept the token quotes.
+    /// The counter that the node reported with its grant, which a request to accept the token quotes.
     pub fn counter(&self, node: NodeId) -> Option<FencingToken> {
         self.fencing.counter(node)
     }
@@ -240,7 +240,7 @@ impl AcquireRound {
         }
     }
 
-    /// The highest counter that a node told, if they told different ones: with this as a floor the next grants are even.
+    /// The highest reported counter, if nodes reported different ones: with this as a floor the next grants are even.
     pub fn uneven(&self) -> Option<FencingToken> {
         self.fencing.uneven()
     }

@@ -1,6 +1,6 @@
-//! From the counters that nodes told to one fencing token.
+//! Makes one fencing token of the counters that nodes report.
 //!
-//! A node counts the grants of a key. Its counter never goes back, and it tells it with the grant. Counters of
+//! A node counts the grants of a key. Its counter never goes back, and the node reports it with the grant. Counters of
 //! different nodes differ: a node was away, or a loser got it alone. So their maximum alone is no order:
 //!
 //! ```text
@@ -9,46 +9,46 @@
 //!
 //! What is missing is that G2 hears of G1's 4, and for that a majority must hold it. `[F7]` Token and credit:
 //!
-//! * The token `t` is the maximum of what a set `W` of granting nodes told, and `W` is a majority.
-//! * Each node of `W` is *credited*: it told `t` itself, or it was asked to raise its counter to `t` and did so. It does
-//!   that only while the key is still held by this attempt's token and by the very grant that it told, which the
-//!   request quotes.
+//! * The token `t` is the maximum of what a set `W` of granting nodes reported, and `W` is a majority.
+//! * Each node of `W` is *credited*: it reported `t` itself, or it was asked to raise its counter to `t` and did so. It
+//!   does that only while the key is still held by this attempt's token and by the very grant that it reported, which
+//!   the request quotes.
 //!
 //! The order follows. Two successes share a node of `W1` and `W2`. On it each has an interval from its grant to its
 //! credit in which the key is held by that attempt alone, so one interval comes first, say 1's. At its credit the
-//! counter is at least `t1`, it never goes back, and the later grant raises it: attempt 2 was told more than `t1` by this
-//! node, and `t2` is a maximum that includes it. If 1 succeeded before 2 began, 1's interval is first on every node they
+//! counter is at least `t1`, it never goes back, and the later grant raises it: this node reported more than `t1` to
+//! attempt 2, and `t2` is a maximum that includes it. If 1 succeeded before 2 began, 1's interval is first on every node they
 //! share. No clock is in this argument, and no bound of any delay: it holds when locks end at any moment.
 //!
-//! Three things follow for whoever changes this file:
+//! Three things follow for changes of this file:
 //!
-//! * `t` must be at least what every *credited* node told at its grant. It is fixed when the first request for a credit
+//! * `t` must be at least what every *credited* node reported with its grant. It is fixed when the first request for a credit
 //!   goes out. A grant that comes later with more than `t` is therefore a vote for the lock and never credited, although
 //!   its counter is above `t`; one with exactly `t` is credited, one with less is asked as well.
-//! * `t` need not be the maximum of nodes that are not credited. When a majority told one and the same number, that
-//!   number is the token, whatever a node more has told: it is as if that node's reply had come too late. This is the
+//! * `t` need not be the maximum of nodes that are not credited. When a majority reported the same number, that
+//!   number is the token, whatever another node reported: it is as if that node's reply had come too late. This is the
 //!   steady state, in which there is no second round trip `[F8]`.
 //! * A credit ends with the grant: a node whose connection broke before the round is decided is not counted.
 //!
 //! A counter near the end of its range cannot be written to other nodes `[F6]`. As long as a majority counts below
-//! that, a node that tells more is left aside: one node that counts wrongly stops nobody.
+//! that, a node that reports more is left aside: one node that counts wrongly stops nobody.
 
 use crate::fencing_token::FencingToken;
 use crate::quorum::{NODES_MAX, NodeId, NodeSet, Quorum};
 use crate::time::Time;
 
-/// What the nodes of one attempt counted, and the token that comes of it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+/// What the nodes of one attempt counted, and the token that follows from it.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Fencing {
-    /// What each node told at its grant, or what it accepted since.
+    /// What each node reported with its grant, or accepted since.
     counters: [Option<FencingToken>; NODES_MAX],
-    /// The nodes that told one with a grant.
+    /// The nodes that reported a counter with a grant.
     told: NodeSet,
-    /// The highest that any node told, one that refused included.
+    /// The highest that any node reported, including nodes that refused.
     highest: Option<FencingToken>,
-    /// Whether any two nodes told different numbers.
+    /// Whether any two nodes reported different numbers.
     is_uneven: bool,
-    /// Nodes that were asked in words to which they tell no counter.
+    /// Nodes that were asked with a command that reports no counter.
     plain: NodeSet,
     write_back: Option<WriteBack>,
 }
@@ -79,23 +79,12 @@ pub(crate) enum FenceVerdict {
 }
 
 impl Fencing {
-    pub(crate) const fn new() -> Self {
-        Self {
-            counters: [None; NODES_MAX],
-            told: NodeSet::NONE,
-            highest: None,
-            is_uneven: false,
-            plain: NodeSet::NONE,
-            write_back: None,
-        }
-    }
-
-    /// The node was asked in words to which it tells no counter.
+    /// The node was asked with a command that reports no counter.
     pub(crate) fn asked_plainly(&mut self, node: NodeId) {
         self.plain.insert(node);
     }
 
-    /// The node told its counter with a grant or a refusal.
+    /// The node reported its counter with a grant or a refusal.
     pub(crate) fn told(&mut self, node: NodeId, counter: FencingToken, is_granted: bool) {
         self.is_uneven |= self.highest.is_some_and(|highest| highest != counter);
         self.highest = self.highest.max(Some(counter));
@@ -105,12 +94,12 @@ impl Fencing {
         }
     }
 
-    /// What the node told with its grant, or accepted since.
+    /// What the node reported with its grant, or accepted since.
     pub(crate) fn counter(&self, node: NodeId) -> Option<FencingToken> {
         self.counters.get(node.index()).copied().flatten()
     }
 
-    /// The highest counter, if nodes told different ones.
+    /// The highest counter, if nodes reported different ones.
     pub(crate) fn uneven(&self) -> Option<FencingToken> {
         self.highest.filter(|_| self.is_uneven)
     }
@@ -143,7 +132,7 @@ impl Fencing {
                 FenceVerdict::Unfenced
             };
         }
-        // [F8] The steady state: all that was told is one number.
+        // [F8] The steady state: all nodes reported the same number.
         if let (false, Some(token)) = (self.is_uneven, self.highest) {
             return FenceVerdict::Credited(token);
         }
