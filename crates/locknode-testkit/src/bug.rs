@@ -26,7 +26,7 @@ macro_rules! bugs {
                 }
             }
 
-            /// So many seeds of [`Swarm::for_bug`](crate::Swarm::for_bug), from 0 on, are enough to find it.
+            /// How many seeds of [`Swarm::for_bug`](crate::Swarm::for_bug), from 0 on, are enough to find it.
             pub const fn seeds(self) -> u64 {
                 match self {
                     $(Self::$bug => $seeds,)+

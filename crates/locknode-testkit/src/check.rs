@@ -28,8 +28,6 @@ mod majority;
 mod node;
 mod resource;
 #[cfg(test)]
-mod story;
-#[cfg(test)]
 mod tests;
 mod tolerance;
 mod violation;
@@ -103,13 +101,7 @@ fn in_order(violations: &mut [Violation]) {
 /// Where the world did not get on.
 fn stuck(history: &History) -> Option<Violation> {
     let entry = history.entries.last()?;
-    (entry.event == Event::Stuck).then(|| Violation {
-        kind: ViolationKind::Stuck,
-        from: entry.at,
-        until: entry.at,
-        clients: Vec::new(),
-        nodes: Vec::new(),
-        key: None,
-        text: "something is done again and again, and no time passes".to_owned(),
-    })
+    let text = "something is done again and again, and no time passes";
+    (entry.event == Event::Stuck)
+        .then(|| Violation::new(ViolationKind::Stuck, entry.at, entry.at, text.to_owned()))
 }

@@ -29,22 +29,25 @@ pub enum Who {
     Client(u8),
 }
 
-/// A direction of a connection, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// From client to node.
-    Requests,
-    /// From node to client.
-    Replies,
-    /// Both.
-    Both,
+named! {
+    /// A direction of a connection, or both.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Way {
+        /// From client to node.
+        Requests = "requests",
+        /// From node to client.
+        Replies = "replies",
+        /// Both.
+        Both = "both",
+    }
 }
 
 named! {
     /// How a node's process ends.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Crash {
         /// The process dies and the machine goes on: all that was written can be read again.
+        #[default]
         Kill = "kill",
         /// The machine loses power and boots: of what was not synced, any part is kept.
         PowerLoss = "power-loss",
@@ -71,9 +74,10 @@ named! {
 
 named! {
     /// Something that a node does with its files in one go, and may be in the middle of when it ends.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum Phase {
         /// Its start.
+        #[default]
         Open = "open",
         /// A step of the compaction of its log.
         Compact = "compact",
@@ -83,9 +87,10 @@ named! {
 }
 
 /// What a disk does from now on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DiskFault {
     /// Its next sync fails, and what that should have kept is not.
+    #[default]
     SyncError,
     /// The same, and it says that there is no room.
     SyncFull,
@@ -101,7 +106,7 @@ pub enum DiskFault {
     Full,
     /// It has room again.
     Room,
-    /// Each piece of work takes so long.
+    /// Each piece of work takes this long.
     Slow(Duration),
     /// Nothing comes back from it until [`DiskFault::Go`].
     Stall,
@@ -111,10 +116,11 @@ pub enum DiskFault {
 
 named! {
     /// The error with which a node refuses a request, in the words of Redis.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Refusal {
         /// It is a replica.
+        #[default]
         ReadOnly = "readonly",
         /// It has no memory left.
         Oom = "oom",
@@ -206,7 +212,7 @@ macro_rules! faults {
                 }
             }
 
-            /// What happens, in words, where there are so many nodes and clients.
+            /// What happens, in words, among `nodes` nodes and `clients` clients.
             pub fn sentence(&self, nodes: u8, clients: u8) -> String {
                 let all = Ends { nodes, clients };
                 match self {
@@ -426,15 +432,6 @@ faults! {
 }
 
 impl Way {
-    /// As it is written.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Replies => "replies",
-            Self::Both => "both",
-        }
-    }
-
     /// Whether requests are meant.
     pub const fn has_requests(self) -> bool {
         matches!(self, Self::Requests | Self::Both)

@@ -2,6 +2,8 @@
 
 pub(crate) mod index;
 mod json;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
@@ -42,11 +44,12 @@ pub struct LeftOut {
 }
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// When.
     pub at: SimTime,
     /// What.
+    #[serde(flatten)]
     pub event: Event,
 }
 
@@ -76,7 +79,7 @@ pub enum Event {
         /// Why; the store's word.
         reason: &'static str,
     },
-    /// A node serves: its quarantine is over, or there was none.
+    /// A node serves: its quarantine has ended, or there was none.
     Serving {
         /// The node.
         node: u8,
@@ -126,7 +129,7 @@ pub enum Event {
         attempt: AttemptNo,
         /// The client of the attempt.
         client: u8,
-        /// The key's fence counter after it; 0 when the reply does not tell.
+        /// The key's fence counter after it; 0 when the reply does not say.
         counter: u64,
         /// When it ends in true time, if the node's clock goes on as it does.
         ends: SimTime,
@@ -153,7 +156,7 @@ pub enum Event {
         /// When it ends in true time now.
         ends: SimTime,
     },
-    /// A node deleted a lock because it was told to.
+    /// A node deleted a lock because its holder released it.
     Freed {
         /// The node.
         node: u8,
@@ -177,7 +180,7 @@ pub enum Event {
         node: u8,
         /// The client.
         client: u8,
-        /// Whose grant or extension it tells of.
+        /// Whose grant or extension it reports.
         attempt: AttemptNo,
         /// Whether it had waited for the disk.
         is_late: bool,
@@ -188,11 +191,11 @@ pub enum Event {
         node: u8,
         /// The client.
         client: u8,
-        /// Whose grant or extension it would have told of.
+        /// Whose grant or extension it would have reported.
         attempt: AttemptNo,
     },
-    /// A node told something that its disk would not give back, or came back without something that it had told, or with
-    /// something that it had let go; or it let its disk rest while something was to become durable, or used up fence counters
+    /// A node reported something that its disk would not give back, or came back without something that it had reported, or
+    /// with something that it had deleted; or it let its disk rest while something was to become durable, or used up fence counters
     /// for nothing.
     Unkept {
         /// The node.
@@ -204,7 +207,7 @@ pub enum Event {
         /// What is wrong, for people.
         why: Box<str>,
     },
-    /// A node came back without a lock that it had told of, of a kind that is not promised to come back: one with a TTL above the
+    /// A node came back without a lock that it had reported, of a kind that is not promised to come back: one with a TTL above the
     /// longest after a lost disk, or without a data directory. Or it was asked to change the lock, by a thread that wants
     /// no replies or sees too few of them, and whether it did is not known.
     Forgotten {
@@ -222,7 +225,7 @@ pub enum Event {
         /// What its store said.
         why: Box<str>,
     },
-    /// A reply left a node that tells of a lock which it holds for somebody: the answer to a read, or a refusal.
+    /// A reply that shows a lock which the node holds for somebody left it: the answer to a read, or a refusal.
     Shown {
         /// The node.
         node: u8,
@@ -329,7 +332,7 @@ pub enum Event {
         /// Why, in a word.
         why: &'static str,
     },
-    /// A client was told that it does not hold its lock any more; it stops believing in it now.
+    /// A client reported that its lock is lost; it stops believing in it now.
     Lost {
         /// The client.
         client: u8,
@@ -389,6 +392,7 @@ pub enum Event {
 
 /// Something that a client and a node sent each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename = "message")]
 pub struct Message {
     /// The client.
     pub client: u8,
@@ -419,9 +423,9 @@ pub struct Window {
     pub fencing: Option<u64>,
     /// When the client began to acquire.
     pub called: SimTime,
-    /// When it was told that it holds the lock.
+    /// When it acquired the lock.
     pub from: SimTime,
-    /// When it stopped believing: by its clock, by being told, by letting go, or by dying. Not included.
+    /// When it stopped believing: by its clock, by the report of a loss, by a release, or by dying. Not included.
     pub until: SimTime,
     /// How often the lock was extended.
     pub extensions: u32,

@@ -56,5 +56,5 @@ impl Display for ParseError {
 
 impl Error for ParseError {}
 
-/// Of a word that is wrong so much is shown.
+/// How much of a wrong word is shown.
 const SHOWN_MAX: usize = 60;

@@ -5,7 +5,8 @@ mod text;
 use std::time::Duration;
 
 use crate::bug::Bug;
-use crate::fault::Fault;
+use crate::fault::{Fault, Who};
+use crate::named::named;
 use crate::span::SimTime;
 
 /// All that determines a run: two worlds of one scenario do the same, event by event, on any machine.
@@ -40,7 +41,7 @@ pub struct Setup {
     pub drift_ppm: u32,
     /// ... and how much more.
     pub drift_constant: Duration,
-    /// Each node has a replica that learns of a command so long after it was answered: what Redis fails over to.
+    /// Each node has a replica that receives a command this long after its reply: what Redis fails over to.
     pub replica_lag: Option<Duration>,
     /// Which client runs.
     pub client: ClientKind,
@@ -59,41 +60,48 @@ pub struct Setup {
     pub liveness_from: Option<SimTime>,
 }
 
-/// How the nodes of a world guard their restarts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Guarding {
-    /// Not at all, like Redis.
-    Off,
-    /// By waiting for the longest TTL after every start; nothing is kept.
-    Memory,
-    /// With a data directory; locks longer than the longest TTL are on the log.
-    Long,
-    /// With a data directory; every lock is on the log.
-    Always,
+named! {
+    /// How the nodes of a world guard their restarts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum Guarding {
+        /// Not at all, like Redis.
+        Off = "off",
+        /// By waiting for the longest TTL after every start; nothing is kept.
+        Memory = "memory",
+        /// With a data directory; locks longer than the longest TTL are on the log.
+        #[default]
+        Long = "long",
+        /// With a data directory; every lock is on the log.
+        Always = "always",
+    }
 }
 
-/// Which client a world runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClientKind {
-    /// The core of the crate `redlock-client`.
-    Shipped,
-    /// A plain Redlock loop of the kit's own, as users write it.
-    Plain,
+named! {
+    /// Which client a world runs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ClientKind {
+        /// The core of the crate `redlock-client`.
+        Shipped = "shipped",
+        /// A plain Redlock loop of the kit's own, as users write it.
+        Plain = "plain",
+    }
 }
 
-/// Which commands the nodes of a world say they have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// `LOCK.ACQUIRE` and its like: locknode.
-    Lock,
-    /// `DELEX` and `SET ... IFEQ`: Redis 8.4.
-    DelEx,
-    /// `DELIFEQ` and `SET ... IFEQ`: Valkey 9.
-    DelIfEq,
-    /// None of them: the scripts of every Redis.
-    Script,
-    /// Each node has its own, which the seed decides: most are locknodes.
-    Mixed,
+named! {
+    /// Which commands the nodes of a world say they have.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Dialect {
+        /// `LOCK.ACQUIRE` and its like: locknode.
+        Lock = "lock",
+        /// `DELEX` and `SET ... IFEQ`: Redis 8.4.
+        DelEx = "delex",
+        /// `DELIFEQ` and `SET ... IFEQ`: Valkey 9.
+        DelIfEq = "delifeq",
+        /// None of them: the scripts of every Redis.
+        Script = "script",
+        /// Each node has its own, which the seed decides: most are locknodes.
+        Mixed = "mixed",
+    }
 }
 
 /// One thing that is done or goes wrong.
@@ -130,43 +138,57 @@ pub enum Trigger {
     },
 }
 
-/// What a step can wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cue {
-    /// A node's process has started.
-    Started(u8),
-    /// A node serves: its quarantine is over or there was none.
-    Serving(u8),
-    /// A node is down.
-    Down(u8),
-    /// A node is asked to end in order, and has not begun to.
-    Stops(u8),
-    /// A node is about to read something that a client sent.
-    Asked(u8),
-    /// A node has granted a lock; the reply has not left.
-    Granted(u8),
-    /// A node has extended a lock; the reply has not left.
-    Extended(u8),
-    /// A node has let a lock go, told to by its holder.
-    Freed(u8),
-    /// A node begins to write down a lower TTL in use.
-    Lowers(u8),
-    /// A client begins to acquire.
-    Calls(u8),
-    /// A client holds a lock.
-    Acquired(u8),
-    /// A client's lock was extended.
-    Renewed(u8),
-    /// A client is about to extend its lock by a shorter TTL than the lock's own.
-    Shortens(u8),
-    /// A client did not get a lock.
-    Failed(u8),
-    /// A client is told that its lock is lost.
-    Lost(u8),
-    /// A client has begun to release.
-    Releases(u8),
-    /// A client has seen that it holds the lock and is about to write to the resource.
-    Checked(u8),
+/// Makes [`Cue`] of one row for each: how it is written, whose doing it is, and what it is.
+macro_rules! cues {
+    ($($name:literal $cue:ident $who:ident $what:literal,)+) => {
+        /// What a step can wait for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Cue {
+            $(#[doc = $what] $cue(u8),)+
+        }
+
+        impl Cue {
+            /// How each is written, whose doing it is, and the one of a node or client with this number.
+            pub(crate) const FORMS: &[(&str, &str, fn(u8) -> Self)] =
+                &[$(($name, stringify!($who), Self::$cue)),+];
+
+            /// How it is written, and whose doing it is.
+            pub(crate) const fn name(self) -> (&'static str, Who) {
+                match self {
+                    $(Self::$cue(number) => ($name, who!($who number)),)+
+                }
+            }
+        }
+    };
+}
+
+macro_rules! who {
+    (node $number:ident) => {
+        Who::Node($number)
+    };
+    (client $number:ident) => {
+        Who::Client($number)
+    };
+}
+
+cues! {
+    "started" Started node "A node's process has started.",
+    "serving" Serving node "A node serves: its quarantine is over or there was none.",
+    "down" Down node "A node is down.",
+    "stops" Stops node "A node is asked to end in order, and has not begun to.",
+    "asked" Asked node "A node is about to read something that a client sent.",
+    "granted" Granted node "A node has granted a lock; the reply has not left.",
+    "extended" Extended node "A node has extended a lock; the reply has not left.",
+    "freed" Freed node "A node has deleted a lock because its holder released it.",
+    "lowers" Lowers node "A node begins to write down a lower TTL in use.",
+    "calls" Calls client "A client begins to acquire.",
+    "acquired" Acquired client "A client holds a lock.",
+    "renewed" Renewed client "A client's lock was extended.",
+    "shortens" Shortens client "A client is about to extend its lock by a shorter TTL than the lock's own.",
+    "failed" Failed client "A client did not get a lock.",
+    "lost" Lost client "A client is told that its lock is lost.",
+    "releases" Releases client "A client has begun to release.",
+    "checked" Checked client "A client has seen that it holds the lock and is about to write to the resource.",
 }
 
 /// What a client does.
@@ -244,21 +266,23 @@ pub struct LockAct {
     pub ending: Ending,
 }
 
-/// How a client ends its lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ending {
-    /// It releases it.
-    Release,
-    /// It releases it, and does not wait for the outcome.
-    Drop,
-    /// It leaves it to its TTL.
-    Leave,
-    /// It leaves it to the next client, which takes it over.
-    HandOver,
-    /// It leaves it to the next client, which releases it by its token.
-    ReleaseByNext,
-    /// Its process ends.
-    Crash,
+named! {
+    /// How a client ends its lock.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Ending {
+        /// It releases it.
+        Release = "release",
+        /// It releases it, and does not wait for the outcome.
+        Drop = "drop",
+        /// It leaves it to its TTL.
+        Leave = "leave",
+        /// It leaves it to the next client, which takes it over.
+        HandOver = "hand-over",
+        /// It leaves it to the next client, which releases it by its token.
+        ReleaseByNext = "release-by-next",
+        /// Its process ends.
+        Crash = "crash",
+    }
 }
 
 impl Default for Setup {
@@ -286,49 +310,10 @@ impl Default for Setup {
     }
 }
 
-impl Dialect {
-    /// Every one.
-    pub const ALL: [Self; 5] = [
-        Self::Lock,
-        Self::DelEx,
-        Self::DelIfEq,
-        Self::Script,
-        Self::Mixed,
-    ];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::DelEx => "delex",
-            Self::DelIfEq => "delifeq",
-            Self::Script => "script",
-            Self::Mixed => "mixed",
-        }
-    }
-}
-
-impl Ending {
-    /// Every one.
-    pub const ALL: [Self; 6] = [
-        Self::Release,
-        Self::Drop,
-        Self::Leave,
-        Self::HandOver,
-        Self::ReleaseByNext,
-        Self::Crash,
-    ];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Release => "release",
-            Self::Drop => "drop",
-            Self::Leave => "leave",
-            Self::HandOver => "hand-over",
-            Self::ReleaseByNext => "release-by-next",
-            Self::Crash => "crash",
-        }
+impl Guarding {
+    /// Whether nodes have a data directory.
+    pub(crate) const fn has_directory(self) -> bool {
+        matches!(self, Self::Long | Self::Always)
     }
 }
 
@@ -363,22 +348,14 @@ impl Scenario {
 
     /// A client does something at a moment.
     #[must_use]
-    pub fn act(mut self, at: Duration, client: u8, act: Act) -> Self {
-        self.steps.push(Step {
-            when: Trigger::At(at.into()),
-            what: Deed::Act(client, act),
-        });
-        self
+    pub fn act(self, at: Duration, client: u8, act: Act) -> Self {
+        self.step(Trigger::At(at.into()), Deed::Act(client, act))
     }
 
     /// Something goes wrong at a moment.
     #[must_use]
-    pub fn at(mut self, at: Duration, fault: Fault) -> Self {
-        self.steps.push(Step {
-            when: Trigger::At(at.into()),
-            what: Deed::Fault(fault),
-        });
-        self
+    pub fn at(self, at: Duration, fault: Fault) -> Self {
+        self.step(Trigger::At(at.into()), Deed::Fault(fault))
     }
 
     /// Something goes wrong the first time that something else happens, before anything comes of that.
@@ -387,21 +364,38 @@ impl Scenario {
         self.after(cue, Duration::ZERO, fault)
     }
 
-    /// Something goes wrong so long after the first time that something else happens.
+    /// Something goes wrong `after` the first time that something else happens.
     #[must_use]
-    pub fn after(mut self, cue: Cue, after: Duration, fault: Fault) -> Self {
-        self.steps.push(Step {
-            when: Trigger::On { cue, nth: 1, after },
-            what: Deed::Fault(fault),
-        });
-        self
+    pub fn after(self, cue: Cue, after: Duration, fault: Fault) -> Self {
+        self.step(Trigger::On { cue, nth: 1, after }, Deed::Fault(fault))
+    }
+
+    /// All that goes wrong or is put right, in the order of the steps.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = Fault> {
+        self.steps.iter().filter_map(|step| match step.what {
+            Deed::Fault(fault) => Some(fault),
+            Deed::Act(..) => None,
+        })
+    }
+
+    /// All that clients do, in the order of the steps.
+    pub(crate) fn acts(&self) -> impl Iterator<Item = &Act> {
+        self.steps.iter().filter_map(|step| match &step.what {
+            Deed::Act(_, act) => Some(act),
+            Deed::Fault(_) => None,
+        })
     }
 
     /// Any step.
     #[must_use]
     pub fn step(mut self, when: Trigger, what: Deed) -> Self {
-        self.steps.push(Step { when, what });
+        self.add(when, what);
         self
+    }
+
+    /// The same in place.
+    pub(crate) fn add(&mut self, when: Trigger, what: Deed) {
+        self.steps.push(Step { when, what });
     }
 }
 
@@ -424,28 +418,28 @@ impl LockAct {
         }
     }
 
-    /// Tried for so often.
+    /// Tried for at most `tries` times.
     #[must_use]
     pub const fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self
     }
 
-    /// Tried for so long, however often.
+    /// Tried for at most `time`, however often.
     #[must_use]
     pub const fn within(mut self, time: Duration) -> Self {
         self.within = Some(time);
         self
     }
 
-    /// Held so long.
+    /// Held for `hold`.
     #[must_use]
     pub const fn hold(mut self, hold: Duration) -> Self {
         self.hold = Some(hold);
         self
     }
 
-    /// Extended so often.
+    /// Extended at this interval.
     #[must_use]
     pub const fn extend_every(mut self, every: Duration) -> Self {
         self.extend_every = Some(every);
@@ -466,35 +460,35 @@ impl LockAct {
         other.unwrap_or(self.ttl)
     }
 
-    /// Renewed by the client core, so long after each extension.
+    /// Renewed by the client core, `every` after each extension.
     #[must_use]
     pub const fn renew_every(mut self, every: Duration) -> Self {
         self.renew_every = Some(every);
         self
     }
 
-    /// Renewed until it is so old.
+    /// Renewed up to this age of the lock.
     #[must_use]
     pub const fn renew_for(mut self, bound: Duration) -> Self {
         self.renew_for = Some(bound);
         self
     }
 
-    /// The resource is written to so often while the lock is held.
+    /// The resource is written to at this interval while the lock is held.
     #[must_use]
     pub const fn write_every(mut self, every: Duration) -> Self {
         self.write_every = Some(every);
         self
     }
 
-    /// Its key stays taken for so long, also when it is released sooner.
+    /// Its key stays taken for `time`, also when it is released sooner.
     #[must_use]
     pub const fn at_least(mut self, time: Duration) -> Self {
         self.at_least = Some(time);
         self
     }
 
-    /// Ended so.
+    /// Ended in this way.
     #[must_use]
     pub const fn ending(mut self, ending: Ending) -> Self {
         self.ending = ending;

@@ -9,7 +9,7 @@ pub(crate) enum Sight<'a> {
     Grant {
         key: &'a [u8],
         token: &'a [u8],
-        /// 0 when the reply does not tell.
+        /// 0 when the reply does not say.
         counter: u64,
         ttl: Duration,
     },

@@ -17,7 +17,9 @@ use crate::bug::Bug;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::report::Report;
-use crate::scenario::{Act, ClientKind, Dialect, Ending, Guarding, LockAct, Scenario, Setup};
+use crate::scenario::{
+    ClientKind, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Trigger,
+};
 use crate::span::{SimTime, nanos};
 use crate::swarm::asides::AsideMaker;
 use crate::swarm::faults::FaultMaker;
@@ -40,7 +42,7 @@ pub struct Swarm {
     ttl: Option<Duration>,
     guard: Option<Guarding>,
     faults: FaultKinds,
-    /// Of so many seeds in a hundred those under which only fencing is promised.
+    /// In how many of a hundred seeds faults may come under which only fencing is promised.
     fenced_percent: u64,
     /// Kinds that every seed has, and more of.
     focus: FaultKinds,
@@ -244,9 +246,10 @@ impl Swarm {
         let mut maker =
             FaultMaker::new(Random::stream(seed, "faults", 0), &scenario.setup, calm_at);
         let mut others = Random::stream(seed, "asides", 0);
-        let faults = match others.chance(self.fenced_percent) {
-            true => FaultKinds::FENCED,
-            false => self.faults,
+        let faults = if others.chance(self.fenced_percent) {
+            FaultKinds::FENCED
+        } else {
+            self.faults
         };
         if !scenario.setup.is_plain() {
             let dialects = [Dialect::DelEx, Dialect::DelIfEq, Dialect::Script];
@@ -260,10 +263,7 @@ impl Swarm {
         maker.choose(faults, self.focus);
         let keys = random.between(1, 2);
         let style = Style {
-            keys: match self.faults.has(FaultKind::Rivalry) && random.chance(95) {
-                true => Some(keys),
-                false => None,
-            },
+            keys: (self.faults.has(FaultKind::Rivalry) && random.chance(95)).then_some(keys),
             overruns: self.faults.has(FaultKind::Overrun) && random.chance(80),
             crashes: self.faults.has(FaultKind::ClientCrash),
             renews: !scenario.setup.is_plain(),
@@ -281,18 +281,16 @@ impl Swarm {
             };
             let meddles = faults.has(FaultKind::Meddling) && others.chance(50);
             for client in 0..self.clients {
-                let random = Random::stream(seed, "aside", client.into());
-                let scenario = &mut scenario;
-                AsideMaker {
-                    random,
-                    scenario,
+                let maker = AsideMaker {
+                    random: Random::stream(seed, "aside", client.into()),
+                    scenario: &mut scenario,
                     client,
                     line: 0,
                     locks: &locks,
                     meddles,
                     calm_at,
-                }
-                .make();
+                };
+                maker.make();
             }
         }
         maker.make(&mut scenario);
@@ -303,15 +301,12 @@ impl Swarm {
 
     fn setup(&self, seed: u64, random: &mut Random) -> Setup {
         let ms = Duration::from_millis;
-        let guard = [
+        let guard = random.pick(&[
             Guarding::Long,
             Guarding::Long,
             Guarding::Always,
             Guarding::Memory,
-        ]
-        .get(random.index(4))
-        .copied()
-        .unwrap_or(Guarding::Long);
+        ]);
         let (low, high) = random.pick(&[
             (ms(1), ms(3)),
             (ms(0), ms(1)),
@@ -338,30 +333,29 @@ impl Swarm {
     /// What one client does from the first second to the last.
     fn workload(&self, scenario: &mut Scenario, client: u8, style: &Style, random: &mut Random) {
         let setup = &scenario.setup;
-        let (max_ttl, guard) = (nanos(setup.max_ttl), setup.guard);
+        let (max_ttl, logs) = (nanos(setup.max_ttl), setup.guard.has_directory());
         // A node has a tenth of the TTL for a reply, and with a client that has just started three round trips.
         let least_ttl = (nanos(setup.delay.1) * 100).max(nanos(MS * 300));
-        let logs = matches!(guard, Guarding::Long | Guarding::Always);
         let mut at = nanos(MS * 200) + random.below(nanos(MS * 1_000));
         let end = nanos(self.run_for).saturating_sub(nanos(MS * 2_000));
-        let mut others = Random::stream(setup.seed, "extensions", client.into());
-        let mut keeping = Random::stream(setup.seed, "keeping", client.into());
-        let mut patience = Random::stream(setup.seed, "patience", client.into());
-        let mut acts = Vec::new();
+        let stream = |name| Random::stream(setup.seed, name, client.into());
+        let (mut others, mut keeping) = (stream("extensions"), stream("keeping"));
+        let mut patience = stream("patience");
         while at < end {
             let most = if logs && random.chance(10) {
                 max_ttl * 3 / 2
             } else {
                 max_ttl
             };
-            let drawn = rounded(random.between(least_ttl.min(most), most));
-            let ttl = self.ttl.unwrap_or(Duration::from_nanos(drawn));
+            let drawn = whole_ms(random.between(least_ttl.min(most), most));
+            let ttl = self.ttl.unwrap_or(drawn);
+            let ttl_ns = nanos(ttl);
             let hold_max = if style.overruns {
-                nanos(ttl) * 3 / 2
+                ttl_ns * 3 / 2
             } else {
-                nanos(ttl) / 2
+                ttl_ns / 2
             };
-            let hold = rounded(random.between(nanos(ttl) / 20, hold_max));
+            let hold = whole_ms(random.between(ttl_ns / 20, hold_max));
             let own = format!("c{client}");
             let key = match style.keys {
                 Some(keys) if random.below(keys) > 0 => "b",
@@ -371,12 +365,10 @@ impl Swarm {
             let tries = random.pick(&[1, 1, 3, 8]);
             let mut act = LockAct::new(key, ttl)
                 .tries(tries)
-                .hold(Duration::from_nanos(hold))
-                .write_every(Duration::from_nanos(rounded(hold / 3 + 1_000_000)));
+                .hold(hold)
+                .write_every(whole_ms(nanos(hold) / 3 + 1_000_000));
             if random.chance(50) {
-                act = act.extend_every(Duration::from_nanos(rounded(
-                    nanos(ttl) / random.between(2, 4),
-                )));
+                act = act.extend_every(whole_ms(ttl_ns / random.between(2, 4)));
             }
             act = act.ending(match random.below(20) {
                 0 | 1 => Ending::Leave,
@@ -385,13 +377,11 @@ impl Swarm {
                 _ => Ending::Release,
             });
             let mut act = extend_otherwise(act, style, &mut others);
-            let (is_kept, least) = (
-                keeping.chance(20),
-                keeping.between(nanos(ttl) / 4, nanos(ttl)),
-            );
+            let is_kept = keeping.chance(20);
+            let least = whole_ms(keeping.between(ttl_ns / 4, ttl_ns));
             // An extension that comes twice must not be shorter than what is kept.
             if is_kept && style.renews && act.extend_to.is_none() && act.ending == Ending::Release {
-                act = act.at_least(Duration::from_nanos(rounded(least)));
+                act = act.at_least(least);
             }
             // What is still under way to a node must not be shorter than what the next client asks for.
             if act.ending == Ending::HandOver
@@ -399,23 +389,18 @@ impl Swarm {
             {
                 act.ending = Ending::Leave;
             }
-            let within = rounded(patience.between(nanos(MS * 200), nanos(MS * 2_000)));
+            let within = whole_ms(patience.between(nanos(MS * 200), nanos(MS * 2_000)));
             if patience.chance(20) && style.renews {
-                act = act.within(Duration::from_nanos(within));
+                act = act.within(within);
             }
-            let hold = act.hold.map_or(hold, nanos);
-            acts.push((Duration::from_nanos(at), Act::Lock(act)));
-            at += rounded(hold + random.below(nanos(MS * 3_000)));
+            let hold = nanos(act.hold.unwrap_or(hold));
+            let when = Trigger::At(SimTime::from_nanos(at));
+            scenario.add(when, Deed::Act(client, act.into()));
+            at += nanos(whole_ms(hold + random.below(nanos(MS * 3_000))));
             if style.keys.is_none() {
                 // Not in its own way either: its release has come to all nodes.
                 at += nanos(MS * 300);
             }
-        }
-        for (at, act) in acts {
-            scenario.steps.push(crate::scenario::Step {
-                when: crate::scenario::Trigger::At(at.into()),
-                what: crate::scenario::Deed::Act(client, act),
-            });
         }
     }
 }
@@ -425,32 +410,28 @@ impl Swarm {
 fn extend_otherwise(act: LockAct, style: &Style, random: &mut Random) -> LockAct {
     let ttl = nanos(act.ttl);
     let is_chosen = random.chance(40);
-    let other = rounded(random.between(ttl / 4, ttl));
-    let every = rounded(ttl / random.between(2, 5));
-    let (is_bounded, bound) = (
-        random.chance(50),
-        rounded(random.between(ttl / 2, ttl * 5 / 2)),
-    );
-    let hold = rounded(random.between(ttl / 2, ttl * 2));
+    let other = whole_ms(random.between(ttl / 4, ttl));
+    let every = whole_ms(ttl / random.between(2, 5));
+    let is_bounded = random.chance(50);
+    let bound = whole_ms(random.between(ttl / 2, ttl * 5 / 2));
+    let hold = whole_ms(random.between(ttl / 2, ttl * 2));
     if !is_chosen || !style.renews {
         return act;
     }
     if act.extend_every.is_some() {
-        return act.extend_to(Duration::from_nanos(other));
+        return act.extend_to(other);
     }
-    let mut act = act.renew_every(Duration::from_nanos(every));
-    if is_bounded {
-        act = act.renew_for(Duration::from_nanos(bound));
+    let mut act = act.renew_every(every);
+    act.renew_for = is_bounded.then_some(bound);
+    if style.overruns {
+        act = act.hold(hold);
     }
-    match style.overruns {
-        true => act.hold(Duration::from_nanos(hold)),
-        false => act,
-    }
+    act
 }
 
 /// Whole milliseconds: shorter to read.
-const fn rounded(nanos: u64) -> u64 {
-    nanos / 1_000_000 * 1_000_000
+const fn whole_ms(nanos: u64) -> Duration {
+    Duration::from_millis(nanos / 1_000_000)
 }
 
 const MS: Duration = Duration::from_millis(1);

@@ -28,13 +28,10 @@ pub(crate) fn answers(facts: &Facts<'_>) -> Vec<Violation> {
             _ => return None,
         };
         Some(Violation {
-            kind,
-            from: entry.at,
-            until: entry.at,
             clients: vec![client],
             nodes: node.into_iter().collect(),
             key,
-            text,
+            ..Violation::new(kind, entry.at, entry.at, text)
         })
     });
     found.take(FINDINGS_MAX).collect()

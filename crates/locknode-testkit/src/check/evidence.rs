@@ -19,10 +19,27 @@ pub(crate) struct Pair<'h> {
     pub(crate) until: SimTime,
 }
 
-/// Votes and mishaps of a history, for the attempts that are to be told of.
+impl<'h> Pair<'h> {
+    /// Two locks of which the later one broke a rule at a moment; the same one twice when it did so by itself.
+    pub(crate) const fn at(
+        kind: ViolationKind,
+        earlier: &'h Window,
+        later: &'h Window,
+        at: SimTime,
+    ) -> Self {
+        Self {
+            kind,
+            earlier,
+            later,
+            from: at,
+            until: at,
+        }
+    }
+}
+
+/// Votes and mishaps of a history, for the attempts that a violation is about.
 #[derive(Debug)]
-pub(crate) struct Evidence<'h> {
-    facts: &'h Facts<'h>,
+pub(crate) struct Evidence {
     votes: BTreeMap<AttemptNo, Vec<Vote>>,
     mishaps: Vec<(SimTime, String)>,
 }
@@ -34,39 +51,33 @@ struct Vote {
     what: &'static str,
 }
 
-impl<'h> Evidence<'h> {
-    pub(crate) fn of(facts: &'h Facts<'h>, attempts: &BTreeSet<AttemptNo>) -> Self {
+impl Evidence {
+    pub(crate) fn of(facts: &Facts<'_>, attempts: &BTreeSet<AttemptNo>) -> Self {
         let mut votes: BTreeMap<AttemptNo, Vec<Vote>> = BTreeMap::new();
         let mut mishaps = Vec::new();
         for entry in &facts.history.entries {
-            let (node, attempt, what) = match &entry.event {
-                Event::Granted { node, attempt, .. } => (*node, *attempt, "granted"),
-                Event::Restored { node, attempt, .. } => (*node, *attempt, "restored"),
-                Event::Extended { node, attempt, .. } => (*node, *attempt, "extended"),
-                Event::Freed { node, attempt, .. } => (*node, *attempt, "freed"),
-                other => {
-                    mishaps.extend(mishap(other).map(|text| (entry.at, text)));
+            let at = entry.at;
+            let (node, attempt, what) = match entry.event {
+                Event::Granted { node, attempt, .. } => (node, attempt, "granted"),
+                Event::Restored { node, attempt, .. } => (node, attempt, "restored"),
+                Event::Extended { node, attempt, .. } => (node, attempt, "extended"),
+                Event::Freed { node, attempt, .. } => (node, attempt, "freed"),
+                ref other => {
+                    mishaps.extend(mishap(other).map(|text| (at, text)));
                     continue;
                 }
             };
             if attempts.contains(&attempt) {
-                let at = entry.at;
-                votes
-                    .entry(attempt)
-                    .or_default()
-                    .push(Vote { at, node, what });
+                let votes = votes.entry(attempt).or_default();
+                votes.push(Vote { at, node, what });
             }
         }
-        Self {
-            facts,
-            votes,
-            mishaps,
-        }
+        Self { votes, mishaps }
     }
 
     /// Violations out of pairs of locks.
-    pub(crate) fn tell(
-        facts: &'h Facts<'h>,
+    pub(crate) fn tell<'h>(
+        facts: &Facts<'_>,
         pairs: &[Pair<'h>],
         summary: impl Fn(&Pair<'h>) -> String,
     ) -> Vec<Violation> {
@@ -79,36 +90,25 @@ impl<'h> Evidence<'h> {
         let violation = |pair: &Pair<'h>| {
             let (earlier, later) = (pair.earlier, pair.later);
             let since = earlier.called.min(later.called).min(pair.from);
-            let both = if earlier.lock == later.lock {
-                vec![earlier]
-            } else {
-                vec![earlier, later]
-            };
-            let lines: String = both
-                .into_iter()
-                .map(|window| evidence.lock(window))
-                .collect();
+            let mut both = vec![earlier, later];
+            both.dedup_by_key(|window| window.lock);
+            let lines: String = both.iter().map(|window| evidence.lock(window)).collect();
             let clients = BTreeSet::from([earlier.client, later.client]);
-            let nodes = [earlier, later]
-                .map(|window| evidence.nodes(window.attempt))
-                .concat();
+            let nodes = both.iter().flat_map(|window| evidence.votes(window));
+            let nodes: BTreeSet<u8> = nodes.map(|vote| vote.node).collect();
+            let text = summary(pair) + &lines + &evidence.meanwhile(since, pair.until);
             Violation {
-                kind: pair.kind,
-                from: pair.from,
-                until: pair.until,
                 clients: clients.into_iter().collect(),
-                nodes: BTreeSet::from_iter(nodes).into_iter().collect(),
+                nodes: nodes.into_iter().collect(),
                 key: Some(earlier.key),
-                text: summary(pair) + &lines + &evidence.meanwhile(since, pair.until),
+                ..Violation::new(pair.kind, pair.from, pair.until, text)
             }
         };
         pairs.iter().map(violation).collect()
     }
 
-    /// The nodes that voted for an attempt.
-    pub(crate) fn nodes(&self, attempt: AttemptNo) -> Vec<u8> {
-        let votes = self.votes.get(&attempt).into_iter().flatten();
-        votes.map(|vote| vote.node).collect()
+    fn votes(&self, window: &Window) -> &[Vote] {
+        self.votes.get(&window.attempt).map_or(&[], Vec::as_slice)
     }
 
     /// A lock: when it was held and who voted for it. Begins with a line break.
@@ -127,7 +127,7 @@ impl<'h> Evidence<'h> {
         };
         let _ = write!(text, "\n    attempt {}:", window.attempt);
         let mut by_node: BTreeMap<u8, Vec<&Vote>> = BTreeMap::new();
-        for vote in self.votes.get(&window.attempt).into_iter().flatten() {
+        for vote in self.votes(window) {
             by_node.entry(vote.node).or_default().push(vote);
         }
         if by_node.is_empty() {
@@ -136,18 +136,15 @@ impl<'h> Evidence<'h> {
         for (place, (node, votes)) in by_node.iter().enumerate() {
             let _ = write!(text, "{} node {node}", if place == 0 { "" } else { ";" });
             let skipped = votes.len().saturating_sub(VOTES_MAX);
-            for (place, vote) in votes
+            let mut votes = votes
                 .iter()
-                .take(1)
-                .chain(votes.iter().skip(1 + skipped))
-                .enumerate()
-            {
-                if place == 1 && skipped > 0 {
-                    let _ = write!(text, ", {skipped} more");
-                }
-                let comma = if place == 0 { "" } else { "," };
-                let _ = write!(text, "{comma} {} {}", vote.what, vote.at);
+                .map(|vote| format!("{} {}", vote.what, vote.at));
+            let mut told: Vec<String> = votes.by_ref().take(1).collect();
+            if skipped > 0 {
+                told.push(format!("{skipped} more"));
             }
+            told.extend(votes.skip(skipped));
+            let _ = write!(text, " {}", told.join(", "));
         }
         text
     }
@@ -165,11 +162,6 @@ impl<'h> Evidence<'h> {
             let _ = write!(text, "\n  ... and {} more until {until}", more + 1);
         }
         text
-    }
-
-    /// The name of a key.
-    pub(crate) fn key(&self, window: &Window) -> &'h str {
-        self.facts.history.key(window.key)
     }
 }
 

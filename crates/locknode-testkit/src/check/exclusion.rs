@@ -11,7 +11,7 @@ use crate::history::Window;
 use crate::history::index::{by_key, overlaps};
 
 /// Overlaps. Each window is reported with the one before it that lasts longest, so that of many windows over each other
-/// each is told of once.
+/// each is reported once.
 pub(crate) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
     let until = |window: &Window| {
         let kept = facts.index.call(window.lock).and_then(|call| call.kept);
@@ -33,19 +33,12 @@ pub(crate) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
         .collect();
     Evidence::tell(facts, &pairs, |pair| {
         let (earlier, later) = (pair.earlier, pair.later);
-        let who = if earlier.client == later.client {
-            format!(
-                "client {} held `{}` twice",
-                earlier.client,
-                facts.history.key(earlier.key)
-            )
+        let (one, other) = (earlier.client, later.client);
+        let key = facts.history.key(earlier.key);
+        let who = if one == other {
+            format!("client {one} held `{key}` twice")
         } else {
-            format!(
-                "clients {} and {} both held `{}`",
-                earlier.client,
-                later.client,
-                facts.history.key(earlier.key)
-            )
+            format!("clients {one} and {other} both held `{key}`")
         };
         format!("{who} for {}", span(pair.from, pair.until))
     })

@@ -19,17 +19,17 @@
 //! | clocks off within the drift, slews, sleep, pauses, a frozen node, wall clocks, links, full and broken disks | yes | yes | yes | |
 //!
 //! *But for longer locks*: after a lost disk, or without a data directory, a node waits until every lock with a TTL up to its longest
-//! TTL of now has ended; longer ones are lost with the disk. Which those were depends on what happened: the history tells of each
+//! TTL of now has ended; longer ones are lost with the disk. Which those were depends on what happened: the history has each
 //! ([`Event::Forgotten`](crate::history::Event::Forgotten)), and nothing is promised of such
 //! a lock any more. Every other lock is exclusive.
 //!
-//! *If the calendar holds*: where a node remembers no counters they begin at the wall clock. That is above all that was told
+//! *If the calendar holds*: where a node remembers no counters they begin at the wall clock. That is above all counters that were reported
 //! only when no wall clock was set ahead, its own was not set at all, and no start lies so near before that counters
 //! may be ahead of the calendar; the last depends on when things happened: [`Promise::in_world`].
 //!
 //! Late writes to a resource that checks nothing ([`ViolationKind::Resource`]) are never excluded: a client that stands still
 //! between looking and writing is enough. Progress is promised when the scenario says from when on. That a node keeps its
-//! quarantine, that no lock is handed out that is over, and that clients say and do what they have heard, is always promised; that a node tells only what is durable, whenever it has a data directory.
+//! quarantine, that no expired lock is handed out, and that clients say and do only what replies bear out, is always promised; that a node reports only what is durable, whenever it has a data directory.
 //!
 //! A planted bug changes nothing here: it is there to break a promise.
 
@@ -42,7 +42,7 @@ use crate::check::violation::ViolationKind;
 use crate::check::wall_floor::floors_hold;
 use crate::fault::{Crash, DiskFault, Fault, Who};
 use crate::history::History;
-use crate::scenario::{Deed, Guarding, Scenario};
+use crate::scenario::{Guarding, Scenario};
 
 /// The kinds of violations that must not occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,11 +105,8 @@ impl Promise {
     }
 
     fn all() -> Self {
-        Self(
-            ViolationKind::ALL
-                .into_iter()
-                .fold(0, |bits, kind| bits | kind.bit()),
-        )
+        let kinds = ViolationKind::ALL.into_iter();
+        Self(kinds.fold(0, |bits, kind| bits | kind.bit()))
     }
 
     fn without(self, kinds: &[ViolationKind]) -> Self {
@@ -119,10 +116,7 @@ impl Promise {
 
 /// Whether a node that starts after such an end remembers no counters, and begins at its wall clock.
 pub(super) const fn forgets_counters(guard: Guarding, how: Crash) -> bool {
-    match guard {
-        Guarding::Off | Guarding::Memory => true,
-        Guarding::Long | Guarding::Always => matches!(how, Crash::DiskLost | Crash::Rollback),
-    }
+    !guard.has_directory() || matches!(how, Crash::DiskLost | Crash::Rollback)
 }
 
 /// What of a scenario matters for what it has to keep.
@@ -159,10 +153,8 @@ impl<'s> Traits<'s> {
             has_rollback: false,
             is_late: false,
         };
-        for step in &scenario.steps {
-            if let Deed::Fault(fault) = &step.what {
-                traits.note(*fault);
-            }
+        for fault in scenario.faults() {
+            traits.note(fault);
         }
         traits
     }
@@ -211,7 +203,7 @@ impl<'s> Traits<'s> {
     fn has_forgotten_locks(&self) -> bool {
         match self.scenario.setup.guard {
             Guarding::Off => self.has_crash,
-            // Longer locks that are lost are told of one by one.
+            // The history names each longer lock that is lost.
             Guarding::Memory => false,
             Guarding::Long | Guarding::Always => self.has_rollback,
         }
@@ -237,15 +229,7 @@ impl<'s> Traits<'s> {
     /// A node begins at a wall clock that is not to be trusted, or after another one did.
     fn is_calendar_broken(&self) -> bool {
         let guard = self.scenario.setup.guard;
-        let faults = || {
-            self.scenario
-                .steps
-                .iter()
-                .filter_map(|step| match step.what {
-                    Deed::Fault(fault) => Some(fault),
-                    Deed::Act(..) => None,
-                })
-        };
+        let faults = || self.scenario.faults();
         let is_forgetful = |node: u8| {
             faults().any(|fault| {
                 matches!(fault, Fault::Crash(it, how) if it == node && forgets_counters(guard, how))

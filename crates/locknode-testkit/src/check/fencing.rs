@@ -45,13 +45,14 @@ fn find_duplicates<'h>(windows: &[(u64, &'h Window)], pairs: &mut Vec<Pair<'h>>)
     let mut firsts: BTreeMap<u64, &Window> = BTreeMap::new();
     for (token, window) in windows {
         if let Some(earlier) = firsts.insert(*token, window) {
-            pairs.push(pair(ViolationKind::FencingDuplicate, earlier, window));
+            let kind = ViolationKind::FencingDuplicate;
+            pairs.push(Pair::at(kind, earlier, window, window.from));
         }
     }
 }
 
 /// Those who were acquired are taken in that order, those who called in that one: the highest token among the first who
-/// were done before the second called has to be lower. Equal ones are told as duplicates.
+/// were done before the second called has to be lower. Equal ones are reported as duplicates.
 fn find_disorder<'h>(windows: &[(u64, &'h Window)], pairs: &mut Vec<Pair<'h>>) {
     let mut calls = windows.to_vec();
     calls.sort_by_key(|(_, window)| window.called);
@@ -64,17 +65,8 @@ fn find_disorder<'h>(windows: &[(u64, &'h Window)], pairs: &mut Vec<Pair<'h>>) {
             }
         }
         if let Some((_, earlier)) = highest.filter(|(highest, _)| *highest > token) {
-            pairs.push(pair(ViolationKind::FencingOrder, earlier, window));
+            let kind = ViolationKind::FencingOrder;
+            pairs.push(Pair::at(kind, earlier, window, window.from));
         }
-    }
-}
-
-fn pair<'h>(kind: ViolationKind, earlier: &'h Window, later: &'h Window) -> Pair<'h> {
-    Pair {
-        kind,
-        earlier,
-        later,
-        from: later.from,
-        until: later.from,
     }
 }

@@ -56,39 +56,29 @@ pub(crate) fn lack(
     changes.sort_unstable();
     let mut missing: BTreeSet<u8> = BTreeSet::new();
     let too_many = usize::from(history.nodes).div_ceil(2);
-    for (place, (at, is_missing, node)) in changes.iter().enumerate() {
-        match is_missing {
-            true => missing.insert(*node),
-            false => missing.remove(node),
-        };
-        let is_last_now = changes.get(place + 1).is_none_or(|(next, ..)| next > at);
-        if is_last_now && missing.len() >= too_many {
-            let rest = changes.get(place + 1..).unwrap_or_default();
-            let end = back(rest, missing.clone(), too_many).unwrap_or(until);
-            return Some(Lack {
-                from: *at,
-                until: end,
-                missing: missing.into_iter().collect(),
-            });
+    let mut lack: Option<Lack> = None;
+    for (place, &(at, is_missing, node)) in changes.iter().enumerate() {
+        if is_missing {
+            missing.insert(node);
+        } else {
+            missing.remove(&node);
+        }
+        let is_lacking = missing.len() >= too_many;
+        let is_last_now = changes.get(place + 1).is_none_or(|(next, ..)| *next > at);
+        match &mut lack {
+            Some(lack) if !is_lacking => {
+                lack.until = at;
+                break;
+            }
+            None if is_lacking && is_last_now => {
+                lack = Some(Lack {
+                    from: at,
+                    until,
+                    missing: missing.iter().copied().collect(),
+                });
+            }
+            _ => {}
         }
     }
-    None
-}
-
-/// When enough nodes are there again.
-fn back(
-    changes: &[(SimTime, bool, u8)],
-    mut missing: BTreeSet<u8>,
-    too_many: usize,
-) -> Option<SimTime> {
-    for (at, is_missing, node) in changes {
-        match is_missing {
-            true => missing.insert(*node),
-            false => missing.remove(node),
-        };
-        if missing.len() < too_many {
-            return Some(*at);
-        }
-    }
-    None
+    lack
 }

@@ -5,7 +5,7 @@
 //! itself, which takes [`Bounds::settle`] at the longest: quarantines, and locks whose holders died or whose release was lost
 //! (L3). After that:
 //!
-//! * *Stuck*: whoever tries for a lock knows within [`Bounds::call`] whether he has it.
+//! * *Stuck*: whoever tries for a lock knows within [`Bounds::call`] whether it was acquired.
 //! * *Alone* (L1, L2): he has it, when nobody else tried for the key or held it, may still hold it on the nodes (a holder that
 //!   died or let it go without a word leaves it for `settle`, a release or a failed attempt for [`Bounds::quiet`]), and a majority of
 //!   the nodes served and refused nothing all the while. Not demanded where messages are so slow that a client that connects
@@ -21,7 +21,7 @@ use crate::check::evidence::{Evidence, span};
 use crate::check::facts::Facts;
 use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
 use crate::fault::{Fault, Who};
-use crate::history::index::{Absence, Call, Outcome};
+use crate::history::index::{Call, Outcome};
 use crate::history::{Event, KeyNo};
 use crate::scenario::{Act, Deed, Scenario, Trigger};
 use crate::sim::{GIVEN_UP, timeout};
@@ -44,7 +44,7 @@ pub struct Bounds {
     /// tries are drawn from a range that doubles up to half a second, many times what a try takes, so that among all clients
     /// somebody soon has the nodes for himself.
     pub contended: u32,
-    /// How often a call is tried that a client begins at that moment; one that is not told of here is tried once.
+    /// How often a call is tried that a client begins at that moment; one that is not in here is tried once.
     pub tries: BTreeMap<(SimTime, u8), u32>,
     /// Whether a client that is not connected yet gets through in one try: a connection, a greeting and a request are
     /// three round trips, and nodes are given a tenth of the TTL for them.
@@ -201,25 +201,19 @@ impl<'h> Judge<'h> {
     fn quarantines(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         for absence in &self.facts.index.absences {
-            let Absence {
-                who, from, until, ..
-            } = *absence;
+            let (from, until) = (absence.from, absence.until);
             let due = from.max(self.calm) + self.bounds.quarantine;
-            if let Who::Node(node) = who
+            if let Who::Node(node) = absence.who
                 && absence.is_quarantined
                 && due < until.min(self.until)
             {
+                let text = format!(
+                    "node {node} is in quarantine since {from}, which should end within {}",
+                    Span(self.bounds.quarantine)
+                );
                 found.push(Violation {
-                    kind: ViolationKind::Liveness,
-                    from,
-                    until,
-                    clients: Vec::new(),
                     nodes: vec![node],
-                    key: None,
-                    text: format!(
-                        "node {node} is in quarantine since {from}, which should end within {}",
-                        Span(self.bounds.quarantine)
-                    ),
+                    ..Violation::new(ViolationKind::Liveness, from, until, text)
                 });
             }
         }
@@ -237,7 +231,7 @@ impl<'h> Judge<'h> {
                 call.called
             );
             let until = call.decided.min(self.facts.history.end);
-            self.violation(call, call.called, until, text)
+            violation(call, call.called, until, text)
         })
     }
 
@@ -260,7 +254,7 @@ impl<'h> Judge<'h> {
                     self.facts.history.key(call.key),
                     call.lock
                 );
-                found.push(self.violation(call, call.called, ended, text));
+                found.push(violation(call, call.called, ended, text));
             }
         }
     }
@@ -311,16 +305,13 @@ impl<'h> Judge<'h> {
 
     /// L5: tries that failed in a row although nothing was in their way but each other.
     fn starved(&self, calls: &[&Call], taken: &[Taken]) -> Option<Violation> {
-        let mut failed: Vec<(SimTime, &Call)> = calls
-            .iter()
-            .filter(|call| has_failed(call))
-            .map(|call| (call.decided, *call))
-            .filter(|(ended, _)| *ended < self.until)
-            .collect();
-        failed.sort_by_key(|(ended, _)| *ended);
+        let is_judged = |call: &&&Call| has_failed(call) && call.decided < self.until;
+        let mut failed: Vec<&&Call> = calls.iter().filter(is_judged).collect();
+        failed.sort_by_key(|call| call.decided);
         let (mut taken, mut since) = (taken.iter().peekable(), self.settled);
         let (mut row, mut tries) = (Vec::new(), 0_u32);
-        for (ended, call) in failed {
+        for call in failed {
+            let ended = call.decided;
             while let Some(taken) = taken.next_if(|taken| taken.from <= ended) {
                 since = since.max(taken.until);
                 (row, tries) = (Vec::new(), 0);
@@ -328,7 +319,7 @@ impl<'h> Judge<'h> {
             if call.called < since {
                 continue;
             }
-            row.push(call);
+            row.push(*call);
             let of_call = self.bounds.tries.get(&(call.called, call.client));
             tries = tries.saturating_add(of_call.copied().unwrap_or(1).max(1));
             if tries <= self.bounds.contended {
@@ -342,7 +333,7 @@ impl<'h> Judge<'h> {
                     row.len(),
                     span(first.called, ended)
                 );
-                return Some(self.violation(first, first.called, ended, text));
+                return Some(violation(first, first.called, ended, text));
             }
             // What is to come is looked at by itself.
             (row, tries) = (Vec::new(), 0);
@@ -360,17 +351,13 @@ impl<'h> Judge<'h> {
         let nodes = (0_u8..).zip(&self.refusals);
         nodes.filter(is_well).count() >= self.facts.quorum()
     }
+}
 
-    fn violation(&self, call: &Call, from: SimTime, until: SimTime, text: String) -> Violation {
-        Violation {
-            kind: ViolationKind::Liveness,
-            from,
-            until,
-            clients: vec![call.client],
-            nodes: Vec::new(),
-            key: Some(call.key),
-            text,
-        }
+fn violation(call: &Call, from: SimTime, until: SimTime, text: String) -> Violation {
+    Violation {
+        clients: vec![call.client],
+        key: Some(call.key),
+        ..Violation::new(ViolationKind::Liveness, from, until, text)
     }
 }
 
@@ -400,5 +387,5 @@ const HOPS: u32 = 10;
 const SLACK: Duration = Duration::from_secs(1);
 
 /// A round is a try of each client. The two that are nearest to each other have to be apart by what a try takes, and with full
-/// jitter that is at least as likely as not; so many rounds in a row without it are no chance.
+/// jitter that is at least as likely as not; eight rounds in a row without it are no coincidence.
 const ROUNDS: u32 = 8;

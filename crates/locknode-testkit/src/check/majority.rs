@@ -19,14 +19,12 @@ use crate::history::{AttemptNo, Window};
 
 /// The first time without a majority of each window that has one.
 pub(crate) fn majority(facts: &Facts<'_>) -> Vec<Violation> {
-    let mut lacks = Vec::new();
-    for window in facts.index.windows.iter().filter(|it| !facts.is_lost(it)) {
-        if lacks.len() >= FINDINGS_MAX {
-            break;
-        }
-        let lack = lack(facts.history, &facts.index, window, window.from, true);
-        lacks.extend(lack.map(|lack| (window, lack)));
-    }
+    let windows = facts.index.windows.iter().filter(|it| !facts.is_lost(it));
+    let lacks = windows.filter_map(|window| {
+        let lack = lack(facts.history, &facts.index, window, window.from, true)?;
+        Some((window, lack))
+    });
+    let lacks: Vec<(&Window, Lack)> = lacks.take(FINDINGS_MAX).collect();
     if lacks.is_empty() {
         return Vec::new();
     }
@@ -36,18 +34,16 @@ pub(crate) fn majority(facts: &Facts<'_>) -> Vec<Violation> {
         let text = format!(
             "client {} believed to hold `{}` with {} of {} nodes behind it",
             window.client,
-            evidence.key(window),
+            facts.history.key(window.key),
             usize::from(facts.history.nodes) - lack.missing.len(),
             facts.history.nodes,
         );
+        let text = text + &evidence.lock(window) + &evidence.meanwhile(window.called, lack.from);
         Violation {
-            kind: ViolationKind::Majority,
-            from: lack.from,
-            until: lack.until,
             clients: vec![window.client],
-            text: text + &evidence.lock(window) + &evidence.meanwhile(window.called, lack.from),
             nodes: lack.missing,
             key: Some(window.key),
+            ..Violation::new(ViolationKind::Majority, lack.from, lack.until, text)
         }
     };
     lacks.into_iter().map(violation).collect()

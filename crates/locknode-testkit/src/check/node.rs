@@ -1,7 +1,7 @@
 //! What each node does by itself: it grants a key once at a time, counts its grants, and keeps out in its quarantine.
 //!
-//! A node is bound by what it has *told*: a grant of which the reply left before the node went down next. What it granted
-//! and never told may be forgotten in a crash; before it tells, it has to make durable what the grant rests on. A grant, and a
+//! A node is bound by what it has *reported*: a grant whose reply left before the node went down next. What it granted
+//! and never reported may be forgotten in a crash; before it replies, it has to make durable what the grant rests on. A grant, and a
 //! quarantine, ends when the node's clock says so; [`Tolerance`] allows for clocks that change their pace after the history
 //! has noted in true time when that would be.
 
@@ -15,16 +15,11 @@ use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
 use crate::history::{AttemptNo, Event, KeyNo};
 use crate::span::SimTime;
 
-/// Grants against grants that were told, counters that did not rise, grants in quarantine, and what was told too soon.
+/// Grants against grants that were reported, counters that did not rise, grants in quarantine, and replies that left too soon.
 pub(crate) fn nodes(facts: &Facts<'_>, tolerance: impl Fn(u8) -> Tolerance) -> Vec<Violation> {
     let mut ledger = Ledger {
         tolerances: (0..facts.history.nodes).map(tolerance).collect(),
-        promises: BTreeMap::new(),
-        counters: BTreeMap::new(),
-        untold: BTreeMap::new(),
-        quarantined: BTreeMap::new(),
-        counts: BTreeMap::new(),
-        found: Vec::new(),
+        ..Ledger::default()
     };
     for entry in &facts.history.entries {
         ledger.note(entry.at, &entry.event);
@@ -37,31 +32,34 @@ pub(crate) fn nodes(facts: &Facts<'_>, tolerance: impl Fn(u8) -> Tolerance) -> V
     }
     let evidence = Evidence::of(facts, &BTreeSet::new());
     let violation = |found: Found| {
-        let key = facts.history.key(found.key);
+        let Found { at, node, .. } = found;
+        let key = found
+            .key
+            .map(|key| format!(" (`{}`)", facts.history.key(key)));
+        let meanwhile = evidence.meanwhile(found.since, at);
+        let text = format!(
+            "node {node} {}{}{meanwhile}",
+            found.text,
+            key.unwrap_or_default()
+        );
         Violation {
-            kind: found.kind,
-            from: found.at,
-            until: found.at,
-            clients: found.clients,
-            nodes: vec![found.node],
-            key: (found.key != KeyNo::MAX).then_some(found.key),
-            text: match found.key {
-                KeyNo::MAX => format!("node {} {}", found.node, found.text),
-                _ => format!("node {} {} (`{key}`)", found.node, found.text),
-            } + &evidence.meanwhile(found.since, found.at),
+            clients: found.clients.into_iter().collect(),
+            nodes: vec![node],
+            key: found.key,
+            ..Violation::new(found.kind, at, at, text)
         }
     };
     ledger.found.into_iter().map(violation).collect()
 }
 
-/// What a node has told of a key.
+/// What a node has reported of a key.
 #[derive(Clone, Copy)]
 struct Promised {
     attempt: AttemptNo,
     client: u8,
     at: SimTime,
     is_told: bool,
-    /// When it ends by what was told, or sooner.
+    /// When it ends by what was reported, or sooner.
     ends: Deadline,
 }
 
@@ -76,17 +74,18 @@ struct Deadline {
 struct Counted {
     last: u64,
     last_at: SimTime,
-    /// The highest that was told.
+    /// The highest that was reported.
     told: u64,
     told_at: SimTime,
 }
 
+#[derive(Default)]
 struct Ledger {
     /// Of each node.
     tolerances: Vec<Tolerance>,
     promises: BTreeMap<(u8, KeyNo), Promised>,
     counters: BTreeMap<(u8, KeyNo), Counted>,
-    /// By node and attempt: what is still to be told, in the order of the replies.
+    /// By node and attempt: what is still to be reported, in the order of the replies.
     untold: BTreeMap<(u8, AttemptNo), VecDeque<Untold>>,
     /// By node: since when it is in quarantine, and what it granted or extended in it.
     quarantined: BTreeMap<u8, (SimTime, Vec<Found>)>,
@@ -105,12 +104,27 @@ struct Untold {
 
 struct Found {
     kind: ViolationKind,
+    /// Since when what happened to the node may have led to it.
     since: SimTime,
     at: SimTime,
     node: u8,
-    clients: Vec<u8>,
-    key: KeyNo,
+    clients: BTreeSet<u8>,
+    key: Option<KeyNo>,
     text: String,
+}
+
+impl Found {
+    fn new(kind: ViolationKind, at: SimTime, (node, key): (u8, KeyNo), text: String) -> Self {
+        Self {
+            kind,
+            since: at,
+            at,
+            node,
+            clients: BTreeSet::new(),
+            key: Some(key),
+            text,
+        }
+    }
 }
 
 impl Ledger {
@@ -128,12 +142,7 @@ impl Ledger {
                 self.grant(at, (node, key), attempt, client, ends);
                 self.count(at, (node, key), counter);
                 let deadline = Deadline { set: at, ends };
-                let untold = self.untold.entry((node, attempt)).or_default();
-                untold.push_back(Untold {
-                    key,
-                    counter,
-                    deadline,
-                });
+                self.owe((node, key), attempt, counter, deadline);
             }
             Event::Extended {
                 node,
@@ -148,33 +157,20 @@ impl Ledger {
             Event::Unanswered { node, attempt, .. } => self.lose(node, attempt),
             Event::Unkept {
                 node, key, ref why, ..
-            } => self.report(Found {
-                kind: ViolationKind::NodeDurability,
-                since: at,
-                at,
-                node,
-                clients: Vec::new(),
-                key,
-                text: why.to_string(),
-            }),
-            Event::RefusesItself { node, ref why } => self.report(Found {
-                kind: ViolationKind::NodeFiles,
-                since: at,
-                at,
-                node,
-                clients: Vec::new(),
-                key: KeyNo::MAX,
-                text: format!("refuses files that nothing but itself had touched: {why}"),
-            }),
+            } => {
+                let kind = ViolationKind::NodeDurability;
+                self.report(Found::new(kind, at, (node, key), why.to_string()));
+            }
+            Event::RefusesItself { node, ref why } => {
+                let text = format!("refuses files that nothing but itself had touched: {why}");
+                let found = Found::new(ViolationKind::NodeFiles, at, (node, 0), text);
+                self.report(Found { key: None, ..found });
+            }
             // One that need not come back binds no more than one that was released.
-            Event::Freed { node, key, attempt } | Event::Forgotten { node, key, attempt } => {
-                let promises = &mut self.promises;
-                if promises
-                    .get(&(node, key))
-                    .is_some_and(|it| it.attempt == attempt)
-                {
-                    promises.remove(&(node, key));
-                }
+            Event::Freed { node, key, attempt } | Event::Forgotten { node, key, attempt }
+                if self.promised((node, key), attempt).is_some() =>
+            {
+                self.promises.remove(&(node, key));
             }
             Event::Shown {
                 node,
@@ -198,14 +194,10 @@ impl Ledger {
 
     fn quarantine(&mut self, at: SimTime, node: u8, key: KeyNo, what: &str) {
         if let Some((since, grants)) = self.quarantined.get_mut(&node) {
+            let text = format!("{what} a lock in its quarantine");
             grants.push(Found {
-                kind: ViolationKind::NodeQuarantine,
                 since: *since,
-                at,
-                node,
-                clients: Vec::new(),
-                key,
-                text: format!("{what} a lock in its quarantine"),
+                ..Found::new(ViolationKind::NodeQuarantine, at, (node, key), text)
             });
         }
     }
@@ -234,6 +226,23 @@ impl Ledger {
         }
     }
 
+    /// What a node has promised of a key, if it was to this attempt.
+    fn promised(&mut self, place: (u8, KeyNo), attempt: AttemptNo) -> Option<&mut Promised> {
+        let promised = self.promises.get_mut(&place);
+        promised.filter(|it| it.attempt == attempt)
+    }
+
+    /// The reply to this is still to leave.
+    fn owe(&mut self, place: (u8, KeyNo), attempt: AttemptNo, counter: u64, deadline: Deadline) {
+        let (node, key) = place;
+        let untold = self.untold.entry((node, attempt)).or_default();
+        untold.push_back(Untold {
+            key,
+            counter,
+            deadline,
+        });
+    }
+
     fn grant(
         &mut self,
         at: SimTime,
@@ -256,41 +265,29 @@ impl Ledger {
         let Deadline { set, ends } = old.ends;
         let sooner = ends - self.sooner(place.0, ends.since(set));
         if old.is_told && old.attempt != attempt && at < sooner {
+            let text = format!(
+                "granted a lock to client {client} (attempt {attempt}), although it had told client {} \
+                 (attempt {}) that it holds it: granted at {}, until {ends}",
+                old.client, old.attempt, old.at
+            );
             self.report(Found {
-                kind: ViolationKind::NodeGrant,
                 since: old.at,
-                at,
-                node: place.0,
-                clients: BTreeSet::from([old.client, client]).into_iter().collect(),
-                key: place.1,
-                text: format!(
-                    "granted a lock to client {client} (attempt {attempt}), although it had told client {} \
-                     (attempt {}) that it holds it: granted at {}, until {ends}",
-                    old.client, old.attempt, old.at
-                ),
+                clients: BTreeSet::from([old.client, client]),
+                ..Found::new(ViolationKind::NodeGrant, at, place, text)
             });
         }
     }
 
-    /// A deadline that is sooner counts at once, one that is later when it is told.
+    /// A sooner deadline counts at once, a later one when it is reported.
     fn extend(&mut self, at: SimTime, place: (u8, KeyNo), attempt: AttemptNo, ends: SimTime) {
-        let promised = self
-            .promises
-            .get_mut(&place)
-            .filter(|it| it.attempt == attempt);
-        let Some(promised) = promised else { return };
+        let Some(promised) = self.promised(place, attempt) else {
+            return;
+        };
         let deadline = Deadline { set: at, ends };
         if ends < promised.ends.ends {
             promised.ends = deadline;
         }
-        self.untold
-            .entry((place.0, attempt))
-            .or_default()
-            .push_back(Untold {
-                key: place.1,
-                counter: 0,
-                deadline,
-            });
+        self.owe(place, attempt, 0, deadline);
     }
 
     fn count(&mut self, at: SimTime, place: (u8, KeyNo), counter: u64) {
@@ -305,26 +302,22 @@ impl Ledger {
         };
         (counted.last, counted.last_at) = (counter, at);
         if counter <= last {
+            let text = format!("counted a grant as {counter}, after one at {since} as {last}");
             self.report(Found {
-                kind: ViolationKind::NodeCounter,
                 since,
-                at,
-                node: place.0,
-                clients: Vec::new(),
-                key: place.1,
-                text: format!("counted a grant as {counter}, after one at {since} as {last}"),
+                ..Found::new(ViolationKind::NodeCounter, at, place, text)
             });
         }
     }
 
-    /// A reply has left: the first of those that tell of this attempt.
+    /// A reply has left: the first of those about this attempt.
     fn tell(&mut self, node: u8, attempt: AttemptNo) {
         let Some(untold) = self.untold.get_mut(&(node, attempt)) else {
             return;
         };
         let told = untold.pop_front();
         let later = untold.iter().map(|later| later.deadline);
-        // What is sooner and comes later may have been executed, and may never be told.
+        // A sooner deadline that comes later may have been executed, and may never be reported.
         let ends = later
             .chain(told.map(|told| told.deadline))
             .min_by_key(|deadline| deadline.ends);
@@ -335,27 +328,20 @@ impl Ledger {
             return;
         };
         let place = (node, told.key);
-        let promised = self
-            .promises
-            .get_mut(&place)
-            .filter(|it| it.attempt == attempt);
-        if let Some(promised) = promised {
+        if let Some(promised) = self.promised(place, attempt) {
             promised.is_told = true;
             promised.ends = ends;
         }
-        if let Some(counted) = self
-            .counters
-            .get_mut(&place)
-            .filter(|it| told.counter > it.told)
-        {
+        let counted = self.counters.get_mut(&place);
+        if let Some(counted) = counted.filter(|it| told.counter > it.told) {
             (counted.told, counted.told_at) = (told.counter, told.deadline.set);
         }
     }
 
-    /// A reply has left that tells of the lock: the grant binds as if it had been told itself.
+    /// A reply that shows the lock has left: the grant binds as if its own reply had.
     fn show(&mut self, place: (u8, KeyNo), attempt: AttemptNo, shown: Deadline) {
-        let promised = self.promises.get_mut(&place);
-        if let Some(promised) = promised.filter(|it| it.attempt == attempt && !it.is_told) {
+        let promised = self.promised(place, attempt);
+        if let Some(promised) = promised.filter(|it| !it.is_told) {
             promised.is_told = true;
             if shown.ends < promised.ends.ends {
                 promised.ends = shown;
@@ -363,7 +349,7 @@ impl Ledger {
         }
     }
 
-    /// A reply will never leave: the first of those that tell of this attempt. Where several connections wait for one it may
+    /// A reply will never leave: the first of those about this attempt. Where several connections wait for one it may
     /// have been a later one, so what remains counts for no more than either.
     fn lose(&mut self, node: u8, attempt: AttemptNo) {
         let Some(untold) = self.untold.get_mut(&(node, attempt)) else {
@@ -380,19 +366,12 @@ impl Ledger {
         }
     }
 
-    /// The node went down: what it had not told binds it no more.
+    /// The node went down: what it had not reported no longer binds it.
     fn forget(&mut self, at: SimTime, node: u8) {
         self.serves(at, node);
         let all = (node, KeyNo::MIN)..=(node, KeyNo::MAX);
-        let untold: Vec<KeyNo> = self
-            .promises
-            .range(all.clone())
-            .filter(|(_, promised)| !promised.is_told)
-            .map(|((_, key), _)| *key)
-            .collect();
-        for key in untold {
-            self.promises.remove(&(node, key));
-        }
+        self.promises
+            .retain(|(of, _), promised| *of != node || promised.is_told);
         for (_, counted) in self.counters.range_mut(all) {
             counted.last = 0;
         }

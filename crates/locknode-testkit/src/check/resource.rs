@@ -8,41 +8,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::evidence::{Evidence, Pair};
 use crate::check::facts::Facts;
-use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
+use crate::check::violation::{Violation, ViolationKind};
 use crate::history::{Event, KeyNo, LockNo, Window};
-use crate::span::SimTime;
 
 /// Late writes: all of them, as a resource sees them that takes what comes, and those that the fenced one took.
 pub(crate) fn resource(facts: &Facts<'_>) -> Vec<Violation> {
     let mut writes = Writes::default();
     for entry in &facts.history.entries {
-        if let Event::Wrote {
+        let Event::Wrote {
             lock,
             key,
             fencing,
             is_accepted,
             ..
         } = entry.event
-        {
-            let place = facts.index.call(lock).and_then(|call| call.window);
-            let Some((place, window)) = place.zip(facts.index.window(lock)) else {
-                continue;
-            };
-            let write = Write {
-                at: entry.at,
-                place,
-                window,
-            };
-            let seen = writes.keys.entry(key).or_default();
-            let late = seen.unfenced(write);
-            let token = fencing.filter(|_| is_accepted);
-            let taken = token.and_then(|token| seen.fenced(write, token));
-            if let Some(other) = late {
-                writes.report(ViolationKind::Resource, write, other);
-            }
-            if let Some(other) = taken {
-                writes.report(ViolationKind::FencedResource, write, other);
-            }
+        else {
+            continue;
+        };
+        let place = facts.index.call(lock).and_then(|call| call.window);
+        let Some((place, window)) = place.zip(facts.index.window(lock)) else {
+            continue;
+        };
+        let seen = writes.keys.entry(key).or_default();
+        let late = seen.unfenced(place, window);
+        let token = fencing.filter(|_| is_accepted);
+        let taken = token.and_then(|token| seen.fenced(window, token));
+        let found = [
+            (ViolationKind::Resource, late),
+            (ViolationKind::FencedResource, taken),
+        ];
+        for (kind, later) in found {
+            let later = later.filter(|later| writes.told.insert((kind, lock, later.lock)));
+            let pair = later.map(|later| Pair::at(kind, window, later, entry.at));
+            writes.pairs(kind).extend(pair);
         }
     }
     let mut violations = Evidence::tell(facts, &writes.late, |pair| {
@@ -64,16 +62,10 @@ pub(crate) fn resource(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-#[derive(Clone, Copy)]
-struct Write<'h> {
-    at: SimTime,
-    place: usize,
-    window: &'h Window,
-}
-
 #[derive(Default)]
 struct Writes<'h> {
     keys: BTreeMap<KeyNo, Seen<'h>>,
+    /// Each pair of locks is reported once.
     told: BTreeSet<(ViolationKind, LockNo, LockNo)>,
     late: Vec<Pair<'h>>,
     taken: Vec<Pair<'h>>,
@@ -91,56 +83,39 @@ struct Seen<'h> {
 }
 
 impl<'h> Writes<'h> {
-    /// Each pair of locks is told of once.
-    fn report(&mut self, kind: ViolationKind, write: Write<'h>, later: &'h Window) {
-        let pairs = match kind {
+    const fn pairs(&mut self, kind: ViolationKind) -> &mut Vec<Pair<'h>> {
+        match kind {
             ViolationKind::Resource => &mut self.late,
             _ => &mut self.taken,
-        };
-        if pairs.len() < FINDINGS_MAX && self.told.insert((kind, write.window.lock, later.lock)) {
-            pairs.push(Pair {
-                kind,
-                earlier: write.window,
-                later,
-                from: write.at,
-                until: write.at,
-            });
         }
     }
 }
 
 impl<'h> Seen<'h> {
     /// Notes a write; the later lock that has written before it, if there is one.
-    fn unfenced(&mut self, write: Write<'h>) -> Option<&'h Window> {
+    fn unfenced(&mut self, place: usize, window: &'h Window) -> Option<&'h Window> {
         match self.newest {
-            Some((place, newest)) if place > write.place => Some(newest),
+            Some((newest, later)) if newest > place => Some(later),
             _ => {
-                self.newest = Some((write.place, write.window));
+                self.newest = Some((place, window));
                 None
             }
         }
     }
 
-    /// Notes a write that was taken; the lock of which one had been taken that makes it wrong. The tokens tell: they must
-    /// not fall. And the locks: if this one was acquired before that one was called for, tokens that do their work put it
+    /// Notes a write that was taken. Returns the lock whose earlier write makes it wrong, if there is one. By their tokens:
+    /// these must not fall. And the locks: if this one was acquired before that one was called for, tokens that do their work put it
     /// first.
-    fn fenced(&mut self, write: Write<'h>, token: u64) -> Option<&'h Window> {
-        let higher = self
-            .highest
-            .filter(|(highest, _)| *highest > token)
-            .map(|(_, other)| other);
-        let later = self
-            .last_called
-            .filter(|last| write.window.from < last.called);
+    fn fenced(&mut self, window: &'h Window, token: u64) -> Option<&'h Window> {
+        let higher = self.highest.filter(|(highest, _)| *highest > token);
+        let last_called = self.last_called;
         if higher.is_none() {
-            self.highest = Some((token, write.window));
+            self.highest = Some((token, window));
         }
-        if self
-            .last_called
-            .is_none_or(|last| last.called < write.window.called)
-        {
-            self.last_called = Some(write.window);
+        if last_called.is_none_or(|last| last.called < window.called) {
+            self.last_called = Some(window);
         }
-        higher.or(later)
+        let later = last_called.filter(|last| window.from < last.called);
+        higher.map(|(_, other)| other).or(later)
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::fault::{Fault, Who};
-use crate::scenario::{Deed, Scenario};
+use crate::scenario::Scenario;
 use crate::span::nanos;
 
 /// By how much a grant of one node may end sooner than the history says.
@@ -14,38 +14,30 @@ use crate::span::nanos;
 pub struct Tolerance {
     /// Millionths of the time from the grant to its end ...
     pub ppm: u32,
-    /// ... and so much more.
+    /// ... and this much more.
     pub constant: Duration,
 }
 
 impl Tolerance {
     /// What the clocks of a scenario's node make necessary: the ends are noted at the pace of the moment, at the slowest
-    /// its slowest, and come at its fastest. A clock that shows too late a time ends them sooner by so much. What is done to
+    /// its slowest, and come at its fastest. A clock that shows too late a time ends them sooner by as much. What is done to
     /// the clocks of other nodes is nothing to it.
     pub fn of(scenario: &Scenario, node: u8) -> Self {
         let it = Who::Node(node);
         let (mut fast, mut slow, mut slewed, mut noise) = (0, 0, 0, Duration::ZERO);
-        for step in &scenario.steps {
-            match step.what {
-                Deed::Fault(Fault::Rate(who, ppm)) if who == it && ppm > 0 => {
-                    fast = ppm.unsigned_abs().max(fast);
-                }
-                Deed::Fault(Fault::Rate(who, ppm)) if who == it => {
-                    slow = ppm.unsigned_abs().max(slow);
-                }
+        for fault in scenario.faults().filter(|fault| fault.who() == Some(it)) {
+            match fault {
+                Fault::Rate(_, ppm) if ppm > 0 => fast = ppm.unsigned_abs().max(fast),
+                Fault::Rate(_, ppm) => slow = ppm.unsigned_abs().max(slow),
                 // The node goes by the slower of its two clocks: one that is slewed ahead does not matter.
-                Deed::Fault(Fault::Slew(who, ppm)) if who == it && ppm < 0 => {
-                    slewed = ppm.unsigned_abs().max(slewed);
-                }
-                Deed::Fault(Fault::Noise(who, span)) if who == it => noise = span.max(noise),
+                Fault::Slew(_, ppm) if ppm < 0 => slewed = ppm.unsigned_abs().max(slewed),
+                Fault::Noise(_, span) => noise = span.max(noise),
                 _ => {}
             }
         }
+        let ppm = fast.saturating_add(slow).saturating_add(slewed);
         Self {
-            ppm: fast
-                .saturating_add(slow)
-                .saturating_add(slewed)
-                .min(1_000_000),
+            ppm: ppm.min(1_000_000),
             constant: MILLISECOND.saturating_add(noise),
         }
     }
@@ -57,5 +49,5 @@ impl Tolerance {
     }
 }
 
-/// Deadlines are told in whole milliseconds.
+/// Replies state deadlines in whole milliseconds.
 const MILLISECOND: Duration = Duration::from_millis(1);

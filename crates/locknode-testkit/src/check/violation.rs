@@ -44,26 +44,26 @@ named! {
         FencingDuplicate = "fencing-duplicate",
         /// A lock had a lower fencing token than one that was held before it was called for.
         FencingOrder = "fencing-order",
-        /// A lock was extended although another one of the key had been acquired since, or although its own time was over.
+        /// A lock was extended although another one of the key had been acquired since, or although it had expired.
         Continuity = "continuity",
         /// A client extended or released the lock of another one.
         Robbery = "robbery",
-        /// A lock was handed out when its validity was over.
+        /// A lock was handed out after its validity had ended.
         Expired = "expired",
         /// A client believed that it held a lock while no majority of the nodes stood behind it.
         Majority = "majority",
-        /// A holder was told of the end of its lock when that had come.
+        /// The end of a lock was reported to its holder only after it.
         LateLoss = "late-loss",
         /// Somebody waited although nothing was in the way.
         Liveness = "liveness",
-        /// A node granted a key although a grant that it had told had not ended.
+        /// A node granted a key although a grant that it had reported had not ended.
         NodeGrant = "node-grant",
         /// The fence counter of a key on a node did not rise from one grant to the next.
         NodeCounter = "node-counter",
         /// A node granted or extended a lock in its quarantine.
         NodeQuarantine = "node-quarantine",
-        /// A node told of a lock or a counter that it would forget in a crash, without a wait that makes up for it; or it came
-        /// back without one that it had told of, or with one that it had let go; or its disk rested while something was to become
+        /// A node reported a lock or a counter that it would forget in a crash, without a wait that makes up for it; or it came
+        /// back without one that it had reported, or with one that it had deleted; or its disk rested while something was to become
         /// durable; or it used up fence counters for nothing.
         NodeDurability = "node-durability",
         /// A node answered a request otherwise than a naive model of a node does.
@@ -85,6 +85,24 @@ impl ViolationKind {
 }
 
 impl Violation {
+    /// A rule that was broken from one moment to another. Who and what it was about is still to be said.
+    pub(super) const fn new(
+        kind: ViolationKind,
+        from: SimTime,
+        until: SimTime,
+        text: String,
+    ) -> Self {
+        Self {
+            kind,
+            from,
+            until,
+            clients: Vec::new(),
+            nodes: Vec::new(),
+            key: None,
+            text,
+        }
+    }
+
     /// What was broken, in a line that does not say when.
     pub fn headline(&self) -> String {
         let first = self.text.lines().next().unwrap_or_default();
@@ -103,7 +121,7 @@ impl Display for Violation {
     }
 }
 
-/// A checker that has found so much stops looking: the first ones tell what is wrong, and a broken world has thousands.
+/// A checker that has found this many stops looking: the first ones show what is wrong, and a broken world has thousands.
 pub(super) const FINDINGS_MAX: usize = 100;
 
 #[cfg(test)]

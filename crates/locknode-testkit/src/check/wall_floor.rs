@@ -3,7 +3,7 @@
 //! Fence counters begin at the wall clock's seconds times a *step*, and a node grants far fewer than a step's locks in a second.
 //! A node with a data directory begins at a durable ceiling instead when that is higher: a small step above its
 //! counters, or eight large ones more after damage, which puts them ahead of the calendar. A node that starts
-//! without memory is safe when its calendar has overtaken all counters that anybody may have been told, on whatever node,
+//! without memory is safe when its calendar has overtaken all counters that any node may have reported,
 //! since nodes take over each other's counters.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::check::expectation::forgets_counters;
 use crate::fault::{Crash, Fault, Who};
 use crate::history::{Event, History};
-use crate::scenario::{Deed, Scenario};
+use crate::scenario::Scenario;
 use crate::span::nanos;
 
 /// Whether every start without memory came late enough after the starts before it.
 ///
 /// With `t` the time of such a start, `t_i` those of the starts before it and `s_i` the steps that starts since `t_i` may
 /// have put counters ahead, up to the last one that has served, `t - t_i` has to be more than `s_i + 1` seconds for each: one more for
-/// the grants. Wall clocks agree to a second, which is added, and one that stood still is behind by so much.
+/// the grants. Wall clocks agree to a second, which is added, and one that stood still is behind by that time.
 pub(crate) fn floors_hold(scenario: &Scenario, history: &History) -> bool {
     let mut starts = Starts::new(scenario);
     for entry in &history.entries {
@@ -66,8 +66,8 @@ struct Starts {
 
 impl Starts {
     fn new(scenario: &Scenario) -> Self {
-        let frozen = scenario.steps.iter().map(|step| match step.what {
-            Deed::Fault(Fault::Freeze(Who::Node(_), span)) => i128::from(nanos(span)),
+        let frozen = scenario.faults().map(|fault| match fault {
+            Fault::Freeze(Who::Node(_), span) => i128::from(nanos(span)),
             _ => 0,
         });
         Self {

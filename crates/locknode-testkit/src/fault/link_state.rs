@@ -9,9 +9,9 @@ use crate::fault::{Refusal, Way};
 pub(crate) struct LinkState {
     pub(crate) requests: LaneState,
     pub(crate) replies: LaneState,
-    /// Each message takes so much longer.
+    /// Each message takes this much longer.
     pub(crate) delay: Duration,
-    /// So many requests arrive twice.
+    /// How many of the next requests arrive twice.
     pub(crate) doubles: u8,
     /// The next requests for locks are refused instead of executed: how many, and how.
     pub(crate) refusals: Option<(u8, Refusal)>,
@@ -22,7 +22,7 @@ pub(crate) struct LinkState {
 pub(crate) struct LaneState {
     pub(crate) is_cut: bool,
     pub(crate) is_held: bool,
-    /// So many messages are lost ...
+    /// How many of the next messages are lost ...
     pub(crate) losses: u8,
     /// ... or come later by this much.
     pub(crate) lates: u8,
@@ -80,7 +80,7 @@ impl LaneState {
     }
 }
 
-/// Whether there is one of so many left, which is gone then.
+/// Takes one of `count`. Returns whether there was one.
 pub(crate) const fn take_one(count: &mut u8) -> bool {
     let is_left = *count > 0;
     *count = count.saturating_sub(1);

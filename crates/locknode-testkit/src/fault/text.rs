@@ -60,22 +60,15 @@ impl<'t> Words<'t> {
 
     /// The next word, which has to be this one.
     pub(crate) fn expect(&mut self, word: &'static str) -> Result<(), ParseError> {
-        match self.need(word)? {
-            found if found == word => Ok(()),
-            found => Err(ParseError::unexpected(word, found, self.line)),
-        }
+        self.one(word, |found| (found == word).then_some(()))
     }
 
     pub(crate) fn span(&mut self) -> Result<Duration, ParseError> {
-        let word = self.need("a time such as 1.5s or 20ms")?;
-        parse_span(word)
-            .ok_or_else(|| ParseError::unexpected("a time such as 1.5s or 20ms", word, self.line))
+        self.one("a time such as 1.5s or 20ms", parse_span)
     }
 
     pub(crate) fn number<N: std::str::FromStr>(&mut self, what: &str) -> Result<N, ParseError> {
-        let word = self.need(what)?;
-        word.parse()
-            .map_err(|_| ParseError::unexpected(what, word, self.line))
+        self.one(what, |word| word.parse().ok())
     }
 
     /// `node` or `client`, and a number below 16.
@@ -88,18 +81,6 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// `node` and a number below 16.
-    pub(crate) fn named_node(&mut self) -> Result<u8, ParseError> {
-        self.expect("node")?;
-        self.node()
-    }
-
-    /// `client` and a number below 16.
-    pub(crate) fn named_client(&mut self) -> Result<u8, ParseError> {
-        self.expect("client")?;
-        self.client()
-    }
-
     pub(super) fn node(&mut self) -> Result<u8, ParseError> {
         self.member()
     }
@@ -108,16 +89,10 @@ impl<'t> Words<'t> {
         self.member()
     }
 
-    fn member(&mut self) -> Result<u8, ParseError> {
+    /// A number below 16.
+    pub(crate) fn member(&mut self) -> Result<u8, ParseError> {
         const WHAT: &str = "a number from 0 to 15";
-        match self.number(WHAT)? {
-            number @ 0..16 => Ok(number),
-            number => Err(ParseError::unexpected(
-                WHAT,
-                &u8::to_string(&number),
-                self.line,
-            )),
-        }
+        self.one(WHAT, parse_member)
     }
 
     fn members(&mut self) -> Result<Members, ParseError> {
@@ -126,8 +101,8 @@ impl<'t> Words<'t> {
         if word == "all" {
             return Ok(Members::ALL);
         }
-        let parse = |part: &str| part.parse::<u8>().ok().filter(|number| *number < 16);
-        let members = word.split(',').map(parse).collect::<Option<Members>>();
+        let members = word.split(',').map(parse_member);
+        let members = members.collect::<Option<Members>>();
         members.ok_or_else(|| self.error(WHAT, word))
     }
 
@@ -140,7 +115,7 @@ impl<'t> Words<'t> {
     }
 
     pub(super) fn way(&mut self) -> Result<Way, ParseError> {
-        self.one_of(&[Way::Requests, Way::Replies, Way::Both], Way::name)
+        self.one_of(&Way::ALL, Way::name)
     }
 
     pub(super) fn count(&mut self) -> Result<u8, ParseError> {
@@ -169,20 +144,18 @@ impl<'t> Words<'t> {
 
     pub(super) fn ppm(&mut self) -> Result<i32, ParseError> {
         const WHAT: &str = "a rate such as +9000ppm or -500ppm, from -900000ppm to +900000ppm";
-        let word = self.need(WHAT)?;
-        let digits = word.strip_suffix("ppm");
-        let ppm = digits.and_then(|digits| digits.parse().ok());
-        ppm.filter(|ppm| (-900_000..=900_000).contains(ppm))
-            .ok_or_else(|| self.error(WHAT, word))
+        self.one(WHAT, |word| {
+            let ppm = word.strip_suffix("ppm")?.parse().ok();
+            ppm.filter(|ppm| (-900_000..=900_000).contains(ppm))
+        })
     }
 
     pub(super) fn jump(&mut self) -> Result<i64, ParseError> {
         const WHAT: &str = "milliseconds such as +3600000ms or -500ms, a year at most";
-        let word = self.need(WHAT)?;
-        let digits = word.strip_suffix("ms");
-        let ms = digits.and_then(|digits| digits.parse::<i64>().ok());
-        ms.filter(|ms| ms.unsigned_abs() <= JUMP_MS_MAX)
-            .ok_or_else(|| self.error(WHAT, word))
+        self.one(WHAT, |word| {
+            let ms = word.strip_suffix("ms")?.parse().ok();
+            ms.filter(|ms: &i64| ms.unsigned_abs() <= JUMP_MS_MAX)
+        })
     }
 
     pub(super) fn disk(&mut self) -> Result<DiskFault, ParseError> {
@@ -193,7 +166,7 @@ impl<'t> Words<'t> {
     }
 
     /// One of a list, by its name.
-    pub(super) fn one_of<T: Copy>(
+    pub(crate) fn one_of<T: Copy>(
         &mut self,
         list: &[T],
         name: fn(T) -> &'static str,
@@ -241,19 +214,17 @@ impl<'t> Words<'t> {
 
     /// Nothing may follow.
     pub(crate) fn end(&mut self) -> Result<(), ParseError> {
-        match self.rest.next() {
-            None => Ok(()),
-            Some(word) => Err(ParseError::unexpected(
-                "the end of the line",
-                word,
-                self.line,
-            )),
-        }
+        let next = self.rest.next();
+        next.map_or(Ok(()), |word| Err(self.error("the end of the line", word)))
     }
 
     fn error(&self, what: &str, found: &str) -> ParseError {
         ParseError::unexpected(what, found, self.line)
     }
+}
+
+fn parse_member(word: &str) -> Option<u8> {
+    word.parse().ok().filter(|number| *number < 16)
 }
 
 /// `open, compact or close`.
@@ -353,12 +324,6 @@ impl Display for Members {
             write!(f, "{comma}{number}")?;
         }
         Ok(())
-    }
-}
-
-impl Display for Way {
-    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        f.write_str(self.name())
     }
 }
 

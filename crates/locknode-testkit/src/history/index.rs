@@ -13,6 +13,8 @@ pub(crate) struct Index {
     pub(crate) calls: Vec<Call>,
     /// In the order in which they began.
     pub(crate) windows: Vec<Window>,
+    /// In the order in which they succeeded.
+    pub(crate) extensions: Vec<Extension>,
     /// By attempt, in the order in which they ended.
     pub(crate) holdings: Vec<Holding>,
     /// By node or client, in the order in which they began.
@@ -33,9 +35,9 @@ pub(crate) struct Call {
     pub(crate) decided: SimTime,
     /// The place of its window among all, when it was acquired.
     pub(crate) window: Option<usize>,
-    /// The end of the validity as last told to the client.
+    /// The end of the validity as last reported to the client.
     pub(crate) valid_until: SimTime,
-    /// When the client released it, was told of its loss or died, and the place of that in the history.
+    /// When the client released it, lost it or died, and the place of that in the history.
     pub(crate) let_go: Option<(SimTime, usize)>,
     /// When the client knew how its release went, and how many nodes had deleted the lock.
     pub(crate) released: Option<(SimTime, u8)>,
@@ -43,7 +45,7 @@ pub(crate) struct Call {
     pub(crate) kept: Option<SimTime>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Open,
@@ -51,6 +53,18 @@ pub(crate) enum Outcome {
     Failed(&'static str),
     /// The client's process ended before it knew.
     Died,
+}
+
+/// An extension of a lock that its client had neither released nor lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extension {
+    pub(crate) at: SimTime,
+    /// The place of its window among all.
+    pub(crate) window: usize,
+    /// When its window would have ended without it, or had ended.
+    pub(crate) ended: SimTime,
+    /// The place of the window of the same key that had begun last.
+    pub(crate) newest: usize,
 }
 
 /// A time in which a node held a key for an attempt, or would have if it had not forgotten.
@@ -172,6 +186,8 @@ struct Reader {
     index: Index,
     /// By client, the locks that it waits for or holds.
     open: BTreeMap<u8, BTreeSet<LockNo>>,
+    /// By key, the place of the window that began last.
+    newest: BTreeMap<KeyNo, usize>,
     /// Nodes of which something was heard.
     known: BTreeSet<u8>,
     away: BTreeMap<Who, Absence>,
@@ -197,6 +213,7 @@ impl Reader {
                 (call.outcome, call.decided) = (Outcome::Acquired, at);
                 (call.window, call.valid_until) = (Some(window), valid_until);
                 let called = call.called;
+                self.newest.insert(key, window);
                 self.open.entry(client).or_default().insert(lock);
                 self.index.windows.push(Window {
                     client,
@@ -279,27 +296,37 @@ impl Reader {
         self.index.calls.get_mut(place)
     }
 
-    /// A lock's window, while it is open.
-    fn open_window(&mut self, lock: LockNo) -> Option<&mut Window> {
-        let window = self.call(lock).filter(|it| it.let_go.is_none())?.window?;
-        self.index.windows.get_mut(window)
+    /// A lock's window and its place, while it is open.
+    fn open_window(&mut self, lock: LockNo) -> Option<(usize, &mut Window)> {
+        let place = self.call(lock).filter(|it| it.let_go.is_none())?.window?;
+        Some((place, self.index.windows.get_mut(place)?))
     }
 
     fn validity(&mut self, at: SimTime, lock: LockNo, valid_until: SimTime, is_extension: bool) {
-        if let Some(window) = self.open_window(lock) {
-            // What has ended by the client's own clock does not begin again by a change of its pace.
-            if window.until > at || is_extension {
-                window.until = valid_until.max(at);
-            }
-            window.extensions += u32::from(is_extension);
-            if let Some(call) = self.call(lock) {
-                call.valid_until = valid_until;
-            }
+        let Some((place, window)) = self.open_window(lock) else {
+            return;
+        };
+        let (key, ended) = (window.key, window.until);
+        // What has ended by the client's own clock does not begin again by a change of its pace.
+        if ended > at || is_extension {
+            window.until = valid_until.max(at);
+        }
+        window.extensions += u32::from(is_extension);
+        if is_extension {
+            self.index.extensions.push(Extension {
+                at,
+                window: place,
+                ended,
+                newest: self.newest.get(&key).copied().unwrap_or(place),
+            });
+        }
+        if let Some(call) = self.call(lock) {
+            call.valid_until = valid_until;
         }
     }
 
     fn lets_go(&mut self, place: usize, at: SimTime, lock: LockNo) {
-        if let Some(window) = self.open_window(lock) {
+        if let Some((_, window)) = self.open_window(lock) {
             window.until = window.until.min(at);
         }
         if let Some(call) = self.call(lock) {

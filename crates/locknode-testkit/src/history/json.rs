@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
-use super::{Event, History, Message};
+use super::History;
 use crate::span::SimTime;
 
 impl History {
@@ -14,8 +14,8 @@ impl History {
     /// The first line has `locknode_history`, the version of the format, which is 1; `nodes` and `clients`, how many there
     /// were; `keys`, their names; `end`; and `left_out_events` and `left_out_messages`, how many are missing because there
     /// were too many: a checker that finds nothing has seen all only where these are 0. Then come the events in order: `at`,
-    /// `event` with the event's name in `snake_case`, and the fields that [`Event`] has. At the end come the messages, if
-    /// they were recorded, with `event` `"message"` and the fields of [`Message`].
+    /// `event` with the event's name in `snake_case`, and the fields that [`Event`](super::Event) has. At the end come the messages, if
+    /// they were recorded, with `event` `"message"` and the fields of [`Message`](super::Message).
     ///
     /// Times are whole nanoseconds of true time since the start of the world; what never comes is `null`. A key is its place
     /// in `keys`. Counters and fencing tokens are below 2^63: read them as integers, not as floating point numbers. Who
@@ -50,18 +50,8 @@ impl History {
             left_out_events: self.left_out.events,
             left_out_messages: self.left_out.messages,
         };
-        let entries = self.entries.iter().map(|entry| {
-            line(&EventLine {
-                at: entry.at,
-                event: &entry.event,
-            })
-        });
-        let messages = self.messages.iter().map(|message| {
-            line(&MessageLine {
-                event: "message",
-                message,
-            })
-        });
+        let entries = self.entries.iter().map(line);
+        let messages = self.messages.iter().map(line);
         std::iter::once(line(&head)).chain(entries).chain(messages)
     }
 }
@@ -75,20 +65,6 @@ struct Head<'h> {
     keys: Vec<&'h str>,
     left_out_events: u64,
     left_out_messages: u64,
-}
-
-#[derive(Serialize)]
-struct EventLine<'h> {
-    at: SimTime,
-    #[serde(flatten)]
-    event: &'h Event,
-}
-
-#[derive(Serialize)]
-struct MessageLine<'h> {
-    event: &'static str,
-    #[serde(flatten)]
-    message: &'h Message,
 }
 
 fn line(object: &impl Serialize) -> String {
@@ -125,7 +101,7 @@ const VERSION: u8 = 1;
 mod tests {
     use super::*;
     use crate::fault::{Crash, Who};
-    use crate::history::{Entry, LeftOut};
+    use crate::history::{Entry, Event, LeftOut, Message};
 
     #[test]
     fn a_line_has_what_the_event_has() {

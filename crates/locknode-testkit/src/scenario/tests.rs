@@ -17,70 +17,32 @@ fn a_scenario_is_read_as_it_was_written() {
         ..Setup::default()
     };
     let mut scenario = Scenario::new(setup)
-        .act(
-            S,
-            0,
-            LockAct::new("k", 3 * S)
-                .hold(2 * S)
-                .extend_every(S)
-                .write_every(S / 2)
-                .into(),
-        )
-        .act(S, 1, LockAct::new("k", 3 * S).tries(4).into())
-        .act(
-            S,
-            1,
-            Act::Ask {
-                node: 3,
-                line: 1,
-                words: "GET k ; PTTL k".into(),
-            },
-        )
-        .act(
-            2 * S,
-            0,
-            Act::Extend {
-                key: "k".into(),
-                ttl: S,
-            },
-        )
-        .act(
-            2 * S,
-            0,
-            Act::Write {
-                key: "k".into(),
-                takes: S,
-            },
-        )
-        .act(3 * S, 0, Act::Release { key: "k".into() })
-        .act(3 * S, 0, Act::GiveUp { key: "k".into() })
-        .act(3 * S, 0, Act::Look { key: "k".into() })
         .at(4 * S, Fault::Crash(2, Crash::PowerLoss))
         .at(4 * S, Fault::Cut(Links::ALL, Way::Both));
+    let key = || "k".into();
+    let (node, line, words) = (3, 1, "GET k ; PTTL k".into());
+    let lock = LockAct::new("k", 3 * S).hold(2 * S);
+    for act in [
+        lock.extend_every(S).write_every(S / 2).into(),
+        LockAct::new("k", 3 * S).tries(4).into(),
+        Act::Ask { node, line, words },
+        Act::Extend { key: key(), ttl: S },
+        Act::Write {
+            key: key(),
+            takes: S,
+        },
+        Act::Release { key: key() },
+        Act::GiveUp { key: key() },
+        Act::Look { key: key() },
+    ] {
+        scenario = scenario.act(2 * S, 0, act);
+    }
     for ending in Ending::ALL {
         let act = LockAct::new("k", 3 * S).ending(ending);
         scenario = scenario.act(S, 1, act.into());
     }
-    let cues = [
-        Cue::Started(1),
-        Cue::Serving(1),
-        Cue::Down(1),
-        Cue::Asked(1),
-        Cue::Granted(1),
-        Cue::Extended(1),
-        Cue::Freed(1),
-        Cue::Lowers(1),
-        Cue::Calls(1),
-        Cue::Acquired(1),
-        Cue::Renewed(1),
-        Cue::Shortens(1),
-        Cue::Failed(1),
-        Cue::Lost(1),
-        Cue::Releases(1),
-        Cue::Checked(1),
-    ];
-    for cue in cues {
-        scenario = scenario.after(cue, S / 1000, Fault::Restart(2));
+    for (_, _, cue) in Cue::FORMS {
+        scenario = scenario.after(cue(1), S / 1000, Fault::Restart(2));
     }
     for dialect in Dialect::ALL {
         scenario.setup.dialect = dialect;
@@ -125,6 +87,60 @@ fn extensions_to_another_ttl_and_renewals_are_words_of_a_lock() {
 #[test]
 fn what_is_no_scenario_is_told_where_and_why() {
     let rows = [
+        ("guard maybe", "off, memory, long or always"),
+        ("bug unknown", "the name of a bug"),
+        ("delay 3ms 1ms", "the lesser time first"),
+        ("at 1s do nothing", "crash, crash-in, restart"),
+        ("at 1s do crash node 5 kill", "line 2: there is no node 5"),
+        (
+            "on lost client 3 nth 1 after 0s do calm\nnodes 5",
+            "line 2: there is no client 3",
+        ),
+        (
+            "at 1s client 7 lock k ttl 1s",
+            "line 2: there is no client 7",
+        ),
+        (
+            "at 1s client 0 dance k",
+            "lock, extend, release, give-up, look, write or ask",
+        ),
+        (
+            "on sunday node 1 nth 1 after 0s do calm",
+            "started, serving",
+        ),
+        ("lock k ttl 3s until monday", "tries, within, hold"),
+        ("lock k ttl 3s hold 1s to 2s", "to behind extend"),
+        ("lock k ttl 3s renew 1s", "expected every"),
+        (
+            "lock k ttl 3s renew every 2s",
+            "line 2: a renewal every 1ms to 1.5s",
+        ),
+        (
+            "lock k ttl 3s renew every 1s for 0s",
+            "a renewal for 0s is none",
+        ),
+        (
+            "lock k ttl 3s extend 1s to 0s",
+            "an extension to at least 1ms",
+        ),
+        (
+            "client plain\nat 1s client 0 lock k ttl 3s extend 1s to 2s",
+            "line 3: the plain client",
+        ),
+        (
+            "bug votes-kept\nat 1s client 0 lock k ttl 3s renew every 1s",
+            "line 3: the plain client",
+        ),
+    ];
+    let rows = rows.map(|(line, expected)| {
+        let step = if line.starts_with("lock") {
+            "at 1s client 0 "
+        } else {
+            ""
+        };
+        (format!("locknode-scenario 1\n{step}{line}"), expected)
+    });
+    let heads = [
         ("", "locknode-scenario 1"),
         ("seed 1", "line 1: expected locknode-scenario"),
         ("locknode-scenario 2", "expected 1"),
@@ -132,74 +148,10 @@ fn what_is_no_scenario_is_told_where_and_why() {
             "locknode-scenario 1\n\n# fine\nnodes 17",
             "line 4: expected a number from 1 to 16",
         ),
-        (
-            "locknode-scenario 1\nguard maybe",
-            "off, memory, long or always",
-        ),
-        ("locknode-scenario 1\nbug unknown", "the name of a bug"),
-        (
-            "locknode-scenario 1\ndelay 3ms 1ms",
-            "the lesser time first",
-        ),
-        (
-            "locknode-scenario 1\nat 1s do nothing",
-            "crash, crash-in, restart",
-        ),
-        (
-            "locknode-scenario 1\nat 1s do crash node 5 kill",
-            "line 2: there is no node 5",
-        ),
-        (
-            "locknode-scenario 1\non lost client 3 nth 1 after 0s do calm\nnodes 5",
-            "line 2: there is no client 3",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 7 lock k ttl 1s",
-            "line 2: there is no client 7",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 dance k",
-            "lock, extend, release, give-up, look, write or ask",
-        ),
-        (
-            "locknode-scenario 1\non sunday node 1 nth 1 after 0s do calm",
-            "started, serving",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s until monday",
-            "tries, within, hold",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s hold 1s to 2s",
-            "to behind extend",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s renew 1s",
-            "expected every",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s renew every 2s",
-            "line 2: a renewal every 1ms to 1.5s",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s renew every 1s for 0s",
-            "a renewal for 0s is none",
-        ),
-        (
-            "locknode-scenario 1\nat 1s client 0 lock k ttl 3s extend 1s to 0s",
-            "an extension to at least 1ms",
-        ),
-        (
-            "locknode-scenario 1\nclient plain\nat 1s client 0 lock k ttl 3s extend 1s to 2s",
-            "line 3: the plain client",
-        ),
-        (
-            "locknode-scenario 1\nbug votes-kept\nat 1s client 0 lock k ttl 3s renew every 1s",
-            "line 3: the plain client",
-        ),
     ];
-    for (text, expected) in rows {
-        let error = Scenario::parse(text).expect_err(text).to_string();
+    let heads = heads.map(|(text, expected)| (text.to_owned(), expected));
+    for (text, expected) in heads.into_iter().chain(rows) {
+        let error = Scenario::parse(&text).expect_err(&text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
     }
 }

@@ -43,7 +43,7 @@ use crate::parse_error::ParseError;
 use crate::scenario::{
     Act, ClientKind, Cue, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
 };
-use crate::span::{SimTime, Span};
+use crate::span::Span;
 
 impl Scenario {
     /// Reads the text that `to_string` writes. Empty lines and what follows a `#` are skipped; lines that are left out
@@ -93,12 +93,11 @@ impl Scenario {
             step.check(&scenario.setup)
                 .map_err(|error| error.on(number))?;
         }
-        match has_header {
-            true => Ok(scenario),
-            false => Err(ParseError::because(
-                "expected `locknode-scenario 1` as the first line",
-            )),
+        if !has_header {
+            let text = "expected `locknode-scenario 1` as the first line";
+            return Err(ParseError::because(text));
         }
+        Ok(scenario)
     }
 }
 
@@ -110,7 +109,7 @@ impl Step {
         }
         let mut named = Vec::new();
         if let Trigger::On { cue, .. } = &self.when {
-            named.push(cue.who());
+            named.push(cue.name().1);
         }
         match &self.what {
             Deed::Act(client, Act::Ask { node, .. }) => {
@@ -123,14 +122,14 @@ impl Step {
             Who::Node(node) => *node < setup.nodes,
             Who::Client(client) => *client < setup.clients,
         };
-        match named.into_iter().find(|who| !is_there(who)) {
-            None => Ok(()),
-            Some(who) => Err(ParseError::because(format!(
-                "there is no {who}: nodes are 0 to {}, clients 0 to {}",
-                setup.nodes.saturating_sub(1),
-                setup.clients.saturating_sub(1)
-            ))),
-        }
+        let Some(who) = named.into_iter().find(|who| !is_there(who)) else {
+            return Ok(());
+        };
+        Err(ParseError::because(format!(
+            "there is no {who}: nodes are 0 to {}, clients 0 to {}",
+            setup.nodes.saturating_sub(1),
+            setup.clients.saturating_sub(1)
+        )))
     }
 }
 
@@ -168,68 +167,10 @@ impl LockAct {
     }
 }
 
-impl Cue {
-    /// Whose doing it is.
-    const fn who(self) -> Who {
-        match self {
-            Self::Started(node)
-            | Self::Serving(node)
-            | Self::Down(node)
-            | Self::Stops(node)
-            | Self::Asked(node)
-            | Self::Granted(node)
-            | Self::Extended(node)
-            | Self::Freed(node)
-            | Self::Lowers(node) => Who::Node(node),
-            Self::Calls(client)
-            | Self::Acquired(client)
-            | Self::Renewed(client)
-            | Self::Shortens(client)
-            | Self::Failed(client)
-            | Self::Lost(client)
-            | Self::Releases(client)
-            | Self::Checked(client) => Who::Client(client),
-        }
-    }
-}
-
 impl Display for Scenario {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        let setup = &self.setup;
         writeln!(f, "locknode-scenario 1")?;
-        writeln!(f, "seed {}", setup.seed)?;
-        writeln!(f, "nodes {}", setup.nodes)?;
-        writeln!(f, "clients {}", setup.clients)?;
-        writeln!(f, "guard {}", setup.guard.name())?;
-        writeln!(f, "max-ttl {}", Span(setup.max_ttl))?;
-        writeln!(f, "delay {} {}", Span(setup.delay.0), Span(setup.delay.1))?;
-        writeln!(f, "sync {} {}", Span(setup.sync.0), Span(setup.sync.1))?;
-        writeln!(
-            f,
-            "drift {}ppm {}",
-            setup.drift_ppm,
-            Span(setup.drift_constant)
-        )?;
-        if let Some(lag) = setup.replica_lag {
-            writeln!(f, "replica {}", Span(lag))?;
-        }
-        writeln!(f, "client {}", setup.client.name())?;
-        if setup.shards != 1 {
-            writeln!(f, "shards {}", setup.shards)?;
-        }
-        if setup.dialect != Dialect::Lock {
-            writeln!(f, "dialect {}", setup.dialect.name())?;
-        }
-        if let Some(bug) = setup.bug {
-            writeln!(f, "bug {bug}")?;
-        }
-        if setup.watches_half {
-            writeln!(f, "watch half")?;
-        }
-        writeln!(f, "run {}", Span(setup.run_for))?;
-        if let Some(from) = setup.liveness_from {
-            writeln!(f, "liveness-from {from}")?;
-        }
+        write_settings(f, &self.setup)?;
         for step in &self.steps {
             writeln!(f, "{step}")?;
         }
@@ -254,25 +195,7 @@ impl Display for Step {
 
 impl Display for Cue {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        let (name, who) = match self {
-            Self::Started(node) => ("started node", node),
-            Self::Serving(node) => ("serving node", node),
-            Self::Down(node) => ("down node", node),
-            Self::Stops(node) => ("stops node", node),
-            Self::Asked(node) => ("asked node", node),
-            Self::Granted(node) => ("granted node", node),
-            Self::Extended(node) => ("extended node", node),
-            Self::Freed(node) => ("freed node", node),
-            Self::Lowers(node) => ("lowers node", node),
-            Self::Calls(client) => ("calls client", client),
-            Self::Acquired(client) => ("acquired client", client),
-            Self::Renewed(client) => ("renewed client", client),
-            Self::Shortens(client) => ("shortens client", client),
-            Self::Failed(client) => ("failed client", client),
-            Self::Lost(client) => ("lost client", client),
-            Self::Releases(client) => ("releases client", client),
-            Self::Checked(client) => ("checked client", client),
-        };
+        let (name, who) = self.name();
         write!(f, "{name} {who}")
     }
 }
@@ -293,13 +216,8 @@ impl Display for Act {
 
 impl Display for LockAct {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        write!(
-            f,
-            "lock {} ttl {} tries {}",
-            self.key,
-            Span(self.ttl),
-            self.tries
-        )?;
+        let Self { key, tries, .. } = self;
+        write!(f, "lock {key} ttl {} tries {tries}", Span(self.ttl))?;
         let spans = [
             ("within", self.within),
             ("hold", self.hold),
@@ -315,112 +233,90 @@ impl Display for LockAct {
                 write!(f, " {name} {}", Span(span))?;
             }
         }
-        write!(f, " then {}", self.ending.name())
+        write!(f, " then {}", self.ending)
     }
 }
 
-impl Guarding {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Off, Self::Memory, Self::Long, Self::Always];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Memory => "memory",
-            Self::Long => "long",
-            Self::Always => "always",
+/// Makes the writer and the reader of settings of one row for each: its name, what is written of it, if anything, and how it
+/// is read. They are written in this order and read in any.
+macro_rules! settings {
+    ($setup:ident, $words:ident: $($name:literal $written:expr => $read:expr,)+) => {
+        fn write_settings(f: &mut Formatter<'_>, $setup: &Setup) -> FmtResult {
+            $(if let Some(written) = $written {
+                writeln!(f, concat!($name, " {}"), written)?;
+            })+
+            Ok(())
         }
-    }
+
+        fn parse_setting($words: &mut Words<'_>, $setup: &mut Setup) -> Result<(), ParseError> {
+            const WHAT: &str = "a setting, or a step that begins with at or on";
+            match $words.need(WHAT)? {
+                $($name => $read,)+
+                word => return Err(ParseError::unexpected(WHAT, word, word)),
+            }
+            Ok(())
+        }
+    };
 }
 
-impl ClientKind {
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shipped => "shipped",
-            Self::Plain => "plain",
-        }
-    }
+settings! { setup, words:
+    "seed" Some(setup.seed) => setup.seed = words.number("a number")?,
+    "nodes" Some(setup.nodes) => setup.nodes = parse_count(words)?,
+    "clients" Some(setup.clients) => setup.clients = parse_count(words)?,
+    "guard" Some(setup.guard) => setup.guard = words.one_of(&Guarding::ALL, Guarding::name)?,
+    "max-ttl" Some(Span(setup.max_ttl)) => setup.max_ttl = words.span()?,
+    "delay" Some(written_range(setup.delay)) => setup.delay = parse_range(words)?,
+    "sync" Some(written_range(setup.sync)) => setup.sync = parse_range(words)?,
+    "drift" Some(format!("{}ppm {}", setup.drift_ppm, Span(setup.drift_constant))) => {
+        setup.drift_ppm = words.one("millionths such as 10000ppm", parse_ppm)?;
+        setup.drift_constant = words.span()?;
+    },
+    "replica" setup.replica_lag.map(Span) => setup.replica_lag = Some(words.span()?),
+    "client" Some(setup.client) => setup.client = words.one_of(&ClientKind::ALL, ClientKind::name)?,
+    "shards" (setup.shards != 1).then_some(setup.shards) => {
+        setup.shards = words.one("1, 2, 4, 8 or 16", parse_shards)?;
+    },
+    "dialect" (setup.dialect != Dialect::Lock).then_some(setup.dialect) => {
+        setup.dialect = words.one_of(&Dialect::ALL, Dialect::name)?;
+    },
+    "bug" setup.bug => setup.bug = Some(words.one("the name of a bug", Bug::named)?),
+    "watch" setup.watches_half.then_some("half") => {
+        words.expect("half")?;
+        setup.watches_half = true;
+    },
+    "run" Some(Span(setup.run_for)) => setup.run_for = words.span()?,
+    "liveness-from" setup.liveness_from => setup.liveness_from = Some(words.span()?.into()),
 }
 
-fn parse_setting(words: &mut Words<'_>, setup: &mut Setup) -> Result<(), ParseError> {
-    match words.need("a setting, or a step that begins with at or on")? {
-        "seed" => setup.seed = words.number("a number")?,
-        "nodes" => setup.nodes = parse_count(words)?,
-        "clients" => setup.clients = parse_count(words)?,
-        "guard" => {
-            setup.guard = words.one("off, memory, long or always", |word| {
-                Guarding::ALL.into_iter().find(|it| it.name() == word)
-            })?;
-        }
-        "max-ttl" => setup.max_ttl = words.span()?,
-        "delay" => setup.delay = parse_range(words)?,
-        "sync" => setup.sync = parse_range(words)?,
-        "drift" => {
-            setup.drift_ppm = words.one("millionths such as 10000ppm", |word| {
-                word.strip_suffix("ppm")?.parse().ok()
-            })?;
-            setup.drift_constant = words.span()?;
-        }
-        "client" => {
-            setup.client = words.one("shipped or plain", |word| {
-                let all = [ClientKind::Shipped, ClientKind::Plain];
-                all.into_iter().find(|it| it.name() == word)
-            })?;
-        }
-        "shards" => {
-            setup.shards = words.one("1, 2, 4, 8 or 16", |word| {
-                [1, 2, 4, 8, 16]
-                    .into_iter()
-                    .find(|it: &u8| it.to_string() == word)
-            })?;
-        }
-        "dialect" => {
-            setup.dialect = words.one("lock, delex, delifeq, script or mixed", |word| {
-                Dialect::ALL.into_iter().find(|it| it.name() == word)
-            })?;
-        }
-        "bug" => setup.bug = Some(words.one("the name of a bug", Bug::named)?),
-        "watch" => {
-            setup.watches_half = words.one("half", |word| (word == "half").then_some(true))?;
-        }
-        "replica" => setup.replica_lag = Some(words.span()?),
-        "run" => setup.run_for = words.span()?,
-        "liveness-from" => setup.liveness_from = Some(SimTime::from(words.span()?)),
-        word => {
-            return Err(ParseError::unexpected(
-                "a setting, or a step that begins with at or on",
-                word,
-                word,
-            ));
-        }
-    }
-    Ok(())
+fn parse_ppm(word: &str) -> Option<u32> {
+    word.strip_suffix("ppm")?.parse().ok()
+}
+
+fn parse_shards(word: &str) -> Option<u8> {
+    let shards = word.parse().ok();
+    shards.filter(|it: &u8| it.is_power_of_two() && *it <= 16)
 }
 
 fn parse_count(words: &mut Words<'_>) -> Result<u8, ParseError> {
     const WHAT: &str = "a number from 1 to 16";
-    match words.number(WHAT)? {
-        count @ 1..=16 => Ok(count),
-        count => Err(ParseError::unexpected(
-            WHAT,
-            &u8::to_string(&count),
-            "how many",
-        )),
-    }
+    words.one(WHAT, |word| {
+        let count = word.parse().ok();
+        count.filter(|count| (1..=16).contains(count))
+    })
+}
+
+fn written_range((low, high): (Duration, Duration)) -> String {
+    format!("{} {}", Span(low), Span(high))
 }
 
 fn parse_range(words: &mut Words<'_>) -> Result<(Duration, Duration), ParseError> {
     let (low, high) = (words.span()?, words.span()?);
-    match low <= high {
-        true => Ok((low, high)),
-        false => Err(ParseError::because(format!(
-            "expected the lesser time first, found {} {}",
-            Span(low),
-            Span(high)
-        ))),
+    if low > high {
+        let (low, high) = (Span(low), Span(high));
+        let text = format!("expected the lesser time first, found {low} {high}");
+        return Err(ParseError::because(text));
     }
+    Ok((low, high))
 }
 
 fn parse_step(words: &mut Words<'_>) -> Result<Step, ParseError> {
@@ -447,31 +343,9 @@ fn parse_step(words: &mut Words<'_>) -> Result<Step, ParseError> {
 }
 
 fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
-    let word = words.need("what to wait for")?;
-    Ok(match word {
-        "started" => Cue::Started(words.named_node()?),
-        "serving" => Cue::Serving(words.named_node()?),
-        "down" => Cue::Down(words.named_node()?),
-        "stops" => Cue::Stops(words.named_node()?),
-        "asked" => Cue::Asked(words.named_node()?),
-        "granted" => Cue::Granted(words.named_node()?),
-        "extended" => Cue::Extended(words.named_node()?),
-        "freed" => Cue::Freed(words.named_node()?),
-        "lowers" => Cue::Lowers(words.named_node()?),
-        "calls" => Cue::Calls(words.named_client()?),
-        "acquired" => Cue::Acquired(words.named_client()?),
-        "renewed" => Cue::Renewed(words.named_client()?),
-        "shortens" => Cue::Shortens(words.named_client()?),
-        "failed" => Cue::Failed(words.named_client()?),
-        "lost" => Cue::Lost(words.named_client()?),
-        "releases" => Cue::Releases(words.named_client()?),
-        "checked" => Cue::Checked(words.named_client()?),
-        _ => {
-            const WHAT: &str = "started, serving, down, stops, asked, granted, extended, freed or lowers of a node, or calls, acquired, \
-                 renewed, shortens, failed, lost, releases or checked of a client";
-            return Err(ParseError::unexpected(WHAT, word, "on"));
-        }
-    })
+    let (_, who, cue) = words.one_of(Cue::FORMS, |(name, ..)| name)?;
+    words.expect(who)?;
+    Ok(cue(words.member()?))
 }
 
 fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
@@ -501,7 +375,8 @@ fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
 }
 
 fn parse_ask(words: &mut Words<'_>) -> Result<Act, ParseError> {
-    let node = words.named_node()?;
+    words.expect("node")?;
+    let node = words.member()?;
     words.expect("line")?;
     let line = words.number("the number of a connection")?;
     let mut request = words.need("the words of a request")?.to_owned();
@@ -530,12 +405,7 @@ fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
             }
             (_, "write") => lock.write_every = Some(words.span()?),
             (_, "at-least") => lock.at_least = Some(words.span()?),
-            (_, "then") => {
-                const WHAT: &str = "release, drop, leave, hand-over, release-by-next or crash";
-                let word = words.need(WHAT)?;
-                let found = Ending::ALL.into_iter().find(|it| it.name() == word);
-                lock.ending = found.ok_or_else(|| ParseError::unexpected(WHAT, word, "then"))?;
-            }
+            (_, "then") => lock.ending = words.one_of(&Ending::ALL, Ending::name)?,
             _ => {
                 return Err(ParseError::unexpected(
                     "tries, within, hold, extend, to behind extend, renew, for behind renew, write, at-least or then",

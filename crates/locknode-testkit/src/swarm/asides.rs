@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::random::Random;
-use crate::scenario::{Act, Cue, Deed, Scenario, Step, Trigger};
+use crate::scenario::{Act, Cue, Deed, Scenario, Trigger};
 use crate::span::{SimTime, nanos};
 
 /// Draws requests and writes them into a scenario.
@@ -23,7 +23,7 @@ pub(crate) struct AsideMaker<'s> {
 }
 
 impl AsideMaker<'_> {
-    pub(crate) fn make(&mut self) {
+    pub(crate) fn make(mut self) {
         let count = self.random.between(5, 25);
         for _ in 0..count {
             let node = self.below(self.scenario.setup.nodes.into());
@@ -70,7 +70,7 @@ impl AsideMaker<'_> {
     fn push(&mut self, when: Trigger, node: u8, line: u8, words: &str) {
         let words = words.into();
         let what = Deed::Act(self.client, Act::Ask { node, line, words });
-        self.scenario.steps.push(Step { when, what });
+        self.scenario.add(when, what);
     }
 
     /// A look at the locks.

@@ -12,7 +12,7 @@ use crate::swarm::kinds::{FaultKind, FaultKinds};
 /// Draws faults and writes them into a scenario.
 #[derive(Debug)]
 pub(crate) struct FaultMaker {
-    random: Random,
+    pub(super) random: Random,
     nodes: u8,
     clients: u8,
     max_ttl: Duration,
@@ -59,9 +59,8 @@ impl FaultMaker {
                 chosen = chosen.with(kind);
             }
         }
-        let keeps = matches!(self.guard, Guarding::Long | Guarding::Always);
         let loses = chosen.has(FaultKind::DiskLost) || chosen.has(FaultKind::Rot);
-        if loses || !keeps {
+        if loses || !self.guard.has_directory() {
             // Who remembers nothing counts from the calendar on.
             chosen = chosen.without(FaultKind::Wall);
         }
@@ -72,13 +71,16 @@ impl FaultMaker {
     /// Makes some of each kind that was chosen.
     pub(crate) fn make(&mut self, scenario: &mut Scenario) {
         for kind in self.chosen.iter() {
-            let count = match self.focus.has(kind) {
-                true => self.random.between(2, 2 * kind.most()),
-                false => self.random.between(1, kind.most()),
-            };
-            for _ in 0..count {
-                kind.make(self, scenario);
+            let times = if self.focus.has(kind) { 2 } else { 1 };
+            for _ in 0..self.random.between(times, times * kind.most()) {
+                self.make_one(kind, scenario);
             }
+        }
+    }
+
+    fn make_one(&mut self, kind: FaultKind, scenario: &mut Scenario) {
+        if self.guard.has_directory() || !kind.is_of_disks() {
+            kind.make(self, scenario);
         }
     }
 
@@ -94,8 +96,8 @@ impl FaultMaker {
         (self.turn, self.end) = (Some(nanos(within.start)), nanos(within.end));
         let mut rolls_at = nanos(within.start + self.span(2_000, 8_000));
         while let Some(at) = self.turn.filter(|at| *at < self.end) {
-            if let Some(kind) = self.one_of(&kinds) {
-                kind.make(self, scenario);
+            if let Some(kind) = kinds.get(self.random.index(kinds.len())) {
+                self.make_one(*kind, scenario);
             }
             if rolls_at <= at {
                 self.roll(scenario);
@@ -132,27 +134,24 @@ impl FaultMaker {
     pub(super) fn late(&mut self, scenario: &mut Scenario) {
         let (links, way, count) = (self.links(), self.way(), self.count());
         let span = self.span(10, 3_000);
-        match self.turn.is_none() && self.random.chance(40) {
-            // A shorter extension that arrives behind a longer one of another connection.
-            true => {
-                let client = self.client();
-                let clients = Members::one(client);
-                let links = Links { clients, ..links };
-                let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
-                let (cue, after) = (Cue::Shortens(client), Duration::ZERO);
-                let when = Trigger::On { cue, nth, after };
-                let what = Deed::Fault(Fault::Late(links, Way::Requests, 1, span));
-                scenario.steps.push(crate::scenario::Step { when, what });
-            }
-            false => self.any_time(scenario, Fault::Late(links, way, count, span)),
+        // A shorter extension that arrives behind a longer one of another connection.
+        if self.turn.is_none() && self.random.chance(40) {
+            let client = self.client();
+            let clients = Members::one(client);
+            let links = Links { clients, ..links };
+            let nth = self.nth(4);
+            let fault = Fault::Late(links, Way::Requests, 1, span);
+            return push_on(scenario, Cue::Shortens(client), nth, Duration::ZERO, fault);
         }
+        self.any_time(scenario, Fault::Late(links, way, count, span));
     }
 
     pub(super) fn slew(&mut self, scenario: &mut Scenario) {
         // As often as not it is as fast as it gets.
-        let ppm = match self.random.chance(50) {
-            true => i32::try_from(SLEW_PPM).unwrap_or(i32::MAX),
-            false => self.ppm(SLEW_PPM),
+        let ppm = if self.random.chance(50) {
+            SLEW_PPM
+        } else {
+            self.ppm(SLEW_PPM)
         };
         // First one clock of a machine is faster and then the other, so that its node falls behind both.
         if self.random.chance(40) {
@@ -165,9 +164,10 @@ impl FaultMaker {
             return push(scenario, at.min(self.end), Fault::Slew(node, 0));
         }
         // A client that sleeps has only its slewed clock to go by.
-        let who = match self.chosen.has(FaultKind::Suspend) {
-            true => Who::Node(self.node()),
-            false => self.who(),
+        let who = if self.chosen.has(FaultKind::Suspend) {
+            Who::Node(self.node())
+        } else {
+            self.who()
         };
         self.with_repair(scenario, Fault::Slew(who, ppm), 30_000);
     }
@@ -196,30 +196,20 @@ impl FaultMaker {
 
     /// A node ends, and a file of it is not as it was left.
     pub(super) fn rot(&mut self, scenario: &mut Scenario) {
-        if !matches!(self.guard, Guarding::Long | Guarding::Always) {
-            return;
-        }
         let node = self.node();
-        let fault = self.one_of(&[DiskFault::Rot, DiskFault::Cut]);
-        let fault = fault.unwrap_or(DiskFault::Rot);
+        let fault = self.random.pick(&[DiskFault::Rot, DiskFault::Cut]);
         self.any_time(scenario, Fault::Disk(node, fault));
-        self.crash_of(
-            node,
-            scenario,
-            &[Crash::Kill, Crash::PowerLoss, Crash::CleanStop],
-        );
+        let hows = [Crash::Kill, Crash::PowerLoss, Crash::CleanStop];
+        self.crash_of(node, scenario, &hows);
     }
 
     /// A node ends in the middle of something.
     pub(super) fn inside(&mut self, scenario: &mut Scenario) {
-        if !matches!(self.guard, Guarding::Long | Guarding::Always) {
-            return;
-        }
         let node = self.node();
-        let phase = self.one_of(&Phase::ALL).unwrap_or(Phase::Open);
+        let phase = self.random.pick(&Phase::ALL);
         let after = u16::try_from(self.random.below(OPERATIONS)).unwrap_or(0);
         let hows = [Crash::Kill, Crash::PowerLoss, Crash::PowerLossAll];
-        let how = self.one_of(&hows).unwrap_or(Crash::Kill);
+        let how = self.random.pick(&hows);
         self.any_time(scenario, Fault::CrashIn(node, phase, after, how));
         match phase {
             Phase::Open => self.crash_of(node, scenario, &[Crash::Kill, Crash::PowerLoss]),
@@ -236,7 +226,7 @@ impl FaultMaker {
     }
 
     fn crash_of(&mut self, node: u8, scenario: &mut Scenario, hows: &[Crash]) {
-        let how = self.one_of(hows).unwrap_or(Crash::Kill);
+        let how = self.random.pick(hows);
         if self.turn.is_some() {
             let down = self.downtime();
             return self.restart(scenario, node, how, down);
@@ -260,13 +250,7 @@ impl FaultMaker {
             *downs
         });
         let after = self.downtime();
-        let when = Trigger::On {
-            cue: Cue::Down(node),
-            nth,
-            after,
-        };
-        *scenario = std::mem::replace(scenario, Scenario::new(Setup::default()))
-            .step(when, Deed::Fault(Fault::Restart(node)));
+        push_on(scenario, Cue::Down(node), nth, after, Fault::Restart(node));
     }
 
     fn downtime(&mut self) -> Duration {
@@ -278,49 +262,43 @@ impl FaultMaker {
     }
 
     pub(super) fn disk(&mut self, scenario: &mut Scenario) {
-        if !matches!(self.guard, Guarding::Long | Guarding::Always) {
-            return;
-        }
         let node = self.node();
         let span = self.span(5, 400);
         match self.random.below(7) {
             // While a bound is being lowered.
             6 => {
-                let nth = u16::try_from(self.random.between(1, 3)).unwrap_or(1);
-                let cue = Cue::Lowers(node);
+                let (cue, nth) = (Cue::Lowers(node), self.nth(3));
                 for (after, fault) in [
                     (Duration::ZERO, DiskFault::Stall),
                     (self.span(5, 1_000), DiskFault::Go),
                 ] {
-                    let when = Trigger::On { cue, nth, after };
-                    let what = Deed::Fault(Fault::Disk(node, fault));
-                    scenario.steps.push(crate::scenario::Step { when, what });
+                    push_on(scenario, cue, nth, after, Fault::Disk(node, fault));
                 }
             }
             // While something is being written, and more is waiting.
             5 => {
                 let at = self.moment();
-                let slow = self.span(50, 400);
-                push(scenario, at, Fault::Disk(node, DiskFault::Slow(slow)));
+                let slow = DiskFault::Slow(self.span(50, 400));
                 let full = at + nanos(self.span(1, 2_000));
-                push(
-                    scenario,
-                    full.min(self.end),
-                    Fault::Disk(node, DiskFault::WriteFull),
-                );
                 let go = full + nanos(self.span(500, 2_000));
-                push(scenario, go.min(self.end), Fault::Disk(node, DiskFault::Go));
+                for (at, fault) in [
+                    (at, slow),
+                    (full, DiskFault::WriteFull),
+                    (go, DiskFault::Go),
+                ] {
+                    push(scenario, at.min(self.end), Fault::Disk(node, fault));
+                }
             }
             4 => {
                 let faults = [DiskFault::WriteError, DiskFault::WriteFull];
-                let fault = self.one_of(&faults).unwrap_or(DiskFault::WriteError);
+                let fault = self.random.pick(&faults);
                 self.any_time(scenario, Fault::Disk(node, fault));
             }
             0 => {
                 // Nothing is granted after it: the process has to start again, before the calm.
                 let at = self.moment();
                 let faults = [DiskFault::SyncError, DiskFault::SyncFull];
-                let fault = self.one_of(&faults).unwrap_or(DiskFault::SyncError);
+                let fault = self.random.pick(&faults);
                 push(scenario, at, Fault::Disk(node, fault));
                 let down = (at + nanos(self.span(100, 4_000))).min(self.end);
                 push(scenario, down, Fault::Crash(node, Crash::Kill));
@@ -340,9 +318,10 @@ impl FaultMaker {
 
     pub(super) fn stop(&mut self, scenario: &mut Scenario, how: fn(Who, Duration) -> Fault) {
         let who = self.who();
-        let span = match self.random.chance(50) {
-            true => self.span(10, 1_000),
-            false => self.span(1_000, 10_000),
+        let span = if self.random.chance(50) {
+            self.span(10, 1_000)
+        } else {
+            self.span(1_000, 10_000)
         };
         let fault = how(who, span);
         match who {
@@ -361,7 +340,7 @@ impl FaultMaker {
         }
     }
 
-    pub(super) fn rate(&mut self, scenario: &mut Scenario, most: u64) {
+    pub(super) fn rate(&mut self, scenario: &mut Scenario, most: i32) {
         let who = match self.turn {
             // A client on real nodes uses the clock of the recorder.
             Some(_) => Who::Node(self.node()),
@@ -383,19 +362,16 @@ impl FaultMaker {
         let Some(cue) = cues.get(self.random.index(cues.len())).copied() else {
             return;
         };
-        let nth = u16::try_from(self.random.between(1, 12)).unwrap_or(1);
-        let after = match self.random.chance(50) {
-            true => Duration::ZERO,
-            false => self.span(1, 20),
+        let nth = self.nth(12);
+        let after = if self.random.chance(50) {
+            Duration::ZERO
+        } else {
+            self.span(1, 20)
         };
-        let when = Trigger::On { cue, nth, after };
-        scenario.steps.push(crate::scenario::Step {
-            when,
-            what: Deed::Fault(fault),
-        });
+        push_on(scenario, cue, nth, after, fault);
     }
 
-    /// A fault that is taken back within so many milliseconds.
+    /// A fault that is taken back within `ms_max` milliseconds.
     pub(super) fn with_repair(&mut self, scenario: &mut Scenario, fault: Fault, ms_max: u64) {
         let at = self.moment();
         push(scenario, at, fault);
@@ -405,8 +381,9 @@ impl FaultMaker {
         }
     }
 
-    pub(super) fn one_of<T: Copy>(&mut self, list: &[T]) -> Option<T> {
-        list.get(self.random.index(list.len())).copied()
+    /// How often something has to happen, from once to this often.
+    fn nth(&mut self, most: u64) -> u16 {
+        u16::try_from(self.random.between(1, most)).unwrap_or(1)
     }
 
     fn moment(&mut self) -> u64 {
@@ -434,16 +411,18 @@ impl FaultMaker {
     }
 
     fn who(&mut self) -> Who {
-        match self.random.chance(50) {
-            true => Who::Node(self.node()),
-            false => Who::Client(self.client()),
+        if self.random.chance(50) {
+            Who::Node(self.node())
+        } else {
+            Who::Client(self.client())
         }
     }
 
     pub(super) fn way(&mut self) -> Way {
-        match self.random.chance(50) {
-            true => Way::Requests,
-            false => Way::Replies,
+        if self.random.chance(50) {
+            Way::Requests
+        } else {
+            Way::Replies
         }
     }
 
@@ -453,26 +432,29 @@ impl FaultMaker {
 
     /// One client or all, and some nodes.
     pub(super) fn links(&mut self) -> Links {
-        let clients = match self.random.chance(30) {
-            true => Members::ALL,
-            false => Members::one(self.client()),
+        let clients = if self.random.chance(30) {
+            Members::ALL
+        } else {
+            Members::one(self.client())
         };
         let count = self.random.between(1, u64::from(self.nodes).div_ceil(2));
         let nodes = (0..count).map(|_| self.node()).collect::<Members>();
         Links { clients, nodes }
     }
 
-    fn ppm(&mut self, most: u64) -> i32 {
+    fn ppm(&mut self, most: i32) -> i32 {
+        let most = most.unsigned_abs().into();
         let ppm = i32::try_from(self.random.between(1, most)).unwrap_or(1);
         if self.random.chance(50) { -ppm } else { ppm }
     }
 }
 
 fn push(scenario: &mut Scenario, at: u64, fault: Fault) {
-    scenario.steps.push(crate::scenario::Step {
-        when: Trigger::At(SimTime::from_nanos(at)),
-        what: Deed::Fault(fault),
-    });
+    scenario.add(Trigger::At(SimTime::from_nanos(at)), Deed::Fault(fault));
+}
+
+fn push_on(scenario: &mut Scenario, cue: Cue, nth: u16, after: Duration, fault: Fault) {
+    scenario.add(Trigger::On { cue, nth, after }, Deed::Fault(fault));
 }
 
 /// The TTL for which spans are drawn.
@@ -482,7 +464,7 @@ const TTL_MS: u32 = 4_000;
 const OPERATIONS: u64 = 14;
 
 /// What time synchronisation changes a clock by at most.
-const SLEW_PPM: u64 = 83_333;
+const SLEW_PPM: i32 = 83_333;
 
 /// A tenth of the constant part of the drift.
 const NOISE_US: u64 = 200;

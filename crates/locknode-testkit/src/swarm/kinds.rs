@@ -3,13 +3,13 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use crate::fault::{Crash, Fault, Refusal, Way, last};
+use crate::named::named;
 use crate::parse_error::ParseError;
 use crate::scenario::{Cue, Scenario};
 use crate::swarm::faults::FaultMaker;
 
 /// What there is to say of a kind.
 struct Row {
-    name: &'static str,
     what: &'static str,
     breaks: Breaks,
     /// What is counted when it comes.
@@ -41,18 +41,16 @@ macro_rules! kinds {
         $(on disk $disk_counts:expr,)?
         $(most $most:literal: |$maker:ident, $scenario:ident| $make:expr,)?
     )+) => {
-        /// A kind of fault of a swarm.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum FaultKind {
-            $(#[doc = concat!("`", $name, "`: ", $what, ".")] $kind,)+
+        named! {
+            /// A kind of fault of a swarm.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub enum FaultKind {
+                $(#[doc = concat!("`", $name, "`: ", $what, ".")] $kind = $name,)+
+            }
         }
 
         impl FaultKind {
-            /// Every kind.
-            pub const ALL: &[Self] = &[$(Self::$kind),+];
-
             const ROWS: &[Row] = &[$(Row {
-                name: $name,
                 what: $what,
                 breaks: last!(Breaks::Nothing $(, Breaks::$breaks)?),
                 counts: last!(&[] $(, &$counts)? $(, &$disk_counts)?),
@@ -186,28 +184,23 @@ kinds! {
     "refuse" Refuse "nodes refuse single requests with an error",
         counts ["refuse"],
         most 6: |it, scenario| {
-            let refusal = it.one_of(&Refusal::ALL).unwrap_or(Refusal::ReadOnly);
+            let refusal = it.random.pick(&Refusal::ALL);
             let fault = Fault::Refuse(it.links(), refusal, it.count());
             it.any_time(scenario, fault);
         },
 }
 
 /// A node and a client may differ by twice as much, which is within the 1 % that clients allow for.
-const DRIFT_PPM: u64 = 4_500;
+const DRIFT_PPM: i32 = 4_500;
 
 /// Far more than clients allow for.
-const BAD_PPM: u64 = 400_000;
+const BAD_PPM: i32 = 400_000;
 
 /// A set of kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FaultKinds(u64);
 
 impl FaultKind {
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        self.row().name
-    }
-
     /// What it is.
     pub const fn what(self) -> &'static str {
         self.row().what
@@ -295,10 +288,8 @@ impl FaultKinds {
 
     /// The kinds, in their order.
     pub fn iter(self) -> impl Iterator<Item = FaultKind> {
-        FaultKind::ALL
-            .iter()
-            .copied()
-            .filter(move |kind| self.has(*kind))
+        let all = FaultKind::ALL.into_iter();
+        all.filter(move |kind| self.has(*kind))
     }
 
     /// Reads `none`, `promised`, `fenced`, `all`, or names with commas between; one with a minus before it is left out of
@@ -333,10 +324,8 @@ impl FaultKinds {
                 "fenced" => Self::FENCED,
                 "all" => Self::ALL,
                 _ => {
-                    let found = FaultKind::ALL.iter().find(|kind| kind.name() == name);
-                    let kind =
-                        found.ok_or_else(|| ParseError::unexpected(&Self::names(), name, text))?;
-                    Self::NONE.with(*kind)
+                    let unknown = || ParseError::unexpected(&Self::names(), name, text);
+                    Self::NONE.with(FaultKind::named(name).ok_or_else(unknown)?)
                 }
             };
             kinds = if is_without {
@@ -350,8 +339,8 @@ impl FaultKinds {
 
     /// What [`FaultKinds::parse`] knows, for messages.
     pub fn names() -> String {
-        let names: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
-        format!("none, promised, fenced, all or some of {}", names.join(","))
+        let names = FaultKind::ALL.map(FaultKind::name).join(",");
+        format!("none, promised, fenced, all or some of {names}")
     }
 }
 

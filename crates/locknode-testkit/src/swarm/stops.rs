@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::fault::{Crash, DiskFault, Fault};
 use crate::random::Random;
-use crate::scenario::{Cue, Deed, Guarding, Scenario, Step, Trigger};
+use crate::scenario::{Cue, Deed, Scenario, Trigger};
 
 /// Adds to the orderly stops of a scenario. `random` is a stream of its own.
 pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
-    let keeps = matches!(scenario.setup.guard, Guarding::Long | Guarding::Always);
-    let stopped = scenario.steps.iter().filter_map(|step| match step.what {
-        Deed::Fault(Fault::Crash(node, Crash::CleanStop)) => Some(node),
+    let keeps = scenario.setup.guard.has_directory();
+    let stopped = scenario.faults().filter_map(|fault| match fault {
+        Fault::Crash(node, Crash::CleanStop) => Some(node),
         _ => None,
     });
     let stopped: Vec<u8> = stopped.collect();
@@ -20,11 +20,9 @@ pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
             continue;
         };
         *nth += 1;
+        let (cue, nth) = (Cue::Stops(node), *nth);
         let mut on = |after: Duration, fault| {
-            let (cue, nth) = (Cue::Stops(node), *nth);
-            let when = Trigger::On { cue, nth, after };
-            let what = Deed::Fault(fault);
-            scenario.steps.push(Step { when, what });
+            scenario.add(Trigger::On { cue, nth, after }, Deed::Fault(fault));
         };
         let lasts = random.pick(&[20, 300, 1_000, 8_000]);
         let lasts = Duration::from_millis(random.between(1, lasts));
@@ -39,8 +37,7 @@ pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
             DiskFault::WriteError,
             DiskFault::SyncError,
         ];
-        let disk = disks.get(random.index(disks.len())).copied();
-        let disk = disk.unwrap_or(DiskFault::Stall);
+        let disk = random.pick(&disks);
         if keeps && random.chance(50) {
             on(Duration::ZERO, Fault::Disk(node, disk));
             if let Some(repair) = Fault::Disk(node, disk).undo() {
@@ -54,8 +51,7 @@ pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
             Crash::PowerLossAll,
             Crash::TornWrite,
         ];
-        let how = hows.get(random.index(hows.len())).copied();
-        let how = how.unwrap_or(Crash::Kill);
+        let how = random.pick(&hows);
         // At any time of it, or a little later.
         let (is_cut, is_awaited) = (random.chance(40), random.chance(25));
         let mut after = || lasts * u32::try_from(random.between(0, 5)).unwrap_or(0) / 4;

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use crate::random::Random;
-use crate::scenario::{Act, Deed, Ending, Scenario, Step, Trigger};
-use crate::span::SimTime;
+use crate::scenario::{Act, Deed, Ending, Scenario, Trigger};
 
 /// Changes some of the locks of a scenario, in three worlds of ten. `random` is a stream of its own.
 pub(crate) fn add(scenario: &mut Scenario, random: &mut Random) {
@@ -38,9 +37,7 @@ pub(crate) fn add(scenario: &mut Scenario, random: &mut Random) {
             _ => {}
         }
     }
-    let step = |(at, client, act): (SimTime, u8, Act)| Step {
-        when: Trigger::At(at),
-        what: Deed::Act(client, act),
-    };
-    scenario.steps.extend(more.into_iter().map(step));
+    for (at, client, act) in more {
+        scenario.add(Trigger::At(at), Deed::Act(client, act));
+    }
 }

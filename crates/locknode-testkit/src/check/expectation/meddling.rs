@@ -2,23 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::scenario::{Act, Deed, Scenario};
+use crate::scenario::{Act, Scenario};
 
 /// Whether a request beside the clients overwrites, moves or deletes keys that are locks, without a comparison.
 pub(super) fn is_meddled_with(scenario: &Scenario) -> bool {
-    let acts = || {
-        scenario.steps.iter().filter_map(|step| match &step.what {
-            Deed::Act(_, act) => Some(act),
-            Deed::Fault(_) => None,
-        })
-    };
-    let locks: BTreeSet<&str> = acts()
-        .filter_map(|act| match act {
-            Act::Lock(lock) => Some(&*lock.key),
-            _ => None,
-        })
-        .collect();
-    let mut requests = acts().filter_map(|act| match act {
+    let locks = scenario.acts().filter_map(|act| match act {
+        Act::Lock(lock) => Some(&*lock.key),
+        _ => None,
+    });
+    let locks: BTreeSet<&str> = locks.collect();
+    let mut requests = scenario.acts().filter_map(|act| match act {
         Act::Ask { words, .. } => Some(words),
         _ => None,
     });
