@@ -16,7 +16,7 @@ impl SimTime {
     /// A moment that does not come.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// So many nanoseconds after the beginning.
+    /// The moment `nanos` nanoseconds after the beginning.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -66,23 +66,24 @@ pub struct Span(pub Duration);
 
 impl Display for Span {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        let nanos = nanos(self.0);
-        let (unit_ns, digits, unit) = match nanos {
-            0 => return f.pad("0s"),
-            1_000_000_000.. => (1_000_000_000, 9, "s"),
-            1_000_000.. => (1_000_000, 6, "ms"),
-            1_000.. => (1_000, 3, "us"),
-            _ => (1, 0, "ns"),
-        };
-        let rest = nanos % unit_ns;
-        let mut text = (nanos / unit_ns).to_string();
-        if rest > 0 {
-            text.push('.');
-            text.push_str(format!("{rest:0digits$}").trim_end_matches('0'));
+        match nanos(self.0) {
+            0 => f.pad("0s"),
+            nanos => f.pad(&in_unit(nanos, nanos)),
         }
-        text.push_str(unit);
-        f.pad(&text)
     }
+}
+
+/// `nanos` nanoseconds, without loss, in the unit that fits the largest of several.
+pub(crate) fn in_unit(nanos: u64, largest: u64) -> String {
+    let (unit_ns, digits, unit) = match largest {
+        1_000_000_000.. => (1_000_000_000, 9, "s"),
+        1_000_000.. => (1_000_000, 6, "ms"),
+        1_000.. => (1_000, 3, "us"),
+        _ => (1, 1, "ns"),
+    };
+    let text = format!("{}.{:0digits$}", nanos / unit_ns, nanos % unit_ns);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}{unit}")
 }
 
 /// Reads what [`Span`] writes, and minutes and hours: `90s`, `1.5m`, `2h`. `None` for anything else, and for more than a

@@ -68,7 +68,7 @@ fn who_held(history: &History, shown: &[Window]) -> String {
     format!("{who} \"{key}\" from {from} to {until}{more}.")
 }
 
-/// Both moments without the digits that tell nothing when one looks at the time between them.
+/// Both moments without the digits that say nothing when one looks at the time between them.
 fn rounded(from: SimTime, until: SimTime) -> (SimTime, SimTime) {
     let between = nanos(until.since(from));
     let mut step: u64 = 1;
@@ -151,12 +151,12 @@ mod tests {
                     "Client 0 and client 1 {both} \"k\" from 10ns to 20ns, and there is one more such time."
                 ),
             ),
-            // Who was told when it was over has never held it.
+            // A client that acquired it when it had expired never held it.
             (
                 &[(0, 0, 0, 90), (1, 0, 10, 10)],
                 "No two clients ever held the same lock at the same time.",
             ),
-            // Digits that tell nothing are left out.
+            // Digits that say nothing are left out.
             (
                 &[
                     (0, 0, 0, 9_000_000_123),

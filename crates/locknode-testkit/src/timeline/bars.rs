@@ -1,11 +1,11 @@
 //! What takes time, as bars: conditions of nodes, what they hold, what clients believe, and who stands still.
 
-use crate::fault::Who;
 use crate::history::index::{Absence, Call, Holding, Index, Outcome, Standstill};
 use crate::history::{Event, Window};
 use crate::span::SimTime;
 use crate::timeline::lanes::Lane;
 use crate::timeline::markup::{Pixels, Tag, clipped, key_name};
+use crate::timeline::moment::fencing_token;
 use crate::timeline::picture::Picture;
 use crate::timeline::scale::WIDTH;
 
@@ -26,7 +26,9 @@ impl Picture<'_> {
     pub(crate) fn absences(&mut self, absences: &[Absence]) {
         for absence in absences {
             let who = absence.who;
-            let Some(lane) = self.lane(who) else { continue };
+            let Some(lane) = self.lanes.of(who) else {
+                continue;
+            };
             let span = (absence.from, absence.until);
             let title = |what: &str| format!("{who} is {what} from {} to {}", span.0, span.1);
             match self.why_absent(absence) {
@@ -59,13 +61,6 @@ impl Picture<'_> {
             Some(Event::Down { how, .. }) => how.name().to_owned(),
             Some(Event::StaysDown { why, .. }) => format!("it could not start: {why}"),
             _ => String::new(),
-        }
-    }
-
-    fn lane(&self, who: Who) -> Option<Lane> {
-        match who {
-            Who::Node(node) => self.lanes.node(node),
-            Who::Client(client) => self.lanes.client(client),
         }
     }
 
@@ -120,7 +115,7 @@ impl Picture<'_> {
                     format!("client {client}"),
                     format!("c{client}"),
                 ],
-                // The colour tells the client.
+                // The colour shows the client.
                 Some(client) => vec![format!("client {client} {key}"), key],
                 None => vec![key],
             };
@@ -185,10 +180,8 @@ impl Picture<'_> {
                 .titled(&title);
             let Some(window) = window else { continue };
             let span = (window.from, window.until);
-            let (token, short) = match window.fencing {
-                Some(token) => (format!("fencing token {token}"), short_token(token)),
-                None => ("no fencing token".to_owned(), String::new()),
-            };
+            let token = fencing_token(window.fencing);
+            let short = window.fencing.map(short_token).unwrap_or_default();
             let ending = self.belief_ending(call, window);
             let title = format!(
                 "client {} believed that it held {key} from {} to {} ({token}, attempt {}, {}): {ending}",
@@ -234,13 +227,10 @@ impl Picture<'_> {
     /// Who stands still, over all that is in the lane.
     pub(crate) fn stops(&mut self, stops: &[Standstill]) {
         for stop in stops {
-            let Standstill {
-                who,
-                how,
-                from,
-                until,
-            } = *stop;
-            let Some(lane) = self.lane(who) else { continue };
+            let (who, how, from, until) = (stop.who, stop.how, stop.from, stop.until);
+            let Some(lane) = self.lanes.of(who) else {
+                continue;
+            };
             let title = format!(
                 "{who} stands still from {from} to {until}: {how} ({})",
                 what_stops(how)
@@ -280,28 +270,15 @@ fn what_stops(how: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use crate::fault::Who;
-    use crate::history::{Entry, Event, History, LeftOut};
-    use crate::span::SimTime;
+    use crate::history::tests::empty;
+    use crate::history::{History, LeftOut};
     use crate::timeline::Timeline;
 
     fn standstills(count: u64) -> History {
-        let at = |ms: u64| SimTime::from_nanos(ms * 1_000_000);
-        let entry = |number: u64| Entry {
-            at: at(number * 10),
-            event: Event::Stopped {
-                who: Who::Node(0),
-                how: "pause",
-                until: at(number * 10 + 5),
-            },
-        };
-        History {
-            nodes: 1,
-            clients: 1,
-            end: at(count * 10),
-            entries: (0..count).map(entry).collect(),
-            ..History::default()
-        }
+        let mut history = empty(1, 1, count * 10, 0);
+        let stop = |n| format!("{} n0 pauses until {};", n * 10, n * 10 + 5);
+        history.tell(&(0..count).map(stop).collect::<String>());
+        history
     }
 
     #[test]

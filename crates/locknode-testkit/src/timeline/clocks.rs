@@ -9,19 +9,12 @@ use crate::span::{SimTime, Span, nanos};
 use crate::timeline::picture::Picture;
 use crate::timeline::scale::Scale;
 
-/// One clock, in the order of time: from when on it runs as it does.
-type Stretches = Vec<Stretch>;
+/// One clock, in the order of time.
+type Stretches = Vec<Reading>;
 
+/// What a clock shows at a moment, and how fast it runs from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
-    from: SimTime,
-    shows: SimTime,
-    per_million: u32,
-}
-
-/// A round moment of somebody's own clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Tick {
+struct Reading {
     at: SimTime,
     shows: SimTime,
     per_million: u32,
@@ -31,11 +24,9 @@ impl Picture<'_> {
     /// The ticks of each clock that is not always right, at the lower edge of its lane, as far apart as those of the axis.
     pub(crate) fn clocks(&mut self) {
         for (who, stretches) in &clocks(self.history) {
-            let lane = match who {
-                Who::Node(node) => self.lanes.node(*node),
-                Who::Client(client) => self.lanes.client(*client),
+            let Some(lane) = self.lanes.of(*who) else {
+                continue;
             };
-            let Some(lane) = lane else { continue };
             for tick in ticks(stretches, self.scale) {
                 let title = title(*who, &tick);
                 self.sign("tick", tick.at, lane.bottom()).titled(&title);
@@ -56,30 +47,29 @@ fn clocks(history: &History) -> BTreeMap<Who, Stretches> {
         else {
             continue;
         };
-        let right = Stretch {
-            from: SimTime::ZERO,
+        let right = Reading {
+            at: SimTime::ZERO,
             shows: SimTime::ZERO,
             per_million: 1_000_000,
         };
-        clocks
-            .entry(who)
-            .or_insert_with(|| vec![right])
-            .push(Stretch {
-                from: entry.at,
-                shows,
-                per_million,
-            });
+        let clock = clocks.entry(who).or_insert_with(|| vec![right]);
+        clock.push(Reading {
+            at: entry.at,
+            shows,
+            per_million,
+        });
     }
     clocks
 }
 
-fn ticks(stretches: &[Stretch], scale: Scale) -> Vec<Tick> {
+/// The round moments of a clock.
+fn ticks(stretches: &[Reading], scale: Scale) -> Vec<Reading> {
     let step = scale.step_ns();
-    let ends = stretches.iter().skip(1).map(|next| next.from);
+    let ends = stretches.iter().skip(1).map(|next| next.at);
     let ends = ends.chain([SimTime::NEVER]);
     let mut ticks = Vec::new();
     for (stretch, end) in stretches.iter().zip(ends) {
-        let begin = stretch.from.max(scale.from());
+        let begin = stretch.at.max(scale.from());
         if stretch.per_million == 0 || begin >= end {
             continue;
         }
@@ -90,7 +80,7 @@ fn ticks(stretches: &[Stretch], scale: Scale) -> Vec<Tick> {
             if at >= end || at > scale.until() {
                 break;
             }
-            ticks.push(Tick {
+            ticks.push(Reading {
                 at,
                 shows,
                 per_million: stretch.per_million,
@@ -101,10 +91,10 @@ fn ticks(stretches: &[Stretch], scale: Scale) -> Vec<Tick> {
     ticks
 }
 
-impl Stretch {
+impl Reading {
     /// What the clock shows at a moment of it, in nanoseconds.
     fn reading(self, at: SimTime) -> u64 {
-        let passed = u128::from(nanos(at.since(self.from)));
+        let passed = u128::from(nanos(at.since(self.at)));
         let passed = passed * u128::from(self.per_million) / 1_000_000;
         let passed = u64::try_from(passed).unwrap_or(u64::MAX);
         self.shows.as_nanos().saturating_add(passed)
@@ -114,11 +104,11 @@ impl Stretch {
     fn when(self, shows: SimTime) -> SimTime {
         let left = u128::from(nanos(shows.since(self.shows)));
         let wait = left * 1_000_000 / u128::from(self.per_million.max(1));
-        self.from + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
+        self.at + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 }
 
-fn title(who: Who, tick: &Tick) -> String {
+fn title(who: Who, tick: &Reading) -> String {
     let off = match tick.shows.cmp(&tick.at) {
         std::cmp::Ordering::Less => format!("{} behind", Span(tick.at.since(tick.shows))),
         std::cmp::Ordering::Equal => "right".to_owned(),
@@ -152,16 +142,16 @@ mod tests {
         SimTime::from_nanos(ms * 1_000_000)
     }
 
-    fn stretch(from: u64, shows: u64, per_million: u32) -> Stretch {
-        Stretch {
-            from: at(from),
+    fn stretch(from: u64, shows: u64, per_million: u32) -> Reading {
+        Reading {
+            at: at(from),
             shows: at(shows),
             per_million,
         }
     }
 
     /// Where the ticks stand and what they show, in milliseconds.
-    fn places(stretches: &[Stretch], from: u64, until: u64) -> Vec<(u64, u64)> {
+    fn places(stretches: &[Reading], from: u64, until: u64) -> Vec<(u64, u64)> {
         let ms = |time: SimTime| time.as_nanos() / 1_000_000;
         let ticks = ticks(stretches, Scale::new(at(from), at(until)));
         ticks
@@ -239,11 +229,7 @@ mod tests {
                 "the clock of node 2 shows 2s at 2s: right, and runs 0.15 % too slow",
             ),
         ] {
-            let tick = Tick {
-                at: at(ms),
-                shows: at(shows),
-                per_million,
-            };
+            let tick = stretch(ms, shows, per_million);
             assert_eq!(title(Who::Node(2), &tick), want);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::fault::Who;
 use crate::history::KeyNo;
 use crate::span::SimTime;
 
@@ -118,33 +119,36 @@ impl Lanes {
             21..=32 => 15,
             _ => 14,
         };
+        let lanes = |rows: &Rows, y: &mut u32| {
+            let lane = |count: &u32| {
+                let height = (*count).max(1) * row_height + 2 * LANE_PAD;
+                let lane = Lane { y: *y, height };
+                *y += height + LANE_GAP;
+                lane
+            };
+            rows.counts.iter().map(lane).collect::<Vec<Lane>>()
+        };
         let mut y = top;
-        let mut lane = |count: &u32| {
-            let height = (*count).max(1) * row_height + 2 * LANE_PAD;
-            let lane = Lane { y, height };
-            y += height + LANE_GAP;
-            lane
+        let clients = lanes(clients, &mut y);
+        let middle = Lane {
+            y,
+            height: strip.saturating_sub(LANE_GAP),
         };
-        let clients = clients.counts.iter().map(&mut lane).collect();
-        let middle = y;
         y += strip;
-        let mut lane = |count: &u32| {
-            let height = (*count).max(1) * row_height + 2 * LANE_PAD;
-            let lane = Lane { y, height };
-            y += height + LANE_GAP;
-            lane
-        };
-        let nodes = nodes.counts.iter().map(&mut lane).collect();
         Self {
             clients,
-            nodes,
+            nodes: lanes(nodes, &mut y),
             row_height,
-            strip: Lane {
-                y: middle,
-                height: strip.saturating_sub(LANE_GAP),
-            },
+            strip: middle,
             top,
             bottom: y,
+        }
+    }
+
+    pub(crate) fn of(&self, who: Who) -> Option<Lane> {
+        match who {
+            Who::Node(node) => self.node(node),
+            Who::Client(client) => self.client(client),
         }
     }
 

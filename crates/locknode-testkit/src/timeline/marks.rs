@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::fault::Who;
 use crate::history::index::Call;
 use crate::history::{LockNo, Message};
 use crate::span::SimTime;
@@ -32,33 +33,22 @@ impl Picture<'_> {
             let (Some(client), Some(node)) = lanes else {
                 continue;
             };
-            let (y1, y2) = if message.is_request {
-                (client.bottom(), node.y + LANE_PAD)
+            let client = (Who::Client(message.client), client.bottom());
+            let node = (Who::Node(message.node), node.y + LANE_PAD);
+            let ((from, y1), (to, y2)) = if message.is_request {
+                (client, node)
             } else {
-                (node.y + LANE_PAD, client.bottom())
-            };
-            let (from, to) = if message.is_request {
-                (
-                    format!("client {}", message.client),
-                    format!("node {}", message.node),
-                )
-            } else {
-                (
-                    format!("node {}", message.node),
-                    format!("client {}", message.client),
-                )
+                (node, client)
             };
             let text = clipped(&message.text, MESSAGE_CHARS_MAX);
-            let title = match message.arrived {
-                Some(arrived) => format!(
-                    "{from} to {to}: {text} (sent at {}, arrived at {arrived})",
-                    message.sent
-                ),
-                None => format!(
-                    "{from} to {to}: {text} (sent at {}, did not arrive)",
-                    message.sent
-                ),
-            };
+            let arrived = message.arrived.map_or_else(
+                || "did not arrive".to_owned(),
+                |at| format!("arrived at {at}"),
+            );
+            let title = format!(
+                "{from} to {to}: {text} (sent at {}, {arrived})",
+                message.sent
+            );
             let color = usize::from(message.client) % COLORS;
             let is_lost = message.arrived.is_none();
             // What is lost ends on its way.
@@ -70,12 +60,10 @@ impl Picture<'_> {
             let line = line.set("x1", Pixels(x1)).set("y1", y1);
             let line = line.set("x2", Pixels(x2)).set("y2", y2);
             if is_lost {
-                line.titled(&title)
-            } else {
-                line.set("marker-end", "url(#ln-head)").titled(&title)
-            }
-            if is_lost {
+                line.titled(&title);
                 self.sign("lost-message", message.sent, y2).titled(&title);
+            } else {
+                line.set("marker-end", "url(#ln-head)").titled(&title);
             }
         }
         self.out.push_str("</g>\n");
@@ -99,12 +87,8 @@ impl Picture<'_> {
                 *lost += u32::from(message.arrived.is_none());
             }
         }
-        let most = counts
-            .iter()
-            .map(|(sent, _)| *sent)
-            .max()
-            .unwrap_or(0)
-            .max(1);
+        let most = counts.iter().map(|(sent, _)| *sent).max();
+        let most = most.unwrap_or(0).max(1);
         let strip = self.lanes.strip;
         Tag::new(&mut self.out, "g").set("id", "ln-density").open();
         for (place, (sent, lost)) in counts.into_iter().enumerate() {
@@ -130,11 +114,9 @@ impl Picture<'_> {
         let locks = calls.iter().map(|call| call.lock);
         let rows: BTreeMap<LockNo, u32> = locks.zip(rows.iter().copied()).collect();
         for moment in moments {
-            let lane = match moment.node {
-                Some(node) => self.lanes.node(node),
-                None => self.lanes.client(moment.client),
+            let Some(lane) = self.lanes.of(moment.who) else {
+                continue;
             };
-            let Some(lane) = lane else { continue };
             let height = self.lanes.row_height;
             let row = moment.lock.and_then(|lock| rows.get(&lock).copied());
             let row = row.unwrap_or(0);
@@ -187,11 +169,11 @@ impl Picture<'_> {
             let name = name.set("text-anchor", if is_late { "end" } else { "start" });
             let name = name.set("x", Pixels(text_x)).set("y", row_y + 9);
             let name = name.set("data-w", Pixels(width)).set("data-x", Pixels(x));
-            let name = match place {
-                Some(_) => name,
-                None => name.set("display", "none"),
-            };
-            name.text(text);
+            if place.is_some() {
+                name.text(text);
+            } else {
+                name.set("display", "none").text(text);
+            }
         }
         self.out.push_str("</g>\n");
     }
@@ -219,25 +201,21 @@ impl Picture<'_> {
             let bottom = self.lanes.bottom;
             self.visible_bar("ln-edge", span, row_y + 15, bottom - row_y - 15)
                 .end();
-            let lanes: Vec<_> = mark
-                .clients
-                .iter()
-                .map(|client| self.lanes.client(*client))
-                .chain(mark.nodes.iter().map(|node| self.lanes.node(*node)))
-                .flatten()
-                .take(LANES_PER_MARK_MAX)
-                .collect();
-            for lane in lanes {
-                let class = match place {
-                    0 => "ln-culprit",
-                    _ => "ln-culprit ln-minor",
+            let clients = mark.clients.iter().map(|client| Who::Client(*client));
+            let all = clients.chain(mark.nodes.iter().map(|node| Who::Node(*node)));
+            let lanes: Vec<_> = all.filter_map(|who| self.lanes.of(who)).collect();
+            for lane in lanes.into_iter().take(LANES_PER_MARK_MAX) {
+                let class = if place == 0 {
+                    "ln-culprit"
+                } else {
+                    "ln-culprit ln-minor"
                 };
                 self.visible_bar(class, span, lane.y, lane.height).end();
             }
             let title = format!("{} to {}: {}", span.0, span.1, mark.text);
             self.visible_bar("ln-bracket", span, row_y + 14, 5)
                 .titled(&title);
-            // Of those that share a row the brackets tell.
+            // Those that share a row have brackets only.
             if place >= MARK_ROWS_MAX {
                 continue;
             }

@@ -106,7 +106,7 @@ pub(crate) fn write(out: &mut String, what: impl Display) {
     let _ = write!(out, "{what}");
 }
 
-/// The text, or its beginning when it is longer than so many characters.
+/// The text, or its beginning when it is longer than `chars_max` characters.
 pub(crate) fn clipped(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
@@ -122,10 +122,10 @@ pub(crate) fn key_name(history: &History, key: KeyNo) -> String {
     clipped(history.key(key), KEY_CHARS_MAX)
 }
 
-/// Room for any name that people gave; the rest of a longer one tells little.
+/// Room for any name that people gave; the rest of a longer one says little.
 const KEY_CHARS_MAX: usize = 60;
 
-/// Some lines in a tooltip; what is longer is the text of a message or an error, whose beginning tells.
+/// Some lines in a tooltip; what is longer is the text of a message or an error, whose beginning says enough.
 const TITLE_CHARS_MAX: usize = 500;
 
 #[cfg(test)]

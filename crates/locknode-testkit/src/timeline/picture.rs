@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Who};
 use crate::history::index::{Call, Holding, Index};
 use crate::history::{AttemptNo, Event, History, KeyNo, Message, Window};
 use crate::span::SimTime;
@@ -69,13 +69,10 @@ pub(crate) fn svg(
     let flags_height = (flag_rows + u32::from(has_nameless)) * FLAG_ROW;
     let mark_rows = u32::try_from(marks.len().min(MARK_ROWS_MAX)).unwrap_or(0);
     let top = head_height + 8 + flags_height + mark_rows * MARK_ROW + AXIS;
-    let strip = match (
-        subject.message_count,
-        subject.message_count > MESSAGES_READABLE,
-    ) {
-        (0, _) => 8,
-        (_, true) => 34,
-        (_, false) => 30,
+    let strip = match subject.message_count {
+        0 => 8,
+        1..=MESSAGES_READABLE => 30,
+        _ => 34,
     };
     let mut picture = Picture {
         history,
@@ -126,12 +123,14 @@ impl Subject {
         keep.only(&mut messages, MESSAGES_MAX, "messages", |message| {
             (message.sent, message_end(message))
         });
-        let mut faults: Vec<(SimTime, String)> = Vec::new();
-        for entry in &history.entries {
-            if let Event::Fault(text) = &entry.event {
-                faults.push((entry.at, clipped(&flag_text(text), FLAG_CHARS_MAX)));
-            }
-        }
+        let faults = history
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.event {
+                Event::Fault(text) => Some((entry.at, clipped(&flag_text(text), FLAG_CHARS_MAX))),
+                _ => None,
+            });
+        let mut faults: Vec<(SimTime, String)> = faults.collect();
         keep.only(&mut faults, FAULTS_MAX, "faults", |(at, _)| (*at, *at));
         let (client_rows, node_rows) = rows(history, &index);
         Self {
@@ -243,20 +242,18 @@ impl Picture<'_> {
 
     /// The names of the lanes, left of them.
     fn names(&mut self, client_rows: &Rows, node_rows: &Rows, is_crowded: bool) {
-        for (client, lane) in self.lanes.clients.iter().enumerate() {
+        let clients = (0..).map(Who::Client).zip(&self.lanes.clients);
+        for (who, lane) in clients.chain((0..).map(Who::Node).zip(&self.lanes.nodes)) {
             let y = lane.y + lane.height / 2;
-            let swatch = Tag::new(&mut self.out, "rect");
-            let swatch = swatch.set("class", format_args!("c{} s0", client % COLORS));
-            let swatch = swatch.set("x", 8).set("y", y.saturating_sub(6));
-            swatch.set("width", 12).set("height", 12).end();
+            if let Who::Client(client) = who {
+                let color = usize::from(client) % COLORS;
+                let swatch = Tag::new(&mut self.out, "rect");
+                let swatch = swatch.set("class", format_args!("c{color} s0"));
+                let swatch = swatch.set("x", 8).set("y", y.saturating_sub(6));
+                swatch.set("width", 12).set("height", 12).end();
+            }
             let name = Tag::new(&mut self.out, "text").set("class", "ln-name");
-            let name = name.set("x", 26).set("y", y + 4);
-            name.text(&format!("client {client}"));
-        }
-        for (node, lane) in self.lanes.nodes.iter().enumerate() {
-            let y = lane.y + lane.height / 2 + 4;
-            let name = Tag::new(&mut self.out, "text").set("class", "ln-name");
-            name.set("x", 26).set("y", y).text(&format!("node {node}"));
+            name.set("x", 26).set("y", y + 4).text(&who.to_string());
         }
         if is_crowded {
             let y = self.lanes.strip.y + self.lanes.strip.height - 4;
@@ -325,11 +322,7 @@ impl Picture<'_> {
         y: u32,
         height: u32,
     ) -> Tag<'_> {
-        let (x, until) = (self.scale.x(span.0), self.scale.x(span.1));
-        let width = until.saturating_sub(x).max(BAR_MIN);
-        let bar = Tag::new(&mut self.out, "rect").set("class", class);
-        let bar = bar.set("x", Pixels(x)).set("y", y);
-        bar.set("width", Pixels(width)).set("height", height)
+        self.wide_bar(class, span, y, BAR_MIN).set("height", height)
     }
 
     /// A bar that is to be seen however short its time is.
@@ -340,22 +333,34 @@ impl Picture<'_> {
         y: u32,
         height: u32,
     ) -> Tag<'_> {
-        let (x, until) = (self.scale.x(span.0), self.scale.x(span.1));
-        let width = until.saturating_sub(x);
+        let width = self.width(span);
+        // For the page's script, which zooms.
+        self.wide_bar(class, span, y, SEEN_MIN)
+            .set("data-width", Pixels(width))
+            .set("data-least", Pixels(SEEN_MIN))
+            .set("height", height)
+    }
+
+    fn wide_bar(
+        &mut self,
+        class: &str,
+        span: (SimTime, SimTime),
+        y: u32,
+        width_min: u64,
+    ) -> Tag<'_> {
+        let (x, width) = (self.scale.x(span.0), self.width(span));
         let bar = Tag::new(&mut self.out, "rect").set("class", class);
         let bar = bar.set("x", Pixels(x)).set("y", y);
-        let bar = bar.set("width", Pixels(width.max(SEEN_MIN)));
-        // For the page's script, which zooms.
-        let bar = bar
-            .set("data-width", Pixels(width))
-            .set("data-least", Pixels(SEEN_MIN));
-        bar.set("height", height)
+        bar.set("width", Pixels(width.max(width_min)))
+    }
+
+    fn width(&self, span: (SimTime, SimTime)) -> u64 {
+        self.scale.x(span.1).saturating_sub(self.scale.x(span.0))
     }
 
     /// The name of a bar: the first of these, from the longest on, for which there is room. The script chooses again.
     pub(crate) fn label(&mut self, span: (SimTime, SimTime), y: u32, names: &[String]) {
-        let (x, until) = (self.scale.x(span.0), self.scale.x(span.1));
-        let room = until.saturating_sub(x);
+        let (x, room) = (self.scale.x(span.0), self.width(span));
         let mut label = Tag::new(&mut self.labels, "text")
             .set("class", "ln-label")
             .set("x", Pixels(x + 3_000))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::span::{SimTime, nanos};
+use crate::span::{SimTime, in_unit, nanos};
 
 /// The stretch of true time that a picture shows, from its left edge to its right one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +54,13 @@ impl Scale {
     pub(crate) fn ticks(self) -> Vec<(SimTime, String)> {
         let step_ns = self.step_ns();
         let first = self.from.as_nanos().div_ceil(step_ns);
-        let last = self.until().as_nanos() / step_ns;
+        // All names have one unit: the one that fits the largest.
+        let largest_ns = self.until().as_nanos();
+        let last = largest_ns / step_ns;
         (first..=last)
             .take(usize::from(u8::MAX))
             .map(|place| place.saturating_mul(step_ns))
-            .map(|at_ns| {
-                (
-                    SimTime::from_nanos(at_ns),
-                    in_unit(at_ns, self.until().as_nanos()),
-                )
-            })
+            .map(|at_ns| (SimTime::from_nanos(at_ns), in_unit(at_ns, largest_ns)))
             .collect()
     }
 }
@@ -81,19 +78,6 @@ fn round_step(least: u64) -> u64 {
         }
         step = step.saturating_mul(10);
     }
-}
-
-/// All names of one axis have one unit: the one that fits its largest.
-fn in_unit(at_ns: u64, largest_ns: u64) -> String {
-    let (unit_ns, digits, unit) = match largest_ns {
-        1_000_000_000.. => (1_000_000_000, 9, "s"),
-        1_000_000.. => (1_000_000, 6, "ms"),
-        1_000.. => (1_000, 3, "us"),
-        _ => (1, 1, "ns"),
-    };
-    let text = format!("{}.{:0digits$}", at_ns / unit_ns, at_ns % unit_ns);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text}{unit}")
 }
 
 /// Pixels from the left edge of the lanes to the right one: with their names, a wide window of a small screen, or a page

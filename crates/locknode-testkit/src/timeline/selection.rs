@@ -11,7 +11,7 @@ pub(crate) struct Selection<'n> {
     pub(crate) scale: Scale,
     /// The most important moment.
     pub(crate) focus: SimTime,
-    /// Where it is told what is missing.
+    /// Where it is noted what is missing.
     pub(crate) notes: &'n mut Vec<String>,
 }
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
+use crate::history::tests::{empty, ms};
 use crate::history::{Entry, Event, Message};
 use crate::timeline::tests::stories::{random_run, restart_story};
 use crate::timeline::tests::well_formed::well_formed;
@@ -61,25 +62,12 @@ fn whoever_points_at_something_reads_what_it_is() {
 
 #[test]
 fn every_violation_is_seen_and_named_and_faults_that_end_say_so() {
-    let at = |us: u64| SimTime::from_nanos(us * 1000);
-    let fault = |us, text: &str| Entry {
-        at: at(us),
-        event: Event::Fault(text.into()),
-    };
-    let history = History {
-        nodes: 1,
-        clients: 1,
-        end: at(20_000_000),
-        entries: vec![
-            fault(1_000_000, "delay client all node 0 30ms"),
-            fault(9_000_000, "delay client all node 0 0s"),
-        ],
-        ..History::default()
-    };
+    let mut history = empty(1, 1, 20_000, 0);
+    history.tell("1000 fault delay client all node 0 30ms; 9000 fault delay client all node 0 0s");
     // Six, of a millisecond each.
     let mark = |number: u64| Mark {
-        from: at(2_000_000 * number),
-        until: at(2_000_000 * number + 1000),
+        from: ms(2_000 * number),
+        until: ms(2_000 * number + 1),
         clients: vec![0],
         nodes: Vec::new(),
         text: format!(
@@ -105,54 +93,16 @@ fn every_violation_is_seen_and_named_and_faults_that_end_say_so() {
 
 #[test]
 fn what_a_node_reads_from_its_log_is_held_again() {
-    let at = |ms: u64| SimTime::from_nanos(ms * 1_000_000);
-    let entry = |ms: u64, event: Event| Entry { at: at(ms), event };
-    let (node, key, attempt, client, ends) = (0, 0, 0, 0, at(900));
-    let (counter, how) = (1, crate::fault::Crash::PowerLoss);
-    let (is_quarantined, reason) = (true, "a start after a crash");
-    let history = History {
-        nodes: 1,
-        clients: 1,
-        end: at(1_000),
-        keys: vec!["k".into()],
-        entries: vec![
-            entry(
-                100,
-                Event::Granted {
-                    node,
-                    key,
-                    attempt,
-                    client,
-                    counter,
-                    ends,
-                },
-            ),
-            entry(200, Event::Down { node, how }),
-            entry(
-                300,
-                Event::Started {
-                    node,
-                    is_quarantined,
-                    reason,
-                },
-            ),
-            entry(
-                300,
-                Event::Restored {
-                    node,
-                    key,
-                    attempt,
-                    ends,
-                },
-            ),
-        ],
-        ..History::default()
-    };
+    let mut history = empty(1, 1, 1_000, 1);
+    history.tell(
+        "100 n0 grants a0 until 900; 200 n0 dies power-loss
+        300 n0 starts quarantined because a start after a crash; 300 n0 restores a0 until 900",
+    );
     let svg = Timeline::new(&history).svg();
     for title in [
-        "node 0 held k for client 0 (attempt 0) from 100ms to 200ms, when the node went down",
-        "node 0 had granted k to client 0 (attempt 0) until 900ms, went down at 200ms and did not know of it until 300ms",
-        "node 0 held k for client 0 (attempt 0) from 300ms to 900ms, when its deadline passed, read from its log",
+        "node 0 held a for client 0 (attempt 0) from 100ms to 200ms, when the node went down",
+        "node 0 had granted a to client 0 (attempt 0) until 900ms, went down at 200ms and did not know of it until 300ms",
+        "node 0 held a for client 0 (attempt 0) from 300ms to 900ms, when its deadline passed, read from its log",
     ] {
         assert!(svg.contains(&format!("<title>{title}")), "{title}");
     }
@@ -266,10 +216,9 @@ fn a_huge_history_gives_a_bounded_file_that_says_what_is_missing() {
 #[test]
 fn what_is_near_a_violation_is_drawn_when_there_is_too_much() {
     let history = random_run(2, 5, 3, 300, 1);
-    let at = SimTime::from_nanos(250_000_000_000);
     let mark = Mark {
-        from: at,
-        until: at,
+        from: ms(250_000),
+        until: ms(250_000),
         ..Mark::default()
     };
     let drawn = |svg: &str| {

@@ -1,177 +1,58 @@
 //! Histories to draw: one told by hand, and others from a seed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::fault::{Crash, Who};
-use crate::history::{Entry, Event, History, Message};
+use crate::fault::Crash;
+use crate::history::tests::{empty, ms};
+use crate::history::{AttemptNo, History, KeyNo, Message};
 use crate::random::Random;
-use crate::span::SimTime;
 use crate::timeline::{Headline, Mark};
 
 /// A node forgets what it had granted, comes back too early, and two clients have a majority.
 pub(super) fn restart_story() -> (History, Headline, Vec<Mark>) {
-    let mut story = Story::new(5, 3, 3_000, &["orders"]);
-    for node in 0..5 {
-        let (is_quarantined, reason) = (false, "the first start");
-        story.at(
-            0,
-            Event::Started {
-                node,
-                is_quarantined,
-                reason,
-            },
-        );
-        story.at(0, Event::Serving { node });
-    }
-    story.fault(150, "cut client 0 node 3,4 both");
-    story.call(0, 0, 200);
-    story.ask(0, &[0, 1, 2], &[3, 4], 200, 0, 2_200);
-    story.acquired(0, 0, 0, Some(1), 206, 2_170);
-    story.at(
-        500,
-        Event::Wrote {
-            client: 0,
-            lock: 0,
-            key: 0,
-            fencing: Some(1),
-            is_accepted: true,
-        },
+    let mut story = empty(5, 3, 3_000, 1);
+    story.keys = vec!["orders".into()];
+    story.tell(
+        "0 n0,1,2,3,4 starts because the first start; 0 n0,1,2,3,4 serves
+        150 fault cut client 0 node 3,4 both
+        200 c0 calls l0
+        206 c0 acquires l0 until 2170 fence 1
+        500 c0 writes l0 fence 1
+        702 n0,1,2 extends a0 until 2702
+        705 c0 extends l0 until 2670
+        800 fault crash node 2 kill; 800 n2 dies kill
+        900 fault rate node 1 -200000ppm; 900 n1 runs-at 800000
+        1000 fault restart node 2; 1000 n2 starts because the restart guard is off; 1000 n2 serves
+        1200 c2 calls l1
+        1206 c2 acquires l1 until 3170 fence 2
+        1250 c1 calls l2
+        1300 fault pause client 1 400ms; 1300 c1 pauses until 1700
+        1310 c0 checks l0
+        1400 c2 writes l1 fence 2
+        1620 c0 writes l0 fence 1 rejected
+        1720 c1 fails l2 taken
+        1900 c0 releases l0
+        1903 n0,1 frees a0
+        2100 fault crash node 4 power-loss; 2100 n4 dies power-loss
+        2250 fault restart node 4; 2250 n4 starts quarantined because a start after a crash
+        2500 n4 refuses c1 LOADING
+        2600 c2 cannot-extend l1 not-held
+        2750 c0 dies
+        2800 n4 serves",
     );
-    for node in [0, 1] {
-        story.at(
-            702,
-            Event::Extended {
-                node,
-                key: 0,
-                attempt: 0,
-                ends: ms(2_702),
-            },
-        );
-    }
-    story.at(
-        702,
-        Event::Extended {
-            node: 2,
-            key: 0,
-            attempt: 0,
-            ends: ms(2_702),
-        },
-    );
-    story.at(
-        705,
-        Event::Validity {
-            client: 0,
-            lock: 0,
-            valid_until: ms(2_670),
-            is_extension: true,
-        },
-    );
-    story.fault(800, "crash node 2 kill");
-    let how = Crash::Kill;
-    story.at(800, Event::Down { node: 2, how });
-    story.fault(1_000, "restart node 2");
-    let (is_quarantined, reason) = (false, "the restart guard is off");
-    story.at(
-        1_000,
-        Event::Started {
-            node: 2,
-            is_quarantined,
-            reason,
-        },
-    );
-    story.at(1_000, Event::Serving { node: 2 });
-    story.call(2, 1, 1_200);
-    story.ask(2, &[2, 3, 4], &[], 1_200, 1, 3_200);
-    story.acquired(2, 1, 1, Some(2), 1_206, 3_170);
-    story.at(1_310, Event::Checked { client: 0, lock: 0 });
-    story.at(
-        1_400,
-        Event::Wrote {
-            client: 2,
-            lock: 1,
-            key: 0,
-            fencing: Some(2),
-            is_accepted: true,
-        },
-    );
-    story.at(
-        1_620,
-        Event::Wrote {
-            client: 0,
-            lock: 0,
-            key: 0,
-            fencing: Some(1),
-            is_accepted: false,
-        },
-    );
-    story.fault(900, "rate node 1 -200000ppm");
-    story.at(
-        900,
-        Event::Clock {
-            who: Who::Node(1),
-            shows: ms(900),
-            per_million: 800_000,
-        },
-    );
-    let (who, how, until) = (Who::Client(1), "pause", ms(1_700));
-    story.fault(1_300, "pause client 1 400ms");
-    story.at(1_300, Event::Stopped { who, how, until });
-    story.call(1, 2, 1_250);
-    story.ask(1, &[], &[0], 1_250, 2, 0);
-    let why = "taken";
-    story.at(
-        1_720,
-        Event::Failed {
-            client: 1,
-            lock: 2,
-            why,
-        },
-    );
-    story.at(
-        1_900,
-        Event::Releases {
-            client: 0,
-            lock: 0,
-            is_left: false,
-        },
-    );
-    for node in [0, 1] {
-        story.at(
-            1_903,
-            Event::Freed {
-                node,
-                key: 0,
-                attempt: 0,
-            },
-        );
-    }
-    let how = Crash::PowerLoss;
-    story.fault(2_100, "crash node 4 power-loss");
-    story.at(2_100, Event::Down { node: 4, how });
-    let (is_quarantined, reason) = (true, "a start after a crash");
-    story.fault(2_250, "restart node 4");
-    story.at(
-        2_250,
-        Event::Started {
-            node: 4,
-            is_quarantined,
-            reason,
-        },
-    );
-    let why = "LOADING";
-    story.at(
-        2_500,
-        Event::Refused {
-            node: 4,
-            client: 1,
-            why,
-        },
-    );
-    story.at(2_800, Event::Serving { node: 4 });
-    let (client, lock, why) = (2, 1, "not-held");
-    story.at(2_600, Event::NotExtended { client, lock, why });
-    story.at(2_750, Event::ClientDown { client: 0 });
+    let ask = |client, attempt, at_ms, ends_ms| Ask {
+        client,
+        attempt,
+        key: 0,
+        at_ms,
+        ends_ms,
+    };
+    let grants = [
+        ask(0, 0, 200, 2_200).of(&mut story, &[0, 1, 2], &[3, 4], &[0, 1, 2]),
+        ask(2, 1, 1_200, 3_200).of(&mut story, &[2, 3, 4], &[], &[2, 3, 4]),
+        ask(1, 2, 1_250, 0).of(&mut story, &[], &[0], &[]),
+    ];
+    story.tell(&grants.concat());
     let mark = Mark {
         from: ms(1_206),
         until: ms(1_900),
@@ -185,28 +66,18 @@ pub(super) fn restart_story() -> (History, Headline, Vec<Mark>) {
         verdict: "1 violation: mutual exclusion".to_owned(),
         replay: Some("kit --seed 7 --scenario restart.txt".to_owned()),
     };
-    (story.history(), headline, vec![mark])
+    (story, headline, vec![mark])
 }
 
 /// Clients that take, extend and release locks on nodes that crash, for so many seconds.
 pub(super) fn random_run(seed: u64, nodes: u8, clients: u8, seconds: u64, keys: u16) -> History {
     let mut random = Random::new(seed);
-    let names: Vec<String> = (0..keys).map(|key| format!("k{key}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut story = Story::new(nodes, clients, seconds * 1_000, &names);
-    for node in 0..nodes {
-        let (is_quarantined, reason) = (false, "the first start");
-        story.at(
-            0,
-            Event::Started {
-                node,
-                is_quarantined,
-                reason,
-            },
-        );
-        story.at(0, Event::Serving { node });
-    }
-    let down = crashes(&mut story, &mut random, seconds * 1_000);
+    let mut story = empty(nodes, clients, seconds * 1_000, 0);
+    story.keys = (0..keys).map(|key| format!("k{key}").into()).collect();
+    let mut events = (0..nodes)
+        .map(|node| format!("0 n{node} starts because the first start; 0 n{node} serves;"))
+        .collect::<String>();
+    let down = crashes(nodes, &mut events, &mut random, seconds * 1_000);
     let mut free: BTreeMap<(u8, u16), u64> = BTreeMap::new();
     let mut ready: Vec<u64> = (0..clients).map(|_| random.below(2_000)).collect();
     for lock in 0.. {
@@ -218,7 +89,7 @@ pub(super) fn random_run(seed: u64, nodes: u8, clients: u8, seconds: u64, keys: 
         }
         let key = u16::try_from(random.below(keys.into())).expect("small");
         let hold = random.between(100, 1_500);
-        story.call_for(client, lock, key, now);
+        events += &format!("{now} c{client} calls l{lock} k{key};");
         let is_up = |node: u8| {
             !down
                 .iter()
@@ -229,247 +100,127 @@ pub(super) fn random_run(seed: u64, nodes: u8, clients: u8, seconds: u64, keys: 
         let granting: Vec<u8> = up.iter().copied().filter(is_free).collect();
         let has_won = granting.len() > usize::from(nodes / 2);
         let ends = now + if has_won { 2_000 } else { 40 };
-        story.ask_for(client, &up, &lost, now, lock, key, &granting, ends);
+        let ask = Ask {
+            client,
+            attempt: lock,
+            key,
+            at_ms: now,
+            ends_ms: ends,
+        };
+        events += &ask.of(&mut story, &up, &lost, &granting);
+        let frees = |at: u64| {
+            let free = |node| format!("{at} n{node} frees a{lock} k{key};");
+            granting.iter().map(free).collect::<String>()
+        };
         if !has_won {
-            let why = "taken";
-            story.at(now + 8, Event::Failed { client, lock, why });
-            for node in granting {
-                story.at(
-                    now + 12,
-                    Event::Freed {
-                        node,
-                        key,
-                        attempt: lock,
-                    },
-                );
-            }
+            events += &format!("{} c{client} fails l{lock} taken;", now + 8);
+            events += &frees(now + 12);
             if let Some(ready) = ready.get_mut(usize::from(client)) {
                 *ready = now + random.between(50, 400);
             }
             continue;
         }
-        let fencing = Some(u64::from(lock) + 1);
-        story.acquired_for(client, lock, key, fencing, now + 8, now + 1_950);
+        let (held, fence) = (now + 8, lock + 1);
+        let until = now + 1_950;
+        events += &format!("{held} c{client} acquires l{lock} k{key} until {until} fence {fence};");
         if hold > 600 {
-            story.at(
-                now + 500,
-                Event::Wrote {
-                    client,
-                    lock,
-                    key,
-                    fencing,
-                    is_accepted: random.chance(90),
-                },
-            );
-            let valid_until = ms(now + 2_500);
-            story.at(
-                now + 550,
-                Event::Validity {
-                    client,
-                    lock,
-                    valid_until,
-                    is_extension: true,
-                },
+            let (wrote, extended, until) = (now + 500, now + 550, now + 2_500);
+            let result = if random.chance(90) { "" } else { "rejected" };
+            events += &format!(
+                "{wrote} c{client} writes l{lock} k{key} fence {fence} {result};
+                {extended} c{client} extends l{lock} until {until};"
             );
         }
-        let is_left = false;
-        story.at(
-            now + 8 + hold,
-            Event::Releases {
-                client,
-                lock,
-                is_left,
-            },
-        );
+        events += &format!("{} c{client} releases l{lock};", held + hold);
+        events += &frees(now + hold + 10);
         for node in granting {
             free.insert((node, key), now + hold + 12);
-            story.at(
-                now + hold + 10,
-                Event::Freed {
-                    node,
-                    key,
-                    attempt: lock,
-                },
-            );
         }
         if let Some(ready) = ready.get_mut(usize::from(client)) {
             *ready = now + hold + random.between(30, 900);
         }
     }
-    story.history()
+    story.tell(&events);
+    story
 }
 
 /// By node, when it is down or quarantined.
-fn crashes(story: &mut Story, random: &mut Random, end: u64) -> Vec<(u8, u64, u64)> {
+fn crashes(nodes: u8, events: &mut String, random: &mut Random, end: u64) -> Vec<(u8, u64, u64)> {
     let mut down = Vec::new();
     let mut now = random.between(500, 4_000);
     while now + 4_000 < end {
-        let node = u8::try_from(random.below(story.0.nodes.into())).expect("small");
+        let node = u8::try_from(random.below(nodes.into())).expect("small");
         let (away, quarantine) = (random.between(100, 1_500), random.between(500, 2_000));
+        let back = now + away;
         if random.chance(25) {
-            let (who, how) = (Who::Node(node), "freeze");
-            let until = ms(now + away);
-            story.fault(now, &format!("freeze node {node} {away}ms"));
-            story.at(now, Event::Stopped { who, how, until });
-        } else {
-            let how = random.index(Crash::ALL.len());
-            let how = Crash::ALL.get(how).copied().unwrap_or(Crash::Kill);
-            story.fault(now, &format!("crash node {node} {}", how.name()));
-            story.at(now, Event::Down { node, how });
-            let (is_quarantined, reason) = (true, "a start after a crash");
-            story.fault(now + away, &format!("restart node {node}"));
-            story.at(
-                now + away,
-                Event::Started {
-                    node,
-                    is_quarantined,
-                    reason,
-                },
+            *events += &format!(
+                "{now} fault freeze node {node} {away}ms; {now} n{node} freezes until {back};"
             );
-            story.at(now + away + quarantine, Event::Serving { node });
-            down.push((node, now, now + away + quarantine));
+        } else {
+            let how = Crash::ALL[random.index(Crash::ALL.len())];
+            let serves = back + quarantine;
+            *events += &format!(
+                "{now} fault crash node {node} {how}; {now} n{node} dies {how}
+                {back} fault restart node {node}
+                {back} n{node} starts quarantined because a start after a crash; {serves} n{node} serves;"
+            );
+            down.push((node, now, serves));
         }
         now += random.between(2_500, 9_000);
     }
     down
 }
 
-fn ms(ms: u64) -> SimTime {
-    Duration::from_millis(ms).into()
+/// A request for a lock.
+struct Ask {
+    client: u8,
+    attempt: AttemptNo,
+    key: KeyNo,
+    at_ms: u64,
+    ends_ms: u64,
 }
 
-/// A history that is being told, not in order of time.
-#[derive(Debug)]
-struct Story(History);
-
-impl Story {
-    fn new(nodes: u8, clients: u8, end_ms: u64, keys: &[&str]) -> Self {
-        Self(History {
-            nodes,
-            clients,
-            end: ms(end_ms),
-            keys: keys.iter().map(|key| (*key).into()).collect(),
-            ..History::default()
-        })
-    }
-
-    fn history(mut self) -> History {
-        self.0.entries.sort_by_key(|entry| entry.at);
-        self.0.messages.sort_by_key(|message| message.sent);
-        self.0
-    }
-
-    fn at(&mut self, at_ms: u64, event: Event) {
-        let at = ms(at_ms);
-        self.0.entries.push(Entry { at, event });
-    }
-
-    fn fault(&mut self, at_ms: u64, text: &str) {
-        self.at(at_ms, Event::Fault(text.into()));
-    }
-
-    fn call(&mut self, client: u8, lock: u32, at_ms: u64) {
-        self.call_for(client, lock, 0, at_ms);
-    }
-
-    fn call_for(&mut self, client: u8, lock: u32, key: u16, at_ms: u64) {
-        self.at(at_ms, Event::Calls { client, lock, key });
-    }
-
-    fn acquired(
-        &mut self,
-        client: u8,
-        lock: u32,
-        key: u16,
-        fencing: Option<u64>,
-        at_ms: u64,
-        valid_ms: u64,
-    ) {
-        let _ = key;
-        self.acquired_for(client, lock, 0, fencing, at_ms, valid_ms);
-    }
-
-    fn acquired_for(
-        &mut self,
-        client: u8,
-        lock: u32,
-        key: u16,
-        fencing: Option<u64>,
-        at_ms: u64,
-        valid_ms: u64,
-    ) {
-        let (attempt, valid_until) = (lock, ms(valid_ms));
-        self.at(
-            at_ms,
-            Event::Acquired {
-                client,
-                lock,
-                key,
-                attempt,
-                fencing,
-                valid_until,
-            },
-        );
-    }
-
-    fn ask(&mut self, client: u8, grant: &[u8], lost: &[u8], at_ms: u64, attempt: u32, ends: u64) {
-        self.ask_for(client, grant, lost, at_ms, attempt, 0, grant, ends);
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "a request has these parts")]
-    fn ask_for(
-        &mut self,
-        client: u8,
-        up: &[u8],
-        lost: &[u8],
-        at_ms: u64,
-        attempt: u32,
-        key: u16,
-        grant: &[u8],
-        ends_ms: u64,
-    ) {
-        for node in up.iter().chain(lost) {
-            let delay = 2 + u64::from(*node) % 3;
-            let arrived = up.contains(node).then(|| ms(at_ms + delay));
-            self.message(client, *node, true, at_ms, arrived, "SET k v NX PX 2000");
-            if up.contains(node) {
-                let text = if grant.contains(node) { "+OK" } else { "$-1" };
-                let (sent, arrived) = (at_ms + delay, Some(ms(at_ms + delay + 2)));
-                self.message(client, *node, false, sent, arrived, text);
-            }
-            if grant.contains(node) {
-                let (node, counter, ends) = (*node, u64::from(attempt) + 1, ms(ends_ms));
-                self.at(
-                    at_ms + delay,
-                    Event::Granted {
-                        node,
-                        key,
-                        attempt,
-                        client,
-                        counter,
-                        ends,
-                    },
-                );
-            }
-        }
-    }
-
-    fn message(
-        &mut self,
-        client: u8,
-        node: u8,
-        is_request: bool,
-        sent_ms: u64,
-        arrived: Option<SimTime>,
-        text: &str,
-    ) {
-        self.0.messages.push(Message {
+impl Ask {
+    /// Adds the messages of a request to nodes that are up and to others that it does not reach. Returns the grants.
+    fn of(&self, story: &mut History, up: &[u8], lost: &[u8], granting: &[u8]) -> String {
+        let mut grants = String::new();
+        let &Self {
+            client,
+            attempt,
+            key,
+            ..
+        } = self;
+        let message = |node, is_request, sent, arrived, text: &str| Message {
             client,
             node,
             is_request,
-            sent: ms(sent_ms),
+            sent: ms(sent),
             arrived,
             text: text.into(),
-        });
+        };
+        for node in up.iter().chain(lost).copied() {
+            let (sent, is_up) = (self.at_ms, up.contains(&node));
+            let answered = sent + 2 + u64::from(node) % 3;
+            let arrived = is_up.then(|| ms(answered));
+            story
+                .messages
+                .push(message(node, true, sent, arrived, "SET k v NX PX 2000"));
+            let is_granted = granting.contains(&node);
+            if is_up {
+                let text = if is_granted { "+OK" } else { "$-1" };
+                let arrived = Some(ms(answered + 2));
+                story
+                    .messages
+                    .push(message(node, false, answered, arrived, text));
+            }
+            if is_granted {
+                let (until, count) = (self.ends_ms, attempt + 1);
+                grants += &format!(
+                    "{answered} n{node} grants a{attempt} k{key} to c{client} until {until} count {count};"
+                );
+            }
+        }
+        story.messages.sort_by_key(|message| message.sent);
+        grants
     }
 }
