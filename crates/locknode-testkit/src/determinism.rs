@@ -30,12 +30,11 @@ pub fn first_difference(one: &Scenario, other: &Scenario) -> Option<Difference> 
         world.take_hashes()
     };
     let (first, second) = (hashes(one), hashes(other));
-    let common = first.iter().zip(&second).position(|(a, b)| a != b);
-    let event = match common {
-        Some(event) => event,
-        None if first.len() == second.len() => return None,
-        None => first.len().min(second.len()),
-    };
+    if first == second {
+        return None;
+    }
+    let event = first.iter().zip(&second).position(|(a, b)| a != b);
+    let event = event.unwrap_or(first.len().min(second.len()));
     let (at_first, last_first) = at_event(one, event);
     let (at_second, last_second) = at_event(other, event);
     Some(Difference {

@@ -1,4 +1,4 @@
-//! What came of a world, and whether it kept its promises.
+//! The outcome of a world, and whether it kept its promises.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Duration;
@@ -123,17 +123,12 @@ impl Report {
 
     /// From when on there is something to see.
     fn beginning(&self) -> SimTime {
-        let times = self
-            .scenario
-            .steps
-            .iter()
-            .filter_map(|step| match step.when {
-                Trigger::At(at) => Some(at),
-                Trigger::On { .. } => None,
-            });
-        times
-            .min()
-            .map_or(SimTime::ZERO, |first| first - BEFORE_FIRST_STEP)
+        let steps = self.scenario.steps.iter();
+        let times = steps.filter_map(|step| match step.when {
+            Trigger::At(at) => Some(at),
+            Trigger::On { .. } => None,
+        });
+        times.min().unwrap_or(SimTime::ZERO) - BEFORE_FIRST_STEP
     }
 }
 
@@ -151,7 +146,7 @@ impl Display for Report {
     }
 }
 
-/// A picture begins so long before anything is done.
+/// How long before the first step a picture begins.
 const BEFORE_FIRST_STEP: Duration = Duration::from_millis(500);
 
 /// The first few say it all.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::check::{ViolationKind, check_world};
+use crate::check::{Violation, ViolationKind, check_world};
 use crate::scenario::{Deed, Scenario, Step, Trigger};
 use crate::sim::World;
 use crate::span::SimTime;
@@ -19,7 +19,7 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// The shortest scenario that was found within so many runs and still breaks the gravest of the promises that `scenario`
+/// The shortest scenario that was found within `runs_max` runs and still breaks the gravest of the promises that `scenario`
 /// breaks; the same when it breaks none.
 ///
 /// ```
@@ -36,7 +36,7 @@ pub fn shrink(scenario: &Scenario, runs_max: u32) -> Shrunk {
     shrink_with(scenario, runs_max, |_, _| {})
 }
 
-/// The same, and `progress` is told after each run how many there were and how many steps are left.
+/// The same, and `progress` learns after each run how many there were and how many steps are left.
 pub fn shrink_with(
     scenario: &Scenario,
     runs_max: u32,
@@ -94,23 +94,17 @@ impl Search<'_> {
 
     /// Whether a scenario that breaks this is worth to be kept. Kinds are in the order of their weight.
     fn prefers(&mut self, kind: Option<ViolationKind>) -> bool {
-        match kind.filter(|kind| *kind <= self.kind) {
-            Some(kind) => {
-                self.kind = kind;
-                true
-            }
-            None => false,
-        }
+        let kind = kind.filter(|kind| *kind <= self.kind);
+        self.kind = kind.unwrap_or(self.kind);
+        kind.is_some()
     }
 
     /// Leaves out steps of a kind, many at once as long as that goes.
     fn leave_out(&mut self, best: &mut Scenario, is_meant: impl Fn(&Step) -> bool) {
         let meant = |scenario: &Scenario| {
             let places = scenario.steps.iter().enumerate();
-            places
-                .filter(|(_, step)| is_meant(step))
-                .map(|(place, _)| place)
-                .collect::<Vec<_>>()
+            let meant = places.filter(|(_, step)| is_meant(step));
+            meant.map(|(place, _)| place).collect::<Vec<_>>()
         };
         let mut size = meant(best).len();
         while size > 0 {
@@ -124,11 +118,10 @@ impl Search<'_> {
                     break;
                 }
                 let mut shorter = best.clone();
-                let mut place = 0;
-                shorter.steps.retain(|_| {
-                    place += 1;
-                    !out.contains(&(place - 1))
-                });
+                let mut places = 0..;
+                shorter
+                    .steps
+                    .retain(|_| places.next().is_some_and(|it| !out.contains(&it)));
                 if self.fails(&shorter) {
                     *best = shorter
                 } else {
@@ -141,17 +134,12 @@ impl Search<'_> {
 
     /// Ends the run soon after the first promise was broken.
     fn end_early(&mut self, best: &mut Scenario) {
-        let mut world = World::new(best);
-        world.run();
-        let violations = check_world(world.history(), best);
-        let first = violations
-            .iter()
-            .find(|violation| violation.kind == self.kind);
-        let Some(until) = first.map(|violation| violation.until) else {
+        let mut violations = broken(best).into_iter();
+        let Some(first) = violations.find(|violation| violation.kind == self.kind) else {
             return;
         };
         let mut shorter = best.clone();
-        let end = until + Duration::from_secs(1);
+        let end = first.until + Duration::from_secs(1);
         shorter.setup.run_for = Duration::from_nanos(end.as_nanos()).min(best.setup.run_for);
         shorter
             .steps
@@ -188,10 +176,17 @@ impl Search<'_> {
 
 /// The gravest of the promises that a scenario breaks.
 fn gravest(scenario: &Scenario) -> Option<ViolationKind> {
+    broken(scenario)
+        .iter()
+        .map(|violation| violation.kind)
+        .min()
+}
+
+/// The promises that a scenario breaks, in the order of time.
+fn broken(scenario: &Scenario) -> Vec<Violation> {
     let mut world = World::new(scenario);
     world.run();
-    let violations = check_world(world.history(), scenario);
-    violations.iter().map(|violation| violation.kind).min()
+    check_world(world.history(), scenario)
 }
 
 #[cfg(test)]
