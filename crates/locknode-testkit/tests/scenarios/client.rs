@@ -18,7 +18,7 @@ fn s19_same_value_used_again_by_a_retry() {
         .on(Cue::Granted(2), Fault::Drop(link(0, 2), Way::Replies, 1))
         .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
     let it = safe(&script);
-    assert_eq!(it.counters.of("lost-reply"), 1, "{}", it.story());
+    it.check_eq(it.counters.of("lost-reply"), 1);
     let mut attempts = Vec::new();
     for entry in &it.history.entries {
         if let Event::Granted {
@@ -28,7 +28,7 @@ fn s19_same_value_used_again_by_a_retry() {
             attempts.push(attempt);
         }
     }
-    assert_eq!(attempts.len(), 2, "{}", it.story());
+    it.check_eq(attempts.len(), 2);
     assert_ne!(attempts[0], attempts[1], "a token for each attempt");
     assert_eq!(it.windows(1).len(), 1);
     let again = breaks(&script.with(Bug::TokenReused), ViolationKind::Exclusion);
@@ -51,11 +51,7 @@ fn s26_validity_from_the_reply() {
         .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
     let it = safe(&script);
     let (late, window) = (it.first(acquired(0)), it.window(0));
-    assert!(
-        late.since(it.first(granted(2, 0))) > ms(200),
-        "{}",
-        it.story()
-    );
+    it.check(late.since(it.first(granted(2, 0))) > ms(200));
     assert!(window.until <= window.called + ms(4_000 - 42), "{window:?}");
     assert_eq!(it.windows(1).len(), 1);
     breaks(
@@ -74,7 +70,7 @@ fn s27_drift_sign_error() {
         lock(s(4)),
     );
     let it = safe(&script);
-    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
+    it.check_eq(it.windows(1).len(), 1);
     breaks(&script.with(Bug::DriftAdded), ViolationKind::Exclusion);
     let start = Time::from_nanos(1_000_000_000);
     for (ppm, constant, ttl, drift) in [
@@ -110,7 +106,7 @@ fn s28_acquired_when_it_had_already_expired() {
         })
     };
     let it = safe(&script);
-    assert_eq!(it.count(failed_for(0, "expired")), 1, "{}", it.story());
+    it.happens(failed_for(0, "expired"), 1);
     assert!(it.windows(0).is_empty());
     assert_eq!(it.windows(1).len(), 2, "nothing is left of it");
     let unchecked = breaks(&script.with(Bug::ValidityUnchecked), ViolationKind::Expired);
@@ -130,17 +126,17 @@ fn s29_lost_reply() {
         .on(Cue::Granted(2), Fault::Drop(link(0, 2), Way::Replies, 1))
         .acts_on(Cue::Freed(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
-    assert_eq!(it.count(failed_for(0, "no-quorum")), 1, "{}", it.story());
+    it.happens(failed_for(0, "no-quorum"), 1);
     let wait = it.between(granted(2, 0), freed(2));
     assert!(wait < s(2), "much sooner than its TTL: {wait:?}");
-    assert!(it.window(1).from < it.ends(2, 0), "{}", it.story());
+    it.check(it.window(1).from < it.ends(2, 0));
     // What cannot be told ends by itself.
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
         .on(Cue::Granted(2), Fault::Cut(link(0, 2), Way::Both))
         .acts_on(Cue::Failed(0), 1, ms(1), 1, lock(s(4)).tries(40));
     let it = safe(&script);
-    assert!(it.first(freed(2)) > it.first(acquired(1)), "{}", it.story());
+    it.check(it.first(freed(2)) > it.first(acquired(1)));
     let wait = it.window(1).from.since(it.first(granted(2, 0)));
     assert!(wait >= s(4) && wait < s(4) + ms(600), "{wait:?}");
 }
@@ -164,7 +160,7 @@ fn s41_wrong_quorum_arithmetic() {
             .act(s(2), 1, lock(s(4)).into())
     };
     let it = safe(&even(4));
-    assert_eq!(it.history.windows().len(), 0, "{}", it.story());
+    it.check_eq(it.history.windows().len(), 0);
     assert_eq!((it.count(failed(0)), it.count(failed(1))), (1, 1));
     breaks(&even(4).with(Bug::HalfIsQuorum), ViolationKind::Exclusion);
 
@@ -175,12 +171,7 @@ fn s41_wrong_quorum_arithmetic() {
         .act(s(1), 0, lock(s(4)).into())
         .act(s(2), 1, lock(s(4)).into());
     let it = safe(&few);
-    assert_eq!(
-        (it.windows(0).len(), it.windows(1).len()),
-        (0, 1),
-        "{}",
-        it.story()
-    );
+    it.check_eq((it.windows(0).len(), it.windows(1).len()), (0, 1));
     breaks(&few.with(Bug::QuorumOfReachable), ViolationKind::Exclusion);
 }
 
@@ -199,7 +190,7 @@ fn s45_reply_matched_to_the_wrong_request() {
         .act(ms(2_560), 0, lock(s(4)).into());
     let it = safe(&script);
     assert_eq!(it.count(granted(2, 0)), 1, "`other`: {}", it.story());
-    assert_eq!(it.count(failed(0)), 2, "{}", it.story());
+    it.happens(failed(0), 2);
     assert!(it.windows(0).is_empty());
     breaks(&script.with(Bug::RepliesMixedUp), ViolationKind::Exclusion);
 }
@@ -212,7 +203,7 @@ fn s45_late_reply_has_no_vote() {
         Fault::Late(link(0, 2), Way::Replies, 1, ms(400)),
     );
     let it = safe(&script);
-    assert_eq!(it.count(answered(2, 0)), 1, "{}", it.story());
+    it.happens(answered(2, 0), 1);
     assert!(it.windows(0).is_empty());
     assert_eq!(it.count(freed(2)), 1, "and what it granted is released");
 }

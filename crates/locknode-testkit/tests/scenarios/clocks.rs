@@ -24,7 +24,7 @@ fn held(ttl: Duration, fault: Fault, wait: Duration) -> Scenario {
 fn s17_node_wall_clock_jumps_forward() {
     let script = held(s(4), Fault::WallJump(Who::Node(2), 3_600_000), SOON);
     let it = safe(&script);
-    assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story());
+    it.happens(failed_for(1, "contended"), 1);
     breaks(&script.with(Bug::WallClock), ViolationKind::Exclusion);
 }
 
@@ -49,7 +49,7 @@ fn s18_wall_clock_is_set_while_a_node_is_down() {
     ] {
         let it = safe(&script(down, waits));
         assert_eq!(it.serves_again(2), even, "{down} {waits}");
-        assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+        it.check(it.count(refused(2, 1, "LOADING")) > 0);
     }
     breaks(
         &script(0, 3_600_000).with(Bug::WallClock),
@@ -62,11 +62,7 @@ fn s20_fast_node_clock() {
     // Within the drift that the holder allows for, client 1 comes as soon as the node lets it.
     let script = held(s(10), Fault::Rate(Who::Node(2), 9_900), ms(9_905));
     let it = safe(&script);
-    assert!(
-        it.window(1).from < it.window(0).from + s(10),
-        "{}",
-        it.story()
-    );
+    it.check(it.window(1).from < it.window(0).from + s(10));
     assert!(it.window(1).from >= it.window(0).until);
     // Beyond it two hold the lock, and the fence tells them apart.
     let script = held(s(10), Fault::Rate(Who::Node(2), 50_000), ms(9_530));
@@ -77,11 +73,7 @@ fn s20_fast_node_clock() {
 fn s21_slow_client_clock() {
     let script = held(s(10), Fault::Rate(Who::Client(0), -9_900), ms(10_001));
     let it = safe(&script);
-    assert!(
-        it.window(0).until.since(it.window(0).from) > ms(9_800),
-        "{}",
-        it.story()
-    );
+    it.check(it.window(0).until.since(it.window(0).from) > ms(9_800));
     assert_eq!(it.windows(1).len(), 1);
     let script = held(s(10), Fault::Rate(Who::Client(0), -50_000), ms(10_001));
     costs(&script, ViolationKind::Exclusion).assert_fenced();
@@ -93,12 +85,10 @@ fn s22_slew_storm() {
     let script = held(s(10), Fault::Slew(Who::Node(2), 83_333), ms(9_300));
     let it = safe(&script);
     // Client 1 tries again until the lock is over, and not a moment sooner: the other clock counts.
-    assert!(
+    it.check(
         it.windows(1)
             .first()
             .is_none_or(|second| it.window(0).until <= second.from),
-        "{}",
-        it.story()
     );
     breaks(&script.with(Bug::SlewedClock), ViolationKind::Exclusion);
     let it = safe(&held(
@@ -106,7 +96,7 @@ fn s22_slew_storm() {
         Fault::Slew(Who::Client(0), -83_333),
         ms(10_001),
     ));
-    assert!(it.window(0).until < it.window(1).from, "{}", it.story());
+    it.check(it.window(0).until < it.window(1).from);
 }
 
 #[test]
@@ -114,11 +104,7 @@ fn s23_client_suspended() {
     let script = held(s(4), Fault::Suspend(Who::Client(0), s(8)), ms(4_010));
     let it = safe(&script);
     let (slept, woke) = (it.window(0), it.first(lost(0)));
-    assert!(
-        slept.until < it.window(1).from && it.window(1).from < woke,
-        "{}",
-        it.story()
-    );
+    it.check(slept.until < it.window(1).from && it.window(1).from < woke);
     assert_eq!(
         it.count(|event| matches!(event, Event::Checked { client: 0, .. })),
         0,
@@ -161,7 +147,7 @@ fn s24_pause_after_the_check() {
             }
         )
     };
-    assert_eq!(it.count(is_late), 1, "{}", it.story());
+    it.happens(is_late, 1);
     assert!(it.first(is_late) > it.window(1).from);
     it.assert_fenced();
 }
@@ -201,7 +187,7 @@ fn s60_leap_smear_and_daylight_saving() {
         safe(&script(&[])),
         script(&[3_600_000, -3_600_000, 1_000, -1_000]),
     );
-    assert_eq!(even.windows(1).len(), 1, "{}", even.story());
+    even.check_eq(even.windows(1).len(), 1);
     assert_eq!(without_faults(&safe(&jumps)), without_faults(&even));
     breaks(&jumps.with(Bug::WallClock), ViolationKind::Exclusion);
 }

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session};
+use locknode_engine::EngineConfig;
 use locknode_testkit::cluster::Cluster;
 use locknode_testkit::{Bug, Crash, Cue, Fault, Links, Scenario, Setup, ViolationKind, Way};
 use redlock_client::{
-    Cause, Connecting, Connector, NodeAddress, NodeId, Redlock, RenewPolicy, RetryPolicy,
+    Cause, Connecting, Connector, Guard, NodeAddress, NodeId, Redlock, RenewPolicy, RetryPolicy,
 };
 use redlock_proto::Quorum;
 use tokio::time::{Instant, sleep};
 
 use crate::outcome::*;
-use crate::script::{Script, lock, ms, s, setup};
+use crate::script::{OneNode, Script, lock, ms, s, setup};
 
 /// A client's way to some of the nodes, in an order of its own.
 #[derive(Debug)]
@@ -51,6 +51,11 @@ fn client(cluster: &Cluster, client: u8, nodes: &[u8]) -> Redlock {
         .expect("a client")
 }
 
+/// Acquires the lock of all tests, which these nodes have to give.
+async fn hold(client: &Redlock, ttl: Duration, by: &str) -> Guard {
+    client.lock("k").ttl(ttl).acquire().await.expect(by)
+}
+
 async fn cluster(nodes: u8) -> Cluster {
     let builder = Cluster::builder().nodes(nodes).clients(2).in_memory();
     builder.build().await.expect("a cluster")
@@ -77,12 +82,7 @@ async fn s40_duplicate_node_in_the_list() {
         doors(0)[1].clone(),
     ];
     let redlock = Redlock::builder().nodes(&list).build().expect("a client");
-    let guard = redlock
-        .lock("k")
-        .ttl(s(10))
-        .acquire()
-        .await
-        .expect("two servers of three");
+    let guard = hold(&redlock, s(10), "two servers of three").await;
     drop(guard.release().await);
     cluster.crash(1).await.expect("a node");
     let error = redlock
@@ -118,18 +118,8 @@ async fn s42_different_node_lists() {
         client(&cluster, 0, &[0, 1, 2]),
         client(&cluster, 1, &[2, 3, 4, 5, 6]),
     );
-    let first = one
-        .lock("k")
-        .ttl(s(10))
-        .acquire()
-        .await
-        .expect("nodes 0 and 1");
-    let second = other
-        .lock("k")
-        .ttl(s(10))
-        .acquire()
-        .await
-        .expect("nodes 3 to 6");
+    let first = hold(&one, s(10), "nodes 0 and 1").await;
+    let second = hold(&other, s(10), "nodes 3 to 6").await;
     assert!(first.is_valid() && second.is_valid(), "both hold it");
     // With one list they do, whatever the order in it.
     let same = client(&cluster, 1, &[2, 1, 0]);
@@ -144,12 +134,7 @@ async fn s43_membership_change_in_one_step() {
     cut(&cluster, 0, [2]).await;
     cut(&cluster, 1, [0, 1]).await;
     let old = client(&cluster, 0, &[0, 1, 2]);
-    let held = old
-        .lock("k")
-        .ttl(s(30))
-        .acquire()
-        .await
-        .expect("nodes 0 and 1");
+    let held = hold(&old, s(30), "nodes 0 and 1").await;
     let next = client(&cluster, 1, &[0, 1, 2, 3]);
     let error = next
         .lock("k")
@@ -159,12 +144,7 @@ async fn s43_membership_change_in_one_step() {
         .expect_err("nodes 2 and 3 of four");
     assert!(error.is_no_quorum(), "{error}");
     let hasty = client(&cluster, 1, &[0, 1, 2, 3, 4]);
-    let both = hasty
-        .lock("k")
-        .ttl(s(30))
-        .acquire()
-        .await
-        .expect("nodes 2, 3 and 4");
+    let both = hold(&hasty, s(30), "nodes 2, 3 and 4").await;
     assert!(held.is_valid() && both.is_valid(), "both hold it");
 
     let needed = |nodes| Quorum::of(nodes).expect("a number of nodes").needed();
@@ -212,65 +192,32 @@ fn s44_node_replaced() {
 fn s47_eviction_and_flush() {
     let mut config = EngineConfig::new(7, "run");
     config.options.maxmemory = 200_000;
-    let (now, engine) = (Moment::default(), Engine::new(config, Moment::default()));
-    let mut session = engine
-        .connect(Peer::default(), now.time)
-        .expect("room for a client");
-    let acquire = |session: &mut Session, key: &str| {
-        ask(
-            &engine,
-            session,
-            &[b"LOCK.ACQUIRE", key.as_bytes(), b"token", b"60000"],
-        )
-    };
+    let mut node = OneNode::new(config);
     let mut held = 0;
     let error = loop {
-        let reply = acquire(&mut session, &format!("key-{held}"));
-        if reply.starts_with("*3\r\n:1\r\n") {
-            held += 1
-        } else {
+        let reply = node.ask(&format!("LOCK.ACQUIRE key-{held} token 60000"));
+        if !reply.starts_with("*3\r\n:1\r\n") {
             break reply;
         }
+        held += 1;
         assert!(held < 100_000, "it is never full");
     };
     assert!(error.starts_with("-OOM ") && held > 100, "{held}: {error}");
     for lock in 0..held {
-        let key = format!("key-{lock}");
-        let extend: [&[u8]; 4] = [b"LOCK.EXTEND", key.as_bytes(), b"token", b"60000"];
-        assert_eq!(
-            ask(&engine, &mut session, &extend),
-            ":1\r\n",
-            "{key} is gone"
-        );
+        let extended = node.ask(&format!("LOCK.EXTEND key-{lock} token 60000"));
+        assert_eq!(extended, ":1\r\n", "key-{lock} is gone");
     }
-    assert_eq!(
-        ask(
-            &engine,
-            &mut session,
-            &[b"LOCK.RELEASE", b"key-0", b"token"]
-        ),
-        ":1\r\n"
-    );
-    let policy = ask(
-        &engine,
-        &mut session,
-        &[b"CONFIG", b"GET", b"maxmemory-policy"],
-    );
+    assert_eq!(node.ask("LOCK.RELEASE key-0 token"), ":1\r\n");
+    let policy = node.ask("CONFIG GET maxmemory-policy");
     assert!(policy.contains("noeviction"), "{policy}");
-    let change: [&[u8]; 4] = [b"CONFIG", b"SET", b"maxmemory-policy", b"allkeys-lru"];
-    assert!(
-        ask(&engine, &mut session, &change).starts_with('-'),
-        "there is no other"
-    );
-    let replica: [&[u8]; 3] = [b"REPLICAOF", b"127.0.0.1", b"6379"];
-    assert!(
-        ask(&engine, &mut session, &replica).starts_with('-'),
-        "nobody's replica"
-    );
+    let changed = node.ask("CONFIG SET maxmemory-policy allkeys-lru");
+    assert!(changed.starts_with('-'), "there is no other");
+    let replica = node.ask("REPLICAOF 127.0.0.1 6379");
+    assert!(replica.starts_with('-'), "nobody's replica");
     // Who deletes everything ends all locks. The order of fencing tokens survives that.
-    let before = counter(&ask(&engine, &mut session, &[b"LOCK.GET", b"key-1"]), 3);
-    assert_eq!(ask(&engine, &mut session, &[b"FLUSHALL"]), "+OK\r\n");
-    let after = counter(&acquire(&mut session, "key-1"), 1);
+    let before = counter(&node.ask("LOCK.GET key-1"), 3);
+    assert_eq!(node.ask("FLUSHALL"), "+OK\r\n");
+    let after = counter(&node.ask("LOCK.ACQUIRE key-1 token 60000"), 1);
     assert!(after > before, "{before} {after}");
 }
 
@@ -291,35 +238,20 @@ async fn s57_guard_dropped_outside_of_async() {
         drop(guard.release().await);
         Some(())
     };
-    let guard = redlock
-        .lock("k")
-        .ttl(s(10))
-        .acquire()
-        .await
-        .expect("a lock");
+    let guard = hold(&redlock, s(10), "a lock").await;
     std::thread::spawn(move || drop(guard))
         .join()
         .expect("no panic");
     assert!(is_free().await.is_some(), "released in the background");
 
-    let guard = redlock
-        .lock("k")
-        .ttl(s(10))
-        .acquire()
-        .await
-        .expect("a lock");
+    let guard = hold(&redlock, s(10), "a lock").await;
     let work = tokio::spawn(async move {
         assert!(!guard.is_valid(), "the work fails");
     });
     assert!(work.await.expect_err("a panic").is_panic());
     assert!(is_free().await.is_some(), "released in the background");
 
-    let guard = redlock
-        .lock("k")
-        .ttl(s(10))
-        .acquire()
-        .await
-        .expect("a lock");
+    let guard = hold(&redlock, s(10), "a lock").await;
     let since = Instant::now();
     std::mem::forget(guard);
     assert!(is_free().await.is_none(), "nobody says so");
@@ -399,28 +331,10 @@ async fn s39_endless_extension() {
     assert!(never.expect_err("renews never").is_config());
 }
 
-fn ask(engine: &Engine, session: &mut Session, args: &[&[u8]]) -> String {
-    let mut out = Vec::new();
-    let mut batch = engine.batch(Moment::default());
-    batch.execute(session, args, &mut out);
-    assert!(
-        batch.finish(session, 1).is_none(),
-        "nothing here waits for a disk"
-    );
-    String::from_utf8(out).expect("text")
-}
-
 /// The element of a reply, which is a number.
 fn counter(reply: &str, place: usize) -> u64 {
-    let elements = reply
-        .split("\r\n")
-        .filter(|line| !line.starts_with(['*', '$']));
-    let element = elements
-        .clone()
-        .nth(place)
-        .unwrap_or_else(|| panic!("{reply:?}"));
-    element
-        .trim_start_matches(':')
-        .parse()
-        .unwrap_or_else(|_| panic!("{reply:?}"))
+    let is_element = |line: &&str| !line.starts_with(['*', '$']);
+    let element = reply.split("\r\n").filter(is_element).nth(place);
+    let number = element.and_then(|element| element.trim_start_matches(':').parse().ok());
+    number.unwrap_or_else(|| panic!("{reply:?}"))
 }

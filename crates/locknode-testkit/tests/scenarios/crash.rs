@@ -28,7 +28,7 @@ fn s01_crash_restart_amnesia() {
         for how in [Crash::Kill, Crash::PowerLoss, Crash::PowerLossAll] {
             let script = amnesia(how).guarded(guard);
             let it = safe(&script);
-            assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+            it.check(it.count(refused(2, 1, "LOADING")) > 0);
             assert!(it.last(failed_for(1, "no-quorum")) < it.serves_again(2));
             let (first, second) = (it.window(0), it.window(1));
             assert!(first.until <= second.from, "{first:?} {second:?}");
@@ -61,7 +61,7 @@ fn s02_quarantine_short_by_epsilon() {
         assert!(it.window(1).from >= over);
         // A tenth less is too little, although the holder stops a little sooner than it has to.
         let short = breaks(&script.with(Bug::QuarantineShort), ViolationKind::Exclusion);
-        assert!(short.serves_again(2) < over, "{}", short.story());
+        short.check(short.serves_again(2) < over);
         assert!(
             short.count(refused(2, 1, "LOADING")) > 0,
             "there was a quarantine"
@@ -79,15 +79,10 @@ fn s03_grant_then_crash_before_the_reply() {
     let it = safe(&script);
     assert_eq!(it.count(granted(2, 0)), 1);
     assert_eq!(it.count(answered(2, 0)), 0, "the reply never left");
-    assert_eq!(it.count(failed_for(0, "no-quorum")), 1, "{}", it.story());
+    it.happens(failed_for(0, "no-quorum"), 1);
     assert!(it.windows(0).is_empty());
     // What the others granted is released, and the orphan died with the process.
-    assert_eq!(
-        (it.count(freed(0)), it.count(freed(1))),
-        (1, 1),
-        "{}",
-        it.story()
-    );
+    it.check_eq((it.count(freed(0)), it.count(freed(1))), (1, 1));
     assert_eq!(it.count(granted(2, 1)), 1);
     assert!(it.window(1).from.since(it.serves_again(2)) < ms(50));
 }
@@ -107,12 +102,8 @@ fn s04_reply_leaves_then_crash() {
         .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
     let (left, gone) = (it.first(answered(2, 0)), it.first(down(2)));
-    assert!(
-        left < gone && gone < it.first(acquired(0)),
-        "{}",
-        it.story()
-    );
-    assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+    it.check(left < gone && gone < it.first(acquired(0)));
+    it.check(it.count(refused(2, 1, "LOADING")) > 0);
     assert!(it.window(1).from >= it.ends(2, 0));
     breaks(&script.with(Bug::QuarantineOff), ViolationKind::Exclusion);
 }
@@ -153,7 +144,7 @@ fn s07_max_ttl_lowered_across_a_restart() {
         .acts_on(Cue::Started(2), 1, ms(1_100), 1, lock(s(1)))
         .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(1)));
     let it = safe(&script);
-    assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+    it.check(it.count(refused(2, 1, "LOADING")) > 0);
     assert!(
         it.serves_again(2) >= it.ends(2, 0),
         "the wait is that of the TTL in use"
@@ -171,28 +162,23 @@ fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
         .after(Cue::Down(2), ms(1), Fault::Restart(2))
         .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
-    assert_eq!(it.windows(0).len(), 1, "{}", it.story());
-    assert_eq!(it.counters.of("lock-restored"), 1, "{}", it.story());
+    it.check_eq(it.windows(0).len(), 1);
+    it.check_eq(it.counters.of("lock-restored"), 1);
     assert!(
         it.serves_again(2) < it.window(0).until,
         "long before the lock ends"
     );
-    assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story());
+    it.happens(failed_for(1, "contended"), 1);
     let it = safe(&script.guarded(Guarding::Always));
     assert_eq!((it.windows(0).len(), it.windows(1).len()), (1, 0));
-    assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story());
+    it.happens(failed_for(1, "contended"), 1);
     // A crash while the record is on its way to the disk: the reply waits for it, or the lock is forgotten.
     for guard in [Guarding::Long, Guarding::Always] {
         let mut slow = script.guarded(guard);
         slow.setup.sync = (ms(20), ms(20));
         let it = safe(&slow);
-        assert_eq!(
-            (it.count(granted(2, 0)), it.count(answered(2, 0))),
-            (1, 0),
-            "{}",
-            it.story()
-        );
-        assert!(it.windows(0).is_empty(), "{}", it.story());
+        it.check_eq((it.count(granted(2, 0)), it.count(answered(2, 0))), (1, 0));
+        it.check(it.windows(0).is_empty());
         breaks(&slow.with(Bug::LogNotAwaited), ViolationKind::Exclusion);
     }
     // Without a directory nobody could remember it.
@@ -201,7 +187,7 @@ fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
         .act(s(2), 1, lock(s(4)).into());
     script.setup.guard = Guarding::Memory;
     let it = safe(&script);
-    assert_eq!(it.count(failed_for(0, "no-quorum")), 1, "{}", it.story());
+    it.happens(failed_for(0, "no-quorum"), 1);
     let grants = (0..3).map(|node| it.count(granted(node, 0)));
     assert_eq!(grants.sum::<usize>(), 0, "no node takes it: {}", it.story());
     assert_eq!(it.windows(1).len(), 1);
@@ -217,19 +203,9 @@ fn s09_stale_clean_marker() {
         .breaks_on(Cue::Down(2), 2, ms(1), Fault::Restart(2))
         .acts_on(Cue::Started(2), 2, SOON, 1, lock(s(4)));
     let it = safe(&script);
-    assert_eq!(
-        it.count(started(2, false, "start-after-clean-stop")),
-        1,
-        "{}",
-        it.story()
-    );
-    assert_eq!(
-        it.count(started(2, true, "start-after-crash")),
-        1,
-        "{}",
-        it.story()
-    );
-    assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+    it.happens(started(2, false, "start-after-clean-stop"), 1);
+    it.happens(started(2, true, "start-after-crash"), 1);
+    it.check(it.count(refused(2, 1, "LOADING")) > 0);
     let stale = breaks(&script.with(Bug::MarkerKept), ViolationKind::Exclusion);
     assert_eq!(stale.count(started(2, false, "start-after-clean-stop")), 2);
 }
@@ -247,11 +223,11 @@ fn s10_clean_stop_then_long_downtime() {
         let back = it.first(started(2, false, "start-after-clean-stop"));
         assert_eq!(it.serves_again(2), back, "no wait\n{}", it.story());
         let restored = it.counters.of("lock-restored");
-        assert_eq!(restored, u64::from(is_held), "{}", it.story());
+        it.check_eq(restored, u64::from(is_held));
         if is_held {
-            assert_eq!(it.count(failed_for(1, "contended")), 1, "{}", it.story())
+            it.happens(failed_for(1, "contended"), 1)
         } else {
-            assert!(it.window(1).from.since(back) < ms(200), "{}", it.story())
+            it.check(it.window(1).from.since(back) < ms(200))
         }
         // Without a directory there is nothing to restore, so the node waits; without a guard it votes twice.
         let it = safe(&script.guarded(Guarding::Memory));
@@ -276,12 +252,7 @@ fn s11_machine_restored_from_a_snapshot() {
         .acts_on(Cue::Started(2), 2, SOON, 1, lock(s(4)).write_every(ms(100)));
     let it = costs(&script, ViolationKind::Exclusion);
     // The marker of the past is there again, and nothing in the machine can tell.
-    assert_eq!(
-        it.count(started(2, false, "start-after-clean-stop")),
-        2,
-        "{}",
-        it.story()
-    );
+    it.happens(started(2, false, "start-after-clean-stop"), 2);
     it.assert_fenced();
 }
 
@@ -292,8 +263,8 @@ fn s59_disk_in_another_machine() {
     for seed in 1..=12 {
         // Machines that have been running for longer and for less long.
         let it = safe(&script.seeded(seed));
-        assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
-        assert!(it.serves_again(2) >= it.ends(2, 0), "{}", it.story());
+        it.check(it.count(refused(2, 1, "LOADING")) > 0);
+        it.check(it.serves_again(2) >= it.ends(2, 0));
         reasons.push(it.counters.of("start-after-reboot"));
     }
     assert!(

@@ -22,7 +22,7 @@ fn s13_disk_lost() {
         matches!(event, Event::Acquired { client: 1, .. })
     });
     assert!(wait >= ms(4_042), "the full wait: {wait:?}");
-    assert!(it.count(refused(2, 1, "LOADING")) > 0, "{}", it.story());
+    it.check(it.count(refused(2, 1, "LOADING")) > 0);
     assert!(it.fences().is_sorted_by(|a, b| a < b), "{:?}", it.fences());
     breaks(&script.with(Bug::QuarantineOff), ViolationKind::Exclusion);
 }
@@ -53,7 +53,7 @@ fn s13_disk_lost_while_the_wall_clock_is_behind() {
         "a second is no harm: {:?}",
         it.fences()
     );
-    assert_eq!(it.fences().len(), 3, "{}", it.story());
+    it.check_eq(it.fences().len(), 3);
 }
 
 /// The machine loses power in the middle of a write of the state, at any place of it.
@@ -118,14 +118,14 @@ fn s15_fsync_error() {
         .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
         .acts_on(Cue::Serving(2), 1, s(2), 1, lock(s(4)));
     let it = safe(&script);
-    assert_eq!(it.count(answered(2, 0)), 0, "{}", it.story());
-    assert_eq!(it.counters.of("reply-lost-to-disk"), 1, "{}", it.story());
+    it.happens(answered(2, 0), 0);
+    it.check_eq(it.counters.of("reply-lost-to-disk"), 1);
     assert_eq!(
         it.count(refused(2, 0, "MISCONF")),
         1,
         "no second sync is tried"
     );
-    assert_eq!(it.count(failed_for(0, "no-quorum")), 2, "{}", it.story());
+    it.happens(failed_for(0, "no-quorum"), 2);
     assert!(
         it.count(freed(2)) > 0,
         "releases are served: {}",
@@ -169,7 +169,7 @@ fn s16_disk_full() {
     );
     let room =
         it.first(|event| matches!(event, Event::Fault(text) if &**text == "disk node 2 room"));
-    assert!(it.last(failed(0)) < room, "{}", it.story());
+    it.check(it.last(failed(0)) < room);
     assert!(
         it.last(acquired(0)).since(room) < ms(600),
         "half a second later: {}",

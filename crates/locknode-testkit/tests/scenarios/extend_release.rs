@@ -29,7 +29,7 @@ fn s31_late_extend_after_release() {
     for next in [ms(2_300), ms(1_700)] {
         let it = safe(&script(next));
         assert_eq!(it.counters.of("duplicated-request"), 5, "{:?}", it.counters);
-        assert_eq!(it.count(renewed(0)), 1, "{}", it.story());
+        it.happens(renewed(0), 1);
         let extended = |event: &Event| matches!(event, Event::Extended { .. });
         assert_eq!(it.count(extended), 5, "once on each node: {}", it.story());
         assert!(
@@ -64,8 +64,8 @@ fn s32_unlock_of_an_expired_lock() {
         .acts_on(Cue::Lost(0), 1, SOON, 2, lock(s(4)));
     let it = safe(&script);
     let (held, late) = (it.window(1), it.first(lost(0)));
-    assert!(held.from < late && late < held.until, "{}", it.story());
-    assert_eq!(it.count(failed_for(2, "busy")), 1, "{}", it.story());
+    it.check(held.from < late && late < held.until);
+    it.happens(failed_for(2, "busy"), 1);
     breaks(
         &script.with(Bug::ReleaseWithoutCompare),
         ViolationKind::Exclusion,
@@ -87,8 +87,8 @@ fn s33_late_release_hits_the_own_next_lock() {
         .act(ms(2_300), 1, lock(s(4)).into());
     let it = safe(&script);
     assert_eq!(it.counters.of("duplicated-request"), 5, "{:?}", it.counters);
-    assert_eq!(it.windows(0).len(), 2, "{}", it.story());
-    assert_eq!(it.count(failed_for(1, "busy")), 1, "{}", it.story());
+    it.check_eq(it.windows(0).len(), 2);
+    it.happens(failed_for(1, "busy"), 1);
     breaks(&script.with(Bug::SharedToken), ViolationKind::Exclusion);
 }
 
@@ -110,13 +110,8 @@ fn s34_extend_without_compare() {
         .act(s(2), 0, extend(s(3)))
         .act(ms(4_100), 2, lock(s(3)).into());
     let it = safe(&script);
-    assert_eq!(it.count(failed(1)), 1, "{}", it.story());
-    assert_eq!(
-        (it.count(renewed(0)), it.count(not_extended(0))),
-        (0, 1),
-        "{}",
-        it.story()
-    );
+    it.happens(failed(1), 1);
+    it.check_eq((it.count(renewed(0)), it.count(not_extended(0))), (0, 1));
     let extended =
         |node| move |event: &Event| matches!(*event, Event::Extended { node: n, .. } if n == node);
     assert_eq!(
@@ -127,7 +122,7 @@ fn s34_extend_without_compare() {
         ),
         (1, 1, 0)
     );
-    assert!(it.window(0).until < it.window(2).from, "{}", it.story());
+    it.check(it.window(0).until < it.window(2).from);
     breaks(
         &script.with(Bug::ExtendWithoutCompare),
         ViolationKind::Exclusion,
@@ -144,12 +139,7 @@ fn s35_extend_keeps_votes_of_the_round_before() {
         .act(s(3), 0, extend(s(4)))
         .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
     let it = safe(&script);
-    assert_eq!(
-        (it.count(renewed(0)), it.count(not_extended(0))),
-        (0, 1),
-        "{}",
-        it.story()
-    );
+    it.check_eq((it.count(renewed(0)), it.count(not_extended(0))), (0, 1));
     assert_eq!(it.windows(1).len(), 1);
     breaks(&script.with(Bug::VotesKept), ViolationKind::Exclusion);
 }
@@ -167,14 +157,12 @@ fn s35_reply_of_the_round_before_has_no_vote() {
         .act(ms(6_020), 1, lock(s(4)).into());
     let it = safe(&script);
     let extended = |event: &Event| matches!(event, Event::Extended { node: 2, .. });
-    assert_eq!(it.count(extended), 1, "{}", it.story());
-    assert_eq!(
+    it.happens(extended, 1);
+    it.check_eq(
         (it.counters.of("lost-request"), it.count(renewed(0))),
         (1, 0),
-        "{}",
-        it.story()
     );
-    assert!(it.window(0).until < it.window(1).from, "{}", it.story());
+    it.check(it.window(0).until < it.window(1).from);
 }
 
 /// Nodes hold a lock for a little longer than its holder believes in it. In between it must not come to life again.
@@ -188,7 +176,7 @@ fn s36_extend_after_the_validity_has_ended() {
     let it = safe(&script);
     let window = it.window(0);
     assert!(window.until < ms(4_500).into(), "{window:?}");
-    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
+    it.happens(lost(0), 1);
     assert_eq!((it.count(renewed(0)), window.extensions), (0, 0));
     let late = breaks(&script.with(Bug::ExtendAfterEnd), ViolationKind::Continuity);
     let until = late
@@ -223,22 +211,17 @@ fn s37_extend_or_set() {
         .act(s(2), 0, extend(s(4)));
     // Nothing is promised without a guard; still an extension does not make a lock anew.
     let it = costs(&script.guarded(Guarding::Off), ViolationKind::Exclusion);
-    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
-    assert_eq!(it.count(renewed(0)), 0, "{}", it.story());
+    it.check_eq(it.windows(1).len(), 1);
+    it.happens(renewed(0), 0);
     assert!(!it.has(ViolationKind::Continuity));
     it.assert_fenced();
     let again = script.guarded(Guarding::Off).with(Bug::ExtendOrSet);
     let again = play(&again);
-    assert!(again.count(renewed(0)) > 0, "{}", again.story());
-    assert!(again.has(ViolationKind::Continuity), "{}", again.story());
+    again.check(again.count(renewed(0)) > 0);
+    again.check(again.has(ViolationKind::Continuity));
     // With one nobody else can have held it, and what was lost is still no vote.
     let it = safe(&script);
-    assert_eq!(
-        (it.windows(1).len(), it.count(renewed(0))),
-        (0, 0),
-        "{}",
-        it.story()
-    );
+    it.check_eq((it.windows(1).len(), it.count(renewed(0))), (0, 0));
 }
 
 /// Node 3 lost the key and serves again. The extension that finds it missing gives it back, and does not count it; the next
@@ -253,9 +236,9 @@ fn s37_healed_node_has_no_vote_in_that_round() {
         .after(Cue::Down(3), ms(5), Fault::Restart(3));
     let it = safe(&script);
     let (back, healed) = (it.serves_again(3), it.last(granted(3, 0)));
-    assert!(healed > back, "{}", it.story());
+    it.check(healed > back);
     let first_vote = it.first(|event| matches!(event, Event::Extended { node: 3, .. }));
-    assert!(first_vote > healed, "{}", it.story());
+    it.check(first_vote > healed);
     assert!(it.window(0).extensions >= 6);
     // Without node 2 the healing would be the third vote.
     let without = script.breaks_on(Cue::Serving(3), 1, NOW, Fault::Cut(link(0, 2), Way::Both));
@@ -267,22 +250,10 @@ fn s37_healed_node_has_no_vote_in_that_round() {
         it.story()
     );
     let serving = it.serves_again(3);
-    assert!(
-        it.times(renewed(0)).iter().all(|at| *at < serving),
-        "{}",
-        it.story()
-    );
-    assert!(
-        it.count(not_extended(0)) > 0 && it.count(lost(0)) == 1,
-        "{}",
-        it.story()
-    );
+    it.check(it.times(renewed(0)).iter().all(|at| *at < serving));
+    it.check(it.count(not_extended(0)) > 0 && it.count(lost(0)) == 1);
     let again = play(&without.with(Bug::ExtendOrSet));
-    assert!(
-        again.times(renewed(0)).iter().any(|at| *at > serving),
-        "{}",
-        again.story()
-    );
+    again.check(again.times(renewed(0)).iter().any(|at| *at > serving));
 }
 
 /// Both are under way at the same time, in either order and close to each other.
@@ -306,12 +277,7 @@ fn s38_extend_races_release() {
                 let extended =
                     |event: &Event| matches!(*event, Event::Extended { node: n, .. } if n == node);
                 let (gone, extended) = (it.first(freed(node)), it.times(extended));
-                assert_eq!(
-                    extended.len(),
-                    usize::from(extension <= ending),
-                    "{}",
-                    it.story()
-                );
+                it.check_eq(extended.len(), usize::from(extension <= ending));
                 assert!(
                     extended.iter().all(|at| *at <= gone),
                     "{apart}: {}",
@@ -369,12 +335,12 @@ fn shortened(late: impl Fn(Scenario, Links) -> Scenario) -> Scenario {
 fn ends_as_the_shorter_one(it: &Outcome) {
     let longer =
         |event: &Event| matches!(*event, Event::Extended { ends, .. } if ends > s(13).into());
-    assert_eq!(it.count(longer), 3, "{}", it.story());
-    assert!(it.last(longer) < ms(3_500).into(), "{}", it.story());
+    it.happens(longer, 3);
+    it.check(it.last(longer) < ms(3_500).into());
     let held = it.window(0);
     assert!(held.until < s(4).into(), "{held:?}: {}", it.story());
-    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
-    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
+    it.happens(lost(0), 1);
+    it.check_eq(it.windows(1).len(), 1);
 }
 
 /// The shorter one has failed for want of a reply when the client gives the connections up.
@@ -384,7 +350,7 @@ fn s61_shorter_extension_that_timed_out_comes_after_a_longer_one() {
         shortened(|script, links| script.at(ms(1_900), Fault::Late(links, Way::Requests, 1, s(3))));
     let it = safe(&script);
     let counts = (it.count(renewed(0)), it.count(not_extended(0)));
-    assert_eq!(counts, (0, 2), "{}", it.story());
+    it.check_eq(counts, (0, 2));
     ends_as_the_shorter_one(&it);
 }
 
@@ -400,7 +366,7 @@ fn s61_shorter_extension_of_a_broken_connection_comes_after_a_longer_one() {
     });
     let it = safe(&script);
     let counts = (it.count(renewed(0)), it.count(not_extended(0)));
-    assert_eq!(counts, (0, 2), "{}", it.story());
+    it.check_eq(counts, (0, 2));
     ends_as_the_shorter_one(&it);
 }
 
@@ -458,11 +424,7 @@ fn s61_extensions_to_two_ttls_in_turn() {
     }
     let (held, next) = (it.window(0), it.window(1));
     assert!(held.extensions >= 10, "{held:?}");
-    assert!(
-        held.until >= s(7).into() && next.from > held.until,
-        "{}",
-        it.story()
-    );
+    it.check(held.until >= s(7).into() && next.from > held.until);
 }
 
 /// The client renews a lock on its own for ten TTLs, while a node crashes and is in quarantine, and not any longer. The node
@@ -488,11 +450,11 @@ fn s62_renewal_through_a_crash_up_to_its_bound() {
         "{lasts:?}: {}",
         it.story()
     );
-    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
-    assert_eq!(it.count(not_extended(0)), 0, "{}", it.story());
+    it.happens(lost(0), 1);
+    it.happens(not_extended(0), 0);
     let back = it.serves_again(2);
-    assert!(it.last(granted(2, 0)) > back, "{}", it.story());
-    assert!(next.from > held.until, "{}", it.story());
+    it.check(it.last(granted(2, 0)) > back);
+    it.check(next.from > held.until);
     assert!(
         next.from.since(held.until) < ms(700),
         "nobody waits for longer: {}",
@@ -511,11 +473,11 @@ fn s62_renewal_without_a_majority() {
     let it = safe(&script);
     let (held, next) = (it.window(0), it.window(1));
     let last = it.last(renewed(0));
-    assert!(last < ms(5_010).into(), "{}", it.story());
-    assert!(it.count(not_extended(0)) >= 2, "{}", it.story());
-    assert_eq!(it.count(lost(0)), 1, "{}", it.story());
-    assert!(held.until.since(last) > ms(1_800), "{}", it.story());
-    assert!(next.from > held.until, "{}", it.story());
+    it.check(last < ms(5_010).into());
+    it.check(it.count(not_extended(0)) >= 2);
+    it.happens(lost(0), 1);
+    it.check(held.until.since(last) > ms(1_800));
+    it.check(next.from > held.until);
 }
 
 fn extend(ttl: Duration) -> Act {
@@ -543,13 +505,13 @@ fn s72_key_that_is_kept_after_its_release() {
         .act(s(5), 1, lock(s(4)).into());
     let kept = |event: &Event| matches!(event, Event::Kept { client: 0, .. });
     let it = safe(&script);
-    assert_eq!(it.count(kept), 1, "{}", it.story());
-    assert_eq!(it.count(failed(1)), 1, "{}", it.story());
-    assert_eq!(it.windows(1).len(), 1, "{}", it.story());
+    it.happens(kept, 1);
+    it.happens(failed(1), 1);
+    it.check_eq(it.windows(1).len(), 1);
     let script = script
         .after(Cue::Releases(0), ms(10), Fault::Crash(2, Crash::Kill))
         .after(Cue::Down(2), ms(1), Fault::Restart(2));
     let it = safe(&script);
-    assert_eq!(it.count(kept), 1, "{}", it.story());
+    it.happens(kept, 1);
     breaks(&script.with(Bug::QuarantineOff), ViolationKind::Exclusion);
 }

@@ -1,6 +1,6 @@
 //! Fencing tokens: each rule that they rest on, and what comes of it when it is left out.
 
-use locknode_engine::{Engine, EngineConfig, Moment, Peer};
+use locknode_engine::EngineConfig;
 use locknode_testkit::{Bug, Crash, Cue, Fault, LockAct, Scenario, Setup, ViolationKind, Who};
 use redlock_proto::FencingToken;
 
@@ -75,13 +75,9 @@ fn three() -> Setup {
 /// Both clients had the lock, one after the other, with tokens in that order.
 fn assert_in_order(script: &Scenario) -> Outcome {
     let it = safe(script);
-    assert!(!it.windows(0).is_empty(), "{}", it.story());
+    it.check(!it.windows(0).is_empty());
     let (second, fences) = (it.window(1), it.fences());
-    assert!(
-        it.windows(0).iter().all(|first| first.from < second.from),
-        "{}",
-        it.story()
-    );
+    it.check(it.windows(0).iter().all(|first| first.from < second.from));
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
     it
 }
@@ -89,7 +85,7 @@ fn assert_in_order(script: &Scenario) -> Outcome {
 #[test]
 fn s51_max_only_token() {
     let it = assert_in_order(&uneven());
-    assert_eq!(it.count(failed(2)), 3, "{}", it.story());
+    it.happens(failed(2), 3);
     breaks(&uneven().with(Bug::MaxOnly), ViolationKind::FencingOrder);
 }
 
@@ -97,16 +93,11 @@ fn s51_max_only_token() {
 fn s52_token_race_with_unconditional_write_back() {
     let it = safe(&overlapping());
     // The node refuses the token of client 0, which tries again until the lock of client 1 is over.
-    assert_eq!(it.count(granted(1, 0)), 2, "{}", it.story());
-    assert_eq!(
-        (it.windows(0).len(), it.windows(1).len()),
-        (1, 1),
-        "{}",
-        it.story()
-    );
+    it.happens(granted(1, 0), 2);
+    it.check_eq((it.windows(0).len(), it.windows(1).len()), (1, 1));
     let (second, first) = (it.window(0), it.window(1));
-    assert!(first.until <= second.from, "{}", it.story());
-    assert!(first.fencing < second.fencing, "{}", it.story());
+    it.check(first.until <= second.from);
+    it.check(first.fencing < second.fencing);
     let it = breaks(
         &overlapping().with(Bug::WriteBackAnyway),
         ViolationKind::FencingDuplicate,
@@ -133,42 +124,24 @@ fn s53_volatile_counter_or_boot_epoch() {
 fn s54_token_above_2_to_the_53() {
     assert!(FencingToken::new((1 << 53) - 1).is_some());
     assert!(FencingToken::new(1 << 53).is_none() && FencingToken::new(0).is_none());
-    let now = Moment::default();
-    let engine = Engine::new(EngineConfig::new(7, "run"), now);
-    let mut session = engine
-        .connect(Peer::default(), now.time)
-        .expect("room for a client");
-    let mut ask = |args: &[&[u8]]| {
-        let mut out = Vec::new();
-        let mut batch = engine.batch(now);
-        batch.execute(&mut session, args, &mut out);
-        let _ = batch.finish(&session, 1);
-        String::from_utf8(out).expect("text")
-    };
-    let number = |n: u64| n.to_string().into_bytes();
-    let granted = ask(&[b"LOCK.ACQUIRE", b"k", b"t", b"1000"]);
+    let mut node = OneNode::new(EngineConfig::new(7, "run"));
+    let granted = node.ask("LOCK.ACQUIRE k t 1000");
     let grant = granted.split("\r\n:").nth(2).expect("a counter").to_owned();
-    let most = (1 << 53) - (1 << 40);
+    let most: u64 = (1 << 53) - (1 << 40);
     for (fence, reply) in [
         (most + 1, "-ERR fence is out of range\r\n"),
         (1 << 53, "-ERR fence is out of range\r\n"),
         (u64::MAX >> 1, "-ERR fence is out of range\r\n"),
         (most, ":1\r\n"),
     ] {
-        let asked = [
-            b"LOCK.FENCE",
-            &b"k"[..],
-            b"t",
-            grant.as_bytes(),
-            &number(fence),
-        ];
-        assert_eq!(ask(&asked), reply, "{fence}");
+        let fenced = node.ask(&format!("LOCK.FENCE k t {grant} {fence}"));
+        assert_eq!(fenced, reply, "{fence}");
     }
-    assert_eq!(ask(&[b"LOCK.RELEASE", b"k", b"t"]), ":1\r\n");
-    let next = ask(&[b"LOCK.ACQUIRE", b"k", b"u", b"1000"]);
+    assert_eq!(node.ask("LOCK.RELEASE k t"), ":1\r\n");
+    let next = node.ask("LOCK.ACQUIRE k u 1000");
     assert!(next.contains(&format!("\r\n:{}\r\n", most + 1)), "{next:?}");
-    let floor = number((1 << 53) - 1);
-    let refused = ask(&[b"LOCK.ACQUIRE", b"other", b"t", b"1000", b"FLOOR", &floor]);
+    let floor = (1_u64 << 53) - 1;
+    let refused = node.ask(&format!("LOCK.ACQUIRE other t 1000 FLOOR {floor}"));
     assert!(refused.starts_with("-ERR"), "{refused:?}");
 }
 
@@ -214,20 +187,10 @@ fn r4_counters_from_the_number_of_starts() {
 fn r5_one_value_for_two_attempts() {
     for seed in 1..=12 {
         let it = play(&overlapping().seeded(seed).with(Bug::SharedToken));
-        assert_eq!(
-            (it.windows(0).len(), it.windows(1).len()),
-            (0, 1),
-            "{}",
-            it.story()
-        );
-        assert_eq!(
-            (it.count(granted(1, 0)), it.count(failed(0))),
-            (1, 1),
-            "{}",
-            it.story()
-        );
-        assert!(!it.has(ViolationKind::FencingDuplicate), "{}", it.story());
-        assert!(!it.has(ViolationKind::FencingOrder), "{}", it.story());
+        it.check_eq((it.windows(0).len(), it.windows(1).len()), (0, 1));
+        it.check_eq((it.count(granted(1, 0)), it.count(failed(0))), (1, 1));
+        it.check(!it.has(ViolationKind::FencingDuplicate));
+        it.check(!it.has(ViolationKind::FencingOrder));
     }
     let script = Scenario::new(setup())
         .act(s(1), 0, LockAct::new("k", s(1)).into())

@@ -23,7 +23,7 @@ fn refusals_of_a_majority_cost_a_lock_and_no_safety() {
             nodes.iter().count() as u64
         );
         let acquired = it.count(|event| matches!(event, Event::Acquired { key: 1, .. }));
-        assert_eq!(acquired == 1, is_acquired, "{}", it.story());
+        it.check_eq(acquired == 1, is_acquired);
     }
 }
 
@@ -57,12 +57,7 @@ fn s48_split_vote_livelock() {
             .collect();
         assert_eq!(votes, [2, 2, 1], "seed {seed}: {}", it.story());
         let last = it.last(|event| matches!(event, Event::Acquired { key: 1, .. }));
-        assert_eq!(
-            it.count(|event| matches!(event, Event::Acquired { key: 1, .. })),
-            3,
-            "{}",
-            it.story()
-        );
+        it.happens(|event| matches!(event, Event::Acquired { key: 1, .. }), 3);
         assert!(last.since(s(1).into()) < s(5), "seed {seed}: {last}");
     }
 }
@@ -108,12 +103,8 @@ fn a_majority_and_one_client_are_enough() {
     .at(s(6), Fault::Calm)
     .act(s(13), 1, lock(s(4)).into());
     let it = safe(&script);
-    assert_eq!(it.count(failed(0)), 1, "{}", it.story());
-    assert!(
-        it.window(1).from.since(s(13).into()) < ms(50),
-        "{}",
-        it.story()
-    );
+    it.happens(failed(0), 1);
+    it.check(it.window(1).from.since(s(13).into()) < ms(50));
     assert!(!it.has(ViolationKind::Liveness));
 }
 

@@ -1,5 +1,6 @@
 //! What came of a script, and what tests ask of it.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use locknode_testkit::history::Event;
@@ -114,6 +115,24 @@ impl Outcome {
     /// How often it happened.
     pub(crate) fn count(&self, is_it: impl FnMut(&Event) -> bool) -> usize {
         self.times(is_it).len()
+    }
+
+    /// Fails with all that happened unless this is so.
+    #[track_caller]
+    pub(crate) fn check(&self, is_so: bool) {
+        assert!(is_so, "{}", self.story());
+    }
+
+    /// Fails with all that happened unless both are equal.
+    #[track_caller]
+    pub(crate) fn check_eq<T: PartialEq + Debug>(&self, found: T, want: T) {
+        assert_eq!(found, want, "{}", self.story());
+    }
+
+    /// Fails with all that happened unless something happened this often.
+    #[track_caller]
+    pub(crate) fn happens(&self, is_it: impl FnMut(&Event) -> bool, times: usize) {
+        self.check_eq(self.count(is_it), times);
     }
 
     /// When it happened first.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session};
 use locknode_testkit::{
-    Act, Bug, Cue, Deed, Fault, Guarding, Links, LockAct, Scenario, Setup, Step, Trigger, Way,
+    Act, Bug, Cue, Deed, Fault, Guarding, Links, LockAct, Scenario, Setup, Trigger, Way,
 };
 
 /// Steps that wait for something, in one word.
@@ -25,25 +26,13 @@ pub(crate) trait Script {
 }
 
 impl Script for Scenario {
-    fn breaks_on(mut self, cue: Cue, nth: u16, after: Duration, fault: Fault) -> Self {
-        let when = Trigger::On { cue, nth, after };
-        let what = Deed::Fault(fault);
-        self.steps.push(Step { when, what });
-        self
+    fn breaks_on(self, cue: Cue, nth: u16, after: Duration, fault: Fault) -> Self {
+        self.step(Trigger::On { cue, nth, after }, Deed::Fault(fault))
     }
 
-    fn acts_on(
-        mut self,
-        cue: Cue,
-        nth: u16,
-        after: Duration,
-        client: u8,
-        act: impl Into<Act>,
-    ) -> Self {
-        let when = Trigger::On { cue, nth, after };
+    fn acts_on(self, cue: Cue, nth: u16, after: Duration, client: u8, act: impl Into<Act>) -> Self {
         let what = Deed::Act(client, act.into());
-        self.steps.push(Step { when, what });
-        self
+        self.step(Trigger::On { cue, nth, after }, what)
     }
 
     fn cut<const N: usize>(self, client: u8, nodes: [u8; N]) -> Self {
@@ -73,6 +62,33 @@ impl Script for Scenario {
         let mut scenario = self.clone();
         scenario.setup.seed = seed;
         scenario
+    }
+}
+
+/// The engine of one node, and one client of it.
+pub(crate) struct OneNode {
+    engine: Engine,
+    session: Session,
+}
+
+impl OneNode {
+    pub(crate) fn new(config: EngineConfig) -> Self {
+        let now = Moment::default();
+        let engine = Engine::new(config, now);
+        let session = engine.connect(Peer::default(), now.time);
+        let session = session.expect("room for a client");
+        Self { engine, session }
+    }
+
+    /// The reply to a request, by its words.
+    pub(crate) fn ask(&mut self, request: &str) -> String {
+        let words: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        let mut out = Vec::new();
+        let mut batch = self.engine.batch(Moment::default());
+        batch.execute(&mut self.session, &words, &mut out);
+        let waits = batch.finish(&self.session, 1);
+        assert!(waits.is_none(), "nothing here waits for a disk");
+        String::from_utf8(out).expect("text")
     }
 }
 

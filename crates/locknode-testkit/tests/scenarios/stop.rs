@@ -44,13 +44,13 @@ fn s71_orderly_stop_that_takes_long() {
         let it = safe(&script);
         let took = it.between(acquired(0), down(2));
         assert!(took >= ms(400) && took < ms(700), "{took:?}");
-        assert_eq!(reason(&it), "start-after-clean-stop", "{}", it.story());
+        it.check_eq(reason(&it), "start-after-clean-stop");
         assert_eq!(it.last(started(2, false, reason(&it))), it.first(down(2)));
         let refused = it.first(failed_for(1, "no-quorum"));
-        assert!(refused < it.first(down(2)), "{}", it.story());
-        assert!(it.counters.of("refused-by-stop") > 0, "{}", it.story());
-        assert_eq!(it.counters.of("start-awaited"), 1, "{}", it.story());
-        assert_eq!(it.counters.of("lock-restored"), 1, "{}", it.story());
+        it.check(refused < it.first(down(2)));
+        it.check(it.counters.of("refused-by-stop") > 0);
+        it.check_eq(it.counters.of("start-awaited"), 1);
+        it.check_eq(it.counters.of("lock-restored"), 1);
     }
 }
 
@@ -70,12 +70,12 @@ fn s71_orderly_stop_that_is_cut_short() {
                 .after(Cue::Stops(2), ms(500), Fault::Crash(2, how))
                 .seeded(seed);
             let it = safe(&script);
-            assert_eq!(it.counters.of("stop-cut-short"), 1, "{}", it.story());
+            it.check_eq(it.counters.of("stop-cut-short"), 1);
             let reason = reason(&it);
             reasons.insert(reason);
             match reason {
                 "start-after-clean-stop" => assert_eq!(it.counters.of("lock-restored"), 1),
-                _ => assert!(it.serves_again(2) >= it.ends(2, 0), "{}", it.story()),
+                _ => it.check(it.serves_again(2) >= it.ends(2, 0)),
             }
         }
         let cut = match how {
@@ -96,9 +96,9 @@ fn s71_orderly_stop_that_the_disk_refuses() {
         DiskFault::SyncError,
     ] {
         let it = safe(&stopped(disk).after(Cue::Down(2), ms(0), Fault::Disk(2, DiskFault::Room)));
-        assert_eq!(it.counters.of("stop-without-mark"), 1, "{}", it.story());
+        it.check_eq(it.counters.of("stop-without-mark"), 1);
         assert_eq!(reason(&it), "start-after-crash", "{disk:?}\n{}", it.story());
-        assert!(it.serves_again(2) >= it.ends(2, 0), "{}", it.story());
+        it.check(it.serves_again(2) >= it.ends(2, 0));
     }
 }
 
@@ -116,17 +116,17 @@ fn s71_orderly_stop_with_a_reply_that_waits() {
             .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
     };
     let it = safe(&script(ms(100)));
-    assert_eq!(it.count(answered(2, 0)), 1, "{}", it.story());
+    it.happens(answered(2, 0), 1);
     assert_eq!(it.counters.of("stop-cuts-off"), 0);
     let hurried = script(s(3)).after(Cue::Stops(2), s(1), Fault::Crash(2, Crash::CleanStop));
     for (script, takes, again) in [(script(s(8)), s(8), 0), (hurried, s(3), 1)] {
         let it = safe(&script);
-        assert_eq!(it.count(answered(2, 0)), 0, "{}", it.story());
-        assert_eq!(it.counters.of("stop-hurried"), again, "{}", it.story());
+        it.happens(answered(2, 0), 0);
+        it.check_eq(it.counters.of("stop-hurried"), again);
         let took = it.between(granted(2, 0), down(2));
         assert!(took >= takes && took < takes + ms(100), "{took:?}");
         // The client gives its connection up sooner than that where nobody is in a hurry.
-        assert!(it.counters.of("stop-cuts-off") <= 1, "{}", it.story());
-        assert_eq!(reason(&it), "start-after-clean-stop", "{}", it.story());
+        it.check(it.counters.of("stop-cuts-off") <= 1);
+        it.check_eq(reason(&it), "start-after-clean-stop");
     }
 }
