@@ -39,24 +39,24 @@
 //! ```
 //! use std::time::Duration;
 //! use locknode_testkit::{
-//!     Crash, Cue, Fault, Guarding, Links, LockAct, Scenario, Setup, ViolationKind, Way, World, check_all,
+//!     Crash, Fault, GuardMode, Hook, Links, LockAction, Scenario, Setup, ViolationKind, Way, World, check_all,
 //! };
 //!
-//! # fn overlap(guard: Guarding) -> bool {
+//! # fn overlap(guard: GuardMode) -> bool {
 //! let s = Duration::from_secs(1);
 //! let scenario = Scenario::new(Setup { guard, ..Setup::default() })
 //!     .at(s, Fault::Cut(Links::between(0, [3, 4]), Way::Both))
-//!     .act(2 * s, 0, LockAct::new("invoice", 8 * s).hold(6 * s).into())
-//!     .on(Cue::Acquired(0), Fault::Crash(2, Crash::Kill))
-//!     .on(Cue::Down(2), Fault::Restart(2))
-//!     .act(3 * s, 1, LockAct::new("invoice", 8 * s).hold(s).into());
+//!     .act(2 * s, 0, LockAction::new("invoice", 8 * s).hold(6 * s).into())
+//!     .on(Hook::Acquired(0), Fault::Crash(2, Crash::Kill))
+//!     .on(Hook::Down(2), Fault::Restart(2))
+//!     .act(3 * s, 1, LockAction::new("invoice", 8 * s).hold(s).into());
 //! let mut world = World::new(&scenario);
 //! world.run();
 //! let violations = check_all(world.history(), &scenario);
 //! # violations.iter().any(|it| it.kind == ViolationKind::Exclusion)
 //! # }
-//! assert!(overlap(Guarding::Off), "two clients hold the lock");
-//! assert!(!overlap(Guarding::Long), "one does");
+//! assert!(overlap(GuardMode::Off), "two clients hold the lock");
+//! assert!(!overlap(GuardMode::Long), "one does");
 //! ```
 //!
 //! # What is promised under which fault
@@ -91,13 +91,13 @@ mod determinism;
 mod fault;
 pub mod faulty_disk;
 pub mod history;
+mod lock_effect;
 mod named;
 mod parse_error;
 mod random;
 mod report;
 mod scenario;
 mod shrink;
-mod sight;
 mod sim;
 mod span;
 mod swarm;
@@ -112,7 +112,8 @@ pub use parse_error::ParseError;
 pub use random::Random;
 pub use report::Report;
 pub use scenario::{
-    Act, ClientKind, Cue, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
+    Action, ClientAction, ClientKind, Dialect, Ending, GuardMode, Hook, LockAction, Scenario,
+    Setup, Step, Trigger,
 };
 pub use shrink::{Shrunk, shrink, shrink_with};
 pub use sim::{Counters, Recording, World};

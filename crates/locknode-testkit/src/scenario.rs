@@ -30,7 +30,7 @@ pub struct Setup {
     /// How many clients, 1 to 16.
     pub clients: u8,
     /// How nodes guard their restarts.
-    pub guard: Guarding,
+    pub guard: GuardMode,
     /// The longest TTL that rides on the restart guard.
     pub max_ttl: Duration,
     /// How long a message travels, at least and at most.
@@ -63,7 +63,7 @@ pub struct Setup {
 named! {
     /// How the nodes of a world guard their restarts.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub enum Guarding {
+    pub enum GuardMode {
         /// Not at all, like Redis.
         Off = "off",
         /// By waiting for the longest TTL after every start; nothing is kept.
@@ -110,16 +110,16 @@ pub struct Step {
     /// When.
     pub when: Trigger,
     /// What.
-    pub what: Deed,
+    pub what: Action,
 }
 
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// Something goes wrong or is put right.
     Fault(Fault),
     /// A client does something.
-    Act(u8, Act),
+    Client(u8, ClientAction),
 }
 
 /// When a step comes.
@@ -130,7 +130,7 @@ pub enum Trigger {
     /// So long after the `nth` time that something happens, counted from 1.
     On {
         /// What has to happen.
-        cue: Cue,
+        hook: Hook,
         /// How often; 1 is the first time.
         nth: u16,
         /// How long after; nothing comes between when it is zero.
@@ -138,24 +138,24 @@ pub enum Trigger {
     },
 }
 
-/// Makes [`Cue`] of one row for each: how it is written, whose doing it is, and what it is.
-macro_rules! cues {
-    ($($name:literal $cue:ident $who:ident $what:literal,)+) => {
+/// Makes [`Hook`] of one row for each: how it is written, whose doing it is, and what it is.
+macro_rules! hooks {
+    ($($name:literal $hook:ident $who:ident $what:literal,)+) => {
         /// What a step can wait for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Cue {
-            $(#[doc = $what] $cue(u8),)+
+        pub enum Hook {
+            $(#[doc = $what] $hook(u8),)+
         }
 
-        impl Cue {
+        impl Hook {
             /// How each is written, whose doing it is, and the one of a node or client with this number.
             pub(crate) const FORMS: &[(&str, &str, fn(u8) -> Self)] =
-                &[$(($name, stringify!($who), Self::$cue)),+];
+                &[$(($name, stringify!($who), Self::$hook)),+];
 
             /// How it is written, and whose doing it is.
             pub(crate) const fn name(self) -> (&'static str, Who) {
                 match self {
-                    $(Self::$cue(number) => ($name, who!($who number)),)+
+                    $(Self::$hook(number) => ($name, who!($who number)),)+
                 }
             }
         }
@@ -171,7 +171,7 @@ macro_rules! who {
     };
 }
 
-cues! {
+hooks! {
     "started" Started node "A node's process has started.",
     "serving" Serving node "A node serves: its quarantine is over or there was none.",
     "down" Down node "A node is down.",
@@ -193,9 +193,9 @@ cues! {
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum ClientAction {
     /// Acquires a lock, works under it and lets it go.
-    Lock(LockAct),
+    Lock(LockAction),
     /// Extends the lock that it holds on the key.
     Extend {
         /// The key.
@@ -239,7 +239,7 @@ pub enum Act {
 
 /// How a client works under a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockAct {
+pub struct LockAction {
     /// The key.
     pub key: Box<str>,
     /// The TTL.
@@ -292,7 +292,7 @@ impl Default for Setup {
             seed: 1,
             nodes: 5,
             clients: 3,
-            guard: Guarding::Long,
+            guard: GuardMode::Long,
             max_ttl: Duration::from_secs(10),
             delay: (Duration::from_micros(500), Duration::from_millis(3)),
             sync: (Duration::from_micros(200), Duration::from_millis(2)),
@@ -310,7 +310,7 @@ impl Default for Setup {
     }
 }
 
-impl Guarding {
+impl GuardMode {
     /// Whether nodes have a data directory.
     pub(crate) const fn has_directory(self) -> bool {
         matches!(self, Self::Long | Self::Always)
@@ -348,58 +348,65 @@ impl Scenario {
 
     /// A client does something at a moment.
     #[must_use]
-    pub fn act(self, at: Duration, client: u8, act: Act) -> Self {
-        self.step(Trigger::At(at.into()), Deed::Act(client, act))
+    pub fn act(self, at: Duration, client: u8, act: ClientAction) -> Self {
+        self.step(Trigger::At(at.into()), Action::Client(client, act))
     }
 
     /// Something goes wrong at a moment.
     #[must_use]
     pub fn at(self, at: Duration, fault: Fault) -> Self {
-        self.step(Trigger::At(at.into()), Deed::Fault(fault))
+        self.step(Trigger::At(at.into()), Action::Fault(fault))
     }
 
     /// Something goes wrong the first time that something else happens, before anything comes of that.
     #[must_use]
-    pub fn on(self, cue: Cue, fault: Fault) -> Self {
-        self.after(cue, Duration::ZERO, fault)
+    pub fn on(self, hook: Hook, fault: Fault) -> Self {
+        self.after(hook, Duration::ZERO, fault)
     }
 
     /// Something goes wrong `after` the first time that something else happens.
     #[must_use]
-    pub fn after(self, cue: Cue, after: Duration, fault: Fault) -> Self {
-        self.step(Trigger::On { cue, nth: 1, after }, Deed::Fault(fault))
+    pub fn after(self, hook: Hook, after: Duration, fault: Fault) -> Self {
+        self.step(
+            Trigger::On {
+                hook,
+                nth: 1,
+                after,
+            },
+            Action::Fault(fault),
+        )
     }
 
     /// All that goes wrong or is put right, in the order of the steps.
     pub(crate) fn faults(&self) -> impl Iterator<Item = Fault> {
         self.steps.iter().filter_map(|step| match step.what {
-            Deed::Fault(fault) => Some(fault),
-            Deed::Act(..) => None,
+            Action::Fault(fault) => Some(fault),
+            Action::Client(..) => None,
         })
     }
 
     /// All that clients do, in the order of the steps.
-    pub(crate) fn acts(&self) -> impl Iterator<Item = &Act> {
+    pub(crate) fn acts(&self) -> impl Iterator<Item = &ClientAction> {
         self.steps.iter().filter_map(|step| match &step.what {
-            Deed::Act(_, act) => Some(act),
-            Deed::Fault(_) => None,
+            Action::Client(_, act) => Some(act),
+            Action::Fault(_) => None,
         })
     }
 
     /// Any step.
     #[must_use]
-    pub fn step(mut self, when: Trigger, what: Deed) -> Self {
+    pub fn step(mut self, when: Trigger, what: Action) -> Self {
         self.add(when, what);
         self
     }
 
     /// The same in place.
-    pub(crate) fn add(&mut self, when: Trigger, what: Deed) {
+    pub(crate) fn add(&mut self, when: Trigger, what: Action) {
         self.steps.push(Step { when, what });
     }
 }
 
-impl LockAct {
+impl LockAction {
     /// A lock that is tried for once and held until something else ends it.
     pub fn new(key: &str, ttl: Duration) -> Self {
         Self {
@@ -496,8 +503,8 @@ impl LockAct {
     }
 }
 
-impl From<LockAct> for Act {
-    fn from(lock: LockAct) -> Self {
+impl From<LockAction> for ClientAction {
+    fn from(lock: LockAction) -> Self {
         Self::Lock(lock)
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::check::{Violation, ViolationKind, check_world};
-use crate::scenario::{Deed, Scenario, Step, Trigger};
+use crate::scenario::{Action, Scenario, Step, Trigger};
 use crate::sim::World;
 use crate::span::SimTime;
 
@@ -58,8 +58,8 @@ pub fn shrink_with(
     search.end_early(&mut best);
     loop {
         let before = (best.steps.len(), search.runs);
-        search.leave_out(&mut best, |step| matches!(step.what, Deed::Fault(_)));
-        search.leave_out(&mut best, |step| matches!(step.what, Deed::Act(..)));
+        search.leave_out(&mut best, |step| matches!(step.what, Action::Fault(_)));
+        search.leave_out(&mut best, |step| matches!(step.what, Action::Client(..)));
         if best.steps.len() == before.0 || search.is_over() {
             break;
         }

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::random::Random;
 use crate::report::Report;
 use crate::scenario::{
-    ClientKind, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Trigger,
+    Action, ClientKind, Dialect, Ending, GuardMode, LockAction, Scenario, Setup, Trigger,
 };
 use crate::span::{SimTime, nanos};
 use crate::swarm::asides::AsideMaker;
@@ -40,7 +40,7 @@ pub struct Swarm {
     nodes: u8,
     clients: u8,
     ttl: Option<Duration>,
-    guard: Option<Guarding>,
+    guard: Option<GuardMode>,
     faults: FaultKinds,
     /// In how many of a hundred seeds faults may come under which only fencing is promised.
     fenced_percent: u64,
@@ -98,7 +98,7 @@ impl Swarm {
         let none = FaultKinds::NONE;
         match bug {
             Bug::QuarantineShort => {
-                let swarm = swarm.guard(Guarding::Memory).ttl(8 * second);
+                let swarm = swarm.guard(GuardMode::Memory).ttl(8 * second);
                 swarm.focus(none.with(FaultKind::Crash))
             }
             Bug::WaitFromConfig => swarm.focus(none.with(FaultKind::MaxTtl)),
@@ -110,7 +110,7 @@ impl Swarm {
                     .with(FaultKind::Crash)
                     .with(FaultKind::Rivalry)
                     .with(FaultKind::Overrun);
-                let swarm = swarm.guard(Guarding::Off).faults(faults).focus(faults);
+                let swarm = swarm.guard(GuardMode::Off).faults(faults).focus(faults);
                 swarm.nodes(3).ttl(4 * second)
             }
             Bug::ValidityUnchecked => swarm.focus(none.with(FaultKind::Pause)),
@@ -148,7 +148,7 @@ impl Swarm {
             run_for: Duration::from_secs(20),
             ..Self::default()
                 .ttl(ttl)
-                .guard(Guarding::Memory)
+                .guard(GuardMode::Memory)
                 .faults(chaos::KINDS)
         }
     }
@@ -183,7 +183,7 @@ impl Swarm {
 
     /// One way to guard restarts, instead of what the seed decides.
     #[must_use]
-    pub const fn guard(mut self, guard: Guarding) -> Self {
+    pub const fn guard(mut self, guard: GuardMode) -> Self {
         self.guard = Some(guard);
         self
     }
@@ -302,10 +302,10 @@ impl Swarm {
     fn setup(&self, seed: u64, random: &mut Random) -> Setup {
         let ms = Duration::from_millis;
         let guard = random.pick(&[
-            Guarding::Long,
-            Guarding::Long,
-            Guarding::Always,
-            Guarding::Memory,
+            GuardMode::Long,
+            GuardMode::Long,
+            GuardMode::Always,
+            GuardMode::Memory,
         ]);
         let (low, high) = random.pick(&[
             (ms(1), ms(3)),
@@ -363,7 +363,7 @@ impl Swarm {
                 None => &own,
             };
             let tries = random.pick(&[1, 1, 3, 8]);
-            let mut act = LockAct::new(key, ttl)
+            let mut act = LockAction::new(key, ttl)
                 .tries(tries)
                 .hold(hold)
                 .write_every(whole_ms(nanos(hold) / 3 + 1_000_000));
@@ -395,7 +395,7 @@ impl Swarm {
             }
             let hold = nanos(act.hold.unwrap_or(hold));
             let when = Trigger::At(SimTime::from_nanos(at));
-            scenario.add(when, Deed::Act(client, act.into()));
+            scenario.add(when, Action::Client(client, act.into()));
             at += nanos(whole_ms(hold + random.below(nanos(MS * 3_000))));
             if style.keys.is_none() {
                 // Not in its own way either: its release has come to all nodes.
@@ -407,7 +407,7 @@ impl Swarm {
 
 /// Of the locks that their callers extend, some get another TTL now and then; of the rest the client renews some, which are
 /// held longer. `random` is a stream of its own, and as much is drawn from it for every lock.
-fn extend_otherwise(act: LockAct, style: &Style, random: &mut Random) -> LockAct {
+fn extend_otherwise(act: LockAction, style: &Style, random: &mut Random) -> LockAction {
     let ttl = nanos(act.ttl);
     let is_chosen = random.chance(40);
     let other = whole_ms(random.between(ttl / 4, ttl));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use locknode_testkit::cluster::Cluster;
-use locknode_testkit::{Guarding, Setup, Span};
+use locknode_testkit::{GuardMode, Setup, Span};
 
 use super::flags::LabFlags;
 use super::run::Run;
@@ -87,7 +87,7 @@ fn locks(flags: &LabFlags) -> String {
 /// What is about to be seen.
 fn chaos(setup: &Setup) -> String {
     let guard = match setup.guard {
-        Guarding::Off => {
+        GuardMode::Off => {
             "The nodes run without the restart guard: after a crash a node has forgotten its\n\
              locks, and serves at once."
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, ValueEnum};
 use locknode::NodeBuilder;
-use locknode_testkit::Guarding;
+use locknode_testkit::GuardMode;
 
 use crate::duration;
 
@@ -142,10 +142,10 @@ impl LabFlags {
     }
 
     /// How nodes guard their restarts, if the flag is given.
-    pub(super) fn guard(&self) -> Option<Guarding> {
+    pub(super) fn guard(&self) -> Option<GuardMode> {
         Some(match self.restart_guard? {
-            Guard::On => Guarding::Memory,
-            Guard::Off => Guarding::Off,
+            Guard::On => GuardMode::Memory,
+            Guard::Off => GuardMode::Off,
         })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use locknode_testkit::cluster::Recorder;
 use locknode_testkit::history::{Event, History};
-use locknode_testkit::{Guarding, Scenario, Setup, SimTime, Swarm, Timeline};
+use locknode_testkit::{GuardMode, Scenario, Setup, SimTime, Swarm, Timeline};
 
 use super::flags::LabFlags;
 use super::layout::clock;
@@ -43,7 +43,7 @@ impl Run {
         let (scenario, title, name, again) = match (flags.chaos, &flags.script) {
             (Some(seed), _) => {
                 let swarm = Swarm::chaos(flags.ttl).run_for(flags.run_for);
-                let swarm = swarm.guard(flags.guard().unwrap_or(Guarding::Memory));
+                let swarm = swarm.guard(flags.guard().unwrap_or(GuardMode::Memory));
                 let swarm = swarm.clients(flags.clients.unwrap_or(CHAOS_CLIENTS));
                 let scenario = swarm.nodes(nodes(flags)?).scenario(seed);
                 let again = again(&scenario.setup);
@@ -57,7 +57,7 @@ impl Run {
                 let mut again = format!("locknode lab --script {}", path.display());
                 if let Some(guard) = flags.guard() {
                     again.push_str(" --restart-guard ");
-                    again.push_str(if guard == Guarding::Off { "off" } else { "on" });
+                    again.push_str(if guard == GuardMode::Off { "off" } else { "on" });
                 }
                 (
                     scenario,
@@ -71,9 +71,9 @@ impl Run {
                     nodes: nodes(flags)?,
                     clients: flags.clients.unwrap_or(1),
                     guard: if flags.is_unguarded() {
-                        Guarding::Off
+                        GuardMode::Off
                     } else {
-                        Guarding::Long
+                        GuardMode::Long
                     },
                     max_ttl: flags.max_ttl,
                     delay: (Duration::ZERO, Duration::ZERO),
@@ -95,7 +95,7 @@ impl Run {
         } = scenario.setup;
         // One sees the difference in two pictures side by side.
         let (mark, without) = match guard {
-            Guarding::Off => ("-guard-off", ", without restart guard"),
+            GuardMode::Off => ("-guard-off", ", without restart guard"),
             _ => ("", ""),
         };
         let default = again
@@ -195,7 +195,7 @@ fn nodes(flags: &LabFlags) -> Result<u8, Failure> {
 }
 
 /// The scenario of a file.
-fn read(path: &Path, guard: Option<Guarding>) -> Result<Scenario, Failure> {
+fn read(path: &Path, guard: Option<GuardMode>) -> Result<Scenario, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::unavailable(format!("cannot read {shown}: {error}")))?;
@@ -206,10 +206,10 @@ fn read(path: &Path, guard: Option<Guarding>) -> Result<Scenario, Failure> {
 }
 
 /// How the nodes of a scenario guard their restarts if another guard is asked for. A guard with a disk is a guard, too.
-fn guarded(scenario: Guarding, asked: Option<Guarding>) -> Guarding {
+fn guarded(scenario: GuardMode, asked: Option<GuardMode>) -> GuardMode {
     match (scenario, asked) {
-        (_, Some(Guarding::Off)) => Guarding::Off,
-        (Guarding::Off, Some(guard)) => guard,
+        (_, Some(GuardMode::Off)) => GuardMode::Off,
+        (GuardMode::Off, Some(guard)) => guard,
         (guard, _) => guard,
     }
 }
@@ -228,7 +228,7 @@ fn again(setup: &Setup) -> String {
     if setup.max_ttl != Duration::from_secs(1) {
         line.push_str(&format!(" --ttl {}", duration::display(setup.max_ttl)));
     }
-    if setup.guard == Guarding::Off {
+    if setup.guard == GuardMode::Off {
         line.push_str(" --restart-guard off");
     }
     line
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_guard_that_is_asked_for_takes_no_better_one_away() {
-        use Guarding::{Always, Long, Memory, Off};
+        use GuardMode::{Always, Long, Memory, Off};
         for (scenario, asked, want) in [
             (Off, None, Off),
             (Off, Some(Memory), Memory),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use locknode_testkit::cluster::{Holder, WireHistory};
 use locknode_testkit::history::{Event, History, LockNo, Window};
 use locknode_testkit::{
-    Act, Deed, Guarding, Headline, Mark, Promise, Scenario, SimTime, Violation, ViolationKind,
-    check_all,
+    Action, ClientAction, GuardMode, Headline, Mark, Promise, Scenario, SimTime, Violation,
+    ViolationKind, check_all,
 };
 
 use super::layout::clock;
@@ -145,13 +145,13 @@ impl Verdict {
             .entries
             .iter()
             .any(|entry| matches!(entry.event, Event::Down { .. }));
-        if guard == Guarding::Off && !overlaps.is_empty() {
+        if guard == GuardMode::Off && !overlaps.is_empty() {
             self.more.push(
                 "The nodes ran without their restart guard: after a crash a node served at once and had forgotten its \
                  locks. Leave out --restart-guard off to see the difference."
                     .to_owned(),
             );
-        } else if guard == Guarding::Off && crashes && tally.acquired > 0 {
+        } else if guard == GuardMode::Off && crashes && tally.acquired > 0 {
             self.more.push(
                 "The nodes ran without their restart guard, and it did no harm this time. Another seed or a longer run may \
                  show that it can."
@@ -247,7 +247,7 @@ fn unseen(wire: &WireHistory) -> Vec<String> {
 
 /// Whether the scenario has clients that lock.
 fn has_clients(scenario: &Scenario) -> bool {
-    let is_lock = |deed: &Deed| matches!(deed, Deed::Act(_, Act::Lock(_)));
+    let is_lock = |action: &Action| matches!(action, Action::Client(_, ClientAction::Lock(_)));
     scenario.steps.iter().any(|step| is_lock(&step.what))
 }
 
@@ -381,7 +381,7 @@ const CLIENTS: [ViolationKind; 5] = [
 mod tests {
     use locknode_testkit::cluster::WireCounts;
     use locknode_testkit::history::{Entry, Event, LeftOut};
-    use locknode_testkit::{Fault, LockAct, Setup};
+    use locknode_testkit::{Fault, LockAction, Setup};
 
     use super::*;
 
@@ -389,7 +389,7 @@ mod tests {
         SimTime::from(Duration::from_millis(ms))
     }
 
-    fn run(guard: Guarding, second_at_ms: u64) -> Verdict {
+    fn run(guard: GuardMode, second_at_ms: u64) -> Verdict {
         let (history, scenario) = two_holders(guard, second_at_ms);
         judged(&history, &scenario)
     }
@@ -407,7 +407,7 @@ mod tests {
     }
 
     /// Two clients acquire the lock for a second each, the first one at 100 ms.
-    fn two_holders(guard: Guarding, second_at_ms: u64) -> (History, Scenario) {
+    fn two_holders(guard: GuardMode, second_at_ms: u64) -> (History, Scenario) {
         let mut history = History {
             nodes: 5,
             clients: 2,
@@ -451,7 +451,7 @@ mod tests {
         .act(
             Duration::ZERO,
             0,
-            Act::Lock(LockAct::new("k", Duration::from_secs(1))),
+            ClientAction::Lock(LockAction::new("k", Duration::from_secs(1))),
         );
         (history, scenario)
     }
@@ -470,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_client_that_wakes_late_has_broken_no_promise() {
-        let (mut history, scenario) = two_holders(Guarding::Memory, 3000);
+        let (mut history, scenario) = two_holders(GuardMode::Memory, 3000);
         history.entries.insert(3, extension(1102, 2000));
         let late = check_all(&history, &scenario);
         assert!(
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn an_extension_over_a_later_holder_is_a_broken_promise() {
         // The first one ends at 1100, and the second one acquires and releases it meanwhile.
-        let (mut history, scenario) = two_holders(Guarding::Memory, 600);
+        let (mut history, scenario) = two_holders(GuardMode::Memory, 600);
         history.entries.push(Entry {
             at: at(600),
             event: Event::Releases {
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_about_what_was_not_recorded() {
-        let (mut history, scenario) = two_holders(Guarding::Memory, 1100);
+        let (mut history, scenario) = two_holders(GuardMode::Memory, 1100);
         history.left_out = LeftOut {
             events: 12,
             since: Some(at(2500)),
@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn one_holder_after_the_other_is_good_news() {
-        let verdict = run(Guarding::Memory, 1100);
+        let verdict = run(GuardMode::Memory, 1100);
         assert!(!verdict.is_bad);
         assert_eq!(
             verdict.story,
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn two_at_once_are_bad_news_with_when_who_and_why() {
-        for guard in [Guarding::Off, Guarding::Memory] {
+        for guard in [GuardMode::Off, GuardMode::Memory] {
             let verdict = run(guard, 600);
             assert!(verdict.is_bad);
             let want = "TWO CLIENTS HELD IT AT THE SAME TIME: client 0 and client 1, from 0.600s on, for 500 ms.";
@@ -546,13 +546,13 @@ mod tests {
                 .more
                 .iter()
                 .any(|line| line.contains("--restart-guard off"));
-            assert_eq!(tells_why, guard == Guarding::Off);
+            assert_eq!(tells_why, guard == GuardMode::Off);
         }
     }
 
     /// The same two as programs that note nothing.
     fn watched(second_at_ms: u64, counts: WireCounts) -> WireHistory {
-        let (mut history, _) = two_holders(Guarding::Memory, second_at_ms);
+        let (mut history, _) = two_holders(GuardMode::Memory, second_at_ms);
         let holder = |lock, token: &str| Holder {
             lock,
             client: 0,
@@ -600,7 +600,7 @@ mod tests {
     #[test]
     fn nothing_is_claimed_about_what_was_not_watched() {
         let scenario = Scenario::new(Setup {
-            guard: Guarding::Off,
+            guard: GuardMode::Off,
             ..Setup::default()
         });
         let mut wire = watched(1100, WireCounts::default());

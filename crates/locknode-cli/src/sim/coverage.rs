@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use locknode_testkit::{Counters, FaultKind, FaultKinds, Guarding};
+use locknode_testkit::{Counters, FaultKind, FaultKinds, GuardMode};
 
 use super::figures::grouped;
 use crate::json::Object;
@@ -12,7 +12,7 @@ use crate::json::Object;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     pub(super) faults: FaultKinds,
-    pub(super) guard: Option<Guarding>,
+    pub(super) guard: Option<GuardMode>,
 }
 
 /// Something that a world counts.
@@ -56,7 +56,7 @@ pub(super) fn object(counters: &Counters) -> Object {
 /// What might have happened and did not.
 pub(super) fn missing(counters: &Counters, reach: Reach) -> Vec<&'static str> {
     let happened: BTreeSet<&str> = counters.iter().map(|(name, _)| name).collect();
-    let has_directory = !matches!(reach.guard, Some(Guarding::Off | Guarding::Memory));
+    let has_directory = !matches!(reach.guard, Some(GuardMode::Off | GuardMode::Memory));
     let may_happen = |counted: &&Counted| {
         let has_fault =
             counted.of.is_empty() || counted.of.iter().any(|kind| reach.faults.has(*kind));
@@ -154,7 +154,7 @@ mod tests {
     fn only_what_may_happen_is_missed() {
         let none = Counters::default();
         let reach = |faults, guard| Reach { faults, guard };
-        let missed = missing(&none, reach(FaultKinds::NONE, Some(Guarding::Memory)));
+        let missed = missing(&none, reach(FaultKinds::NONE, Some(GuardMode::Memory)));
         assert_eq!(missed, ["calm", "acquired", "extended"]);
         let missed = missing(&none, reach(FaultKinds::PROMISED, None));
         assert!(

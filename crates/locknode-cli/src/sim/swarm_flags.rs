@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use locknode_testkit::{Bug, ClientKind, FaultKinds, Guarding, Swarm};
+use locknode_testkit::{Bug, ClientKind, FaultKinds, GuardMode, Swarm};
 
 use crate::duration;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub(super) struct SwarmFlags {
         long    a data directory, whose log has the locks longer than the longest TTL\n  \
         always  a data directory, whose log has every lock"
     )]
-    pub(super) guard: Option<Guarding>,
+    pub(super) guard: Option<GuardMode>,
 
     /// Faults that may occur: none, promised, fenced, all or a list [default: promised]
     #[arg(long, value_name = "LIST", value_parser = parse_faults, allow_hyphen_values = true)]
@@ -147,8 +147,8 @@ impl SwarmFlags {
     }
 }
 
-fn guards() -> impl TypedValueParser<Value = Guarding> {
-    named(Guarding::ALL.map(|guard| (guard.name(), guard)))
+fn guards() -> impl TypedValueParser<Value = GuardMode> {
+    named(GuardMode::ALL.map(|guard| (guard.name(), guard)))
 }
 
 fn client_kinds() -> impl TypedValueParser<Value = ClientKind> {

@@ -42,7 +42,7 @@ use crate::check::violation::ViolationKind;
 use crate::check::wall_floor::floors_hold;
 use crate::fault::{Crash, DiskFault, Fault, Who};
 use crate::history::History;
-use crate::scenario::{Guarding, Scenario};
+use crate::scenario::{GuardMode, Scenario};
 
 /// The kinds of violations that must not occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl Promise {
         if setup.liveness_from.is_none() {
             promise = promise.without(&[ViolationKind::Liveness]);
         }
-        if scenario.setup.guard == Guarding::Off {
+        if scenario.setup.guard == GuardMode::Off {
             promise = promise.without(&[ViolationKind::NodeDurability]);
         }
         if traits.has_rollback {
@@ -115,7 +115,7 @@ impl Promise {
 }
 
 /// Whether a node that starts after such an end remembers no counters, and begins at its wall clock.
-pub(super) const fn forgets_counters(guard: Guarding, how: Crash) -> bool {
+pub(super) const fn forgets_counters(guard: GuardMode, how: Crash) -> bool {
     !guard.has_directory() || matches!(how, Crash::DiskLost | Crash::Rollback)
 }
 
@@ -202,16 +202,16 @@ impl<'s> Traits<'s> {
     /// Nodes may grant what they granted before a crash.
     fn has_forgotten_locks(&self) -> bool {
         match self.scenario.setup.guard {
-            Guarding::Off => self.has_crash,
+            GuardMode::Off => self.has_crash,
             // The history names each longer lock that is lost.
-            Guarding::Memory => false,
-            Guarding::Long | Guarding::Always => self.has_rollback,
+            GuardMode::Memory => false,
+            GuardMode::Long | GuardMode::Always => self.has_rollback,
         }
     }
 
     /// A client whose lock nodes forgot learns of it when it extends: nothing brings the lock back.
     fn is_robbery_noticed(&self) -> bool {
-        self.scenario.setup.guard == Guarding::Off && !self.is_late
+        self.scenario.setup.guard == GuardMode::Off && !self.is_late
     }
 
     /// Clocks disagree by more than clients allow for.

@@ -23,7 +23,7 @@ use crate::check::violation::{FINDINGS_MAX, Violation, ViolationKind};
 use crate::fault::{Fault, Who};
 use crate::history::index::{Call, Outcome};
 use crate::history::{Event, KeyNo};
-use crate::scenario::{Act, Deed, Scenario, Trigger};
+use crate::scenario::{Action, ClientAction, Scenario, Trigger};
 use crate::sim::{GIVEN_UP, timeout};
 use crate::span::{SimTime, Span};
 
@@ -62,8 +62,8 @@ impl Bounds {
         let mut by_call = BTreeMap::new();
         for step in &scenario.steps {
             match &step.what {
-                Deed::Fault(Fault::MaxTtl(_, max_ttl)) => wait = wait.max(*max_ttl),
-                &Deed::Act(client, Act::Lock(ref act)) => {
+                Action::Fault(Fault::MaxTtl(_, max_ttl)) => wait = wait.max(*max_ttl),
+                &Action::Client(client, ClientAction::Lock(ref act)) => {
                     ttl = ttl.max(act.ttl);
                     ttl = ttl.max(act.extend_to.unwrap_or_default());
                     ttl = ttl.max(act.at_least.unwrap_or_default());
@@ -75,7 +75,9 @@ impl Bounds {
                         *of_call = act.tries.min(*of_call);
                     }
                 }
-                Deed::Act(_, Act::Extend { ttl: longer, .. }) => ttl = ttl.max(*longer),
+                Action::Client(_, ClientAction::Extend { ttl: longer, .. }) => {
+                    ttl = ttl.max(*longer)
+                }
                 _ => {}
             }
         }

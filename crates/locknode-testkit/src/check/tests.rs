@@ -17,7 +17,7 @@ use crate::check::{check, check_all};
 use crate::fault::Fault;
 use crate::history::tests::{ms, story};
 use crate::history::{History, Window};
-use crate::scenario::{Guarding, Scenario, Setup};
+use crate::scenario::{GuardMode, Scenario, Setup};
 use crate::span::{SimTime, nanos};
 
 /// What a checker says of a history.
@@ -53,7 +53,7 @@ fn rows<const COLUMNS: usize>(table: &str) -> impl Iterator<Item = [&str; COLUMN
 }
 
 /// A scenario with these faults, which stand with commas between.
-fn with_faults(guard: Guarding, faults: &str) -> Scenario {
+fn with_faults(guard: GuardMode, faults: &str) -> Scenario {
     let setup = Setup {
         guard,
         ..Setup::default()
@@ -94,7 +94,7 @@ fn only_what_is_promised_is_a_violation_of_a_scenario() {
     let all = kinds(&check_all(&history, &guarded));
     assert_eq!(all, [Majority, Exclusion, FencingDuplicate]);
     assert_eq!(kinds(&check(&history, &guarded)), all);
-    let unguarded = with_faults(Guarding::Off, "crash node 2 kill");
+    let unguarded = with_faults(GuardMode::Off, "crash node 2 kill");
     assert_eq!(kinds(&check(&history, &unguarded)), [FencingDuplicate]);
     let lost = story(&format!("{events}; 7 n0 dies; 7 n0 starts"));
     assert_eq!(kinds(&check_all(&lost, &guarded)), all);

@@ -18,7 +18,7 @@ use super::net::{LinkId, Net};
 use super::recorder::Recorder;
 use super::{ClientMachine, Cluster, Inner};
 use crate::random::Random;
-use crate::scenario::{Guarding, Setup};
+use crate::scenario::{GuardMode, Setup};
 use crate::span::nanos;
 
 /// Builds a [`Cluster`].
@@ -27,7 +27,7 @@ use crate::span::nanos;
 pub struct ClusterBuilder {
     nodes: u8,
     clients: u8,
-    guard: Guarding,
+    guard: GuardMode,
     max_ttl: Duration,
     data_dir: Option<PathBuf>,
     delay: (Duration, Duration),
@@ -43,7 +43,7 @@ impl ClusterBuilder {
         Self {
             nodes: 5,
             clients: 3,
-            guard: Guarding::Memory,
+            guard: GuardMode::Memory,
             max_ttl: Duration::from_secs(60),
             data_dir: None,
             delay: (Duration::ZERO, Duration::ZERO),
@@ -68,9 +68,9 @@ impl ClusterBuilder {
         self
     }
 
-    /// How nodes guard their restarts. Default [`Guarding::Memory`]. [`Guarding::Long`] and [`Guarding::Always`] come with
+    /// How nodes guard their restarts. Default [`GuardMode::Memory`]. [`GuardMode::Long`] and [`GuardMode::Always`] come with
     /// data directories, in a temporary directory unless [`data_dir`](Self::data_dir) names another.
-    pub const fn guard(mut self, guard: Guarding) -> Self {
+    pub const fn guard(mut self, guard: GuardMode) -> Self {
         self.guard = guard;
         self
     }
@@ -199,7 +199,7 @@ impl ClusterBuilder {
     }
 
     fn check(&self) -> Result<(), ClusterError> {
-        let has_disk = matches!(self.guard, Guarding::Long | Guarding::Always);
+        let has_disk = matches!(self.guard, GuardMode::Long | GuardMode::Always);
         let problem = match () {
             () if !(1..=16).contains(&self.nodes) => {
                 format!("{} nodes: 1 to 16 are possible", self.nodes)
@@ -214,7 +214,7 @@ impl ClusterBuilder {
                 format!("ports from {} on would go beyond 65535", self.first_port)
             }
             () if self.data_dir.is_some() && !has_disk => {
-                "this restart guard uses no data directory: choose `Guarding::Long` or `Guarding::Always`".to_owned()
+                "this restart guard uses no data directory: choose `GuardMode::Long` or `GuardMode::Always`".to_owned()
             }
             () => return Ok(()),
         };
@@ -223,7 +223,7 @@ impl ClusterBuilder {
 
     fn folder(&self) -> Result<Option<Arc<Folder>>, ClusterError> {
         let folder = match (self.guard, &self.data_dir) {
-            (Guarding::Off | Guarding::Memory, _) => return Ok(None),
+            (GuardMode::Off | GuardMode::Memory, _) => return Ok(None),
             (_, Some(path)) => Folder::given(path.clone()),
             (_, None) => Folder::temporary(),
         };

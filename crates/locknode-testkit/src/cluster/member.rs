@@ -17,13 +17,13 @@ use super::incarnation::{Door, Incarnation};
 use super::net::Net;
 use super::recorder::Recorder;
 use crate::fault::Crash;
-use crate::scenario::Guarding;
+use crate::scenario::GuardMode;
 
 /// A node, whether it runs or not.
 #[derive(Debug)]
 pub(crate) struct Member {
     number: u8,
-    guard: Guarding,
+    guard: GuardMode,
     pub(crate) clock: Arc<MachineClock>,
     folder: Option<Arc<Folder>>,
     /// One for each client; none in memory.
@@ -60,7 +60,7 @@ enum End {
 impl Member {
     pub(crate) fn new(
         number: u8,
-        guard: Guarding,
+        guard: GuardMode,
         max_ttl: Duration,
         clock: MachineClock,
         folder: Option<Arc<Folder>>,
@@ -199,8 +199,8 @@ impl Member {
             (front.max_ttl, front.machine)
         };
         let durability = match self.guard {
-            Guarding::Always => Durability::Always,
-            Guarding::Off | Guarding::Memory | Guarding::Long => Durability::Long,
+            GuardMode::Always => Durability::Always,
+            GuardMode::Off | GuardMode::Memory | GuardMode::Long => Durability::Long,
         };
         let number = self.number;
         let folder = self.folder.clone();
@@ -210,7 +210,7 @@ impl Member {
         let clock = Arc::clone(&self.clock);
         let builder = move || {
             Node::builder()
-                .restart_guard(!matches!(self.guard, Guarding::Off))
+                .restart_guard(!matches!(self.guard, GuardMode::Off))
                 .max_ttl(max_ttl)
                 .durability(durability)
                 .first_start(is_first && is_new)

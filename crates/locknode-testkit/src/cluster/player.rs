@@ -19,7 +19,7 @@ use super::net::after;
 use super::recorder::Recorder;
 use super::{Cluster, LinkConnector};
 use crate::history::{Event, KeyNo, LockNo};
-use crate::scenario::{Act, Ending, LockAct, Setup};
+use crate::scenario::{ClientAction, Ending, LockAction, Setup};
 use crate::sim::word;
 use crate::span::SimTime;
 
@@ -76,7 +76,7 @@ struct Holding<'a> {
     life: Life,
     lock: LockNo,
     key: KeyNo,
-    act: &'a LockAct,
+    act: &'a LockAction,
     orders: mpsc::UnboundedReceiver<Order>,
     is_over: bool,
 }
@@ -143,7 +143,7 @@ impl Player {
     }
 
     /// Does something once the process is not paused; nothing while it is down.
-    pub(crate) async fn act(self, act: Act) {
+    pub(crate) async fn act(self, act: ClientAction) {
         self.resumed().await;
         let life = {
             let mut state = self.state();
@@ -167,14 +167,14 @@ impl Player {
             let _ = held.map(|(_, orders)| orders.send(order));
         };
         match act {
-            Act::Lock(act) => life.lock(&act).await,
-            Act::Extend { key, ttl } => order(&key, Order::Extend(ttl)),
-            Act::Release { key } => order(&key, Order::End(Ending::Release)),
-            Act::GiveUp { key } => order(&key, Order::End(Ending::Drop)),
+            ClientAction::Lock(act) => life.lock(&act).await,
+            ClientAction::Extend { key, ttl } => order(&key, Order::Extend(ttl)),
+            ClientAction::Release { key } => order(&key, Order::End(Ending::Release)),
+            ClientAction::GiveUp { key } => order(&key, Order::End(Ending::Drop)),
             // What it finds concerns nobody: the history has what the nodes were asked.
-            Act::Look { key } => drop(self.shared.redlock.inspect(key.as_bytes()).await),
-            Act::Write { key, takes } => order(&key, Order::Write(takes)),
-            Act::Ask { node, line, words } => self.ask(node, line, &words).await,
+            ClientAction::Look { key } => drop(self.shared.redlock.inspect(key.as_bytes()).await),
+            ClientAction::Write { key, takes } => order(&key, Order::Write(takes)),
+            ClientAction::Ask { node, line, words } => self.ask(node, line, &words).await,
         }
     }
 
@@ -226,7 +226,7 @@ impl Player {
 
 impl Life {
     /// Acquires a lock, works under it, and ends it.
-    async fn lock(mut self, act: &LockAct) {
+    async fn lock(mut self, act: &LockAction) {
         let shared = Arc::clone(&self.player.shared);
         let (client, recorder) = (shared.client, &shared.recorder);
         let (lock, key) = (recorder.next_lock(), recorder.key(act.key.as_bytes()));

@@ -19,7 +19,7 @@ use super::wire::Wire;
 use super::wish::Wish;
 use crate::fault::Crash;
 use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LeftOut, LockNo, Message};
-use crate::sight::Sight;
+use crate::lock_effect::LockEffect;
 use crate::span::SimTime;
 
 /// Writes down what happens. See [`ClusterBuilder::record`](super::ClusterBuilder::record).
@@ -175,13 +175,13 @@ impl Recorder {
 
     /// A reply has left a node.
     pub(crate) fn answered(&self, link: LinkId, args: &[Vec<u8>], reply: &[u8]) {
-        let sight = Sight::of(args, reply);
-        if sight == Sight::Nothing {
+        let effect = LockEffect::of(args, reply);
+        if effect == LockEffect::Nothing {
             return;
         }
         let (mut state, now) = self.at_present();
-        let sight = state.told_apart(link.node, sight, args);
-        state.see(now, link, sight);
+        let effect = state.told_apart(link.node, effect, args);
+        state.see(now, link, effect);
     }
 
     /// A node has started, and stays out of every lock for so long.
@@ -270,10 +270,16 @@ impl State {
     }
 
     /// Scripts that acquire have the words of scripts that extend: who holds the key tells them apart.
-    fn told_apart<'a>(&self, node: u8, sight: Sight<'a>, args: &'a [Vec<u8>]) -> Sight<'a> {
-        let (Sight::Extension { key, ttl }, Wish::Take { token, .. }) = (sight, Wish::of(args))
+    fn told_apart<'a>(
+        &self,
+        node: u8,
+        effect: LockEffect<'a>,
+        args: &'a [Vec<u8>],
+    ) -> LockEffect<'a> {
+        let (LockEffect::Extension { key, ttl }, Wish::Take { token, .. }) =
+            (effect, Wish::of(args))
         else {
-            return sight;
+            return effect;
         };
         let place = self.keys.get(key).map(|key| usize::from(*key));
         let seen = self.nodes.get(usize::from(node));
@@ -281,8 +287,8 @@ impl State {
             .zip(place)
             .and_then(|(seen, place)| *seen.holders.get(place)?);
         match holder.is_some() && holder == self.attempts.get(token).copied() {
-            true => sight,
-            false => Sight::Grant {
+            true => effect,
+            false => LockEffect::Grant {
                 key,
                 token,
                 counter: 0,
@@ -291,10 +297,10 @@ impl State {
         }
     }
 
-    fn see(&mut self, now: SimTime, link: LinkId, sight: Sight<'_>) {
+    fn see(&mut self, now: SimTime, link: LinkId, effect: LockEffect<'_>) {
         let LinkId { client, node } = link;
-        let event = match sight {
-            Sight::Grant {
+        let event = match effect {
+            LockEffect::Grant {
                 key,
                 token,
                 counter,
@@ -321,7 +327,7 @@ impl State {
                     ends,
                 }
             }
-            Sight::Extension { key, ttl } => {
+            LockEffect::Extension { key, ttl } => {
                 let Some(key) = self.followed(key) else {
                     return self.leave_out(now);
                 };
@@ -336,7 +342,7 @@ impl State {
                     ends,
                 }
             }
-            Sight::Release { key } => {
+            LockEffect::Release { key } => {
                 let Some(key) = self.followed(key) else {
                     return self.leave_out(now);
                 };
@@ -345,8 +351,8 @@ impl State {
                 };
                 Event::Freed { node, key, attempt }
             }
-            Sight::Refusal(why) => Event::Refused { node, client, why },
-            Sight::WriteBack { .. } | Sight::Nothing => return,
+            LockEffect::Refusal(why) => Event::Refused { node, client, why },
+            LockEffect::WriteBack { .. } | LockEffect::Nothing => return,
         };
         self.push(now, event);
     }

@@ -12,7 +12,7 @@ use super::player::Player;
 use super::recorder::Recorder;
 use super::{ClientMachine, Cluster};
 use crate::fault::{Crash, Fault, Members};
-use crate::scenario::{Act, ClientKind, Deed, Scenario, Trigger};
+use crate::scenario::{Action, ClientAction, ClientKind, Scenario, Trigger};
 
 /// The clients that play in a run, for as long as it lasts.
 struct Cast<'c> {
@@ -72,11 +72,11 @@ impl Cluster {
         let mut acts = JoinSet::new();
         let start = Instant::now();
         let run_for = scenario.setup.run_for;
-        for (at, deed) in steps.into_iter().take_while(|(at, _)| *at <= run_for) {
+        for (at, action) in steps.into_iter().take_while(|(at, _)| *at <= run_for) {
             sleep_until(start + at).await;
-            match deed {
-                Deed::Fault(fault) => self.inject(*fault).await?,
-                Deed::Act(client, act) => {
+            match action {
+                Action::Fault(fault) => self.inject(*fault).await?,
+                Action::Client(client, act) => {
                     if let Some(player) = self.player(*client) {
                         acts.spawn(player.act(act.clone()));
                     }
@@ -99,7 +99,10 @@ impl Cluster {
     }
 
     /// The steps with their times, in order.
-    fn steps<'s>(&self, scenario: &'s Scenario) -> Result<Vec<(Duration, &'s Deed)>, ClusterError> {
+    fn steps<'s>(
+        &self,
+        scenario: &'s Scenario,
+    ) -> Result<Vec<(Duration, &'s Action)>, ClusterError> {
         let setup = &scenario.setup;
         if setup.client == ClientKind::Plain {
             const WHY: &str = "only the shipped client plays on real nodes";
@@ -123,17 +126,17 @@ impl Cluster {
             };
             match &step.what {
                 // Whether there is a state to go back to depends on the steps before.
-                Deed::Fault(Fault::Crash(node, Crash::Rollback)) => drop(self.member(*node)?),
-                Deed::Fault(fault) => self.check_among(fault, clients)?,
-                Deed::Act(client, act) => {
+                Action::Fault(Fault::Crash(node, Crash::Rollback)) => drop(self.member(*node)?),
+                Action::Fault(fault) => self.check_among(fault, clients)?,
+                Action::Client(client, act) => {
                     self.machine(*client)?;
                     match act {
-                        Act::Lock(lock) if lock.renew_every.is_some() => {
+                        ClientAction::Lock(lock) if lock.renew_every.is_some() => {
                             return refuse(
                                 "the history would not show when a real client renews by itself; let it `extend` instead",
                             );
                         }
-                        Act::Ask { node, .. } => drop(self.member(*node)?),
+                        ClientAction::Ask { node, .. } => drop(self.member(*node)?),
                         _ => {}
                     }
                 }
@@ -205,8 +208,8 @@ fn clients(scenario: &Scenario) -> Members {
     let steps = scenario.steps.iter();
     steps
         .filter_map(|step| match step.what {
-            Deed::Act(client, _) => Some(client),
-            Deed::Fault(_) => None,
+            Action::Client(client, _) => Some(client),
+            Action::Fault(_) => None,
         })
         .collect()
 }

@@ -9,7 +9,7 @@ fn a_scenario_is_read_as_it_was_written() {
         seed: u64::MAX,
         bug: Some(Bug::VotesKept),
         client: ClientKind::Plain,
-        guard: Guarding::Always,
+        guard: GuardMode::Always,
         replica_lag: Some(S / 100),
         shards: 4,
         watches_half: true,
@@ -21,28 +21,28 @@ fn a_scenario_is_read_as_it_was_written() {
         .at(4 * S, Fault::Cut(Links::ALL, Way::Both));
     let key = || "k".into();
     let (node, line, words) = (3, 1, "GET k ; PTTL k".into());
-    let lock = LockAct::new("k", 3 * S).hold(2 * S);
+    let lock = LockAction::new("k", 3 * S).hold(2 * S);
     for act in [
         lock.extend_every(S).write_every(S / 2).into(),
-        LockAct::new("k", 3 * S).tries(4).into(),
-        Act::Ask { node, line, words },
-        Act::Extend { key: key(), ttl: S },
-        Act::Write {
+        LockAction::new("k", 3 * S).tries(4).into(),
+        ClientAction::Ask { node, line, words },
+        ClientAction::Extend { key: key(), ttl: S },
+        ClientAction::Write {
             key: key(),
             takes: S,
         },
-        Act::Release { key: key() },
-        Act::GiveUp { key: key() },
-        Act::Look { key: key() },
+        ClientAction::Release { key: key() },
+        ClientAction::GiveUp { key: key() },
+        ClientAction::Look { key: key() },
     ] {
         scenario = scenario.act(2 * S, 0, act);
     }
     for ending in Ending::ALL {
-        let act = LockAct::new("k", 3 * S).ending(ending);
+        let act = LockAction::new("k", 3 * S).ending(ending);
         scenario = scenario.act(S, 1, act.into());
     }
-    for (_, _, cue) in Cue::FORMS {
-        scenario = scenario.after(cue(1), S / 1000, Fault::Restart(2));
+    for (_, _, hook) in Hook::FORMS {
+        scenario = scenario.after(hook(1), S / 1000, Fault::Restart(2));
     }
     for dialect in Dialect::ALL {
         scenario.setup.dialect = dialect;
@@ -53,7 +53,7 @@ fn a_scenario_is_read_as_it_was_written() {
 
 #[test]
 fn extensions_to_another_ttl_and_renewals_are_words_of_a_lock() {
-    let lock = LockAct::new("k", 3 * S).hold(2 * S).write_every(S);
+    let lock = LockAction::new("k", 3 * S).hold(2 * S).write_every(S);
     let rows = [
         (
             lock.clone().extend_every(S),
@@ -77,7 +77,7 @@ fn extensions_to_another_ttl_and_renewals_are_words_of_a_lock() {
         ),
     ];
     for (lock, text) in rows {
-        assert_eq!(Act::from(lock.clone()).to_string(), text);
+        assert_eq!(ClientAction::from(lock.clone()).to_string(), text);
         let line = format!("locknode-scenario 1\nat 1s client 0 {text}");
         let expected = Scenario::new(Setup::default()).act(S, 0, lock.into());
         assert_eq!(Scenario::parse(&line), Ok(expected), "{line}");

@@ -41,7 +41,8 @@ use crate::fault::text::Words;
 use crate::fault::{Fault, Who};
 use crate::parse_error::ParseError;
 use crate::scenario::{
-    Act, ClientKind, Cue, Deed, Dialect, Ending, Guarding, LockAct, Scenario, Setup, Step, Trigger,
+    Action, ClientAction, ClientKind, Dialect, Ending, GuardMode, Hook, LockAction, Scenario,
+    Setup, Step, Trigger,
 };
 use crate::span::Span;
 
@@ -104,19 +105,19 @@ impl Scenario {
 impl Step {
     /// Whether the nodes and clients are there that a step names, and can do it.
     fn check(&self, setup: &Setup) -> Result<(), ParseError> {
-        if let Deed::Act(_, Act::Lock(lock)) = &self.what {
+        if let Action::Client(_, ClientAction::Lock(lock)) = &self.what {
             lock.check(setup)?;
         }
         let mut named = Vec::new();
-        if let Trigger::On { cue, .. } = &self.when {
-            named.push(cue.name().1);
+        if let Trigger::On { hook, .. } = &self.when {
+            named.push(hook.name().1);
         }
         match &self.what {
-            Deed::Act(client, Act::Ask { node, .. }) => {
+            Action::Client(client, ClientAction::Ask { node, .. }) => {
                 named.extend([Who::Client(*client), Who::Node(*node)]);
             }
-            Deed::Act(client, _) => named.push(Who::Client(*client)),
-            Deed::Fault(fault) => named.extend(fault.who()),
+            Action::Client(client, _) => named.push(Who::Client(*client)),
+            Action::Fault(fault) => named.extend(fault.who()),
         }
         let is_there = |who: &Who| match who {
             Who::Node(node) => *node < setup.nodes,
@@ -133,7 +134,7 @@ impl Step {
     }
 }
 
-impl LockAct {
+impl LockAction {
     /// Whether there is a client that works so: the shipped one refuses such terms, the plain one does not know them.
     fn check(&self, setup: &Setup) -> Result<(), ParseError> {
         let is_other = self.extend_to.is_some() || self.renew_every.is_some();
@@ -182,25 +183,25 @@ impl Display for Step {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         match &self.when {
             Trigger::At(at) => write!(f, "at {at} ")?,
-            Trigger::On { cue, nth, after } => {
-                write!(f, "on {cue} nth {nth} after {} ", Span(*after))?;
+            Trigger::On { hook, nth, after } => {
+                write!(f, "on {hook} nth {nth} after {} ", Span(*after))?;
             }
         }
         match &self.what {
-            Deed::Fault(fault) => write!(f, "do {fault}"),
-            Deed::Act(client, act) => write!(f, "client {client} {act}"),
+            Action::Fault(fault) => write!(f, "do {fault}"),
+            Action::Client(client, act) => write!(f, "client {client} {act}"),
         }
     }
 }
 
-impl Display for Cue {
+impl Display for Hook {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let (name, who) = self.name();
         write!(f, "{name} {who}")
     }
 }
 
-impl Display for Act {
+impl Display for ClientAction {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         match self {
             Self::Lock(lock) => lock.fmt(f),
@@ -214,7 +215,7 @@ impl Display for Act {
     }
 }
 
-impl Display for LockAct {
+impl Display for LockAction {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let Self { key, tries, .. } = self;
         write!(f, "lock {key} ttl {} tries {tries}", Span(self.ttl))?;
@@ -263,7 +264,7 @@ settings! { setup, words:
     "seed" Some(setup.seed) => setup.seed = words.number("a number")?,
     "nodes" Some(setup.nodes) => setup.nodes = parse_count(words)?,
     "clients" Some(setup.clients) => setup.clients = parse_count(words)?,
-    "guard" Some(setup.guard) => setup.guard = words.one_of(&Guarding::ALL, Guarding::name)?,
+    "guard" Some(setup.guard) => setup.guard = words.one_of(&GuardMode::ALL, GuardMode::name)?,
     "max-ttl" Some(Span(setup.max_ttl)) => setup.max_ttl = words.span()?,
     "delay" Some(written_range(setup.delay)) => setup.delay = parse_range(words)?,
     "sync" Some(written_range(setup.sync)) => setup.sync = parse_range(words)?,
@@ -323,32 +324,32 @@ fn parse_step(words: &mut Words<'_>) -> Result<Step, ParseError> {
     let when = match words.next() {
         Some("at") => Trigger::At(words.span()?.into()),
         _ => {
-            let cue = parse_cue(words)?;
+            let hook = parse_cue(words)?;
             words.expect("nth")?;
             let nth = words.number("a number from 1 on")?;
             words.expect("after")?;
             let after = words.span()?;
-            Trigger::On { cue, nth, after }
+            Trigger::On { hook, nth, after }
         }
     };
     let what = match words.need("do or client")? {
-        "do" => Deed::Fault(Fault::parse_words(words)?),
+        "do" => Action::Fault(Fault::parse_words(words)?),
         "client" => {
             let client = words.number("a number from 0 to 15")?;
-            Deed::Act(client, parse_act(words)?)
+            Action::Client(client, parse_act(words)?)
         }
         word => return Err(ParseError::unexpected("do or client", word, "a step")),
     };
     Ok(Step { when, what })
 }
 
-fn parse_cue(words: &mut Words<'_>) -> Result<Cue, ParseError> {
-    let (_, who, cue) = words.one_of(Cue::FORMS, |(name, ..)| name)?;
+fn parse_cue(words: &mut Words<'_>) -> Result<Hook, ParseError> {
+    let (_, who, hook) = words.one_of(Hook::FORMS, |(name, ..)| name)?;
     words.expect(who)?;
-    Ok(cue(words.member()?))
+    Ok(hook(words.member()?))
 }
 
-fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
+fn parse_act(words: &mut Words<'_>) -> Result<ClientAction, ParseError> {
     const WHAT: &str = "lock, extend, release, give-up, look, write or ask";
     let verb = words.need(WHAT)?;
     if verb == "ask" {
@@ -356,25 +357,25 @@ fn parse_act(words: &mut Words<'_>) -> Result<Act, ParseError> {
     }
     let key: Box<str> = words.need("a key")?.into();
     Ok(match verb {
-        "lock" => Act::Lock(parse_lock(words, &key)?),
+        "lock" => ClientAction::Lock(parse_lock(words, &key)?),
         "extend" => {
             words.expect("ttl")?;
             let ttl = words.span()?;
-            Act::Extend { key, ttl }
+            ClientAction::Extend { key, ttl }
         }
-        "release" => Act::Release { key },
-        "give-up" => Act::GiveUp { key },
-        "look" => Act::Look { key },
+        "release" => ClientAction::Release { key },
+        "give-up" => ClientAction::GiveUp { key },
+        "look" => ClientAction::Look { key },
         "write" => {
             words.expect("takes")?;
             let takes = words.span()?;
-            Act::Write { key, takes }
+            ClientAction::Write { key, takes }
         }
         _ => return Err(ParseError::unexpected(WHAT, verb, "a step")),
     })
 }
 
-fn parse_ask(words: &mut Words<'_>) -> Result<Act, ParseError> {
+fn parse_ask(words: &mut Words<'_>) -> Result<ClientAction, ParseError> {
     words.expect("node")?;
     let node = words.member()?;
     words.expect("line")?;
@@ -384,12 +385,12 @@ fn parse_ask(words: &mut Words<'_>) -> Result<Act, ParseError> {
         request.extend([" ", word]);
     }
     let words = request.into();
-    Ok(Act::Ask { node, line, words })
+    Ok(ClientAction::Ask { node, line, words })
 }
 
-fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAct, ParseError> {
+fn parse_lock(words: &mut Words<'_>, key: &str) -> Result<LockAction, ParseError> {
     words.expect("ttl")?;
-    let mut lock = LockAct::new(key, words.span()?);
+    let mut lock = LockAction::new(key, words.span()?);
     let mut before = "";
     while let Some(word) = words.next() {
         match (before, word) {

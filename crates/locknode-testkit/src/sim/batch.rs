@@ -122,7 +122,7 @@ impl World {
             }
         }
         let (mut covers, mut begin) = (Covers::new(), 0);
-        self.held_cues = Some(Vec::new());
+        self.held_hooks = Some(Vec::new());
         for (request, end) in requests.iter().zip(&ends) {
             let reply = out.get(begin..*end).unwrap_or_default();
             begin = *end;
@@ -135,8 +135,8 @@ impl World {
             .iter()
             .any(|cover| cover.is_logged && cover.shown.is_none());
         // Steps that waited for this come when all is done. One may end the process, and another start it again.
-        for cue in self.held_cues.take().unwrap_or_default() {
-            self.cue(cue);
+        for hook in self.held_hooks.take().unwrap_or_default() {
+            self.hook(hook);
         }
         let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
         let mut bytes = self.buffers.take();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redlock_proto::{Drift, Time};
 
 use crate::history::{Event as Told, KeyNo, LockNo};
-use crate::scenario::{Act, Cue, Ending, LockAct};
+use crate::scenario::{ClientAction, Ending, Hook, LockAction};
 use crate::sim::client::{ActiveLock, Held, SimClient};
 use crate::sim::notice::Handle;
 use crate::sim::world::{Chore, Event, World};
@@ -14,14 +14,14 @@ use crate::span::SimTime;
 
 impl World {
     /// A caller does something.
-    pub(crate) fn client_acts(&mut self, client: u8, act: &Act) {
+    pub(crate) fn client_acts(&mut self, client: u8, act: &ClientAction) {
         let (now, place) = (self.now, usize::from(client));
         // A process that stands still does it when it goes on.
         let stopped = self.client_stopped.get(place).copied().unwrap_or_default();
         if stopped > now {
             self.recorder.counters.bump("act-while-stopped");
             let act = Box::new(act.clone());
-            self.push(stopped, Event::Act { client, act });
+            self.push(stopped, Event::ClientAction { client, act });
             return;
         }
         let Some(it) = self.clients.get_mut(place) else {
@@ -32,21 +32,23 @@ impl World {
             return;
         }
         match act {
-            Act::Lock(lock) => self.begin_lock(client, lock),
-            Act::Extend { key, ttl } => {
+            ClientAction::Lock(lock) => self.begin_lock(client, lock),
+            ClientAction::Extend { key, ttl } => {
                 if let Some(handle) = self.held(client, key).map(|lock| lock.handle) {
                     self.extend_lock(client, handle, *ttl);
                 }
             }
-            Act::Release { key } => {
+            ClientAction::Release { key } => {
                 if let Some(lock) = self.held(client, key).map(|lock| lock.lock) {
                     self.end_lock(client, lock, Ending::Release);
                 }
             }
-            Act::GiveUp { key } => self.give_up_lock(client, key),
-            Act::Look { key } => self.tell_client(client, |player, now| player.look(now, key)),
-            Act::Ask { node, line, words } => self.ask_aside(client, *node, *line, words),
-            Act::Write { key, takes } => {
+            ClientAction::GiveUp { key } => self.give_up_lock(client, key),
+            ClientAction::Look { key } => {
+                self.tell_client(client, |player, now| player.look(now, key))
+            }
+            ClientAction::Ask { node, line, words } => self.ask_aside(client, *node, *line, words),
+            ClientAction::Write { key, takes } => {
                 if let Some(lock) = self.held(client, key).map(|lock| lock.lock) {
                     self.check_and_write(client, lock, *takes);
                 }
@@ -54,13 +56,13 @@ impl World {
         }
     }
 
-    fn begin_lock(&mut self, client: u8, act: &LockAct) {
+    fn begin_lock(&mut self, client: u8, act: &LockAction) {
         let now = self.now;
         let lock = self.next_lock;
         self.next_lock += 1;
         let key = self.recorder.key(act.key.as_bytes());
         self.recorder.push(now, Told::Calls { client, lock, key });
-        self.cue(Cue::Calls(client));
+        self.hook(Hook::Calls(client));
         let Some(it) = self
             .clients
             .get_mut(usize::from(client))
@@ -84,7 +86,7 @@ impl World {
     }
 
     /// A client takes over what another one left to it.
-    fn take_over(&mut self, client: u8, act: &LockAct, key: KeyNo, token: Vec<u8>) {
+    fn take_over(&mut self, client: u8, act: &LockAction, key: KeyNo, token: Vec<u8>) {
         let now = self.now;
         let is_standing = self
             .client_stopped
@@ -96,7 +98,7 @@ impl World {
             .filter(|it| it.is_up && !is_standing);
         let Some(it) = it else { return };
         let time = it.time(now);
-        let act = Arc::new(LockAct {
+        let act = Arc::new(LockAction {
             ending: Ending::Release,
             at_least: None,
             within: None,
@@ -184,7 +186,7 @@ impl World {
         if is_left || ending == Ending::Drop {
             it.locks.retain(|active| active.lock != lock);
         }
-        self.cue(Cue::Releases(client));
+        self.hook(Hook::Releases(client));
         self.turn(client);
         let next = (client + 1) % u8::try_from(self.clients.len()).unwrap_or(1).max(1);
         match ending {
@@ -251,7 +253,7 @@ impl World {
                 fencing,
             },
         );
-        self.cue(Cue::Checked(client));
+        self.hook(Hook::Checked(client));
     }
 
     /// Something that a caller had planned is due.
@@ -274,7 +276,7 @@ impl World {
             Chore::Extend => {
                 let ttl = active.next_ttl();
                 if ttl < act.ttl {
-                    self.cue(Cue::Shortens(client));
+                    self.hook(Hook::Shortens(client));
                 }
                 if ttl != act.ttl {
                     self.recorder.counters.bump("extension-to-another-ttl");

@@ -8,7 +8,7 @@ use redlock_proto::Time;
 use crate::bug::Bug;
 use crate::history::{Event as Told, KeyNo, LockNo};
 use crate::random::Random;
-use crate::scenario::{Cue, LockAct, Setup};
+use crate::scenario::{Hook, LockAction, Setup};
 use crate::sim::clocks::{Clocks, Rule};
 use crate::sim::conduct::Finding;
 use crate::sim::notice::{ClientNotice, Handle};
@@ -36,7 +36,7 @@ pub(crate) struct ActiveLock {
     pub(crate) lock: LockNo,
     pub(crate) handle: Handle,
     pub(crate) key: KeyNo,
-    pub(crate) act: Arc<LockAct>,
+    pub(crate) act: Arc<LockAction>,
     pub(crate) held: Option<Held>,
     /// The token under which it is held.
     pub(crate) token: Vec<u8>,
@@ -256,7 +256,7 @@ impl World {
                     self.recorder.counters.bump(failed_word(why));
                     self.recorder
                         .push(self.now, Told::Failed { client, lock, why });
-                    self.cue(Cue::Failed(client));
+                    self.hook(Hook::Failed(client));
                 }
             }
             ClientNotice::Extended {
@@ -287,7 +287,7 @@ impl World {
                         let time = it.time(now);
                         it.player.let_go(time, handle, None);
                     }
-                    self.cue(Cue::Lost(client));
+                    self.hook(Hook::Lost(client));
                 }
             }
             ClientNotice::Looked { key, tokens } => {
@@ -379,7 +379,7 @@ impl World {
         );
         self.plan_chore(client, lock, act.extend_every, Chore::Extend);
         self.plan_chore(client, lock, act.hold, Chore::End);
-        self.cue(Cue::Acquired(client));
+        self.hook(Hook::Acquired(client));
     }
 
     fn validity(&mut self, client: u8, handle: Handle, valid_until: Time, is_extension: bool) {
@@ -408,7 +408,7 @@ impl World {
         }
         if is_extension {
             self.recorder.counters.bump("extended");
-            self.cue(Cue::Renewed(client));
+            self.hook(Hook::Renewed(client));
         }
     }
 

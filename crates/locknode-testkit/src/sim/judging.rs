@@ -5,7 +5,7 @@ use locknode_engine::durable::{MachineTime, StartReason, Which};
 
 use crate::fault::Crash;
 use crate::history::{AttemptNo, KeyNo};
-use crate::scenario::Guarding;
+use crate::scenario::GuardMode;
 use crate::sim::link::Cover;
 use crate::sim::node::SimNode;
 use crate::sim::oracle::{Breach, Outcome, Pardon, Since, left_of};
@@ -92,7 +92,7 @@ impl SimNode {
                 | Crash::PowerLossAll
                 | Crash::TornWrite
         );
-        let is_kept = matches!(self.guard, Guarding::Long | Guarding::Always);
+        let is_kept = matches!(self.guard, GuardMode::Long | GuardMode::Always);
         if self.is_looked_at
             && is_plain
             && is_kept
@@ -123,9 +123,9 @@ impl SimNode {
         outcome: &Outcome,
     ) -> (Vec<Breach>, Vec<(KeyNo, AttemptNo)>) {
         self.pardon = self.pardon.or(match self.guard {
-            Guarding::Off => Pardon::All,
-            Guarding::Memory => Pardon::LostDisk,
-            Guarding::Long | Guarding::Always => Pardon::Nothing,
+            GuardMode::Off => Pardon::All,
+            GuardMode::Memory => Pardon::LostDisk,
+            GuardMode::Long | GuardMode::Always => Pardon::Nothing,
         });
         let since = self.count_time(now);
         let pardon = std::mem::take(&mut self.pardon);
@@ -170,7 +170,7 @@ impl SimNode {
     /// Whether it runs, keeps anything and is watched.
     fn keeps(&self) -> bool {
         let store = self.run.as_ref().map(|run| &run.store);
-        self.is_looked_at && store.is_some_and(Option::is_some) && self.guard != Guarding::Memory
+        self.is_looked_at && store.is_some_and(Option::is_some) && self.guard != GuardMode::Memory
     }
 }
 

@@ -22,15 +22,15 @@ use locknode_engine::durable::{
     StoreSettings, StoreSizes, Table as _, Which,
 };
 use locknode_engine::{
-    Engine, EngineConfig, GuardConfig, GuardMode, GuardState, Moment, Need, Peer, Session,
-    TableSizes, Time,
+    Engine, EngineConfig, GuardConfig, GuardMode as EngineGuard, GuardState, Moment, Need, Peer,
+    Session, TableSizes, Time,
 };
 
 use crate::bug::Bug;
 use crate::fault::{Crash, DiskFault, Phase};
 use crate::faulty_disk::{FaultyDisk, Image};
 use crate::random::Random;
-use crate::scenario::{Dialect, Guarding, Setup};
+use crate::scenario::{Dialect, GuardMode, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
 use crate::sim::node::disk::Job;
@@ -91,7 +91,7 @@ pub(crate) struct SimNode {
     pub(super) since: Since,
     /// How it is to end in the middle of something, and after how many more operations on its disk.
     doom: Option<(Phase, u16, Crash)>,
-    pub(super) guard: Guarding,
+    pub(super) guard: GuardMode,
     pub(super) max_ttl: Duration,
     /// What `max_ttl` is from the next start on.
     next_max_ttl: Duration,
@@ -242,13 +242,13 @@ impl SimNode {
         self.note_calendar(reading.moment.wall);
         (self.began_at, self.log_marked) = (reading.machine, None);
         let (store, start, mode) = match self.guard {
-            Guarding::Off => (None, Start::without_guard(reading), GuardMode::Off),
-            Guarding::Memory => {
+            GuardMode::Off => (None, Start::without_guard(reading), EngineGuard::Off),
+            GuardMode::Memory => {
                 let start = Start::without_directory(self.max_ttl, is_first, reading);
-                (None, start, GuardMode::Memory)
+                (None, start, EngineGuard::Memory)
             }
-            Guarding::Long => self.open(now, Durability::Long, is_first, reading)?,
-            Guarding::Always => self.open(now, Durability::Always, is_first, reading)?,
+            GuardMode::Long => self.open(now, Durability::Long, is_first, reading)?,
+            GuardMode::Always => self.open(now, Durability::Always, is_first, reading)?,
         };
         self.incarnation += 1;
         let mut guard = GuardConfig::new(mode, self.max_ttl, &start);
@@ -421,7 +421,7 @@ impl SimNode {
         durability: Durability,
         is_first_start: bool,
         reading: Reading,
-    ) -> Result<(Option<Store<FaultyDisk>>, Start, GuardMode), NoStart> {
+    ) -> Result<(Option<Store<FaultyDisk>>, Start, EngineGuard), NoStart> {
         let settings = StoreSettings {
             max_ttl: self.max_ttl,
             durability,
@@ -447,7 +447,7 @@ impl SimNode {
             return Err(NoStart::CutShort(how));
         }
         match opened {
-            Ok((store, start)) => Ok((Some(store), start, GuardMode::Store(durability))),
+            Ok((store, start)) => Ok((Some(store), start, EngineGuard::Store(durability))),
             Err(error) => Err(NoStart::Refused {
                 why: error.to_string(),
                 is_damage: error.kind() != OpenErrorKind::Io && !self.is_rotten,

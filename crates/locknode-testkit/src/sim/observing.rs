@@ -5,8 +5,8 @@ use std::time::Duration;
 use locknode_engine::durable::MachineTime;
 
 use crate::history::{AttemptNo, Event as Told, KeyNo};
-use crate::scenario::Cue;
-use crate::sight::Sight;
+use crate::lock_effect::LockEffect;
+use crate::scenario::Hook;
 use crate::sim::link::{Cover, Covers};
 use crate::sim::oracle::until;
 use crate::sim::recorder::name_in;
@@ -52,7 +52,7 @@ impl World {
                 covers.extend(self.effect(client, node, by, db, effect));
             }
         } else {
-            covers.extend(self.sight((client, node), by, db, args, reply))
+            covers.extend(self.lock_effect((client, node), by, db, args, reply))
         }
         for shown in &judged.shown {
             covers.extend(self.shown(node, db, shown));
@@ -82,8 +82,8 @@ impl World {
         if reply.first() != Some(&b'-') && !args.first().is_some_and(is_fence) {
             return;
         }
-        match Sight::of(args, reply) {
-            Sight::Refusal(why) => {
+        match LockEffect::of(args, reply) {
+            LockEffect::Refusal(why) => {
                 self.recorder.counters.bump(match why {
                     "LOADING" => "quarantine-refusal",
                     "MISCONF" => "refused-by-failed-disk",
@@ -92,7 +92,7 @@ impl World {
                 let told = Told::Refused { node, client, why };
                 self.recorder.push(self.now, told);
             }
-            Sight::WriteBack { is_taken } => {
+            LockEffect::WriteBack { is_taken } => {
                 self.recorder.counters.bump(if is_taken {
                     "write-back"
                 } else {
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// What a reply says that a request has done.
-    fn sight(
+    fn lock_effect(
         &mut self,
         (client, node): (u8, u8),
         by: Option<u8>,
@@ -146,8 +146,8 @@ impl World {
         args: &[&[u8]],
         reply: &[u8],
     ) -> Option<Cover> {
-        match Sight::of(args, reply) {
-            Sight::Grant {
+        match LockEffect::of(args, reply) {
+            LockEffect::Grant {
                 key,
                 token,
                 counter,
@@ -157,16 +157,16 @@ impl World {
                 let attempt = self.recorder.attempt(key, token);
                 self.granted(client, node, key, attempt, (counter, ttl))
             }
-            Sight::Extension { key, ttl } => {
+            LockEffect::Extension { key, ttl } => {
                 let key = self.key_no(db, key);
                 self.prolonged(node, key, by, ttl)
             }
-            Sight::Release { key } => {
+            LockEffect::Release { key } => {
                 let key = self.key_no(db, key);
                 self.freed(node, key, by);
                 None
             }
-            Sight::Nothing | Sight::Refusal(_) | Sight::WriteBack { .. } => None,
+            LockEffect::Nothing | LockEffect::Refusal(_) | LockEffect::WriteBack { .. } => None,
         }
     }
 
@@ -239,7 +239,7 @@ impl World {
             self.recorder.counters.bump("lock-without-end");
         }
         self.recorder.owns(client, attempt);
-        self.cue(Cue::Granted(node));
+        self.hook(Hook::Granted(node));
         Some(Cover {
             key,
             attempt,
@@ -268,7 +268,7 @@ impl World {
             .get_mut(usize::from(node))?
             .oracle
             .moves(key, attempt, until);
-        self.cue(Cue::Extended(node));
+        self.hook(Hook::Extended(node));
         Some(Cover {
             key,
             attempt,
@@ -287,7 +287,7 @@ impl World {
         self.note_robbery(node, key, attempt, by);
         let told = Told::Freed { node, key, attempt };
         self.recorder.push(self.now, told);
-        self.cue(Cue::Freed(node));
+        self.hook(Hook::Freed(node));
         Some(attempt)
     }
 

@@ -89,7 +89,7 @@ mod tests {
 
     use crate::fault::{Crash, Fault, Links, Way};
     use crate::history::Event as Told;
-    use crate::scenario::{LockAct, Scenario, Setup};
+    use crate::scenario::{LockAction, Scenario, Setup};
     use crate::sim::recorder::Recording;
     use crate::sim::world::World;
     use crate::span::SimTime;
@@ -100,7 +100,7 @@ mod tests {
 
     /// A world with one client, which is connected to its one node and reads no more replies.
     fn connected(seed: u64) -> World {
-        let lock = LockAct::new("k", Duration::from_secs(8)).tries(8);
+        let lock = LockAction::new("k", Duration::from_secs(8)).tries(8);
         let setup = Setup {
             nodes: 1,
             clients: 1,

@@ -8,7 +8,7 @@ use redlock_proto::{
 };
 
 use crate::random::Random;
-use crate::scenario::{LockAct, Setup};
+use crate::scenario::{LockAction, Setup};
 use crate::sim::conduct::{Conduct, Finding, Terms};
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::plain::{PlainClient, PlainTerms};
@@ -80,7 +80,7 @@ impl Player {
         }
     }
 
-    pub(crate) fn acquire(&mut self, now: Time, act: &LockAct) -> Handle {
+    pub(crate) fn acquire(&mut self, now: Time, act: &LockAction) -> Handle {
         let timeout = timeout(act.ttl);
         match self {
             Self::Shipped(it) => {
@@ -103,7 +103,7 @@ impl Player {
     }
 
     /// Takes over a lock that somebody else acquired; the plain client does not know how.
-    pub(crate) fn adopt(&mut self, now: Time, act: &LockAct, token: &[u8]) -> Option<Handle> {
+    pub(crate) fn adopt(&mut self, now: Time, act: &LockAction, token: &[u8]) -> Option<Handle> {
         let Self::Shipped(it) = self else { return None };
         let op = it.core.adopt(now, terms(act), Token::new(token).ok()?);
         if let Some(conduct) = it.conduct_at(now) {
@@ -113,7 +113,7 @@ impl Player {
     }
 
     /// Releases a lock that another client left; the plain client does not know how.
-    pub(crate) fn release_token(&mut self, now: Time, act: &LockAct, token: &[u8]) {
+    pub(crate) fn release_token(&mut self, now: Time, act: &LockAction, token: &[u8]) {
         if let (Self::Shipped(it), Ok(known)) = (self, Token::new(token)) {
             let key = act.key.as_bytes();
             let terms = LockTerms::looking(key.into(), timeout(act.ttl));
@@ -475,7 +475,7 @@ pub(crate) fn timeout(ttl: Duration) -> Duration {
 }
 
 /// What the core is told of a lock.
-fn terms(act: &LockAct) -> LockTerms {
+fn terms(act: &LockAction) -> LockTerms {
     LockTerms {
         key: act.key.as_bytes().into(),
         ttl: act.ttl,
@@ -490,7 +490,7 @@ fn terms(act: &LockAct) -> LockTerms {
 }
 
 /// What the model is told of a lock.
-fn wanted(act: &LockAct) -> Terms {
+fn wanted(act: &LockAction) -> Terms {
     Terms {
         within: act.within,
         renews: act.renew_every.filter(|_| act.renew_for.is_none()),
@@ -498,7 +498,7 @@ fn wanted(act: &LockAct) -> Terms {
 }
 
 /// How the core is to renew a lock on its own.
-fn renewal(act: &LockAct) -> Option<RenewPolicy> {
+fn renewal(act: &LockAction) -> Option<RenewPolicy> {
     let policy = match act.renew_for {
         Some(bound) => RenewPolicy::until(bound),
         None => RenewPolicy::times(u32::MAX),

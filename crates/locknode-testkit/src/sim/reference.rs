@@ -12,7 +12,7 @@ use std::sync::Arc;
 use locknode_engine::durable::LockRecord;
 use smallvec::SmallVec;
 
-use crate::scenario::Guarding;
+use crate::scenario::GuardMode;
 use crate::span::nanos;
 
 use words::Replies;
@@ -27,7 +27,7 @@ pub(crate) struct Reference {
     counters: Vec<Counter>,
     /// Where all counters began.
     base: u64,
-    guard: Guarding,
+    guard: GuardMode,
     max_ttl_ns: u64,
     /// A silent request may have been refused: nothing is known any more, until the node starts again.
     is_lost: bool,
@@ -119,7 +119,7 @@ struct Counter {
 
 impl Reference {
     /// A node that begins without a lock.
-    pub(crate) fn new(guard: Guarding, max_ttl: std::time::Duration, base: u64) -> Self {
+    pub(crate) fn new(guard: GuardMode, max_ttl: std::time::Duration, base: u64) -> Self {
         Self {
             kept: Vec::new(),
             counters: Vec::new(),
@@ -187,7 +187,7 @@ impl Reference {
 
     /// Whether a lock that has so long is written to the log.
     fn logs(&self, ttl: u64) -> bool {
-        self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl_ns)
+        self.guard == GuardMode::Always || (self.guard == GuardMode::Long && ttl > self.max_ttl_ns)
     }
 }
 

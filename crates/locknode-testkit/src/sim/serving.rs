@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::bug::Bug;
 use crate::fault::{Crash, Phase};
 use crate::history::Event as Told;
-use crate::scenario::Cue;
+use crate::scenario::Hook;
 use crate::sim::batch::{Gone, Request, Requests};
 use crate::sim::link::{Cover, NodeEnd, Withheld};
 use crate::sim::node::{Fate, NoStart, SimNode};
@@ -22,7 +22,7 @@ impl World {
             return;
         }
         self.look_at_disk(node);
-        self.cue(Cue::Asked(node));
+        self.hook(Hook::Asked(node));
         let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) else {
             return;
         };
@@ -200,7 +200,7 @@ impl World {
         if is_lowering {
             let incarnation = at.incarnation;
             self.recorder.counters.bump("ttl-in-use-lowered");
-            self.cue(Cue::Lowers(node));
+            self.hook(Hook::Lowers(node));
             if self.incarnation(node) != incarnation || !self.is_up(node) {
                 return;
             }
@@ -385,7 +385,7 @@ impl World {
             self.recorder.counters.bump(reason);
         }
         self.judge_start(node, &outcome);
-        self.cue(Cue::Started(node));
+        self.hook(Hook::Started(node));
         let incarnation = self.incarnation(node);
         self.look_whether_serving(node, incarnation);
         self.start_disk(node);
@@ -419,7 +419,7 @@ impl World {
                     self.report(node, breaches);
                 }
                 self.recorder.push(now, Told::Down { node, how });
-                self.cue(Cue::Down(node));
+                self.hook(Hook::Down(node));
             }
             NoStart::Refused { why, is_damage } => {
                 self.recorder.counters.bump("start-refused");
@@ -480,7 +480,7 @@ impl World {
             .and_then(|at| at.run.as_mut());
         if run.is_some_and(|run| !std::mem::replace(&mut run.is_serving, true)) {
             self.recorder.push(self.now, Told::Serving { node });
-            self.cue(Cue::Serving(node));
+            self.hook(Hook::Serving(node));
         }
     }
 
@@ -513,7 +513,7 @@ impl World {
                     reason,
                 },
             );
-            self.cue(Cue::Started(node));
+            self.hook(Hook::Started(node));
             self.serves(node);
         }
     }
@@ -560,7 +560,7 @@ impl World {
         }
         self.recorder.push(now, Told::Down { node, how });
         self.drop_ends(node, is_told);
-        self.cue(Cue::Down(node));
+        self.hook(Hook::Down(node));
         self.start_if_awaited(node);
     }
 

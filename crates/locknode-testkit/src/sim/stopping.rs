@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use crate::fault::Crash;
-use crate::scenario::Cue;
+use crate::scenario::Hook;
 use crate::sim::node::Stage;
 use crate::sim::world::{Event, World};
 
@@ -38,7 +38,7 @@ impl World {
         match at.ask_to_stop() {
             None => {
                 self.push(now + DRAIN, Event::Drained { node, incarnation });
-                self.cue(Cue::Stops(node));
+                self.hook(Hook::Stops(node));
                 if self.incarnation(node) != incarnation {
                     return;
                 }

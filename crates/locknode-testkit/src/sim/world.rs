@@ -9,7 +9,7 @@
 //! All that a world does is decided by its scenario: there is no thread, no socket, no clock and no randomness but the
 //! streams of the scenario's seed.
 
-mod cues;
+mod hooks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::fault::{Crash, Fault, Who};
 use crate::history::{Event as Told, History};
 use crate::random::Random;
-use crate::scenario::{Act, Cue, Dialect, Scenario};
+use crate::scenario::{ClientAction, Dialect, Hook, Scenario};
 use crate::sim::buffers::Buffers;
 use crate::sim::client::SimClient;
 use crate::sim::due::{Due, Place, Queue};
@@ -30,12 +30,12 @@ use crate::span::{SimTime, nanos};
 ///
 /// ```
 /// use std::time::Duration;
-/// use locknode_testkit::{Cue, Crash, Fault, LockAct, Scenario, Setup, World};
+/// use locknode_testkit::{Crash, Fault, Hook, LockAction, Scenario, Setup, World};
 ///
 /// let second = Duration::from_secs(1);
 /// let scenario = Scenario::new(Setup::seeded(7))
-///     .act(second, 0, LockAct::new("invoice", 3 * second).hold(second).into())
-///     .on(Cue::Granted(2), Fault::Crash(2, Crash::Kill));
+///     .act(second, 0, LockAction::new("invoice", 3 * second).hold(second).into())
+///     .on(Hook::Granted(2), Fault::Crash(2, Crash::Kill));
 /// let mut world = World::new(&scenario);
 /// world.run();
 /// let windows = world.history().windows();
@@ -65,8 +65,8 @@ pub struct World {
     pub(crate) recorder: Recorder,
     pub(crate) next_lock: u32,
     waiting: Vec<Waiting>,
-    /// Cues of something that happens in one go, and is not over.
-    pub(crate) held_cues: Option<Vec<Cue>>,
+    /// Hooks of something that happens in one go and has not ended.
+    pub(crate) held_hooks: Option<Vec<Hook>>,
     /// Events of the present moment so far.
     events_now: u32,
     /// It did not get on, and goes on no more.
@@ -78,10 +78,10 @@ pub struct World {
     pub(crate) ends: Vec<usize>,
 }
 
-/// A step that waits for a cue.
+/// A step that waits for a hook.
 #[derive(Debug)]
 struct Waiting {
-    cue: Cue,
+    hook: Hook,
     left: u16,
     after: Duration,
     step: usize,
@@ -134,9 +134,9 @@ pub(crate) enum Event {
         client: u8,
     },
     /// What a caller was to do while its process stood still.
-    Act {
+    ClientAction {
         client: u8,
-        act: Box<Act>,
+        act: Box<ClientAction>,
     },
     /// Something that a caller does under a lock.
     Caller {
@@ -235,7 +235,7 @@ impl World {
             recorder: Recorder::new(nodes, clients, recording),
             next_lock: 0,
             waiting: Vec::new(),
-            held_cues: None,
+            held_hooks: None,
             events_now: 0,
             is_stuck: false,
             buffers: Buffers::default(),
@@ -360,7 +360,7 @@ impl World {
     }
 
     /// A client does something now.
-    pub fn act(&mut self, client: u8, act: &Act) {
+    pub fn act(&mut self, client: u8, act: &ClientAction) {
         self.client_acts(client, act);
     }
 
@@ -440,7 +440,7 @@ impl World {
             | Event::Refused { conn: it }
             | Event::ClosedAtClient { conn: it } => of_client(conn(*it)?.client),
             Event::Timer { client, .. }
-            | Event::Act { client, .. }
+            | Event::ClientAction { client, .. }
             | Event::Caller { client, .. }
             | Event::Write { client, .. } => of_client(*client),
             Event::DiskDone { node, .. }
@@ -513,7 +513,7 @@ impl World {
                     self.timer(client);
                 }
             }
-            Event::Act { client, act } => {
+            Event::ClientAction { client, act } => {
                 note(recorder, 16, client.into(), &[]);
                 self.client_acts(client, &act);
             }

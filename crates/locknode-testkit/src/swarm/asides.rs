@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::random::Random;
-use crate::scenario::{Act, Cue, Deed, Scenario, Trigger};
+use crate::scenario::{Action, ClientAction, Hook, Scenario, Trigger};
 use crate::span::{SimTime, nanos};
 
 /// Draws requests and writes them into a scenario.
@@ -34,23 +34,23 @@ impl AsideMaker<'_> {
                 // Just when something may not be durable yet.
                 0 => {
                     let nth = u16::try_from(self.random.between(1, 4)).unwrap_or(1);
-                    let (cue, after) = (Cue::Lowers(node), Duration::ZERO);
+                    let (hook, after) = (Hook::Lowers(node), Duration::ZERO);
                     let words = if self.random.chance(50) {
                         self.own_longer()
                     } else {
                         self.own()
                     };
-                    (Trigger::On { cue, nth, after }, words)
+                    (Trigger::On { hook, nth, after }, words)
                 }
                 1..4 => {
-                    let cue = if self.random.chance(70) {
-                        Cue::Granted(node)
+                    let hook = if self.random.chance(70) {
+                        Hook::Granted(node)
                     } else {
-                        Cue::Extended(node)
+                        Hook::Extended(node)
                     };
                     let nth = u16::try_from(self.random.between(1, 40)).unwrap_or(1);
                     let after = Duration::ZERO;
-                    (Trigger::On { cue, nth, after }, self.read())
+                    (Trigger::On { hook, nth, after }, self.read())
                 }
                 4..7 => (self.moment(is_calm), self.read()),
                 _ => (self.moment(is_calm), self.own()),
@@ -69,7 +69,7 @@ impl AsideMaker<'_> {
 
     fn push(&mut self, when: Trigger, node: u8, line: u8, words: &str) {
         let words = words.into();
-        let what = Deed::Act(self.client, Act::Ask { node, line, words });
+        let what = Action::Client(self.client, ClientAction::Ask { node, line, words });
         self.scenario.add(when, what);
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scenario::{Ending, LockAct, Scenario, Setup};
+use crate::scenario::{Ending, LockAction, Scenario, Setup};
 use crate::swarm::faults::FaultMaker;
 use crate::swarm::kinds::{FaultKind, FaultKinds};
 
@@ -38,7 +38,7 @@ fn contend(mut scenario: Scenario, client: u8) -> Scenario {
             13..19 => (span(&mut random, ttl / 5, ttl * 4 / 5), None),
             _ => (span(&mut random, ttl, ttl * 2), Some(ttl / 3)),
         };
-        let mut act = LockAct::new("chaos", ttl)
+        let mut act = LockAction::new("chaos", ttl)
             .within(ttl * 2)
             .hold(hold)
             .write_every(span(&mut random, ttl / 10, ttl / 4));

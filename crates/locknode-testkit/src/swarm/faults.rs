@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::fault::{Crash, DiskFault, Fault, Links, Members, Phase, Way, Who};
 use crate::random::Random;
-use crate::scenario::{Cue, Deed, Guarding, Scenario, Setup, Trigger};
+use crate::scenario::{Action, GuardMode, Hook, Scenario, Setup, Trigger};
 use crate::span::{SimTime, nanos};
 use crate::swarm::kinds::{FaultKind, FaultKinds};
 
@@ -16,7 +16,7 @@ pub(crate) struct FaultMaker {
     nodes: u8,
     clients: u8,
     max_ttl: Duration,
-    guard: Guarding,
+    guard: GuardMode,
     /// Faults come up to here.
     end: u64,
     /// How often each node was made to end so far.
@@ -141,7 +141,7 @@ impl FaultMaker {
             let links = Links { clients, ..links };
             let nth = self.nth(4);
             let fault = Fault::Late(links, Way::Requests, 1, span);
-            return push_on(scenario, Cue::Shortens(client), nth, Duration::ZERO, fault);
+            return push_on(scenario, Hook::Shortens(client), nth, Duration::ZERO, fault);
         }
         self.any_time(scenario, Fault::Late(links, way, count, span));
     }
@@ -231,14 +231,14 @@ impl FaultMaker {
             let down = self.downtime();
             return self.restart(scenario, node, how, down);
         }
-        let cues = [
-            Cue::Granted(node),
-            Cue::Extended(node),
-            Cue::Freed(node),
-            Cue::Asked(node),
-            Cue::Lowers(node),
+        let hooks = [
+            Hook::Granted(node),
+            Hook::Extended(node),
+            Hook::Freed(node),
+            Hook::Asked(node),
+            Hook::Lowers(node),
         ];
-        self.any_time_or_on(scenario, &cues, Fault::Crash(node, how));
+        self.any_time_or_on(scenario, &hooks, Fault::Crash(node, how));
         self.restart_after_down(node, scenario);
     }
 
@@ -250,7 +250,7 @@ impl FaultMaker {
             *downs
         });
         let after = self.downtime();
-        push_on(scenario, Cue::Down(node), nth, after, Fault::Restart(node));
+        push_on(scenario, Hook::Down(node), nth, after, Fault::Restart(node));
     }
 
     fn downtime(&mut self) -> Duration {
@@ -267,12 +267,12 @@ impl FaultMaker {
         match self.random.below(7) {
             // While a bound is being lowered.
             6 => {
-                let (cue, nth) = (Cue::Lowers(node), self.nth(3));
+                let (hook, nth) = (Hook::Lowers(node), self.nth(3));
                 for (after, fault) in [
                     (Duration::ZERO, DiskFault::Stall),
                     (self.span(5, 1_000), DiskFault::Go),
                 ] {
-                    push_on(scenario, cue, nth, after, Fault::Disk(node, fault));
+                    push_on(scenario, hook, nth, after, Fault::Disk(node, fault));
                 }
             }
             // While something is being written, and more is waiting.
@@ -327,16 +327,16 @@ impl FaultMaker {
         match who {
             Who::Client(client) => {
                 let node = self.node();
-                let cues = [
-                    Cue::Calls(client),
-                    Cue::Granted(node),
-                    Cue::Acquired(client),
-                    Cue::Checked(client),
-                    Cue::Renewed(client),
+                let hooks = [
+                    Hook::Calls(client),
+                    Hook::Granted(node),
+                    Hook::Acquired(client),
+                    Hook::Checked(client),
+                    Hook::Renewed(client),
                 ];
-                self.any_time_or_on(scenario, &cues, fault);
+                self.any_time_or_on(scenario, &hooks, fault);
             }
-            Who::Node(node) => self.any_time_or_on(scenario, &[Cue::Granted(node)], fault),
+            Who::Node(node) => self.any_time_or_on(scenario, &[Hook::Granted(node)], fault),
         }
     }
 
@@ -355,11 +355,11 @@ impl FaultMaker {
         push(scenario, at, fault);
     }
 
-    pub(super) fn any_time_or_on(&mut self, scenario: &mut Scenario, cues: &[Cue], fault: Fault) {
+    pub(super) fn any_time_or_on(&mut self, scenario: &mut Scenario, hooks: &[Hook], fault: Fault) {
         if self.turn.is_some() || self.random.chance(50) {
             return self.any_time(scenario, fault);
         }
-        let Some(cue) = cues.get(self.random.index(cues.len())).copied() else {
+        let Some(hook) = hooks.get(self.random.index(hooks.len())).copied() else {
             return;
         };
         let nth = self.nth(12);
@@ -368,7 +368,7 @@ impl FaultMaker {
         } else {
             self.span(1, 20)
         };
-        push_on(scenario, cue, nth, after, fault);
+        push_on(scenario, hook, nth, after, fault);
     }
 
     /// A fault that is taken back within `ms_max` milliseconds.
@@ -450,11 +450,11 @@ impl FaultMaker {
 }
 
 fn push(scenario: &mut Scenario, at: u64, fault: Fault) {
-    scenario.add(Trigger::At(SimTime::from_nanos(at)), Deed::Fault(fault));
+    scenario.add(Trigger::At(SimTime::from_nanos(at)), Action::Fault(fault));
 }
 
-fn push_on(scenario: &mut Scenario, cue: Cue, nth: u16, after: Duration, fault: Fault) {
-    scenario.add(Trigger::On { cue, nth, after }, Deed::Fault(fault));
+fn push_on(scenario: &mut Scenario, hook: Hook, nth: u16, after: Duration, fault: Fault) {
+    scenario.add(Trigger::On { hook, nth, after }, Action::Fault(fault));
 }
 
 /// The TTL for which spans are drawn.

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use crate::fault::{Crash, Fault, Refusal, Way, last};
 use crate::named::named;
 use crate::parse_error::ParseError;
-use crate::scenario::{Cue, Scenario};
+use crate::scenario::{Hook, Scenario};
 use crate::swarm::faults::FaultMaker;
 
 /// What there is to say of a kind.
@@ -149,8 +149,8 @@ kinds! {
         counts ["client-crash"],
         most 6: |it, scenario| {
             let client = it.client();
-            let cues = [Cue::Acquired(client), Cue::Calls(client), Cue::Releases(client)];
-            it.any_time_or_on(scenario, &cues, Fault::CrashClient(client));
+            let hooks = [Hook::Acquired(client), Hook::Calls(client), Hook::Releases(client)];
+            it.any_time_or_on(scenario, &hooks, Fault::CrashClient(client));
         },
     "max-ttl" MaxTtl "a node's longest TTL is another after its next start",
         counts ["max-ttl", "restart"],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::fault::{Crash, DiskFault, Fault};
 use crate::random::Random;
-use crate::scenario::{Cue, Deed, Scenario, Trigger};
+use crate::scenario::{Action, Hook, Scenario, Trigger};
 
 /// Adds to the orderly stops of a scenario. `random` is a stream of its own.
 pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
@@ -20,9 +20,9 @@ pub(crate) fn disturb(scenario: &mut Scenario, random: &mut Random) {
             continue;
         };
         *nth += 1;
-        let (cue, nth) = (Cue::Stops(node), *nth);
+        let (hook, nth) = (Hook::Stops(node), *nth);
         let mut on = |after: Duration, fault| {
-            scenario.add(Trigger::On { cue, nth, after }, Deed::Fault(fault));
+            scenario.add(Trigger::On { hook, nth, after }, Action::Fault(fault));
         };
         let lasts = random.pick(&[20, 300, 1_000, 8_000]);
         let lasts = Duration::from_millis(random.between(1, lasts));

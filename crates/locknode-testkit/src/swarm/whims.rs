@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::random::Random;
-use crate::scenario::{Act, Deed, Ending, Scenario, Trigger};
+use crate::scenario::{Action, ClientAction, Ending, Scenario, Trigger};
 
 /// Changes some of the locks of a scenario, in three worlds of ten. `random` is a stream of its own.
 pub(crate) fn add(scenario: &mut Scenario, random: &mut Random) {
@@ -14,7 +14,7 @@ pub(crate) fn add(scenario: &mut Scenario, random: &mut Random) {
     let clients = scenario.setup.clients.max(1);
     let mut more = Vec::new();
     for step in &mut scenario.steps {
-        let (&Trigger::At(at), &mut Deed::Act(client, Act::Lock(ref mut act))) =
+        let (&Trigger::At(at), &mut Action::Client(client, ClientAction::Lock(ref mut act))) =
             (&step.when, &mut step.what)
         else {
             continue;
@@ -29,15 +29,19 @@ pub(crate) fn add(scenario: &mut Scenario, random: &mut Random) {
         match random.below(12) {
             0 if is_released => act.ending = Ending::Drop,
             1 if is_released && act.at_least.is_none() => act.ending = Ending::ReleaseByNext,
-            2..=4 => then(client, soon, Act::GiveUp { key }),
+            2..=4 => then(client, soon, ClientAction::GiveUp { key }),
             // While it is released, or taken over.
-            5 => then(client, hold + soon, Act::GiveUp { key }),
-            6 => then((client + 1) % clients, hold + soon, Act::GiveUp { key }),
-            7 | 8 => then(client, soon, Act::Look { key }),
+            5 => then(client, hold + soon, ClientAction::GiveUp { key }),
+            6 => then(
+                (client + 1) % clients,
+                hold + soon,
+                ClientAction::GiveUp { key },
+            ),
+            7 | 8 => then(client, soon, ClientAction::Look { key }),
             _ => {}
         }
     }
     for (at, client, act) in more {
-        scenario.add(Trigger::At(at), Deed::Act(client, act));
+        scenario.add(Trigger::At(at), Action::Client(client, act));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_resp::Reply;
 use locknode_testkit::cluster::{Cluster, ClusterError};
-use locknode_testkit::{Crash, DiskFault, Fault, Guarding, Links, Scenario, Way, Who};
+use locknode_testkit::{Crash, DiskFault, Fault, GuardMode, Links, Scenario, Way, Who};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ on_both!(
 );
 
 async fn what_makes_no_sense_is_refused_with_the_reason(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Long)).await;
     let span = Duration::from_secs(1);
     for (fault, reason) in [
         (Fault::Crash(0, Crash::PowerLoss), "real files"),
@@ -99,7 +99,7 @@ async fn a_builder_finds_out_what_cannot_be() {
         (builder().max_ttl(Duration::from_secs(86_401)), "TTL"),
         (builder().data_dir("/nowhere"), "data directory"),
         (
-            builder().guard(Guarding::Long).data_dir("/dev/null/x"),
+            builder().guard(GuardMode::Long).data_dir("/dev/null/x"),
             "data directory",
         ),
     ] {
@@ -232,7 +232,7 @@ async fn a_cluster_is_used_from_many_threads() {
     fn is_sent<T: Send>(future: T) -> T {
         future
     }
-    let cluster = is_sent(Cluster::builder().guard(Guarding::Always).build())
+    let cluster = is_sent(Cluster::builder().guard(GuardMode::Always).build())
         .await
         .unwrap();
     is_shared(&cluster);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_resp::Reply;
 use locknode_testkit::cluster::Cluster;
-use locknode_testkit::{Fault, Guarding, Links, Members, Refusal, Way};
+use locknode_testkit::{Fault, GuardMode, Links, Members, Refusal, Way};
 use tokio::time::Instant;
 
 use crate::wire::{Conversation, Wire, eventually, ok};
@@ -344,7 +344,7 @@ async fn what_a_client_sent_before_it_left_arrives(wire: Wire) {
 }
 
 async fn losses_count_whole_messages_in_whatever_pieces(wire: Wire) {
-    let builder = Cluster::builder().nodes(1).guard(Guarding::Off);
+    let builder = Cluster::builder().nodes(1).guard(GuardMode::Off);
     let cluster = wire.build(builder).await;
     let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
     let mut witness = wire.dial(&cluster, 1, 0).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use locknode::StartReason;
 use locknode_testkit::cluster::{Cluster, ClusterError};
-use locknode_testkit::{Crash, Fault, Guarding};
+use locknode_testkit::{Crash, Fault, GuardMode};
 
 use tokio::time::Instant;
 
@@ -62,7 +62,7 @@ async fn a_crash_breaks_connections_and_forgets(wire: Wire) {
 }
 
 async fn without_a_guard_a_restart_forgets_at_once(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Off)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Off)).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("k").await.unwrap(), ok());
     cluster.crash(NODE).await.unwrap();
@@ -72,7 +72,7 @@ async fn without_a_guard_a_restart_forgets_at_once(wire: Wire) {
 }
 
 async fn a_stop_in_order_ends_connections_and_keeps_locks(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Long)).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("k").await.unwrap(), ok());
     cluster
@@ -92,7 +92,7 @@ async fn a_stop_in_order_ends_connections_and_keeps_locks(wire: Wire) {
 
 async fn a_kill_keeps_what_was_written(wire: Wire) {
     let builder = Cluster::builder()
-        .guard(Guarding::Long)
+        .guard(GuardMode::Long)
         .max_ttl(wire.span(2));
     let cluster = wire.build(builder).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_kill_keeps_what_was_written(wire: Wire) {
 
 async fn a_lost_disk_is_empty(wire: Wire) {
     let builder = Cluster::builder()
-        .guard(Guarding::Always)
+        .guard(GuardMode::Always)
         .max_ttl(wire.span(2));
     let cluster = wire.build(builder).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_lost_disk_is_empty(wire: Wire) {
 
 async fn a_rollback_brings_old_locks_back(wire: Wire) {
     let builder = Cluster::builder()
-        .guard(Guarding::Always)
+        .guard(GuardMode::Always)
         .max_ttl(wire.span(2));
     let cluster = wire.build(builder).await;
     let early = cluster
@@ -167,7 +167,7 @@ async fn a_rollback_brings_old_locks_back(wire: Wire) {
 }
 
 async fn a_disk_in_another_machine_proves_nothing(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Long)).await;
     for (how, reason) in [
         // On the same machine its clocks tell how long ago the last grant was; elsewhere they mean nothing.
         (Crash::Kill, StartReason::Crash),
@@ -192,7 +192,7 @@ async fn the_longest_ttl_changes_with_the_next_start(wire: Wire) {
 }
 
 async fn a_node_that_a_client_shuts_down_is_down(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Long)).await;
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     assert_eq!(client.take("k").await.unwrap(), ok());
     assert!(client.ask(&["SHUTDOWN"]).await.is_err());
@@ -219,7 +219,7 @@ async fn calm_starts_what_is_down(wire: Wire) {
 }
 
 async fn a_shutdown_ends_everything(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Long)).await;
     let other = cluster.clone();
     let mut client = wire.dial(&cluster, 0, NODE).await.unwrap();
     let directory = cluster.node(NODE).unwrap();
@@ -242,7 +242,7 @@ async fn a_shutdown_ends_everything(wire: Wire) {
 }
 
 async fn a_restart_that_was_dropped_can_be_repeated(wire: Wire) {
-    let cluster = wire.build(Cluster::builder().guard(Guarding::Long)).await;
+    let cluster = wire.build(Cluster::builder().guard(GuardMode::Long)).await;
     for polls in 0..6 {
         begin(cluster.crash(NODE), polls).await;
         begin(cluster.restart(NODE), polls).await;
@@ -269,7 +269,7 @@ async fn begin(future: impl Future, polls: usize) {
 #[tokio::test]
 async fn a_cluster_that_is_dropped_lets_its_ports_and_directory_go() {
     let cluster = Wire::Loopback
-        .build(Cluster::builder().guard(Guarding::Long))
+        .build(Cluster::builder().guard(GuardMode::Long))
         .await;
     let mut client = Wire::Loopback.dial(&cluster, 0, 0).await.unwrap();
     let address = cluster.addresses()[0];
@@ -282,7 +282,7 @@ async fn a_cluster_that_is_dropped_lets_its_ports_and_directory_go() {
 #[tokio::test(start_paused = true)]
 async fn paused_time_waits_for_the_disk_and_for_nothing_else() {
     let cluster = Wire::Memory
-        .build(Cluster::builder().guard(Guarding::Always))
+        .build(Cluster::builder().guard(GuardMode::Always))
         .await;
     let start = Instant::now();
     for node in 0..5 {
@@ -309,7 +309,7 @@ async fn a_directory_of_the_users_stays() {
     let path = std::env::temp_dir().join(format!("locknode-cluster-test-{}", std::process::id()));
     let builder = Cluster::builder()
         .nodes(1)
-        .guard(Guarding::Always)
+        .guard(GuardMode::Always)
         .data_dir(&path);
     for is_first in [true, false] {
         let cluster = Wire::Memory.build(builder.clone()).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, Recorder};
 use locknode_testkit::history::Event;
-use locknode_testkit::{Fault, Guarding, Scenario, Swarm, ViolationKind, check_all};
+use locknode_testkit::{Fault, GuardMode, Scenario, Swarm, ViolationKind, check_all};
 use redlock_client::{Redlock, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
@@ -30,10 +30,10 @@ fn client(cluster: &Cluster, number: u8) -> Redlock {
 /// one and the two others.
 async fn the_restart_that_forgets_gives_a_lock_twice_without_a_guard_and_not_with_one(wire: Wire) {
     for (guard, is_broken) in [
-        (Guarding::Off, true),
-        (Guarding::Memory, false),
-        (Guarding::Long, false),
-        (Guarding::Always, false),
+        (GuardMode::Off, true),
+        (GuardMode::Memory, false),
+        (GuardMode::Long, false),
+        (GuardMode::Always, false),
     ] {
         let cluster = wire.build(Cluster::builder().guard(guard)).await;
         let (first, second) = (client(&cluster, 0), client(&cluster, 1));
@@ -241,7 +241,7 @@ async fn clients_of_a_scenario_play_and_note_what_they_believe(wire: Wire) {
 }
 
 /// Whether two clients held the lock at once in the chaos of a seed.
-async fn is_broken(guard: Guarding, seed: u64) -> bool {
+async fn is_broken(guard: GuardMode, seed: u64) -> bool {
     let swarm = Swarm::chaos(Duration::from_secs(1)).guard(guard);
     let scenario = swarm.scenario(seed);
     let recorder = Arc::new(Recorder::new(5, 8));
@@ -260,8 +260,8 @@ async fn is_broken(guard: Guarding, seed: u64) -> bool {
 async fn chaos_gives_the_lock_twice_where_nodes_forget_and_nowhere_else() {
     let mut broken = 0;
     for seed in 0..4 {
-        assert!(!is_broken(Guarding::Memory, seed).await, "seed {seed}");
-        broken += u8::from(is_broken(Guarding::Off, seed).await);
+        assert!(!is_broken(GuardMode::Memory, seed).await, "seed {seed}");
+        broken += u8::from(is_broken(GuardMode::Off, seed).await);
     }
     assert!(broken > 0);
 }

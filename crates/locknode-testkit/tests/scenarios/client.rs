@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locknode_testkit::history::Event;
-use locknode_testkit::{Bug, Cue, Fault, LockAct, Scenario, ViolationKind, Way, Who};
+use locknode_testkit::{Bug, Fault, Hook, LockAction, Scenario, ViolationKind, Way, Who};
 use redlock_proto::{Drift, Quorum, Time};
 
 use crate::outcome::*;
@@ -15,8 +15,8 @@ use crate::script::*;
 fn s19_same_value_used_again_by_a_retry() {
     let script = split()
         .act(s(1), 0, lock(s(4)).tries(2).into())
-        .on(Cue::Granted(2), Fault::Drop(link(0, 2), Way::Replies, 1))
-        .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
+        .on(Hook::Granted(2), Fault::Drop(link(0, 2), Way::Replies, 1))
+        .acts_on(Hook::Granted(2), 1, ms(4_010), 1, lock(s(4)));
     let it = safe(&script);
     it.check_eq(it.counters.of("lost-reply"), 1);
     let mut attempts = Vec::new();
@@ -45,10 +45,10 @@ fn s26_validity_from_the_reply() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
         .on(
-            Cue::Granted(2),
+            Hook::Granted(2),
             Fault::Late(link(0, 2), Way::Replies, 1, ms(200)),
         )
-        .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
+        .acts_on(Hook::Granted(2), 1, ms(4_010), 1, lock(s(4)));
     let it = safe(&script);
     let (late, window) = (it.first(acquired(0)), it.window(0));
     it.check(late.since(it.first(granted(2, 0))) > ms(200));
@@ -63,7 +63,7 @@ fn s26_validity_from_the_reply() {
 #[test]
 fn s27_drift_sign_error() {
     let script = split().act(s(1), 0, lock(s(4)).into()).acts_on(
-        Cue::Granted(2),
+        Hook::Granted(2),
         1,
         ms(4_001),
         1,
@@ -91,9 +91,9 @@ fn s27_drift_sign_error() {
 fn s28_acquired_when_it_had_already_expired() {
     let script = split()
         .act(s(1), 0, lock(s(2)).into())
-        .on(Cue::Granted(2), Fault::Pause(Who::Client(0), s(4)))
-        .acts_on(Cue::Granted(2), 1, ms(2_010), 1, lock(s(2)).hold(ms(100)))
-        .acts_on(Cue::Failed(0), 1, ms(100), 1, lock(s(2)));
+        .on(Hook::Granted(2), Fault::Pause(Who::Client(0), s(4)))
+        .acts_on(Hook::Granted(2), 1, ms(2_010), 1, lock(s(2)).hold(ms(100)))
+        .acts_on(Hook::Failed(0), 1, ms(100), 1, lock(s(2)));
     let is_over = |it: &Outcome| {
         let mut entries = it.history.entries.iter();
         entries.any(|entry| match entry.event {
@@ -123,8 +123,8 @@ fn s28_acquired_when_it_had_already_expired() {
 fn s29_lost_reply() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Granted(2), Fault::Drop(link(0, 2), Way::Replies, 1))
-        .acts_on(Cue::Freed(2), 1, ms(1), 1, lock(s(4)));
+        .on(Hook::Granted(2), Fault::Drop(link(0, 2), Way::Replies, 1))
+        .acts_on(Hook::Freed(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
     it.happens(failed_for(0, "no-quorum"), 1);
     let wait = it.between(granted(2, 0), freed(2));
@@ -133,8 +133,8 @@ fn s29_lost_reply() {
     // What cannot be told ends by itself.
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Granted(2), Fault::Cut(link(0, 2), Way::Both))
-        .acts_on(Cue::Failed(0), 1, ms(1), 1, lock(s(4)).tries(40));
+        .on(Hook::Granted(2), Fault::Cut(link(0, 2), Way::Both))
+        .acts_on(Hook::Failed(0), 1, ms(1), 1, lock(s(4)).tries(40));
     let it = safe(&script);
     it.check(it.first(freed(2)) > it.first(acquired(1)));
     let wait = it.window(1).from.since(it.first(granted(2, 0)));
@@ -167,7 +167,11 @@ fn s41_wrong_quorum_arithmetic() {
     let few = Scenario::new(setup())
         .cut(0, [2, 3, 4])
         .cut(1, [0, 1])
-        .act(ms(500), 0, LockAct::new("before", s(4)).hold(ms(10)).into())
+        .act(
+            ms(500),
+            0,
+            LockAction::new("before", s(4)).hold(ms(10)).into(),
+        )
         .act(s(1), 0, lock(s(4)).into())
         .act(s(2), 1, lock(s(4)).into());
     let it = safe(&few);
@@ -180,9 +184,9 @@ fn s41_wrong_quorum_arithmetic() {
 fn s45_reply_matched_to_the_wrong_request() {
     let script = split()
         .act(s(1), 1, lock(s(4)).into())
-        .act(s(2), 0, LockAct::new("other", s(4)).into())
+        .act(s(2), 0, LockAction::new("other", s(4)).into())
         .breaks_on(
-            Cue::Granted(2),
+            Hook::Granted(2),
             2,
             NOW,
             Fault::Late(link(0, 2), Way::Replies, 1, ms(600)),
@@ -199,7 +203,7 @@ fn s45_reply_matched_to_the_wrong_request() {
 #[test]
 fn s45_late_reply_has_no_vote() {
     let script = split().act(s(1), 0, lock(s(4)).into()).on(
-        Cue::Granted(2),
+        Hook::Granted(2),
         Fault::Late(link(0, 2), Way::Replies, 1, ms(400)),
     );
     let it = safe(&script);
@@ -213,8 +217,8 @@ fn s45_late_reply_has_no_vote() {
 fn s58_acquire_that_is_given_up() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Granted(2), Fault::CrashClient(0))
-        .acts_on(Cue::Granted(2), 1, SOON, 1, lock(s(4)).tries(40));
+        .on(Hook::Granted(2), Fault::CrashClient(0))
+        .acts_on(Hook::Granted(2), 1, SOON, 1, lock(s(4)).tries(40));
     let it = safe(&script);
     assert!(it.windows(0).is_empty());
     let wait = it.window(1).from.since(it.first(granted(2, 0)));

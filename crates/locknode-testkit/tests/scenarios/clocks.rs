@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use locknode_testkit::history::{Entry, Event};
-use locknode_testkit::{Act, Bug, Crash, Cue, Fault, LockAct, Scenario, ViolationKind, Who};
+use locknode_testkit::{
+    Bug, ClientAction, Crash, Fault, Hook, LockAction, Scenario, ViolationKind, Who,
+};
 
 use crate::outcome::*;
 use crate::script::*;
@@ -11,11 +13,11 @@ use crate::script::*;
 /// Client 0 gets nodes 0, 1 and 2 and writes all the time. Something happens to a clock, and after `wait` client 1 wants the
 /// lock of nodes 2, 3 and 4.
 fn held(ttl: Duration, fault: Fault, wait: Duration) -> Scenario {
-    let lock: LockAct = lock(ttl).write_every(ms(50));
+    let lock: LockAction = lock(ttl).write_every(ms(50));
     let mut script = split()
         .act(s(1), 0, lock.clone().into())
-        .on(Cue::Acquired(0), fault)
-        .acts_on(Cue::Acquired(0), 1, wait, 1, lock);
+        .on(Hook::Acquired(0), fault)
+        .acts_on(Hook::Acquired(0), 1, wait, 1, lock);
     script.setup.max_ttl = s(10);
     script
 }
@@ -34,11 +36,15 @@ fn s18_wall_clock_is_set_while_a_node_is_down() {
     let script = |down: i64, waits: i64| {
         split()
             .act(s(1), 0, lock(s(4)).into())
-            .on(Cue::Acquired(0), Fault::Crash(2, Crash::PowerLossAll))
-            .on(Cue::Down(2), Fault::WallJump(Who::Node(2), down))
-            .after(Cue::Down(2), ms(1), Fault::Restart(2))
-            .after(Cue::Started(2), ms(1), Fault::WallJump(Who::Node(2), waits))
-            .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
+            .on(Hook::Acquired(0), Fault::Crash(2, Crash::PowerLossAll))
+            .on(Hook::Down(2), Fault::WallJump(Who::Node(2), down))
+            .after(Hook::Down(2), ms(1), Fault::Restart(2))
+            .after(
+                Hook::Started(2),
+                ms(1),
+                Fault::WallJump(Who::Node(2), waits),
+            )
+            .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)))
     };
     let even = safe(&script(0, 0)).serves_again(2);
     for (down, waits) in [
@@ -123,9 +129,9 @@ fn s24_pause_after_the_check() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
         .act(s(2), 0, write_now())
-        .on(Cue::Checked(0), Fault::Pause(Who::Client(0), s(8)))
+        .on(Hook::Checked(0), Fault::Pause(Who::Client(0), s(8)))
         .acts_on(
-            Cue::Checked(0),
+            Hook::Checked(0),
             1,
             ms(3_100),
             1,
@@ -192,8 +198,8 @@ fn s60_leap_smear_and_daylight_saving() {
     breaks(&jumps.with(Bug::WallClock), ViolationKind::Exclusion);
 }
 
-fn write_now() -> Act {
-    Act::Write {
+fn write_now() -> ClientAction {
+    ClientAction::Write {
         key: "k".into(),
         takes: ms(1),
     }

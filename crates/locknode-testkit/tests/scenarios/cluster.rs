@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locknode_engine::EngineConfig;
 use locknode_testkit::cluster::Cluster;
-use locknode_testkit::{Bug, Crash, Cue, Fault, Links, Scenario, Setup, ViolationKind, Way};
+use locknode_testkit::{Bug, Crash, Fault, Hook, Links, Scenario, Setup, ViolationKind, Way};
 use redlock_client::{
     Cause, Connecting, Connector, Guard, NodeAddress, NodeId, Redlock, RenewPolicy, RetryPolicy,
 };
@@ -169,10 +169,10 @@ fn s44_node_replaced() {
     .cut(0, [2])
     .cut(1, [1])
     .act(s(5), 0, lock(s(4)).into())
-    .on(Cue::Acquired(0), Fault::Crash(0, Crash::DiskLost))
-    .after(Cue::Down(0), ms(1), Fault::Restart(0))
-    .acts_on(Cue::Started(0), 1, ms(30), 1, lock(s(4)))
-    .acts_on(Cue::Serving(0), 1, ms(30), 1, lock(s(4)));
+    .on(Hook::Acquired(0), Fault::Crash(0, Crash::DiskLost))
+    .after(Hook::Down(0), ms(1), Fault::Restart(0))
+    .acts_on(Hook::Started(0), 1, ms(30), 1, lock(s(4)))
+    .acts_on(Hook::Serving(0), 1, ms(30), 1, lock(s(4)));
     let it = safe(&script);
     assert!(it.count(refused(0, 1, "LOADING")) > 0, "{}", it.story());
     assert!(

@@ -1,6 +1,6 @@
 //! Nodes that crash, restart and stop in order.
 
-use locknode_testkit::{Bug, Crash, Cue, Fault, Guarding, Scenario, ViolationKind};
+use locknode_testkit::{Bug, Crash, Fault, GuardMode, Hook, Scenario, ViolationKind};
 
 use crate::outcome::*;
 use crate::script::*;
@@ -10,11 +10,17 @@ use crate::script::*;
 fn amnesia(how: Crash) -> Scenario {
     split()
         .act(s(1), 0, lock(s(4)).write_every(ms(100)).into())
-        .on(Cue::Acquired(0), Fault::Crash(2, how))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)).write_every(ms(100)))
+        .on(Hook::Acquired(0), Fault::Crash(2, how))
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
         .acts_on(
-            Cue::Serving(2),
+            Hook::Started(2),
+            1,
+            SOON,
+            1,
+            lock(s(4)).write_every(ms(100)),
+        )
+        .acts_on(
+            Hook::Serving(2),
             1,
             ms(1),
             1,
@@ -24,7 +30,7 @@ fn amnesia(how: Crash) -> Scenario {
 
 #[test]
 fn s01_crash_restart_amnesia() {
-    for guard in [Guarding::Memory, Guarding::Long] {
+    for guard in [GuardMode::Memory, GuardMode::Long] {
         for how in [Crash::Kill, Crash::PowerLoss, Crash::PowerLossAll] {
             let script = amnesia(how).guarded(guard);
             let it = safe(&script);
@@ -37,7 +43,7 @@ fn s01_crash_restart_amnesia() {
         }
     }
     let it = costs(
-        &amnesia(Crash::Kill).guarded(Guarding::Off),
+        &amnesia(Crash::Kill).guarded(GuardMode::Off),
         ViolationKind::Exclusion,
     );
     assert_eq!(it.count(refused(2, 1, "LOADING")), 0);
@@ -50,9 +56,9 @@ fn s01_crash_restart_amnesia() {
 #[test]
 fn s02_quarantine_short_by_epsilon() {
     for (guard, how) in [
-        (Guarding::Memory, Crash::Kill),
-        (Guarding::Long, Crash::Kill),
-        (Guarding::Long, Crash::PowerLossAll),
+        (GuardMode::Memory, Crash::Kill),
+        (GuardMode::Long, Crash::Kill),
+        (GuardMode::Long, Crash::PowerLossAll),
     ] {
         let script = amnesia(how).guarded(guard);
         let it = safe(&script);
@@ -73,9 +79,9 @@ fn s02_quarantine_short_by_epsilon() {
 fn s03_grant_then_crash_before_the_reply() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Granted(2), Fault::Crash(2, Crash::Kill))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+        .on(Hook::Granted(2), Fault::Crash(2, Crash::Kill))
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Serving(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
     assert_eq!(it.count(granted(2, 0)), 1);
     assert_eq!(it.count(answered(2, 0)), 0, "the reply never left");
@@ -93,13 +99,13 @@ fn s04_reply_leaves_then_crash() {
         .at(NOW, Fault::Delay(link(0, 2), ms(20)))
         .act(s(1), 0, lock(s(4)).into())
         .after(
-            Cue::Granted(2),
+            Hook::Granted(2),
             ms(10),
             Fault::Crash(2, Crash::PowerLossAll),
         )
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Acquired(0), 1, SOON, 1, lock(s(4)))
-        .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Acquired(0), 1, SOON, 1, lock(s(4)))
+        .acts_on(Hook::Serving(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
     let (left, gone) = (it.first(answered(2, 0)), it.first(down(2)));
     it.check(left < gone && gone < it.first(acquired(0)));
@@ -112,13 +118,13 @@ fn s04_reply_leaves_then_crash() {
 fn s06_majority_crash() {
     let script = Scenario::new(setup())
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Acquired(0), Fault::Crash(0, Crash::PowerLoss))
-        .on(Cue::Acquired(0), Fault::Crash(1, Crash::PowerLoss))
-        .on(Cue::Acquired(0), Fault::Crash(2, Crash::PowerLoss))
-        .after(Cue::Down(2), ms(10), Fault::Restart(0))
-        .after(Cue::Down(2), ms(10), Fault::Restart(1))
-        .after(Cue::Down(2), ms(10), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)).tries(60));
+        .on(Hook::Acquired(0), Fault::Crash(0, Crash::PowerLoss))
+        .on(Hook::Acquired(0), Fault::Crash(1, Crash::PowerLoss))
+        .on(Hook::Acquired(0), Fault::Crash(2, Crash::PowerLoss))
+        .after(Hook::Down(2), ms(10), Fault::Restart(0))
+        .after(Hook::Down(2), ms(10), Fault::Restart(1))
+        .after(Hook::Down(2), ms(10), Fault::Restart(2))
+        .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)).tries(60));
     let it = safe(&script);
     let wait = it
         .window(1)
@@ -138,11 +144,11 @@ fn s06_majority_crash() {
 fn s07_max_ttl_lowered_across_a_restart() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Acquired(0), Fault::MaxTtl(2, s(1)))
-        .on(Cue::Acquired(0), Fault::Crash(2, Crash::PowerLossAll))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 1, ms(1_100), 1, lock(s(1)))
-        .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(1)));
+        .on(Hook::Acquired(0), Fault::MaxTtl(2, s(1)))
+        .on(Hook::Acquired(0), Fault::Crash(2, Crash::PowerLossAll))
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Started(2), 1, ms(1_100), 1, lock(s(1)))
+        .acts_on(Hook::Serving(2), 1, ms(1), 1, lock(s(1)));
     let it = safe(&script);
     it.check(it.count(refused(2, 1, "LOADING")) > 0);
     assert!(
@@ -158,9 +164,13 @@ fn s07_max_ttl_lowered_across_a_restart() {
 fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
     let script = split()
         .act(s(1), 0, lock(s(15)).into())
-        .after(Cue::Granted(2), ms(5), Fault::Crash(2, Crash::PowerLossAll))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+        .after(
+            Hook::Granted(2),
+            ms(5),
+            Fault::Crash(2, Crash::PowerLossAll),
+        )
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Serving(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
     it.check_eq(it.windows(0).len(), 1);
     it.check_eq(it.counters.of("lock-restored"), 1);
@@ -169,11 +179,11 @@ fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
         "long before the lock ends"
     );
     it.happens(failed_for(1, "contended"), 1);
-    let it = safe(&script.guarded(Guarding::Always));
+    let it = safe(&script.guarded(GuardMode::Always));
     assert_eq!((it.windows(0).len(), it.windows(1).len()), (1, 0));
     it.happens(failed_for(1, "contended"), 1);
     // A crash while the record is on its way to the disk: the reply waits for it, or the lock is forgotten.
-    for guard in [Guarding::Long, Guarding::Always] {
+    for guard in [GuardMode::Long, GuardMode::Always] {
         let mut slow = script.guarded(guard);
         slow.setup.sync = (ms(20), ms(20));
         let it = safe(&slow);
@@ -185,7 +195,7 @@ fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
     let mut script = split()
         .act(s(1), 0, lock(s(15)).into())
         .act(s(2), 1, lock(s(4)).into());
-    script.setup.guard = Guarding::Memory;
+    script.setup.guard = GuardMode::Memory;
     let it = safe(&script);
     it.happens(failed_for(0, "no-quorum"), 1);
     let grants = (0..3).map(|node| it.count(granted(node, 0)));
@@ -197,11 +207,11 @@ fn s08_ttl_above_the_longest_is_refused_or_on_the_log() {
 fn s09_stale_clean_marker() {
     let script = split()
         .at(ms(100), Fault::Crash(2, Crash::CleanStop))
-        .breaks_on(Cue::Down(2), 1, ms(10), Fault::Restart(2))
+        .breaks_on(Hook::Down(2), 1, ms(10), Fault::Restart(2))
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Acquired(0), Fault::Crash(2, Crash::Kill))
-        .breaks_on(Cue::Down(2), 2, ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 2, SOON, 1, lock(s(4)));
+        .on(Hook::Acquired(0), Fault::Crash(2, Crash::Kill))
+        .breaks_on(Hook::Down(2), 2, ms(1), Fault::Restart(2))
+        .acts_on(Hook::Started(2), 2, SOON, 1, lock(s(4)));
     let it = safe(&script);
     it.happens(started(2, false, "start-after-clean-stop"), 1);
     it.happens(started(2, true, "start-after-crash"), 1);
@@ -216,9 +226,9 @@ fn s10_clean_stop_then_long_downtime() {
     for (away, is_held) in [(ms(500), true), (s(6), false)] {
         let script = split()
             .act(s(1), 0, lock(s(4)).into())
-            .on(Cue::Acquired(0), Fault::Crash(2, Crash::CleanStop))
-            .after(Cue::Down(2), away, Fault::Restart(2))
-            .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)));
+            .on(Hook::Acquired(0), Fault::Crash(2, Crash::CleanStop))
+            .after(Hook::Down(2), away, Fault::Restart(2))
+            .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)));
         let it = safe(&script);
         let back = it.first(started(2, false, "start-after-clean-stop"));
         assert_eq!(it.serves_again(2), back, "no wait\n{}", it.story());
@@ -230,9 +240,9 @@ fn s10_clean_stop_then_long_downtime() {
             it.check(it.window(1).from.since(back) < ms(200))
         }
         // Without a directory there is nothing to restore, so the node waits; without a guard it votes twice.
-        let it = safe(&script.guarded(Guarding::Memory));
+        let it = safe(&script.guarded(GuardMode::Memory));
         assert!(it.serves_again(2) > it.first(down(2)) + away + s(4));
-        let broken = damage(&script.guarded(Guarding::Off));
+        let broken = damage(&script.guarded(GuardMode::Off));
         assert_eq!(
             broken.contains(&ViolationKind::Exclusion),
             is_held,
@@ -245,11 +255,17 @@ fn s10_clean_stop_then_long_downtime() {
 fn s11_machine_restored_from_a_snapshot() {
     let script = split()
         .at(ms(100), Fault::Crash(2, Crash::CleanStop))
-        .breaks_on(Cue::Down(2), 1, ms(10), Fault::Restart(2))
+        .breaks_on(Hook::Down(2), 1, ms(10), Fault::Restart(2))
         .act(s(8), 0, lock(s(4)).write_every(ms(100)).into())
-        .after(Cue::Acquired(0), ms(300), Fault::Crash(2, Crash::Rollback))
-        .breaks_on(Cue::Down(2), 2, ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 2, SOON, 1, lock(s(4)).write_every(ms(100)));
+        .after(Hook::Acquired(0), ms(300), Fault::Crash(2, Crash::Rollback))
+        .breaks_on(Hook::Down(2), 2, ms(1), Fault::Restart(2))
+        .acts_on(
+            Hook::Started(2),
+            2,
+            SOON,
+            1,
+            lock(s(4)).write_every(ms(100)),
+        );
     let it = costs(&script, ViolationKind::Exclusion);
     // The marker of the past is there again, and nothing in the machine can tell.
     it.happens(started(2, false, "start-after-clean-stop"), 2);

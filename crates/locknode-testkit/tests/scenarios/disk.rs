@@ -2,7 +2,7 @@
 
 use locknode_testkit::history::Event;
 use locknode_testkit::{
-    Bug, Crash, Cue, DiskFault, Fault, Guarding, LockAct, Report, Scenario, Violation,
+    Bug, Crash, DiskFault, Fault, GuardMode, Hook, LockAction, Report, Scenario, Violation,
     ViolationKind, Who,
 };
 
@@ -13,10 +13,10 @@ use crate::script::*;
 fn s13_disk_lost() {
     let script = split()
         .act(s(5), 0, lock(s(4)).into())
-        .on(Cue::Acquired(0), Fault::Crash(2, Crash::DiskLost))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
-        .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+        .on(Hook::Acquired(0), Fault::Crash(2, Crash::DiskLost))
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)))
+        .acts_on(Hook::Serving(2), 1, ms(1), 1, lock(s(4)));
     let it = safe(&script);
     let wait = it.between(started(2, true, "start-on-empty-disk"), |event| {
         matches!(event, Event::Acquired { client: 1, .. })
@@ -35,12 +35,12 @@ fn s13_disk_lost_while_the_wall_clock_is_behind() {
         split()
             .act(ms(10), 0, lock(s(2)).hold(ms(20)).into())
             .at(ms(100), Fault::Crash(2, Crash::CleanStop))
-            .breaks_on(Cue::Down(2), 1, ms(10), Fault::Restart(2))
+            .breaks_on(Hook::Down(2), 1, ms(10), Fault::Restart(2))
             .act(s(5), 0, lock(s(2)).hold(ms(100)).into())
             .at(s(6), Fault::WallJump(Who::Node(2), by))
             .at(s(7), Fault::Crash(2, Crash::DiskLost))
-            .breaks_on(Cue::Down(2), 2, ms(1), Fault::Restart(2))
-            .acts_on(Cue::Serving(2), 2, SOON, 1, lock(s(2)))
+            .breaks_on(Hook::Down(2), 2, ms(1), Fault::Restart(2))
+            .acts_on(Hook::Serving(2), 2, SOON, 1, lock(s(2)))
     };
     let it = costs(&script(-3_600_000), ViolationKind::FencingOrder);
     assert!(
@@ -63,13 +63,13 @@ fn s14_torn_state_write() {
         let mut script = split()
             .act(s(1), 0, lock(s(4)).into())
             .after(
-                Cue::Granted(2),
+                Hook::Granted(2),
                 ms(after),
                 Fault::Crash(2, Crash::TornWrite),
             )
-            .after(Cue::Down(2), ms(1), Fault::Restart(2))
-            .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
-            .acts_on(Cue::Serving(2), 1, ms(1), 1, lock(s(4)));
+            .after(Hook::Down(2), ms(1), Fault::Restart(2))
+            .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)))
+            .acts_on(Hook::Serving(2), 1, ms(1), 1, lock(s(4)));
         script.setup.sync = (ms(20), ms(20));
         script
     };
@@ -114,9 +114,9 @@ fn s15_fsync_error() {
         .act(s(1), 0, lock(s(4)).into())
         .act(s(2), 0, lock(s(4)).into())
         .at(s(3), Fault::Crash(2, Crash::PowerLossAll))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
-        .acts_on(Cue::Serving(2), 1, s(2), 1, lock(s(4)));
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)))
+        .acts_on(Hook::Serving(2), 1, s(2), 1, lock(s(4)));
     let it = safe(&script);
     it.happens(answered(2, 0), 0);
     it.check_eq(it.counters.of("reply-lost-to-disk"), 1);
@@ -152,11 +152,11 @@ fn s16_disk_full() {
         script = script.act(
             ms(500 + step * 900),
             0,
-            LockAct::new(&long, s(2)).hold(ms(20)).into(),
+            LockAction::new(&long, s(2)).hold(ms(20)).into(),
         );
     }
     script = script.act(ms(10_500), 0, lock(s(2)).hold(ms(20)).into());
-    let it = safe(&script.guarded(Guarding::Always));
+    let it = safe(&script.guarded(GuardMode::Always));
     assert!(
         it.counters.of("refused-by-failed-disk") > 0,
         "{:?}",

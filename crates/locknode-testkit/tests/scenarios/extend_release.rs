@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use locknode_testkit::history::Event;
 use locknode_testkit::{
-    Act, Bug, Crash, Cue, Ending, Fault, Guarding, Links, Scenario, ViolationKind, Way, Who,
+    Bug, ClientAction, Crash, Ending, Fault, GuardMode, Hook, Links, Scenario, ViolationKind, Way,
+    Who,
 };
 
 use crate::outcome::*;
@@ -59,9 +60,9 @@ fn s31_late_extend_after_release() {
 fn s32_unlock_of_an_expired_lock() {
     let script = Scenario::new(setup())
         .act(s(1), 0, lock(s(1)).into())
-        .on(Cue::Acquired(0), Fault::Pause(Who::Client(0), s(3)))
+        .on(Hook::Acquired(0), Fault::Pause(Who::Client(0), s(3)))
         .act(s(3), 1, lock(s(4)).into())
-        .acts_on(Cue::Lost(0), 1, SOON, 2, lock(s(4)));
+        .acts_on(Hook::Lost(0), 1, SOON, 2, lock(s(4)));
     let it = safe(&script);
     let (held, late) = (it.window(1), it.first(lost(0)));
     it.check(held.from < late && late < held.until);
@@ -102,11 +103,11 @@ fn s34_extend_without_compare() {
         .cut(2, [0, 1])
         .act(ms(500), 1, lock(s(4)).into())
         .on(
-            Cue::Granted(2),
+            Hook::Granted(2),
             Fault::Late(link(1, 2), Way::Requests, 1, s(3)),
         )
         .act(s(1), 0, lock(s(3)).into())
-        .on(Cue::Acquired(0), Fault::Cut(link(0, 3), Way::Both))
+        .on(Hook::Acquired(0), Fault::Cut(link(0, 3), Way::Both))
         .act(s(2), 0, extend(s(3)))
         .act(ms(4_100), 2, lock(s(3)).into());
     let it = safe(&script);
@@ -134,10 +135,10 @@ fn s34_extend_without_compare() {
 fn s35_extend_keeps_votes_of_the_round_before() {
     let script = split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Acquired(0), Fault::Cut(link(0, 1), Way::Both))
-        .on(Cue::Acquired(0), Fault::Cut(link(0, 2), Way::Both))
+        .on(Hook::Acquired(0), Fault::Cut(link(0, 1), Way::Both))
+        .on(Hook::Acquired(0), Fault::Cut(link(0, 2), Way::Both))
         .act(s(3), 0, extend(s(4)))
-        .acts_on(Cue::Granted(2), 1, ms(4_010), 1, lock(s(4)));
+        .acts_on(Hook::Granted(2), 1, ms(4_010), 1, lock(s(4)));
     let it = safe(&script);
     it.check_eq((it.count(renewed(0)), it.count(not_extended(0))), (0, 1));
     assert_eq!(it.windows(1).len(), 1);
@@ -199,10 +200,10 @@ fn s36_extend_after_the_validity_has_ended() {
 fn s37_extend_or_set() {
     let script = split()
         .act(s(1), 0, lock(s(4)).write_every(ms(100)).into())
-        .on(Cue::Acquired(0), Fault::Crash(1, Crash::Kill))
-        .on(Cue::Acquired(0), Fault::Crash(2, Crash::Kill))
-        .after(Cue::Down(2), ms(5), Fault::Restart(1))
-        .after(Cue::Down(2), ms(5), Fault::Restart(2))
+        .on(Hook::Acquired(0), Fault::Crash(1, Crash::Kill))
+        .on(Hook::Acquired(0), Fault::Crash(2, Crash::Kill))
+        .after(Hook::Down(2), ms(5), Fault::Restart(1))
+        .after(Hook::Down(2), ms(5), Fault::Restart(2))
         .act(
             ms(1_500),
             1,
@@ -210,12 +211,12 @@ fn s37_extend_or_set() {
         )
         .act(s(2), 0, extend(s(4)));
     // Nothing is promised without a guard; still an extension does not make a lock anew.
-    let it = costs(&script.guarded(Guarding::Off), ViolationKind::Exclusion);
+    let it = costs(&script.guarded(GuardMode::Off), ViolationKind::Exclusion);
     it.check_eq(it.windows(1).len(), 1);
     it.happens(renewed(0), 0);
     assert!(!it.has(ViolationKind::Continuity));
     it.assert_fenced();
-    let again = script.guarded(Guarding::Off).with(Bug::ExtendOrSet);
+    let again = script.guarded(GuardMode::Off).with(Bug::ExtendOrSet);
     let again = play(&again);
     again.check(again.count(renewed(0)) > 0);
     again.check(again.has(ViolationKind::Continuity));
@@ -232,8 +233,8 @@ fn s37_healed_node_has_no_vote_in_that_round() {
     let script = Scenario::new(setup())
         .cut(0, [4])
         .act(s(1), 0, long.into())
-        .on(Cue::Acquired(0), Fault::Crash(3, Crash::Kill))
-        .after(Cue::Down(3), ms(5), Fault::Restart(3));
+        .on(Hook::Acquired(0), Fault::Crash(3, Crash::Kill))
+        .after(Hook::Down(3), ms(5), Fault::Restart(3));
     let it = safe(&script);
     let (back, healed) = (it.serves_again(3), it.last(granted(3, 0)));
     it.check(healed > back);
@@ -241,7 +242,7 @@ fn s37_healed_node_has_no_vote_in_that_round() {
     it.check(first_vote > healed);
     assert!(it.window(0).extensions >= 6);
     // Without node 2 the healing would be the third vote.
-    let without = script.breaks_on(Cue::Serving(3), 1, NOW, Fault::Cut(link(0, 2), Way::Both));
+    let without = script.breaks_on(Hook::Serving(3), 1, NOW, Fault::Cut(link(0, 2), Way::Both));
     let it = safe(&without);
     assert_eq!(
         it.count(granted(3, 0)),
@@ -438,7 +439,7 @@ fn s62_renewal_through_a_crash_up_to_its_bound() {
             lock(s(1)).renew_every(ms(300)).renew_for(s(10)).into(),
         )
         .at(s(3), Fault::Crash(2, Crash::Kill))
-        .after(Cue::Down(2), ms(5), Fault::Restart(2))
+        .after(Hook::Down(2), ms(5), Fault::Restart(2))
         .act(s(2), 1, lock(s(1)).tries(80).hold(ms(10)).into());
     let it = safe(&script);
     let (held, next) = (it.window(0), it.window(1));
@@ -480,15 +481,15 @@ fn s62_renewal_without_a_majority() {
     it.check(next.from > held.until);
 }
 
-fn extend(ttl: Duration) -> Act {
-    Act::Extend {
+fn extend(ttl: Duration) -> ClientAction {
+    ClientAction::Extend {
         key: "k".into(),
         ttl,
     }
 }
 
-fn release() -> Act {
-    Act::Release { key: "k".into() }
+fn release() -> ClientAction {
+    ClientAction::Release { key: "k".into() }
 }
 
 fn everywhere(client: u8) -> Links {
@@ -501,7 +502,7 @@ fn s72_key_that_is_kept_after_its_release() {
     let brief = lock(s(4)).hold(ms(5)).at_least(s(3));
     let script = split()
         .act(s(1), 0, brief.into())
-        .acts_on(Cue::Releases(0), 1, SOON, 1, lock(s(4)))
+        .acts_on(Hook::Releases(0), 1, SOON, 1, lock(s(4)))
         .act(s(5), 1, lock(s(4)).into());
     let kept = |event: &Event| matches!(event, Event::Kept { client: 0, .. });
     let it = safe(&script);
@@ -509,8 +510,8 @@ fn s72_key_that_is_kept_after_its_release() {
     it.happens(failed(1), 1);
     it.check_eq(it.windows(1).len(), 1);
     let script = script
-        .after(Cue::Releases(0), ms(10), Fault::Crash(2, Crash::Kill))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2));
+        .after(Hook::Releases(0), ms(10), Fault::Crash(2, Crash::Kill))
+        .after(Hook::Down(2), ms(1), Fault::Restart(2));
     let it = safe(&script);
     it.happens(kept, 1);
     breaks(&script.with(Bug::QuarantineOff), ViolationKind::Exclusion);

@@ -1,7 +1,7 @@
 //! Fencing tokens: each rule that they rest on, and what comes of it when it is left out.
 
 use locknode_engine::EngineConfig;
-use locknode_testkit::{Bug, Crash, Cue, Fault, LockAct, Scenario, Setup, ViolationKind, Who};
+use locknode_testkit::{Bug, Crash, Fault, Hook, LockAction, Scenario, Setup, ViolationKind, Who};
 use redlock_proto::FencingToken;
 
 use crate::outcome::*;
@@ -15,7 +15,7 @@ fn uneven() -> Scenario {
         .cut(1, [0])
         .cut(2, [1, 2])
         .act(s(3), 0, lock(s(2)).hold(ms(100)).into())
-        .acts_on(Cue::Releases(0), 1, ms(100), 1, lock(s(2)).hold(ms(100)));
+        .acts_on(Hook::Releases(0), 1, ms(100), 1, lock(s(2)).hold(ms(100)));
     for time in 0..3 {
         script = script.act(ms(500 + 500 * time), 2, lock(s(2)).into());
     }
@@ -31,8 +31,8 @@ fn overlapping() -> Scenario {
         .cut(2, [1, 2])
         .act(ms(500), 2, lock(s(2)).into())
         .act(s(2), 0, lock(s(2)).into())
-        .on(Cue::Granted(1), Fault::Freeze(Who::Client(0), s(4)))
-        .acts_on(Cue::Granted(1), 1, s(3), 1, lock(s(2)))
+        .on(Hook::Granted(1), Fault::Freeze(Who::Client(0), s(4)))
+        .acts_on(Hook::Granted(1), 1, s(3), 1, lock(s(2)))
 }
 
 /// Client 0 gets nodes 0 and 1 five times. Node 1 crashes, its wall clock is set back, so that only what it wrote down counts;
@@ -44,9 +44,9 @@ fn crashed() -> Scenario {
     }
     script
         .at(s(3), Fault::Crash(1, Crash::Kill))
-        .on(Cue::Down(1), Fault::WallJump(Who::Node(1), -3_600_000))
-        .after(Cue::Down(1), ms(1), Fault::Restart(1))
-        .acts_on(Cue::Serving(1), 1, SOON, 1, lock(s(2)))
+        .on(Hook::Down(1), Fault::WallJump(Who::Node(1), -3_600_000))
+        .after(Hook::Down(1), ms(1), Fault::Restart(1))
+        .acts_on(Hook::Serving(1), 1, SOON, 1, lock(s(2)))
 }
 
 /// Node 0 has been started five times, node 1 once. Client 0 gets both; the token is that of node 0, and node 1 accepts it. Node
@@ -61,8 +61,8 @@ fn epochs() -> Scenario {
     script
         .act(s(1), 0, lock(s(2)).hold(ms(50)).into())
         .at(s(2), Fault::Crash(1, Crash::Kill))
-        .after(Cue::Down(1), ms(1), Fault::Restart(1))
-        .acts_on(Cue::Serving(1), 1, SOON, 1, lock(s(2)))
+        .after(Hook::Down(1), ms(1), Fault::Restart(1))
+        .acts_on(Hook::Serving(1), 1, SOON, 1, lock(s(2)))
 }
 
 fn three() -> Setup {
@@ -193,10 +193,10 @@ fn r5_one_value_for_two_attempts() {
         it.check(!it.has(ViolationKind::FencingOrder));
     }
     let script = Scenario::new(setup())
-        .act(s(1), 0, LockAct::new("k", s(1)).into())
-        .on(Cue::Acquired(0), Fault::Pause(Who::Client(0), s(3)))
+        .act(s(1), 0, LockAction::new("k", s(1)).into())
+        .on(Hook::Acquired(0), Fault::Pause(Who::Client(0), s(3)))
         .act(s(3), 1, lock(s(4)).into())
-        .acts_on(Cue::Lost(0), 1, SOON, 2, lock(s(4)));
+        .acts_on(Hook::Lost(0), 1, SOON, 2, lock(s(4)));
     assert_eq!(verdict(&script), []);
     breaks(&script.with(Bug::SharedToken), ViolationKind::Exclusion);
 }

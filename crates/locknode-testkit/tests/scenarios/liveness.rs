@@ -2,7 +2,7 @@
 
 use locknode_testkit::history::Event;
 use locknode_testkit::{
-    Cue, Ending, Fault, Links, Members, Refusal, Scenario, Setup, SimTime, ViolationKind, Way,
+    Ending, Fault, Hook, Links, Members, Refusal, Scenario, Setup, SimTime, ViolationKind, Way,
 };
 
 use crate::outcome::*;
@@ -67,7 +67,7 @@ fn s48_split_vote_livelock() {
 fn s56_client_crash_while_holding() {
     let dying = lock(s(4)).hold(ms(500)).ending(Ending::Crash);
     let script = Scenario::new(setup()).act(s(1), 0, dying.into()).acts_on(
-        Cue::Acquired(0),
+        Hook::Acquired(0),
         1,
         ms(600),
         1,
@@ -108,8 +108,8 @@ fn a_majority_and_one_client_are_enough() {
     assert!(!it.has(ViolationKind::Liveness));
 }
 
-fn warm() -> locknode_testkit::Act {
-    locknode_testkit::LockAct::new("before", s(1))
+fn warm() -> locknode_testkit::ClientAction {
+    locknode_testkit::LockAction::new("before", s(1))
         .hold(ms(5))
         .into()
 }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use locknode_testkit::{Guarding, Headline, Mark, Report, Scenario, Timeline};
+use locknode_testkit::{GuardMode, Headline, Mark, Report, Scenario, Timeline};
 
 use crate::script::Script;
 
 /// Draws the world of `docs/pictures/crash.txt` under a guard. The checkers do not mark what nobody promised, so the time in
 /// which both clients hold the lock is marked here. Returns whether there is such a time.
-fn draw(guard: Guarding, name: &str, title: &str) -> bool {
+fn draw(guard: GuardMode, name: &str, title: &str) -> bool {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures");
     let text = fs::read_to_string(directory.join("crash.txt")).unwrap();
     let scenario = Scenario::parse(&text).unwrap().guarded(guard);
@@ -46,7 +46,7 @@ fn draw(guard: Guarding, name: &str, title: &str) -> bool {
 #[test]
 fn the_pictures_of_the_documents_are_of_one_world() {
     let title = "Nodes that forget: a crash gives the lock away twice";
-    assert!(draw(Guarding::Off, "held-twice.svg", title));
+    assert!(draw(GuardMode::Off, "held-twice.svg", title));
     let title = "The same with the restart guard: the second client waits";
-    assert!(!draw(Guarding::Long, "guarded.svg", title));
+    assert!(!draw(GuardMode::Long, "guarded.svg", title));
 }

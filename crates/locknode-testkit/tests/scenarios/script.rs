@@ -4,15 +4,23 @@ use std::time::Duration;
 
 use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session};
 use locknode_testkit::{
-    Act, Bug, Cue, Deed, Fault, Guarding, Links, LockAct, Scenario, Setup, Trigger, Way,
+    Action, Bug, ClientAction, Fault, GuardMode, Hook, Links, LockAction, Scenario, Setup, Trigger,
+    Way,
 };
 
 /// Steps that wait for something, in one word.
 pub(crate) trait Script {
     /// Something goes wrong so long after the `nth` time that something happens.
-    fn breaks_on(self, cue: Cue, nth: u16, after: Duration, fault: Fault) -> Self;
+    fn breaks_on(self, hook: Hook, nth: u16, after: Duration, fault: Fault) -> Self;
     /// A client does something so long after the `nth` time that something happens.
-    fn acts_on(self, cue: Cue, nth: u16, after: Duration, client: u8, act: impl Into<Act>) -> Self;
+    fn acts_on(
+        self,
+        hook: Hook,
+        nth: u16,
+        after: Duration,
+        client: u8,
+        act: impl Into<ClientAction>,
+    ) -> Self;
     /// A client cannot reach these nodes from the start.
     fn cut<const N: usize>(self, client: u8, nodes: [u8; N]) -> Self;
     /// Client 0 reaches nodes 0, 1 and 2, client 1 reaches nodes 2, 3 and 4: node 2 alone stands between them.
@@ -20,19 +28,26 @@ pub(crate) trait Script {
     /// The same with a mistake in it.
     fn with(&self, bug: Bug) -> Self;
     /// The same with another restart guard.
-    fn guarded(&self, guard: Guarding) -> Self;
+    fn guarded(&self, guard: GuardMode) -> Self;
     /// The same with another seed.
     fn seeded(&self, seed: u64) -> Self;
 }
 
 impl Script for Scenario {
-    fn breaks_on(self, cue: Cue, nth: u16, after: Duration, fault: Fault) -> Self {
-        self.step(Trigger::On { cue, nth, after }, Deed::Fault(fault))
+    fn breaks_on(self, hook: Hook, nth: u16, after: Duration, fault: Fault) -> Self {
+        self.step(Trigger::On { hook, nth, after }, Action::Fault(fault))
     }
 
-    fn acts_on(self, cue: Cue, nth: u16, after: Duration, client: u8, act: impl Into<Act>) -> Self {
-        let what = Deed::Act(client, act.into());
-        self.step(Trigger::On { cue, nth, after }, what)
+    fn acts_on(
+        self,
+        hook: Hook,
+        nth: u16,
+        after: Duration,
+        client: u8,
+        act: impl Into<ClientAction>,
+    ) -> Self {
+        let what = Action::Client(client, act.into());
+        self.step(Trigger::On { hook, nth, after }, what)
     }
 
     fn cut<const N: usize>(self, client: u8, nodes: [u8; N]) -> Self {
@@ -52,7 +67,7 @@ impl Script for Scenario {
         scenario
     }
 
-    fn guarded(&self, guard: Guarding) -> Self {
+    fn guarded(&self, guard: GuardMode) -> Self {
         let mut scenario = self.clone();
         scenario.setup.guard = guard;
         scenario
@@ -110,8 +125,8 @@ pub(crate) fn split() -> Scenario {
 }
 
 /// The lock of all scripts, held until something ends it.
-pub(crate) fn lock(ttl: Duration) -> LockAct {
-    LockAct::new("k", ttl)
+pub(crate) fn lock(ttl: Duration) -> LockAction {
+    LockAction::new("k", ttl)
 }
 
 /// One link.

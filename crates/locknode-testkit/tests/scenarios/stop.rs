@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use locknode_testkit::history::Event;
-use locknode_testkit::{Crash, Cue, DiskFault, Fault, Scenario};
+use locknode_testkit::{Crash, DiskFault, Fault, Hook, Scenario};
 
 use crate::outcome::*;
 use crate::script::*;
@@ -14,11 +14,11 @@ fn stopped(disk: DiskFault) -> Scenario {
     let stop = Fault::Crash(2, Crash::CleanStop);
     split()
         .act(s(1), 0, lock(s(4)).into())
-        .on(Cue::Acquired(0), stop)
-        .on(Cue::Stops(2), Fault::Disk(2, disk))
-        .after(Cue::Down(2), ms(1), Fault::Restart(2))
-        .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
-        .acts_on(Cue::Serving(2), 1, SOON, 1, lock(s(4)))
+        .on(Hook::Acquired(0), stop)
+        .on(Hook::Stops(2), Fault::Disk(2, disk))
+        .after(Hook::Down(2), ms(1), Fault::Restart(2))
+        .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)))
+        .acts_on(Hook::Serving(2), 1, SOON, 1, lock(s(4)))
 }
 
 /// Why node 2 waited, or did not, when it started for the second time.
@@ -38,9 +38,9 @@ fn reason(it: &Outcome) -> &'static str {
 fn s71_orderly_stop_that_takes_long() {
     for disk in [DiskFault::Slow(ms(400)), DiskFault::Stall] {
         let script = stopped(disk)
-            .after(Cue::Stops(2), ms(100), Fault::Restart(2))
-            .acts_on(Cue::Stops(2), 1, ms(100), 1, lock(s(4)))
-            .after(Cue::Stops(2), ms(600), Fault::Disk(2, DiskFault::Go));
+            .after(Hook::Stops(2), ms(100), Fault::Restart(2))
+            .acts_on(Hook::Stops(2), 1, ms(100), 1, lock(s(4)))
+            .after(Hook::Stops(2), ms(600), Fault::Disk(2, DiskFault::Go));
         let it = safe(&script);
         let took = it.between(acquired(0), down(2));
         assert!(took >= ms(400) && took < ms(700), "{took:?}");
@@ -67,7 +67,7 @@ fn s71_orderly_stop_that_is_cut_short() {
         let mut reasons = BTreeSet::new();
         for seed in 1..=40 {
             let script = stopped(DiskFault::Stall)
-                .after(Cue::Stops(2), ms(500), Fault::Crash(2, how))
+                .after(Hook::Stops(2), ms(500), Fault::Crash(2, how))
                 .seeded(seed);
             let it = safe(&script);
             it.check_eq(it.counters.of("stop-cut-short"), 1);
@@ -95,7 +95,7 @@ fn s71_orderly_stop_that_the_disk_refuses() {
         DiskFault::WriteError,
         DiskFault::SyncError,
     ] {
-        let it = safe(&stopped(disk).after(Cue::Down(2), ms(0), Fault::Disk(2, DiskFault::Room)));
+        let it = safe(&stopped(disk).after(Hook::Down(2), ms(0), Fault::Disk(2, DiskFault::Room)));
         it.check_eq(it.counters.of("stop-without-mark"), 1);
         assert_eq!(reason(&it), "start-after-crash", "{disk:?}\n{}", it.story());
         it.check(it.serves_again(2) >= it.ends(2, 0));
@@ -110,15 +110,15 @@ fn s71_orderly_stop_with_a_reply_that_waits() {
         split()
             .at(ms(900), Fault::Disk(2, DiskFault::Stall))
             .act(s(1), 0, lock(s(4)).into())
-            .on(Cue::Granted(2), Fault::Crash(2, Crash::CleanStop))
-            .after(Cue::Stops(2), after, Fault::Disk(2, DiskFault::Go))
-            .after(Cue::Down(2), ms(1), Fault::Restart(2))
-            .acts_on(Cue::Started(2), 1, SOON, 1, lock(s(4)))
+            .on(Hook::Granted(2), Fault::Crash(2, Crash::CleanStop))
+            .after(Hook::Stops(2), after, Fault::Disk(2, DiskFault::Go))
+            .after(Hook::Down(2), ms(1), Fault::Restart(2))
+            .acts_on(Hook::Started(2), 1, SOON, 1, lock(s(4)))
     };
     let it = safe(&script(ms(100)));
     it.happens(answered(2, 0), 1);
     assert_eq!(it.counters.of("stop-cuts-off"), 0);
-    let hurried = script(s(3)).after(Cue::Stops(2), s(1), Fault::Crash(2, Crash::CleanStop));
+    let hurried = script(s(3)).after(Hook::Stops(2), s(1), Fault::Crash(2, Crash::CleanStop));
     for (script, takes, again) in [(script(s(8)), s(8), 0), (hurried, s(3), 1)] {
         let it = safe(&script);
         it.happens(answered(2, 0), 0);

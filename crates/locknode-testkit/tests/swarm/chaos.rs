@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use locknode_testkit::{Deed, Fault, Guarding, Scenario, Swarm, Trigger, ViolationKind};
+use locknode_testkit::{Action, Fault, GuardMode, Scenario, Swarm, Trigger, ViolationKind};
 
 use crate::first_broken;
 
@@ -14,7 +14,7 @@ fn faults(scenario: &Scenario) -> Vec<(Duration, Fault)> {
         let Trigger::At(at) = step.when else {
             panic!("not at a time of its own: {step}");
         };
-        if let Deed::Fault(fault) = step.what {
+        if let Action::Fault(fault) = step.what {
             faults.push((Duration::from_nanos(at.as_nanos()), fault));
         }
     }
@@ -36,7 +36,7 @@ fn every_promise_is_kept_in_chaos() {
 /// That is what it is shown for.
 #[test]
 fn nodes_that_forget_give_the_lock_to_two_clients_in_most_seeds() {
-    let swarm = Swarm::chaos(TTL).guard(Guarding::Off);
+    let swarm = Swarm::chaos(TTL).guard(GuardMode::Off);
     let is_broken = |seed: &u64| {
         let scenario = swarm.scenario(*seed);
         let mut world = locknode_testkit::World::new(&scenario);

@@ -1,7 +1,7 @@
 //! The shipped node, the shipped client and the kit's plain client keep every promise.
 
 use locknode_testkit::{
-    ClientKind, FaultKind, FaultKinds, Guarding, Swarm, ViolationKind, check_all,
+    ClientKind, FaultKind, FaultKinds, GuardMode, Swarm, ViolationKind, check_all,
 };
 
 use crate::first_broken;
@@ -54,7 +54,8 @@ fn other_sizes_and_guards_keep_every_promise() {
         Swarm::default().nodes(3),
         Swarm::default().nodes(4),
     ];
-    swarms.extend([Guarding::Memory, Guarding::Always].map(|guard| Swarm::default().guard(guard)));
+    swarms
+        .extend([GuardMode::Memory, GuardMode::Always].map(|guard| Swarm::default().guard(guard)));
     for swarm in swarms {
         if let (Some(report), _) = first_broken(&swarm, 0..60) {
             report.assert_safe();
@@ -88,7 +89,7 @@ fn with_bad_clocks_two_hold_a_lock_and_fencing_tells_them_apart() {
 #[test]
 fn without_a_restart_guard_two_hold_a_lock() {
     let faults = FaultKinds::PROMISED.without(FaultKind::CleanStop);
-    let swarm = Swarm::default().guard(Guarding::Off).faults(faults);
+    let swarm = Swarm::default().guard(GuardMode::Off).faults(faults);
     let overlaps = (0..200).filter(|seed| {
         let report = swarm.run(*seed);
         let all = check_all(report.history(), report.scenario());

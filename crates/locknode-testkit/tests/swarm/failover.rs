@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use locknode_testkit::{
-    Act, Cue, Fault, Guarding, Headline, LockAct, Mark, Report, Scenario, Setup, Timeline,
-    ViolationKind, check_all,
+    ClientAction, Fault, GuardMode, Headline, Hook, LockAction, Mark, Report, Scenario, Setup,
+    Timeline, ViolationKind, check_all,
 };
 
 const MS: Duration = Duration::from_millis(1);
 
 /// Client 0 gets the lock, node 0 is lost at once, client 1 asks.
 fn script(setup: Setup) -> Scenario {
-    let lock = |hold: Duration| -> Act {
-        LockAct::new("invoice", 5_000 * MS)
+    let lock = |hold: Duration| -> ClientAction {
+        LockAction::new("invoice", 5_000 * MS)
             .tries(5)
             .hold(hold)
             .into()
     };
     Scenario::new(setup)
         .act(1_000 * MS, 0, lock(3_000 * MS))
-        .after(Cue::Acquired(0), MS / 10, Fault::Promote(0))
+        .after(Hook::Acquired(0), MS / 10, Fault::Promote(0))
         .act(1_500 * MS, 1, lock(2_000 * MS))
 }
 
@@ -28,7 +28,7 @@ fn setup(nodes: u8, replica_lag: Option<Duration>) -> Setup {
         nodes,
         clients: 2,
         replica_lag,
-        guard: Guarding::Off,
+        guard: GuardMode::Off,
         run_for: 6_000 * MS,
         ..Setup::seeded(7)
     }
@@ -80,7 +80,7 @@ fn a_replica_that_was_told_in_time_refuses_the_second() {
 
 #[test]
 fn five_independent_nodes_give_the_lock_to_one() {
-    for guard in [Guarding::Off, Guarding::Long] {
+    for guard in [GuardMode::Off, GuardMode::Long] {
         let report = Report::of(&script(Setup {
             guard,
             ..setup(5, None)

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::scenario::{Act, Scenario};
+use crate::scenario::{ClientAction, Scenario};
 
 /// Whether a request beside the clients overwrites, moves or deletes keys that are locks, without a comparison.
 pub(super) fn is_meddled_with(scenario: &Scenario) -> bool {
     let locks = scenario.acts().filter_map(|act| match act {
-        Act::Lock(lock) => Some(&*lock.key),
+        ClientAction::Lock(lock) => Some(&*lock.key),
         _ => None,
     });
     let locks: BTreeSet<&str> = locks.collect();
     let mut requests = scenario.acts().filter_map(|act| match act {
-        Act::Ask { words, .. } => Some(words),
+        ClientAction::Ask { words, .. } => Some(words),
         _ => None,
     });
     requests.any(|words| words.split(" ; ").any(|request| meddles(request, &locks)))

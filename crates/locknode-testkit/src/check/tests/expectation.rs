@@ -2,7 +2,7 @@ use super::{rows, with_faults};
 use crate::check::Promise;
 use crate::check::violation::ViolationKind as Kind;
 use crate::history::tests::story;
-use crate::scenario::{Guarding, LockAct, Scenario};
+use crate::scenario::{GuardMode, LockAction, Scenario};
 use crate::span::{SimTime, parse_span};
 
 /// Which of exclusion, a node's grants and fencing are promised; the kinds of a group go together.
@@ -16,7 +16,7 @@ fn promised(scenario: &Scenario) -> String {
     assert!(promise.has(Kind::NodeQuarantine) && promise.has(Kind::Expired));
     assert!(!promise.has(Kind::Resource));
     let is_continuous = promise.has(Kind::Continuity) == promise.has(Kind::Exclusion);
-    let is_guarded = scenario.setup.guard != Guarding::Off;
+    let is_guarded = scenario.setup.guard != GuardMode::Off;
     assert!(is_continuous || !is_guarded, "{promise:?}");
     let groups = [
         ("exclusion", all(&[Kind::Exclusion, Kind::Majority])),
@@ -35,8 +35,8 @@ const FENCING: [Kind; 4] = [
     Kind::NodeCounter,
 ];
 
-fn guard(name: &str) -> Guarding {
-    let mut all = Guarding::ALL.into_iter();
+fn guard(name: &str) -> GuardMode {
+    let mut all = GuardMode::ALL.into_iter();
     all.find(|guard| guard.name() == name).expect("a guard")
 }
 
@@ -68,7 +68,7 @@ fn clocks_beyond_the_allowance_break_exclusion_and_nothing_else() {
         links and disks                 | cut client all node all both, duplicate client all node all 3, \
                                           disk node 0 sync-error, crash client 1, calm          | exclusion";
     for [name, faults, exclusion] in rows(table) {
-        let scenario = with_faults(Guarding::Long, faults);
+        let scenario = with_faults(GuardMode::Long, faults);
         let want = format!("{exclusion} grants fencing");
         assert_eq!(promised(&scenario), want.trim(), "{name}");
     }
@@ -101,11 +101,11 @@ fn what_nodes_forget_is_not_promised() {
         long   | 5s  | crash node 2 disk-lost, wall node 2 -5ms         | exclusion grants
         long   | 5s  | crash node 2 disk-lost, wall node 0 -5ms         | exclusion grants fencing
         long   | 5s  | crash node 2 disk-lost, wall client 0 +5ms       | exclusion grants fencing";
-    for [guarding, ttl, faults, want] in rows(table) {
+    for [mode, ttl, faults, want] in rows(table) {
         let time = parse_span(ttl).expect("a TTL");
-        let scenario = with_faults(guard(guarding), faults);
-        let scenario = scenario.act(time, 0, LockAct::new("a", time).into());
-        assert_eq!(promised(&scenario), want, "{guarding} {faults} {ttl}");
+        let scenario = with_faults(guard(mode), faults);
+        let scenario = scenario.act(time, 0, LockAction::new("a", time).into());
+        assert_eq!(promised(&scenario), want, "{mode} {faults} {ttl}");
     }
 }
 
@@ -128,28 +128,28 @@ fn a_client_notices_that_nodes_forgot_its_lock_when_nothing_comes_late() {
         ("rate client 0 -10001ppm", false),
     ] {
         let faults = format!("{faults}, crash node 2 kill");
-        let promise = Promise::of(&with_faults(Guarding::Off, &faults));
+        let promise = Promise::of(&with_faults(GuardMode::Off, &faults));
         assert_eq!(promise.has(Kind::Continuity), want, "{faults}");
         let is_exclusive = promise.has(Kind::Exclusion) || promise.has(Kind::Majority);
         assert!(!is_exclusive, "{faults}");
     }
-    let rollback = with_faults(Guarding::Long, "crash node 2 rollback");
+    let rollback = with_faults(GuardMode::Long, "crash node 2 rollback");
     assert!(!Promise::of(&rollback).has(Kind::Continuity));
 }
 
 #[test]
 fn progress_and_durability_are_promised_by_the_set_up() {
     for (liveness_from, want) in [(None, false), (Some(SimTime::ZERO), true)] {
-        let mut scenario = with_faults(Guarding::Long, "");
+        let mut scenario = with_faults(GuardMode::Long, "");
         scenario.setup.liveness_from = liveness_from;
         assert_eq!(Promise::of(&scenario).has(Kind::Liveness), want);
     }
-    for guard in Guarding::ALL {
+    for guard in GuardMode::ALL {
         let promise = Promise::of(&with_faults(guard, ""));
         let is_promised = promise.has(Kind::NodeDurability);
-        assert_eq!(is_promised, guard != Guarding::Off, "{guard:?}");
+        assert_eq!(is_promised, guard != GuardMode::Off, "{guard:?}");
     }
-    let promise = Promise::of(&with_faults(Guarding::Long, ""));
+    let promise = Promise::of(&with_faults(GuardMode::Long, ""));
     assert_eq!(promise.iter().count(), 17);
 }
 
@@ -192,8 +192,8 @@ fn the_calendar_holds_when_it_has_overtaken_all_counters() {
                                                                 6000 n2 dies; 6000 n2 starts; 6000 n2 serves | yes
         a start that never served | long   |                  | 7000 n1 dies; 7500 n1 starts quarantined; \
                                                                 8000 n2 dies disk-lost; 8000 n2 starts quarantined | yes";
-    for [name, guarding, faults, events, want] in rows(table) {
-        let scenario = with_faults(guard(guarding), faults);
+    for [name, mode, faults, events, want] in rows(table) {
+        let scenario = with_faults(guard(mode), faults);
         let history = story(&format!("{begin};{events}"));
         let promise = Promise::of(&scenario).in_world(&scenario, &history);
         for kind in FENCING {

@@ -5,7 +5,7 @@ use super::{found, judge, span};
 use crate::check::liveness::{Bounds, liveness};
 use crate::fault::Fault;
 use crate::history::tests::ms;
-use crate::scenario::{Deed, LockAct, Scenario, Setup, Trigger};
+use crate::scenario::{Action, LockAction, Scenario, Setup, Trigger};
 use crate::swarm::Swarm;
 
 /// Calm after a second, settled after eleven.
@@ -41,7 +41,7 @@ fn where_messages_are_slow_nobody_is_promised_a_lock_at_the_first_try() {
             liveness_from: Some(ms(1000)),
             ..Setup::default()
         };
-        let lock = LockAct::new("k", Duration::from_secs(1));
+        let lock = LockAction::new("k", Duration::from_secs(1));
         let scenario = Scenario::new(setup).act(Duration::ZERO, 0, lock.into());
         assert_eq!(
             Bounds::of(&scenario).map(|it| it.is_quick),
@@ -167,7 +167,7 @@ fn a_swarm_plans_no_fault_after_the_calm() {
         let scenario = Swarm::default().scenario(seed);
         let calm = scenario.setup.liveness_from.unwrap();
         for step in &scenario.steps {
-            if let (Trigger::At(at), Deed::Fault(fault)) = (&step.when, &step.what) {
+            if let (Trigger::At(at), Action::Fault(fault)) = (&step.when, &step.what) {
                 assert!(*at <= calm, "seed {seed}: {fault:?} at {at}");
             }
         }
@@ -201,7 +201,9 @@ fn bounds_follow_from_the_scenario() {
         .act(
             Duration::ZERO,
             0,
-            LockAct::new("a", Duration::from_secs(80)).tries(3).into(),
+            LockAction::new("a", Duration::from_secs(80))
+                .tries(3)
+                .into(),
         )
         .at(Duration::ZERO, Fault::MaxTtl(1, Duration::from_secs(16)));
     let bounds = Bounds::of(&scenario).unwrap();

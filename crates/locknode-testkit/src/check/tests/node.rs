@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{found, judge, kind, with_faults};
 use crate::check::node::nodes;
 use crate::check::tolerance::Tolerance;
-use crate::scenario::Guarding;
+use crate::scenario::GuardMode;
 
 const EXACT: Tolerance = Tolerance {
     ppm: 0,
@@ -132,7 +132,7 @@ fn the_tolerance_is_what_clocks_may_change_by() {
         ("noise client 1 500us", 0, 1000),
     ];
     for (faults, ppm, constant_us) in rows {
-        let scenario = with_faults(Guarding::Long, faults);
+        let scenario = with_faults(GuardMode::Long, faults);
         let constant = Duration::from_micros(constant_us);
         let want = Tolerance { ppm, constant };
         assert_eq!(Tolerance::of(&scenario, 1), want, "{faults}");

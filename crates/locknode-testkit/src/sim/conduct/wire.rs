@@ -110,7 +110,7 @@ fn meant<'a>(words: &[&'a [u8]; WORDS_MAX]) -> Request<'a> {
         [b"LOCK.RELEASE" | b"DELIFEQ", key, token, ..] | [b"DELEX", key, b"IFEQ", token, ..] => {
             (key, token, Ask::Release)
         }
-        // By their words, as `Sight` has them.
+        // By their words, as `LockEffect` has them.
         [b"EVALSHA" | b"EVAL", _, b"1", key, token, b"", ..] => (key, token, Ask::Release),
         [b"EVALSHA" | b"EVAL", _, b"1", key, token, ttl, ..] => {
             (key, token, Ask::Extend { ttl: ms(ttl) })

@@ -9,7 +9,7 @@ use locknode_engine::{Engine, Time};
 use super::{SimNode, WRITTEN_MAX};
 use crate::fault::{DiskFault, Phase};
 use crate::faulty_disk::FaultyDisk;
-use crate::scenario::Guarding;
+use crate::scenario::GuardMode;
 use crate::sim::oracle::{Back, Pardon, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
@@ -179,7 +179,7 @@ impl SimNode {
 
     /// Whether a lock with this TTL is on the log.
     pub(crate) fn logs(&self, ttl: Duration) -> bool {
-        self.guard == Guarding::Always || (self.guard == Guarding::Long && ttl > self.max_ttl)
+        self.guard == GuardMode::Always || (self.guard == GuardMode::Long && ttl > self.max_ttl)
     }
 }
 

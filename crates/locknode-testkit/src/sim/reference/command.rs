@@ -6,7 +6,7 @@ use super::words::{
 };
 use std::sync::Arc;
 
-use crate::scenario::Guarding;
+use crate::scenario::GuardMode;
 
 use super::{Condition, Effect, Judged, Kept, Manner, NEVER, Reference, Shown, Word};
 
@@ -534,7 +534,7 @@ impl Reference {
 
     /// Whether nothing may come of it: where nothing is kept, locks above the longest TTL are refused.
     fn refuses(&self, turn: &Turn<'_>, ttl: u64) -> Option<Answer> {
-        if self.guard == Guarding::Memory && ttl > self.max_ttl_ns {
+        if self.guard == GuardMode::Memory && ttl > self.max_ttl_ns {
             return Some(Answer::Refused);
         }
         turn.is_refused.then_some(Answer::Told)

@@ -13,7 +13,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(guard: Guarding) -> Self {
+    fn new(guard: GuardMode) -> Self {
         Self {
             reference: Reference::new(guard, Duration::from_secs(10), 100),
             manner: Manner::default(),
@@ -57,7 +57,7 @@ impl Bench {
 
 #[test]
 fn the_model_answers_as_a_node_has_to() {
-    let mut bench = Bench::new(Guarding::Long);
+    let mut bench = Bench::new(GuardMode::Long);
     bench.right("LOCK.ACQUIRE k t 900", "*3\r\n:1\r\n:101\r\n:900\r\n");
     bench.now += 300 * MS + 1;
     let judged = bench.right("LOCK.ACQUIRE k u 900", "*3\r\n:0\r\n:101\r\n:600\r\n");
@@ -85,13 +85,13 @@ fn the_model_answers_as_a_node_has_to() {
 
 #[test]
 fn a_refusal_has_its_reasons() {
-    let mut bench = Bench::new(Guarding::Memory);
+    let mut bench = Bench::new(GuardMode::Memory);
     bench.wrong("SET k t NX PX 900", "-MISCONF no\r\n");
     bench.right("SET k t NX", "-ERR no log\r\n");
     bench.wrong("SET k t NX", "+OK\r\n");
     bench.wrong("GET k", "-ERR no\r\n");
     bench.right("EVALSHA b70c 1 k t", "-NOSCRIPT no\r\n");
-    let mut bench = Bench::new(Guarding::Long);
+    let mut bench = Bench::new(GuardMode::Long);
     let at = Condition {
         now: bench.now,
         is_quarantined: true,
@@ -112,7 +112,7 @@ fn a_refusal_has_its_reasons() {
 
 #[test]
 fn silent_requests_do_what_they_do() {
-    let mut bench = Bench::new(Guarding::Long);
+    let mut bench = Bench::new(GuardMode::Long);
     assert_eq!(bench.judge("CLIENT REPLY SKIP", "").deviation, None);
     let judged = bench.right("SET k t NX PX 900", "");
     assert_eq!(judged.effects.len(), 1);
@@ -127,7 +127,7 @@ fn silent_requests_do_what_they_do() {
 /// Whether a node in trouble refused it cannot be seen, and from then on nothing is known but which database is meant.
 #[test]
 fn what_a_silent_request_did_in_trouble_is_not_known() {
-    let mut bench = Bench::new(Guarding::Long);
+    let mut bench = Bench::new(GuardMode::Long);
     bench.is_troubled = true;
     bench.judge("CLIENT REPLY OFF", "");
     let judged = bench.right("GET k", "");

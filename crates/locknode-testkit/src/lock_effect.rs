@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What an answered request has done to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight<'a> {
+pub(crate) enum LockEffect<'a> {
     /// A token has the key now.
     Grant {
         key: &'a [u8],
@@ -25,7 +25,7 @@ pub(crate) enum Sight<'a> {
     Nothing,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> LockEffect<'a> {
     /// Looks at a request, by its words, and at the whole reply.
     pub(crate) fn of(args: &'a [impl AsRef<[u8]>], reply: &[u8]) -> Self {
         if let [b'-', error @ ..] = reply {
@@ -115,18 +115,18 @@ mod tests {
     #[test]
     fn requests_and_replies_say_what_became_of_locks() {
         let ms = Duration::from_millis;
-        let grant = |counter| Sight::Grant {
+        let grant = |counter| LockEffect::Grant {
             key: b"k",
             token: b"t",
             counter,
             ttl: ms(900),
         };
-        let extension = Sight::Extension {
+        let extension = LockEffect::Extension {
             key: b"k",
             ttl: ms(900),
         };
-        let release = Sight::Release { key: b"k" };
-        let rows: [(&str, &str, Sight<'_>); 21] = [
+        let release = LockEffect::Release { key: b"k" };
+        let rows: [(&str, &str, LockEffect<'_>); 21] = [
             (
                 "LOCK.ACQUIRE k t 900",
                 "*3\r\n:1\r\n:77\r\n:900\r\n",
@@ -135,13 +135,13 @@ mod tests {
             (
                 "LOCK.ACQUIRE k t 900",
                 "*3\r\n:0\r\n:77\r\n:900\r\n",
-                Sight::Nothing,
+                LockEffect::Nothing,
             ),
             ("set k t nx px 900", "+OK\r\n", grant(0)),
-            ("set k t nx px 900", "$-1\r\n", Sight::Nothing),
-            ("set k t", "+OK\r\n", Sight::Nothing),
+            ("set k t nx px 900", "$-1\r\n", LockEffect::Nothing),
+            ("set k t", "+OK\r\n", LockEffect::Nothing),
             ("lock.extend k t 900", ":1\r\n", extension),
-            ("lock.extend k t 900", ":0\r\n", Sight::Nothing),
+            ("lock.extend k t 900", ":0\r\n", LockEffect::Nothing),
             ("pexpire k 900", ":1\r\n", extension),
             ("delex k ifeq t", ":1\r\n", release),
             ("delifeq k t", ":1\r\n", release),
@@ -149,7 +149,7 @@ mod tests {
             ("set k t nx ex 2", "+OK\r\n", {
                 let (key, token, ttl) = (&b"k"[..], &b"t"[..], Duration::from_secs(2));
                 let counter = 0;
-                Sight::Grant {
+                LockEffect::Grant {
                     key,
                     token,
                     counter,
@@ -157,24 +157,28 @@ mod tests {
                 }
             }),
             ("evalsha b70c 1 k t", ":1\r\n", release),
-            ("evalsha b70c 1 k t", ":0\r\n", Sight::Nothing),
+            ("evalsha b70c 1 k t", ":0\r\n", LockEffect::Nothing),
             ("EVAL script 1 k t", ":1\r\n", release),
             ("eval script 1 k t 900", ":1\r\n", extension),
-            ("eval script 2 k l t", ":1\r\n", Sight::Nothing),
-            ("lock.release k t", ":0\r\n", Sight::Nothing),
-            ("set k t", "-LOADING wait\r\n", Sight::Refusal("LOADING")),
+            ("eval script 2 k l t", ":1\r\n", LockEffect::Nothing),
+            ("lock.release k t", ":0\r\n", LockEffect::Nothing),
+            (
+                "set k t",
+                "-LOADING wait\r\n",
+                LockEffect::Refusal("LOADING"),
+            ),
             (
                 "lock.acquire k t 9000",
                 "-UNSUPPORTED the TTL\r\n",
-                Sight::Refusal("UNSUPPORTED"),
+                LockEffect::Refusal("UNSUPPORTED"),
             ),
-            ("ping", "+PONG\r\n", Sight::Nothing),
+            ("ping", "+PONG\r\n", LockEffect::Nothing),
         ];
         for (request, reply, want) in rows {
             let words = request.split(' ').map(|word| word.as_bytes().to_vec());
             let words: Vec<Vec<u8>> = words.collect();
             assert_eq!(
-                Sight::of(&words, reply.as_bytes()),
+                LockEffect::of(&words, reply.as_bytes()),
                 want,
                 "{request} {reply}"
             );

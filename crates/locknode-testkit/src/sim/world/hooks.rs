@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use super::{Event, Waiting, World};
-use crate::scenario::{Cue, Deed, Trigger};
+use crate::scenario::{Action, Hook, Trigger};
 
 impl World {
     /// Something happened that a step may wait for: what is to come at once comes before anything else does.
     #[inline]
-    pub(crate) fn cue(&mut self, cue: Cue) {
-        match &mut self.held_cues {
-            _ if self.waiting.iter().all(|waiting| waiting.cue != cue) => {}
-            Some(held) => held.push(cue),
-            None => self.cue_waiting(cue),
+    pub(crate) fn hook(&mut self, hook: Hook) {
+        match &mut self.held_hooks {
+            _ if self.waiting.iter().all(|waiting| waiting.hook != hook) => {}
+            Some(held) => held.push(hook),
+            None => self.run_waiting(hook),
         }
     }
 
-    pub(super) fn cue_waiting(&mut self, cue: Cue) {
+    pub(super) fn run_waiting(&mut self, hook: Hook) {
         let mut ready = Vec::new();
         self.waiting.retain_mut(|waiting| {
-            if waiting.cue != cue {
+            if waiting.hook != hook {
                 return true;
             }
             waiting.left = waiting.left.saturating_sub(1);
@@ -41,8 +41,8 @@ impl World {
         let scenario = Arc::clone(&self.scenario);
         match scenario.steps.get(step).map(|step| &step.when) {
             Some(Trigger::At(at)) => self.push(*at, Event::Step(step)),
-            Some(Trigger::On { cue, nth, after }) => self.waiting.push(Waiting {
-                cue: *cue,
+            Some(Trigger::On { hook, nth, after }) => self.waiting.push(Waiting {
+                hook: *hook,
                 left: (*nth).max(1),
                 after: *after,
                 step,
@@ -54,8 +54,8 @@ impl World {
     pub(super) fn take_step(&mut self, step: usize) {
         let scenario = Arc::clone(&self.scenario);
         match scenario.steps.get(step).map(|step| &step.what) {
-            Some(Deed::Fault(fault)) => self.apply(*fault),
-            Some(Deed::Act(client, act)) => self.client_acts(*client, act),
+            Some(Action::Fault(fault)) => self.apply(*fault),
+            Some(Action::Client(client, act)) => self.client_acts(*client, act),
             None => {}
         }
     }
