@@ -71,7 +71,7 @@
 //! the same ports are the same client; [`Cluster::addresses`] are those of client 0.
 //!
 //! Messages are whole requests and whole replies, whatever pieces they arrive in. A message that is lost takes its connection
-//! with it: nothing that follows it in its direction arrives, and neither end is told, until it gives up by itself or the node
+//! with it: nothing that follows it in its direction arrives, and neither end notices, until it gives up by itself or the node
 //! crashes.
 //! What a proxy might do, to lose one reply and pass on the next, is [`Cluster::skip_replies`].
 //!
@@ -123,6 +123,7 @@ mod folder;
 mod framing;
 mod gate;
 mod incarnation;
+mod lock_command;
 mod member;
 mod net;
 mod player;
@@ -133,7 +134,6 @@ mod run;
 mod stream;
 mod wire;
 mod wire_history;
-mod wish;
 
 use std::io;
 use std::net::SocketAddr;
@@ -147,7 +147,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use self::clock::{ClientClock, MachineClock};
+use self::clock::MachineClock;
 use self::member::Member;
 use self::net::{LinkId, Net};
 use self::player::Player;
@@ -181,11 +181,11 @@ struct Inner {
 /// The machine of a client.
 #[derive(Debug)]
 struct ClientMachine {
-    clock: Arc<MachineClock>,
+    clock: MachineClock,
     /// Whether anybody has asked for the clock.
     is_used: AtomicBool,
     /// The client if it plays in a run.
-    player: Mutex<Option<Player>>,
+    player: Mutex<Option<Arc<Player>>>,
 }
 
 /// A client's way to the nodes: through its ports, or in memory without them. It does not keep the cluster alive.
@@ -205,7 +205,7 @@ impl Cluster {
     pub const ORPHANS_MAX: usize = net::ORPHANS_MAX;
 
     /// A builder: five nodes, three clients, guards without a disk, ports on loopback.
-    pub const fn builder() -> ClusterBuilder {
+    pub fn builder() -> ClusterBuilder {
         ClusterBuilder::new()
     }
 
@@ -221,7 +221,7 @@ impl Cluster {
 
     /// The nodes' addresses for client 0; none in memory.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.gates_of(0)
+        self.addresses_for(0).unwrap_or_default()
     }
 
     /// The nodes' addresses for one of the clients; none in memory.
@@ -231,12 +231,16 @@ impl Cluster {
     /// [`ClusterError::NoSuchClient`].
     pub fn addresses_for(&self, client: u8) -> Result<Vec<SocketAddr>, ClusterError> {
         self.machine(client)?;
-        Ok(self.gates_of(client))
+        let gate = |member: &Arc<Member>| {
+            let gate = member.gates.get(usize::from(client))?;
+            Some(gate.address)
+        };
+        Ok(self.inner.members.iter().filter_map(gate).collect())
     }
 
     /// [`addresses`](Self::addresses) as Redis clients write them: `redis://127.0.0.1:49152`.
     pub fn urls(&self) -> Vec<String> {
-        urls(&self.addresses())
+        self.urls_for(0).unwrap_or_default()
     }
 
     /// [`addresses_for`](Self::addresses_for) as Redis clients write them.
@@ -245,7 +249,9 @@ impl Cluster {
     ///
     /// [`ClusterError::NoSuchClient`].
     pub fn urls_for(&self, client: u8) -> Result<Vec<String>, ClusterError> {
-        Ok(urls(&self.addresses_for(client)?))
+        let addresses = self.addresses_for(client)?;
+        let url = |address: &SocketAddr| format!("redis://{address}");
+        Ok(addresses.iter().map(url).collect())
     }
 
     /// A new connection from a client to a node, in memory. It works beside open ports too.
@@ -287,18 +293,19 @@ impl Cluster {
     pub fn client_clock(&self, client: u8) -> Result<Arc<dyn redlock_client::Clock>, ClusterError> {
         let machine = self.machine(client)?;
         machine.is_used.store(true, Ordering::Release);
-        Ok(Arc::new(ClientClock(Arc::clone(&machine.clock))))
+        Ok(Arc::new(machine.clock.clone()))
     }
 
     /// Whether the node runs, in quarantine or not.
     pub fn is_up(&self, node: u8) -> bool {
-        self.running(node).is_some()
+        self.node(node).is_some()
     }
 
     /// The node itself while it runs, for its figures. A clone that is kept over the end of the node keeps its data directory
     /// from the next start.
     pub fn node(&self, node: u8) -> Option<Node> {
-        self.running(node)?.node()
+        let (node, _) = self.member(node).ok()?.running()?;
+        Some(node)
     }
 
     /// How long the node stays out of every lock; `None` when it serves, or is down.
@@ -306,7 +313,7 @@ impl Cluster {
         self.node(node)?.quarantine_left()
     }
 
-    /// Waits until the node's quarantine is over; not at all for a node that is down.
+    /// Waits until the node serves; does not wait for a node that is down.
     ///
     /// # Errors
     ///
@@ -343,25 +350,12 @@ impl Cluster {
         }
     }
 
-    fn gates_of(&self, client: u8) -> Vec<SocketAddr> {
-        let gates = self.inner.members.iter().map(|member| &member.gates);
-        gates
-            .filter_map(|gates| gates.get(usize::from(client)))
-            .map(gate::Gate::address)
-            .collect()
-    }
-
     fn way(&self, client: u8) -> LinkConnector {
         LinkConnector {
             cluster: Arc::downgrade(&self.inner),
             client,
             notes_itself: None,
         }
-    }
-
-    fn running(&self, node: u8) -> Option<&Arc<Member>> {
-        let member = self.member(node).ok()?;
-        member.incarnation().is_some().then_some(member)
     }
 
     fn member(&self, node: u8) -> Result<&Arc<Member>, ClusterError> {
@@ -383,9 +377,9 @@ impl Inner {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let link = LinkId { client, node };
-        let mut changes = self.net.changes();
+        let mut changes = self.net.changed.subscribe();
         loop {
-            // Nothing is answered through a cut, not even that nobody is there.
+            // Nothing is answered through a cut, not even with a refusal.
             match self.net.opening(link) {
                 _ if self.net.is_closed() => return Err(io::ErrorKind::ConnectionRefused.into()),
                 None if changes.changed().await.is_ok() => {}
@@ -396,7 +390,7 @@ impl Inner {
                 }
             }
         }
-        let Some(incarnation) = member.incarnation() else {
+        let Some((_, incarnation)) = member.running() else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
         let (near, far) = ClientStream::pair();
@@ -406,7 +400,8 @@ impl Inner {
             fd: 0,
         };
         let passage = Passage::new(Arc::clone(&self.net), link, incarnation, peer);
-        drop(self.runtime.spawn(passage.relay(far)));
+        let relay = passage.relay(far, ClientStream::break_off);
+        drop(self.runtime.spawn(relay));
         Ok(near)
     }
 }
@@ -427,7 +422,7 @@ impl LinkConnector {
         let cluster = cluster.ok_or(io::ErrorKind::ConnectionRefused)?;
         let member = cluster.members.get(usize::from(node));
         let gates = &member.ok_or(io::ErrorKind::InvalidInput)?.gates;
-        let address = gates.get(usize::from(self.client)).map(gate::Gate::address);
+        let address = gates.get(usize::from(self.client)).map(|gate| gate.address);
         let Some(address) = address else {
             let name = if self.notes_itself.is_some() {
                 recorder::PLAYER
@@ -454,11 +449,6 @@ impl Connector for LinkConnector {
             way.dial(node).await
         })
     }
-}
-
-fn urls(addresses: &[SocketAddr]) -> Vec<String> {
-    let url = |address: &SocketAddr| format!("redis://{address}");
-    addresses.iter().map(url).collect()
 }
 
 /// Between two looks at a node that is about to serve.

@@ -93,15 +93,15 @@ fn refusal(error: &[u8]) -> Option<&'static str> {
         .find(|word| error.starts_with(word.as_bytes()))
 }
 
-fn millis(word: &[u8]) -> Option<Duration> {
+pub(crate) fn millis(word: &[u8]) -> Option<Duration> {
     number(word).map(Duration::from_millis)
 }
 
-fn seconds(word: &[u8]) -> Option<Duration> {
+pub(crate) fn seconds(word: &[u8]) -> Option<Duration> {
     number(word).map(Duration::from_secs)
 }
 
-fn number(word: &[u8]) -> Option<u64> {
+pub(crate) fn number(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 

@@ -25,8 +25,12 @@ mod trying;
 mod world;
 
 pub(crate) use caller::GIVEN_UP;
+#[cfg(feature = "cluster")]
+pub(crate) use clocks::{Clocks, Rule};
 pub(crate) use player::timeout;
 #[cfg(feature = "cluster")]
 pub(crate) use player::word;
 pub use recorder::{Counters, Recording};
+#[cfg(feature = "cluster")]
+pub(crate) use serving::reason_word;
 pub use world::World;

@@ -19,19 +19,16 @@ use super::recorder::Recorder;
 use super::{ClientMachine, Cluster, Inner};
 use crate::random::Random;
 use crate::scenario::{GuardMode, Setup};
+use crate::sim::Rule;
 use crate::span::nanos;
 
 /// Builds a [`Cluster`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ClusterBuilder {
-    nodes: u8,
-    clients: u8,
-    guard: GuardMode,
-    max_ttl: Duration,
+    /// Of which only nodes, clients, guard, longest TTL, delay and seed count.
+    setup: Setup,
     data_dir: Option<PathBuf>,
-    delay: (Duration, Duration),
-    seed: u64,
     first_port: u16,
     is_in_memory: bool,
     tap: Option<CommandTap>,
@@ -39,15 +36,16 @@ pub struct ClusterBuilder {
 }
 
 impl ClusterBuilder {
-    pub(crate) const fn new() -> Self {
-        Self {
-            nodes: 5,
-            clients: 3,
+    pub(crate) fn new() -> Self {
+        let setup = Setup {
             guard: GuardMode::Memory,
             max_ttl: Duration::from_secs(60),
-            data_dir: None,
             delay: (Duration::ZERO, Duration::ZERO),
-            seed: 1,
+            ..Setup::default()
+        };
+        Self {
+            setup,
+            data_dir: None,
             first_port: 0,
             is_in_memory: false,
             tap: None,
@@ -57,28 +55,28 @@ impl ClusterBuilder {
 
     /// How many nodes, 1 to 16. Default 5.
     pub const fn nodes(mut self, nodes: u8) -> Self {
-        self.nodes = nodes;
+        self.setup.nodes = nodes;
         self
     }
 
     /// How many clients have links of their own to break, 1 to 16. Default 3. On loopback each has one port per node; any
     /// number of programs may use the ports of one.
     pub const fn clients(mut self, clients: u8) -> Self {
-        self.clients = clients;
+        self.setup.clients = clients;
         self
     }
 
     /// How nodes guard their restarts. Default [`GuardMode::Memory`]. [`GuardMode::Long`] and [`GuardMode::Always`] come with
     /// data directories, in a temporary directory unless [`data_dir`](Self::data_dir) names another.
     pub const fn guard(mut self, guard: GuardMode) -> Self {
-        self.guard = guard;
+        self.setup.guard = guard;
         self
     }
 
     /// The longest TTL that rides on the restart guard, and so how long a node that knows nothing of its past stays out of
     /// every lock; 1 ms to 24 hours. Default 60 s.
     pub const fn max_ttl(mut self, max_ttl: Duration) -> Self {
-        self.max_ttl = max_ttl;
+        self.setup.max_ttl = max_ttl;
         self
     }
 
@@ -91,13 +89,13 @@ impl ClusterBuilder {
 
     /// How long a message travels, at least and at most; drawn for each from the seed. Default nothing.
     pub const fn delay(mut self, at_least: Duration, at_most: Duration) -> Self {
-        self.delay = (at_least, at_most);
+        self.setup.delay = (at_least, at_most);
         self
     }
 
     /// Determines what is drawn: delays and the noise of clocks. Default 1.
     pub const fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.setup.seed = seed;
         self
     }
 
@@ -108,10 +106,11 @@ impl ClusterBuilder {
         self
     }
 
-    /// Commands whose first word is this one, in upper or lower case, reach no node: they go to this channel, whatever is wrong
-    /// with the link, and are [answered](TappedCommand::answer) from there. For commands of your own, such as `FAULT`.
-    pub fn tap(mut self, word: &'static str, commands: UnboundedSender<TappedCommand>) -> Self {
-        self.tap = Some(CommandTap::new(word, commands));
+    /// Commands whose first word is this one, in upper or lower case, reach no node: they go to their owner by this channel,
+    /// whatever is wrong with the link, and are [answered](TappedCommand::answer) from there. For commands of your own, such as
+    /// `FAULT`.
+    pub fn tap(mut self, word: &'static str, owner: UnboundedSender<TappedCommand>) -> Self {
+        self.tap = Some(CommandTap { word, owner });
         self
     }
 
@@ -129,13 +128,8 @@ impl ClusterBuilder {
     }
 
     /// Nodes, clients, guard, longest TTL, delay and seed of a scenario.
-    pub const fn setup(mut self, setup: &Setup) -> Self {
-        self.nodes = setup.nodes;
-        self.clients = setup.clients;
-        self.guard = setup.guard;
-        self.max_ttl = setup.max_ttl;
-        self.delay = setup.delay;
-        self.seed = setup.seed;
+    pub fn setup(mut self, setup: &Setup) -> Self {
+        self.setup = setup.clone();
         self
     }
 
@@ -159,32 +153,31 @@ impl ClusterBuilder {
         let runtime = Handle::current();
         let folder = self.folder()?;
         let mut net = Net::new(
-            self.clients,
-            self.nodes,
-            self.delay,
-            Random::stream(self.seed, "cluster delay", 0),
+            self.setup.clients,
+            self.setup.nodes,
+            self.setup.delay,
+            Random::stream(self.setup.seed, "cluster delay", 0),
         );
         (net.tap, net.recorder) = (self.tap.clone(), self.recorder.clone());
         let net = Arc::new(net);
         let mut members = Vec::new();
-        for node in 0..self.nodes {
+        for node in 0..self.setup.nodes {
             members.push(Arc::new(Member::new(
                 node,
-                self.guard,
-                self.max_ttl,
-                self.clock(&runtime, u64::from(node)),
+                &self.setup,
+                self.clock(&runtime, Rule::Slower, node),
                 folder.clone(),
                 self.gates(node)?,
                 Arc::clone(&net),
             )));
         }
         let machine = |client: u8| ClientMachine {
-            clock: Arc::new(self.clock(&runtime, 16 + u64::from(client))),
+            clock: self.clock(&runtime, Rule::Faster, 16 + client),
             is_used: false.into(),
             player: None.into(),
         };
         let inner = Inner {
-            machines: (0..self.clients).map(machine).collect(),
+            machines: (0..self.setup.clients).map(machine).collect(),
             runtime,
             net,
             members,
@@ -199,15 +192,15 @@ impl ClusterBuilder {
     }
 
     fn check(&self) -> Result<(), ClusterError> {
-        let has_disk = matches!(self.guard, GuardMode::Long | GuardMode::Always);
+        let has_disk = matches!(self.setup.guard, GuardMode::Long | GuardMode::Always);
         let problem = match () {
-            () if !(1..=16).contains(&self.nodes) => {
-                format!("{} nodes: 1 to 16 are possible", self.nodes)
+            () if !(1..=16).contains(&self.setup.nodes) => {
+                format!("{} nodes: 1 to 16 are possible", self.setup.nodes)
             }
-            () if !(1..=16).contains(&self.clients) => {
-                format!("{} clients: 1 to 16 are possible", self.clients)
+            () if !(1..=16).contains(&self.setup.clients) => {
+                format!("{} clients: 1 to 16 are possible", self.setup.clients)
             }
-            () if !(Duration::from_millis(1)..=NodeBuilder::MAX_TTL_MAX).contains(&self.max_ttl) => {
+            () if !(Duration::from_millis(1)..=NodeBuilder::MAX_TTL_MAX).contains(&self.setup.max_ttl) => {
                 "the longest TTL is 1 ms to 24 hours".to_owned()
             }
             () if self.last_port().is_none() => {
@@ -222,7 +215,7 @@ impl ClusterBuilder {
     }
 
     fn folder(&self) -> Result<Option<Arc<Folder>>, ClusterError> {
-        let folder = match (self.guard, &self.data_dir) {
+        let folder = match (self.setup.guard, &self.data_dir) {
             (GuardMode::Off | GuardMode::Memory, _) => return Ok(None),
             (_, Some(path)) => Folder::given(path.clone()),
             (_, None) => Folder::temporary(),
@@ -232,11 +225,15 @@ impl ClusterBuilder {
     }
 
     fn gates(&self, node: u8) -> Result<Vec<Gate>, ClusterError> {
-        let clients = if self.is_in_memory { 0 } else { self.clients };
+        let clients = if self.is_in_memory {
+            0
+        } else {
+            self.setup.clients
+        };
         let reserve = |client| {
             let port = match self.first_port {
                 0 => 0,
-                first => first + u16::from(client) * u16::from(self.nodes) + u16::from(node),
+                first => first + u16::from(client) * u16::from(self.setup.nodes) + u16::from(node),
             };
             Gate::reserve(LinkId { client, node }, port)
                 .map_err(|error| ClusterError::port(port, error))
@@ -244,19 +241,20 @@ impl ClusterBuilder {
         (0..clients).map(reserve).collect()
     }
 
-    /// The last port, if there are so many.
+    /// The last port, if it is one.
     fn last_port(&self) -> Option<u16> {
-        let ports = u16::from(self.clients) * u16::from(self.nodes);
+        let ports = u16::from(self.setup.clients) * u16::from(self.setup.nodes);
         self.first_port.checked_add(ports.saturating_sub(1))
     }
 
-    fn clock(&self, runtime: &Handle, stream: u64) -> MachineClock {
-        let wall_ns = match self.is_in_memory {
-            true => WALL_NS,
-            false => SystemTime::UNIX_EPOCH.elapsed().map_or(WALL_NS, nanos),
+    fn clock(&self, runtime: &Handle, rule: Rule, stream: u8) -> MachineClock {
+        let wall_ns = if self.is_in_memory {
+            WALL_NS
+        } else {
+            SystemTime::UNIX_EPOCH.elapsed().map_or(WALL_NS, nanos)
         };
-        let noise = Random::stream(self.seed, "cluster noise", stream);
-        MachineClock::start(runtime.clone(), wall_ns, noise)
+        let noise = Random::stream(self.setup.seed, "cluster noise", stream.into());
+        MachineClock::start(runtime.clone(), rule, wall_ns, noise)
     }
 }
 

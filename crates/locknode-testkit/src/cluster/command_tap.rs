@@ -4,7 +4,7 @@
 //! through the same connection.
 
 use locknode_resp::{Decoder, Limits};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::net::LinkId;
 
@@ -23,42 +23,27 @@ pub struct TappedCommand {
 /// Where such commands go.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandTap {
-    word: &'static str,
-    owner: UnboundedSender<TappedCommand>,
-}
-
-/// The answers to one connection's commands, in the order in which they are given.
-#[derive(Debug)]
-pub(crate) struct Answers {
-    pub(crate) sender: UnboundedSender<Vec<u8>>,
-    pub(crate) receiver: UnboundedReceiver<Vec<u8>>,
+    pub(crate) word: &'static str,
+    pub(crate) owner: UnboundedSender<TappedCommand>,
 }
 
 impl TappedCommand {
     /// Answers with a whole reply of the protocol, which reaches the client whatever is wrong with its link. It comes after the
     /// replies of the node to earlier requests, unless those are held up.
-    pub fn answer(mut self, reply: impl Into<Vec<u8>>) {
-        self.send(reply.into());
-    }
-
-    fn send(&mut self, reply: Vec<u8>) {
+    pub fn answer(self, reply: impl Into<Vec<u8>>) {
         // A client that has left needs no answer.
-        let _ = self.connection.send(reply);
+        let _ = self.connection.send(reply.into());
     }
 }
 
 impl Drop for TappedCommand {
     /// The connection counts open commands; an empty answer settles this one.
     fn drop(&mut self) {
-        self.send(Vec::new());
+        let _ = self.connection.send(Vec::new());
     }
 }
 
 impl CommandTap {
-    pub(crate) const fn new(word: &'static str, owner: UnboundedSender<TappedCommand>) -> Self {
-        Self { word, owner }
-    }
-
     /// Hands a message to the owner if it begins with the tap's word, and returns whether it does.
     pub(crate) fn take(
         &self,
@@ -82,13 +67,6 @@ impl CommandTap {
             });
         }
         is_ours
-    }
-}
-
-impl Answers {
-    pub(crate) fn new() -> Self {
-        let (sender, receiver) = unbounded_channel();
-        Self { sender, receiver }
     }
 }
 

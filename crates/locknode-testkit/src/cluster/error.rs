@@ -21,7 +21,7 @@ pub enum ClusterError {
     NoSuchLink,
     /// A node could not be opened on its data directory.
     Open(u8, OpenNodeError),
-    /// This port is not to be had, or no port at all when it is 0.
+    /// This port cannot be bound, or no port at all when it is 0.
     Port(u16, Arc<io::Error>),
     /// The operating system refused to listen, or to work on the nodes' directories.
     Io(&'static str, Arc<io::Error>),

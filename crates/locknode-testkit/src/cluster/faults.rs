@@ -10,7 +10,8 @@ use super::error::{ClusterError, NotHere};
 use super::{Cluster, Ordering};
 use crate::fault::{Crash, Fault, Links, Members, Way, Who};
 use crate::history::Event;
-use crate::span::SimTime;
+use crate::sim::Clocks;
+use crate::span::{SimTime, nanos};
 
 impl Cluster {
     /// Kills a node: its connections break, and what is not on its disk is lost. Nothing happens to a node that is down.
@@ -40,14 +41,15 @@ impl Cluster {
         self.inject(Fault::Restart(node)).await
     }
 
-    /// A node's process stands still for so long: nothing is read or said, and its clocks go on.
+    /// A node's process stands still for this time: it reads and sends nothing, and its clocks go on.
     ///
     /// # Errors
     ///
     /// [`ClusterError::NoSuchNode`].
     pub fn pause(&self, node: u8, span: Duration) -> Result<(), ClusterError> {
-        self.begin(&Fault::Pause(Who::Node(node), span))?;
-        self.inner.net.still(node, span);
+        let who = Who::Node(node);
+        self.begin(&Fault::Pause(who, span))?;
+        self.stop(who, "pause", span);
         Ok(())
     }
 
@@ -74,7 +76,7 @@ impl Cluster {
         self.strike(Fault::Drop(links, Way::Replies, count))
     }
 
-    /// Messages take so much longer from now on, each way.
+    /// Messages take longer by this span from now on, each way.
     ///
     /// # Errors
     ///
@@ -142,21 +144,9 @@ impl Cluster {
     /// Checks a fault, and records it just before it strikes.
     fn begin(&self, fault: &Fault) -> Result<(), ClusterError> {
         self.check(fault)?;
-        let Some(recorder) = &self.inner.net.recorder else {
-            return Ok(());
-        };
-        recorder.note(Event::Fault(fault.to_string().into()));
-        let (who, how, span) = match *fault {
-            Fault::Pause(who, span) => (who, "pause", span),
-            Fault::Suspend(who, span) => (who, "suspend", span),
-            Fault::Freeze(who, span) => (who, "freeze", span),
-            _ => return Ok(()),
-        };
-        recorder.note_with(|now| Event::Stopped {
-            who,
-            how,
-            until: now + span,
-        });
+        if let Some(recorder) = &self.inner.net.recorder {
+            recorder.note(Event::Fault(fault.to_string().into()));
+        }
         Ok(())
     }
 
@@ -184,32 +174,25 @@ impl Cluster {
                     player.crash();
                 }
             }
-            Fault::Pause(Who::Client(client), span) => {
-                if let Some(player) = self.player(client) {
-                    player.pause(span);
-                }
-            }
             Fault::Crash(node, how) => self.member(node)?.crash(how).await?,
             Fault::Restart(node) => self.start(node).await?,
             // No node has a replica: it is lost.
             Fault::Promote(node) => self.member(node)?.crash(Crash::Kill).await?,
             Fault::MaxTtl(node, max_ttl) => self.member(node)?.set_max_ttl(max_ttl),
             Fault::Calm => self.calm().await?,
-            Fault::Pause(Who::Node(node), span) => self.inner.net.still(node, span),
-            Fault::Suspend(who @ Who::Node(node), span) => {
-                self.bend(who, |clock| clock.suspend(span))?;
-                self.record_waking(who, span);
-                self.inner.net.still(node, span);
+            Fault::Pause(who, span) => self.stop(who, "pause", span),
+            Fault::Suspend(who, span) => {
+                self.stop(who, "suspend", span);
+                self.stop_clocks(who, span, Clocks::suspend, Clocks::wake)?;
             }
-            Fault::Freeze(who @ Who::Node(node), span) => {
-                self.bend(who, |clock| clock.freeze(span))?;
-                self.record_waking(who, span);
-                self.inner.net.still(node, span);
+            Fault::Freeze(who, span) => {
+                self.stop(who, "freeze", span);
+                self.stop_clocks(who, span, Clocks::freeze, Clocks::thaw)?;
             }
-            Fault::Rate(who, ppm) => self.bend(who, |clock| clock.set_rate(ppm))?,
-            Fault::Slew(who, ppm) => self.bend(who, |clock| clock.set_slew(ppm))?,
-            Fault::Noise(who, noise) => self.clock(who)?.set_noise(noise),
-            Fault::WallJump(who, by_ms) => self.clock(who)?.jump_wall(by_ms),
+            Fault::Rate(who, ppm) => self.bend(who, |clocks, now| clocks.set_rate(now, ppm))?,
+            Fault::Slew(who, ppm) => self.bend(who, |clocks, now| clocks.set_slew(now, ppm))?,
+            Fault::Noise(who, span) => self.bend(who, |clocks, _| clocks.set_noise(nanos(span)))?,
+            Fault::WallJump(who, ms) => self.bend(who, |clocks, now| clocks.jump_wall(now, ms))?,
             fault => self.befall(fault),
         }
         Ok(())
@@ -239,33 +222,62 @@ impl Cluster {
 
     async fn calm(&self) -> Result<(), ClusterError> {
         self.inner.net.calm();
-        for client in (0..).take(self.inner.machines.len()) {
-            self.bend(Who::Client(client), MachineClock::calm)?;
+        let clients = (0..self.clients()).map(Who::Client);
+        for who in clients.chain((0..self.nodes()).map(Who::Node)) {
+            self.bend(who, |clocks, now| {
+                clocks.set_rate(now, 0);
+                clocks.set_noise(0);
+            })?;
         }
         for node in 0..self.nodes() {
-            self.bend(Who::Node(node), MachineClock::calm)?;
             self.start(node).await?;
         }
         Ok(())
     }
 
     /// Changes clocks, and records what the process that goes by them sees of it.
-    fn bend(&self, who: Who, change: impl FnOnce(&MachineClock)) -> Result<(), ClusterError> {
-        let clock = self.clock(who)?;
-        let (_, pace) = clock.face(who);
-        change(clock);
-        if clock.face(who).1 != pace {
+    fn bend(
+        &self,
+        who: Who,
+        change: impl FnOnce(&mut Clocks, SimTime),
+    ) -> Result<(), ClusterError> {
+        if self.clock(who)?.change(change) {
             self.record_clock(who);
         }
         Ok(())
     }
 
-    /// Records when the clocks go on.
-    fn record_waking(&self, who: Who, span: Duration) {
-        if self.inner.net.recorder.is_none() {
-            return;
+    /// A process stands still for a time.
+    fn stop(&self, who: Who, how: &'static str, span: Duration) {
+        if let Some(recorder) = &self.inner.net.recorder {
+            recorder.note_with(|now| Event::Stopped {
+                who,
+                how,
+                until: now + span,
+            });
         }
-        // A cluster that nobody has any more ends before that.
+        match who {
+            Who::Node(node) => self.inner.net.still(node, span),
+            Who::Client(client) => {
+                if let Some(player) = self.player(client) {
+                    player.pause(span);
+                }
+            }
+        }
+    }
+
+    /// Stops clocks for a time, and records what the process that goes by them sees of it.
+    fn stop_clocks(
+        &self,
+        who: Who,
+        span: Duration,
+        stop: fn(&mut Clocks, SimTime),
+        go_on: fn(&mut Clocks, SimTime),
+    ) -> Result<(), ClusterError> {
+        if self.clock(who)?.stop(span, stop, go_on) {
+            self.record_clock(who);
+        }
+        // A cluster without handles ends before that.
         let inner = Arc::downgrade(&self.inner);
         self.inner.runtime.spawn(async move {
             sleep(span).await;
@@ -273,6 +285,7 @@ impl Cluster {
                 Self { inner }.record_clock(who);
             }
         });
+        Ok(())
     }
 
     fn record_clock(&self, who: Who) {
@@ -280,7 +293,7 @@ impl Cluster {
             return;
         };
         recorder.note_with(|now| {
-            let (ahead, per_million) = clock.face(who);
+            let (ahead, per_million) = clock.face();
             let shows = i128::from(now.as_nanos()) + ahead;
             Event::Clock {
                 who,
@@ -298,10 +311,8 @@ impl Cluster {
     }
 
     fn check_links(&self, links: Links) -> Result<(), ClusterError> {
-        match self.inner.net.has_any(links) {
-            true => Ok(()),
-            false => Err(ClusterError::NoSuchLink),
-        }
+        let has_any = self.inner.net.has_any(links);
+        has_any.then_some(()).ok_or(ClusterError::NoSuchLink)
     }
 }
 

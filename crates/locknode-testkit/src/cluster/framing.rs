@@ -2,6 +2,8 @@
 
 use locknode_resp::{Decoder, Limits, Reply, ReplyDecoder, ReplyLimits};
 
+use super::net::Direction;
+
 /// Cuts a stream of bytes into messages.
 #[derive(Debug)]
 pub(crate) struct Framer {
@@ -28,21 +30,16 @@ enum AnyDecoder {
 }
 
 impl Framer {
-    pub(crate) fn of_requests() -> Self {
-        Self::new(AnyDecoder::Requests(Decoder::new()))
-    }
-
-    pub(crate) fn of_replies() -> Self {
+    pub(crate) fn of(direction: Direction) -> Self {
         let limits = ReplyLimits {
             bytes_max: MESSAGE_BYTES_MAX,
             ..ReplyLimits::default()
         };
-        Self::new(AnyDecoder::Replies(ReplyDecoder::new(limits)))
-    }
-
-    const fn new(decoder: AnyDecoder) -> Self {
         Self {
-            decoder,
+            decoder: match direction {
+                Direction::Requests => AnyDecoder::Requests(Decoder::new()),
+                Direction::Replies => AnyDecoder::Replies(ReplyDecoder::new(limits)),
+            },
             buffer: Vec::new(),
             taken: 0,
         }
@@ -83,8 +80,11 @@ impl Framer {
     }
 
     /// What is left when the stream has ended.
-    pub(crate) fn rest(&mut self) -> Vec<u8> {
-        std::mem::take(self.buffer())
+    pub(crate) fn rest(&mut self) -> Message {
+        Message {
+            bytes: std::mem::take(self.buffer()),
+            is_counted: false,
+        }
     }
 }
 
@@ -119,14 +119,14 @@ mod tests {
         let requests = b"*1\r\n$4\r\nPING\r\n\r\nGET k\r\n";
         let replies = b"+OK\r\n>2\r\n+invalidate\r\n:1\r\n*2\r\n:1\r\n$-1\r\n";
         for piece in 1..requests.len() {
-            let got = cut(Framer::of_requests(), requests, piece);
+            let got = cut(Framer::of(Direction::Requests), requests, piece);
             let want = [
                 ("*1\r\n$4\r\nPING\r\n", true),
                 ("\r\n", false),
                 ("GET k\r\n", true),
             ];
             assert_eq!(got, want.map(|(text, counted)| (text.to_owned(), counted)));
-            let got = cut(Framer::of_replies(), replies, piece);
+            let got = cut(Framer::of(Direction::Replies), replies, piece);
             let want = [
                 ("+OK\r\n", true),
                 (">2\r\n+invalidate\r\n:1\r\n", false),
@@ -138,7 +138,11 @@ mod tests {
 
     #[test]
     fn what_is_not_the_protocol_passes_in_pieces() {
-        let got = cut(Framer::of_replies(), b"+OK\r\nnonsense\r\nand more", 14);
+        let got = cut(
+            Framer::of(Direction::Replies),
+            b"+OK\r\nnonsense\r\nand more",
+            14,
+        );
         assert_eq!(got[0], ("+OK\r\n".to_owned(), true));
         let all: String = got.into_iter().map(|(text, _)| text).collect();
         assert_eq!(all, "+OK\r\nnonsense\r\nand more");
@@ -146,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_too_large_takes_bounded_memory() {
-        let mut framer = Framer::of_requests();
+        let mut framer = Framer::of(Direction::Requests);
         framer
             .buffer()
             .extend_from_slice(b"*2\r\n$3\r\nGET\r\n$9999999\r\n");

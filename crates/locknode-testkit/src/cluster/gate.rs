@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use locknode::Peer;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::incarnation::Incarnation;
 use super::net::{LinkId, Net};
@@ -18,7 +18,7 @@ use super::relay::Passage;
 /// that option on ours the node could not come back to it. Then the node does not start again, and says which port it is.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     link: LinkId,
     _holder: TcpSocket,
 }
@@ -37,10 +37,6 @@ impl Gate {
             link,
             _holder: holder,
         })
-    }
-
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Listens for as long as the node runs: the task has to be spawned, and has let the port go when it ends.
@@ -65,7 +61,7 @@ async fn accept(listener: TcpListener, net: Arc<Net>, link: LinkId, incarnation:
     loop {
         let accepted = tokio::select! {
             biased;
-            () = incarnation.over() => return,
+            () = incarnation.door.closed() => return,
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, address)) = accepted else {
@@ -82,7 +78,11 @@ async fn accept(listener: TcpListener, net: Arc<Net>, link: LinkId, incarnation:
         // Messages are passed on as they come; a system that refuses this is only slower.
         let _ = stream.set_nodelay(true);
         let passage = Passage::new(Arc::clone(&net), link, Arc::clone(&incarnation), peer);
-        drop(tokio::spawn(passage.relay(stream)));
+        let break_off = |stream: &TcpStream| {
+            // If the system refuses, the connection ends instead of breaking.
+            let _ = stream.set_zero_linger();
+        };
+        drop(tokio::spawn(passage.relay(stream, break_off)));
     }
 }
 

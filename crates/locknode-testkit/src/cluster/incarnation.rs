@@ -11,8 +11,10 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 /// A run of a node: new connections go to it, and end with it.
 #[derive(Debug)]
 pub(crate) struct Incarnation {
-    door: mpsc::Sender<Accepted<DuplexStream>>,
-    killed: watch::Sender<bool>,
+    /// Closed once the node takes no connections any more.
+    pub(crate) door: mpsc::Sender<Accepted<DuplexStream>>,
+    /// Once this is true, nothing comes out of the node.
+    pub(crate) killed: watch::Sender<bool>,
     pub(crate) anchor: Option<Anchor>,
 }
 
@@ -58,25 +60,6 @@ impl Incarnation {
             Ok(()) => Ok(near),
             Err(_) => Err(io::ErrorKind::ConnectionRefused.into()),
         }
-    }
-
-    /// Whether the node takes no connections any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.door.is_closed()
-    }
-
-    /// Resolves when the node takes no connections any more.
-    pub(crate) async fn over(&self) {
-        self.door.closed().await;
-    }
-
-    /// From here on nothing comes out of the node.
-    pub(crate) fn kill(&self) {
-        self.killed.send_replace(true);
-    }
-
-    pub(crate) fn killed(&self) -> watch::Receiver<bool> {
-        self.killed.subscribe()
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use locknode::{Durability, Machine, Node, NodeBuilder, OpenNodeError, StartReason};
+use locknode::{Durability, Machine, Node, OpenNodeError};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::clock::{MachineClock, NodeClock};
+use super::clock::MachineClock;
 use super::error::ClusterError;
 use super::folder::{Folder, unpredictable};
 use super::gate::Gate;
@@ -17,20 +17,21 @@ use super::incarnation::{Door, Incarnation};
 use super::net::Net;
 use super::recorder::Recorder;
 use crate::fault::Crash;
-use crate::scenario::GuardMode;
+use crate::scenario::{GuardMode, Setup};
+use crate::sim::reason_word;
 
 /// A node, whether it runs or not.
 #[derive(Debug)]
 pub(crate) struct Member {
     number: u8,
     guard: GuardMode,
-    pub(crate) clock: Arc<MachineClock>,
+    pub(crate) clock: MachineClock,
     folder: Option<Arc<Folder>>,
     /// One for each client; none in memory.
     pub(crate) gates: Vec<Gate>,
     net: Arc<Net>,
     front: Mutex<Front>,
-    /// Held by whoever starts or ends the node.
+    /// Locked while the node starts or ends.
     back: AsyncMutex<Back>,
 }
 
@@ -46,22 +47,15 @@ struct Front {
 struct Back {
     /// Tasks of the last run that are not known to have ended: the server's first.
     tasks: Vec<JoinHandle<()>>,
-    end: Option<oneshot::Sender<End>>,
+    /// Tells the last run how it ends.
+    end: Option<oneshot::Sender<Crash>>,
     has_started: bool,
-}
-
-/// How a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Kill,
-    InOrder,
 }
 
 impl Member {
     pub(crate) fn new(
         number: u8,
-        guard: GuardMode,
-        max_ttl: Duration,
+        setup: &Setup,
         clock: MachineClock,
         folder: Option<Arc<Folder>>,
         gates: Vec<Gate>,
@@ -69,13 +63,13 @@ impl Member {
     ) -> Self {
         let front = Front {
             running: None,
-            max_ttl,
+            max_ttl: setup.max_ttl,
             machine: another_machine(number),
         };
         Self {
             number,
-            guard,
-            clock: Arc::new(clock),
+            guard: setup.guard,
+            clock,
             folder,
             gates,
             net,
@@ -84,14 +78,10 @@ impl Member {
         }
     }
 
-    pub(crate) fn node(&self) -> Option<Node> {
-        self.front().running.as_ref().map(|(node, _)| node.clone())
-    }
-
-    pub(crate) fn incarnation(&self) -> Option<Arc<Incarnation>> {
-        let front = self.front();
-        let (_, incarnation) = front.running.as_ref()?;
-        (!incarnation.is_over()).then(|| Arc::clone(incarnation))
+    /// The node and its run, while it takes connections.
+    pub(crate) fn running(&self) -> Option<(Node, Arc<Incarnation>)> {
+        let running = self.front().running.clone();
+        running.filter(|(_, incarnation)| !incarnation.door.is_closed())
     }
 
     /// From the next start on.
@@ -99,7 +89,7 @@ impl Member {
         self.front().max_ttl = max_ttl;
     }
 
-    /// Why this crash cannot be had with the files of a real disk.
+    /// Why files on a real disk cannot have this crash.
     pub(crate) fn why_not(&self, how: Crash) -> Option<&'static str> {
         let folder = self.folder.as_ref()?;
         match how {
@@ -116,21 +106,17 @@ impl Member {
     /// Ends the node, if it runs; then its disk suffers.
     pub(crate) async fn crash(&self, how: Crash) -> Result<(), ClusterError> {
         let mut back = self.back.lock().await;
-        let end = match how {
-            Crash::CleanStop => End::InOrder,
-            _ => End::Kill,
-        };
-        if end == End::Kill {
+        if how != Crash::CleanStop {
             // For others the node is gone at once, whatever its tasks still have to do.
             let running = self.front().running.take();
             if let Some((_, incarnation)) = running {
-                incarnation.kill();
+                incarnation.killed.send_replace(true);
                 self.record(|recorder| recorder.down(self.number, how));
             }
         }
         if let Some(sender) = back.end.take() {
             // The run may have ended by itself.
-            let _ = sender.send(end);
+            let _ = sender.send(how);
         }
         back.wait().await;
         let Some(folder) = self.folder.clone() else {
@@ -155,7 +141,7 @@ impl Member {
         if self.net.is_closed() {
             return Err(ClusterError::Ended);
         }
-        if self.incarnation().is_some() {
+        if self.running().is_some() {
             return Ok(());
         }
         back.wait().await;
@@ -164,16 +150,17 @@ impl Member {
         let (incarnation, door) = Incarnation::new(waits_for_disk);
         let mut gates = Vec::new();
         for gate in &self.gates {
-            node.listens_on(gate.address());
+            node.listens_on(gate.address);
             // Somebody may have taken it while the node was down.
             let accept = gate.open(&self.net, &incarnation);
-            let port = gate.address().port();
+            let port = gate.address.port();
             gates.push(accept.map_err(|error| ClusterError::port(port, error))?);
         }
         self.front().running = Some((node.clone(), incarnation));
         back.has_started = true;
         self.record(|recorder| {
-            recorder.started(self.number, node.quarantine_left(), reason(&node));
+            let reason = reason_word(node.guard().reason);
+            recorder.started(self.number, node.quarantine_left(), reason);
         });
         let (end, ended) = oneshot::channel();
         back.end = Some(end);
@@ -186,7 +173,7 @@ impl Member {
     /// The cluster is gone: the node dies without anybody waiting for it.
     pub(crate) fn let_go(&self) {
         if let Some((_, incarnation)) = self.front().running.take() {
-            incarnation.kill();
+            incarnation.killed.send_replace(true);
         }
         if let Ok(mut back) = self.back.try_lock() {
             back.end = None;
@@ -194,54 +181,53 @@ impl Member {
     }
 
     async fn open(&self, is_first: bool) -> Result<Node, ClusterError> {
-        let (max_ttl, machine) = {
-            let front = self.front();
-            (front.max_ttl, front.machine)
-        };
-        let durability = match self.guard {
-            GuardMode::Always => Durability::Always,
-            GuardMode::Off | GuardMode::Memory | GuardMode::Long => Durability::Long,
-        };
-        let number = self.number;
-        let folder = self.folder.clone();
-        let is_new = folder
-            .as_ref()
-            .is_none_or(|folder| !folder.has_node(number));
-        let clock = Arc::clone(&self.clock);
+        let Front {
+            max_ttl, machine, ..
+        } = *self.front();
+        let (number, guard) = (self.number, self.guard);
+        let (clock, folder) = (self.clock.clone(), self.folder.clone());
+        let is_new = folder.as_ref().is_none_or(|it| !it.has_node(number));
         let builder = move || {
+            let durability = match guard {
+                GuardMode::Always => Durability::Always,
+                GuardMode::Off | GuardMode::Memory | GuardMode::Long => Durability::Long,
+            };
             Node::builder()
-                .restart_guard(!matches!(self.guard, GuardMode::Off))
+                .restart_guard(guard != GuardMode::Off)
                 .max_ttl(max_ttl)
                 .durability(durability)
                 .first_start(is_first && is_new)
                 .machine(machine)
-                .clock(NodeClock(Arc::clone(&clock)))
+                .clock(clock.clone())
                 .drain(DRAIN)
         };
         let Some(folder) = folder else {
             return Ok(builder().build());
         };
-        let path = folder.of_node(number);
-        let mut attempts = 0;
-        loop {
-            let (builder, path) = (builder(), path.clone());
-            let opened = spawn_blocking(move || open_or_wait(builder, path)).await;
-            match opened {
-                Ok(Ok(node)) => return Ok(node),
+        let opening = move || {
+            let open = || builder().open(folder.of_node(number));
+            let mut opened = open();
+            for _ in 0..IN_USE_MAX {
                 // The last run's connections go away one by one, and the directory is theirs until then.
-                Ok(Err(error)) if error.is_in_use() && attempts < IN_USE_MAX => attempts += 1,
-                Ok(Err(error)) => return Err(ClusterError::Open(number, error)),
-                Err(_) => return Err(ClusterError::Ended),
+                if opened.as_ref().is_err_and(OpenNodeError::is_in_use) {
+                    thread::sleep(IN_USE_PAUSE);
+                    opened = open();
+                }
             }
-        }
+            opened
+        };
+        let opened = spawn_blocking(opening).await;
+        let opened = opened.map_err(|_| ClusterError::Ended)?;
+        opened.map_err(|error| ClusterError::Open(number, error))
     }
 
     /// A run of the node.
-    async fn serve(self: Arc<Self>, node: Node, door: Door, ended: oneshot::Receiver<End>) {
+    async fn serve(self: Arc<Self>, node: Node, door: Door, ended: oneshot::Receiver<Crash>) {
         let mut end = None;
         // The listener is a queue: it does not fail.
         let _ = node.serve(door, async { end = Some(ended.await) }).await;
-        let is_killed = matches!(end, Some(Ok(End::Kill) | Err(_)));
+        // It may have ended by itself, in order.
+        let is_killed = end.is_some_and(|how| how != Ok(Crash::CleanStop));
         if !is_killed {
             self.record(|recorder| recorder.down(self.number, Crash::CleanStop));
         }
@@ -280,34 +266,12 @@ impl Back {
     }
 }
 
-fn open_or_wait(builder: NodeBuilder, path: std::path::PathBuf) -> Result<Node, OpenNodeError> {
-    let opened = builder.open(path);
-    if opened.as_ref().is_err_and(OpenNodeError::is_in_use) {
-        thread::sleep(IN_USE_PAUSE);
-    }
-    opened
-}
-
-/// Why a node that has started waits or does not, in a word.
-fn reason(node: &Node) -> &'static str {
-    match node.guard().reason {
-        StartReason::FirstStart => "first-start",
-        StartReason::CleanStop => "start-after-clean-stop",
-        StartReason::Crash => "start-after-crash",
-        StartReason::Empty => "start-on-empty-disk",
-        StartReason::NoDirectory => "start-without-directory",
-        StartReason::GuardOff => "start-without-guard",
-        StartReason::Logged => "start-from-log",
-        _ => "start",
-    }
-}
-
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
     let done = spawn_blocking(work).await;
     done.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))
 }
 
-/// A machine that is nobody else's, in this process or another.
+/// A machine that differs from every other, in this process or another.
 fn another_machine(number: u8) -> Machine {
     let id = |salt| u128::from(unpredictable(salt)) << 64 | u128::from(unpredictable(salt));
     Machine {

@@ -24,7 +24,8 @@ use crate::span::nanos;
 #[derive(Debug)]
 pub(crate) struct Net {
     state: Mutex<State>,
-    changed: watch::Sender<()>,
+    /// Says when anything changes.
+    pub(crate) changed: watch::Sender<()>,
     clients: u8,
     nodes: u8,
     /// Who answers what is not for the nodes.
@@ -88,7 +89,7 @@ struct State {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Link {
     pub(crate) state: LinkState,
-    /// So many replies are missing.
+    /// How many of the next replies are missing.
     skips: u8,
     resets: u64,
     /// Connections whose clients have left, and whose data may still be on its way.
@@ -115,11 +116,6 @@ impl Net {
         }
     }
 
-    /// Tells of every change.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
     /// Whether any of these links exists.
     pub(crate) fn has_any(&self, links: Links) -> bool {
         (0..self.clients).any(|client| links.clients.has(client))
@@ -130,9 +126,10 @@ impl Net {
         let drawn = {
             let mut state = self.state();
             let (low, high) = state.delay;
-            match high > low {
-                true => Duration::from_nanos(state.random.between(nanos(low), nanos(high))),
-                false => low,
+            if high > low {
+                Duration::from_nanos(state.random.between(nanos(low), nanos(high)))
+            } else {
+                low
             }
         };
         let is_request = direction == Direction::Requests;
@@ -179,13 +176,9 @@ impl Net {
     /// Counts a connection in; false when the node has too many.
     pub(crate) fn enter(&self, node: u8) -> bool {
         let mut state = self.state();
-        match state.connections.get_mut(usize::from(node)) {
-            Some(count) if *count < CONNECTIONS_MAX => {
-                *count += 1;
-                true
-            }
-            _ => false,
-        }
+        let count = state.connections.get_mut(usize::from(node));
+        let count = count.filter(|count| **count < CONNECTIONS_MAX);
+        count.map(|count| *count += 1).is_some()
     }
 
     /// The client of a connection has left: it counts among the link's orphans from now on, and not among the node's
@@ -225,7 +218,7 @@ impl Net {
         });
     }
 
-    /// The next so many replies are missing.
+    /// The next `count` replies are missing.
     pub(crate) fn skip_replies(&self, links: Links, count: u8) {
         self.each(links, |link| link.skips = count);
     }
@@ -297,7 +290,7 @@ impl State {
     }
 }
 
-/// A moment so much later; for spans that nobody waits for, one that does not come.
+/// The moment that is this span later; for spans without end, one that does not come.
 pub(crate) fn after(now: Instant, span: Duration) -> Instant {
     now.checked_add(span.min(NEVER)).unwrap_or(now)
 }

@@ -23,14 +23,9 @@ use crate::scenario::{ClientAction, Ending, LockAction, Setup};
 use crate::sim::word;
 use crate::span::SimTime;
 
-/// A client of a scenario. Clones are the same client.
-#[derive(Clone, Debug)]
-pub(crate) struct Player {
-    shared: Arc<Shared>,
-}
-
+/// A client of a scenario.
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Player {
     client: u8,
     redlock: Redlock,
     way: LinkConnector,
@@ -45,28 +40,20 @@ struct Shared {
 }
 
 /// A connection whose replies are ignored.
-#[derive(Debug)]
-struct Aside(WriteHalf<Box<dyn Connection>>);
+type Aside = WriteHalf<Box<dyn Connection>>;
 
 #[derive(Debug, Default)]
 struct State {
     paused_until: Option<Instant>,
     /// When the process starts again after a crash.
     down_until: Option<Instant>,
-    held: HashMap<LockNo, (Box<str>, mpsc::UnboundedSender<Order>)>,
-}
-
-/// What to do with a lock that is held.
-#[derive(Debug)]
-enum Order {
-    Extend(Duration),
-    End(Ending),
-    Write(Duration),
+    /// The locks that it holds: their keys, and where acts go that are about them.
+    held: HashMap<LockNo, (Box<str>, mpsc::UnboundedSender<ClientAction>)>,
 }
 
 /// A process from its start to its crash.
 struct Life {
-    player: Player,
+    player: Arc<Player>,
     number: u32,
     ended: watch::Receiver<u32>,
 }
@@ -77,7 +64,7 @@ struct Holding<'a> {
     lock: LockNo,
     key: KeyNo,
     act: &'a LockAction,
-    orders: mpsc::UnboundedReceiver<Order>,
+    acts: mpsc::UnboundedReceiver<ClientAction>,
     is_over: bool,
 }
 
@@ -105,7 +92,7 @@ impl Player {
         let patience = (setup.max_ttl / 5).min(PATIENCE_MAX);
         let builder = cluster.redlock(client)?.connector(Arc::new(way.clone()));
         let built = builder.drift(drift).connect_timeout(patience).build();
-        let shared = Shared {
+        Ok(Self {
             client,
             redlock: built.map_err(|error| ClusterError::Config(error.to_string()))?,
             way,
@@ -114,9 +101,6 @@ impl Player {
             life: watch::Sender::new(0),
             state: Mutex::default(),
             asides: AsyncMutex::default(),
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
         })
     }
 
@@ -135,15 +119,15 @@ impl Player {
         self.restart(&mut state);
         state.down_until = Some(Instant::now() + DOWN_FOR);
         state.held.clear();
-        let client = self.shared.client;
-        self.shared.life.send_modify(|life| {
+        let client = self.client;
+        self.life.send_modify(|life| {
             *life = life.wrapping_add(1);
-            self.shared.recorder.note(Event::ClientDown { client });
+            self.recorder.note(Event::ClientDown { client });
         });
     }
 
     /// Does something once the process is not paused; nothing while it is down.
-    pub(crate) async fn act(self, act: ClientAction) {
+    pub(crate) async fn act(self: Arc<Self>, act: ClientAction) {
         self.resumed().await;
         let life = {
             let mut state = self.state();
@@ -151,51 +135,52 @@ impl Player {
                 return;
             }
             self.restart(&mut state);
-            let ended = self.shared.life.subscribe();
+            let ended = self.life.subscribe();
             let number = *ended.borrow();
-            let player = self.clone();
+            let player = Arc::clone(&self);
             Life {
                 player,
                 number,
                 ended,
             }
         };
-        let order = |key: &str, order| {
-            let state = self.state();
-            let held = state.held.values().find(|(held, _)| **held == *key);
-            // A lock that is not held does nothing.
-            let _ = held.map(|(_, orders)| orders.send(order));
-        };
         match act {
             ClientAction::Lock(act) => life.lock(&act).await,
-            ClientAction::Extend { key, ttl } => order(&key, Order::Extend(ttl)),
-            ClientAction::Release { key } => order(&key, Order::End(Ending::Release)),
-            ClientAction::GiveUp { key } => order(&key, Order::End(Ending::Drop)),
-            // What it finds concerns nobody: the history has what the nodes were asked.
-            ClientAction::Look { key } => drop(self.shared.redlock.inspect(key.as_bytes()).await),
-            ClientAction::Write { key, takes } => order(&key, Order::Write(takes)),
+            // What it finds is not used: the history has what the nodes were asked.
+            ClientAction::Look { key } => drop(self.redlock.inspect(key.as_bytes()).await),
             ClientAction::Ask { node, line, words } => self.ask(node, line, &words).await,
+            ClientAction::Extend { ref key, .. }
+            | ClientAction::Release { ref key }
+            | ClientAction::GiveUp { ref key }
+            | ClientAction::Write { ref key, .. } => {
+                let state = self.state();
+                let held = state.held.values().find(|(held, _)| held == key);
+                // A lock that is not held does nothing.
+                if let Some((_, acts)) = held {
+                    let _ = acts.send(act);
+                }
+            }
         }
     }
 
     /// Sends requests, with ` ; ` between them, and ignores the replies. If the node cannot be reached, nothing is sent.
     async fn ask(&self, node: u8, line: u8, words: &str) {
         let requests = words.replace(" ; ", "\r\n") + "\r\n";
-        let mut asides = self.shared.asides.lock().await;
+        let mut asides = self.asides.lock().await;
         if let Some(open) = asides.get_mut(&(node, line))
-            && open.0.write_all(requests.as_bytes()).await.is_ok()
+            && open.write_all(requests.as_bytes()).await.is_ok()
         {
             return;
         }
         asides.remove(&(node, line));
-        let Ok(stream) = self.shared.way.dial(node).await else {
+        let Ok(stream) = self.way.dial(node).await else {
             return;
         };
         let (mut replies, mut open) = split(stream);
         // They are read so that the node does not block.
         tokio::spawn(async move { copy(&mut replies, &mut sink()).await });
         if open.write_all(requests.as_bytes()).await.is_ok() {
-            asides.insert((node, line), Aside(open));
+            asides.insert((node, line), open);
         }
     }
 
@@ -213,29 +198,28 @@ impl Player {
     /// Notes the restart of the process, if it was down.
     fn restart(&self, state: &mut State) {
         if state.down_until.take().is_some() {
-            let client = self.shared.client;
-            self.shared.recorder.note(Event::ClientStarted { client });
+            let client = self.client;
+            self.recorder.note(Event::ClientStarted { client });
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Life {
     /// Acquires a lock, works under it, and ends it.
     async fn lock(mut self, act: &LockAction) {
-        let shared = Arc::clone(&self.player.shared);
-        let (client, recorder) = (shared.client, &shared.recorder);
+        let player = Arc::clone(&self.player);
+        let (client, recorder) = (player.client, &player.recorder);
         let (lock, key) = (recorder.next_lock(), recorder.key(act.key.as_bytes()));
         self.note(|_| Event::Calls { client, lock, key });
         let retry = match act.within {
             Some(within) => RetryPolicy::wait_for(within),
             None => RetryPolicy::tries(act.tries),
         };
-        let request = shared
+        let request = player
             .redlock
             .lock(act.key.as_bytes())
             .ttl(act.ttl)
@@ -273,7 +257,7 @@ impl Life {
             fencing,
             valid_until: now + whole_micros(guard.validity()),
         });
-        let (sender, orders) = mpsc::unbounded_channel();
+        let (sender, acts) = mpsc::unbounded_channel();
         let held = (act.key.clone(), sender);
         self.player.state().held.insert(lock, held);
         let mut holding = Holding {
@@ -281,7 +265,7 @@ impl Life {
             lock,
             key,
             act,
-            orders,
+            acts,
             is_over: false,
         };
         match holding.work(&guard).await {
@@ -315,9 +299,9 @@ impl Life {
 
     /// Notes something, unless the process has crashed.
     fn note(&self, event: impl FnOnce(SimTime) -> Event) {
-        let now = self.player.shared.life.borrow();
+        let now = self.player.life.borrow();
         if *now == self.number {
-            self.player.shared.recorder.note_with(event);
+            self.player.recorder.note_with(event);
         }
     }
 }
@@ -357,10 +341,12 @@ impl Holding<'_> {
                 biased;
                 _ = self.life.ended.changed() => return Outcome::Crashed,
                 error = guard.lost() => lost = Some(word(error.kind())),
-                Some(order) = self.orders.recv() => match order {
-                    Order::Extend(ttl) => self.extend(guard, ttl).await,
-                    Order::End(how) => return Outcome::Ended(how),
-                    Order::Write(takes) => self.write(guard, takes).await,
+                Some(act) = self.acts.recv() => match act {
+                    ClientAction::Extend { ttl, .. } => self.extend(guard, ttl).await,
+                    ClientAction::Release { .. } => return Outcome::Ended(Ending::Release),
+                    ClientAction::GiveUp { .. } => return Outcome::Ended(Ending::Drop),
+                    ClientAction::Write { takes, .. } => self.write(guard, takes).await,
+                    ClientAction::Lock(_) | ClientAction::Look { .. } | ClientAction::Ask { .. } => {}
                 },
                 () = sleep_until(wake) => {}
             }
@@ -372,14 +358,14 @@ impl Holding<'_> {
         if !guard.is_valid() {
             return;
         }
-        let (shared, lock, key) = (&self.life.player.shared, self.lock, self.key);
-        let client = shared.client;
+        let (player, lock, key) = (&self.life.player, self.lock, self.key);
+        let client = player.client;
         self.life.note(|_| Event::Checked { client, lock });
         sleep(takes).await;
-        self.life.player.resumed().await;
+        player.resumed().await;
         self.life.note(|_| {
             let fencing = guard.fencing();
-            let check = |token| shared.resource.check(guard.key(), token).is_ok();
+            let check = |token| player.resource.check(guard.key(), token).is_ok();
             Event::Wrote {
                 client,
                 lock,
@@ -391,7 +377,7 @@ impl Holding<'_> {
     }
 
     async fn extend(&self, guard: &Guard, ttl: Duration) {
-        let (client, lock) = (self.life.player.shared.client, self.lock);
+        let (client, lock) = (self.life.player.client, self.lock);
         let extended = guard.extend(ttl).await;
         self.life.note(|now| match extended {
             Ok(()) => Event::Validity {
@@ -410,7 +396,7 @@ impl Holding<'_> {
 
     fn releases(&mut self, is_left: bool) {
         self.end(Event::Releases {
-            client: self.life.player.shared.client,
+            client: self.life.player.client,
             lock: self.lock,
             is_left,
         });
@@ -440,7 +426,7 @@ fn whole_micros(span: Duration) -> Duration {
 /// As long as a fast database takes.
 const WRITE_TAKES: Duration = Duration::from_millis(1);
 
-/// Long enough to tell the tries of many clients apart.
+/// Long enough to separate the tries of many clients.
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
 
 /// The client's own default.

@@ -11,10 +11,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::command_tap::words;
-use super::framing::{Framer, MESSAGE_BYTES_MAX};
+use super::framing::{Framer, MESSAGE_BYTES_MAX, Message};
 use super::net::{Direction, Verdict};
 use super::relay::{ORPHAN_MAX, Passage, Recorded};
-use super::wire::Told;
 
 /// Moves the bytes of one direction.
 #[derive(Debug)]
@@ -23,6 +22,7 @@ pub(crate) struct Pump<'p, R, W> {
     direction: Direction,
     /// `None` once the node that was there was killed.
     from: Option<R>,
+    /// `None` once the node takes no more: the client's bytes are read only to see it leave.
     to: Option<W>,
     framer: Framer,
     /// What is on its way.
@@ -33,11 +33,10 @@ pub(crate) struct Pump<'p, R, W> {
     ended_at: Option<Instant>,
     /// A message was lost, and nothing arrives any more.
     is_dead: bool,
-    /// The node takes no more: the client's bytes are read only to see it leave.
-    is_sink_gone: bool,
+    killed: watch::Receiver<bool>,
     /// Where answers to tapped commands are sent, and where they arrive.
-    answers_to: Option<UnboundedSender<Vec<u8>>>,
-    answers_from: Option<UnboundedReceiver<Vec<u8>>>,
+    pub(crate) answers_to: Option<UnboundedSender<Vec<u8>>>,
+    pub(crate) answers_from: Option<UnboundedReceiver<Vec<u8>>>,
     /// Answers that have come and wait for the replies before them.
     answers: VecDeque<Vec<u8>>,
 }
@@ -47,10 +46,8 @@ pub(crate) struct Pump<'p, R, W> {
 pub(crate) enum PumpEnd {
     /// The source ended and the sink knows.
     SourceEnded,
-    /// The source broke, or its end is of no concern to the sink.
-    SourceGone,
-    /// The sink is gone.
-    SinkGone,
+    /// The source broke or its end is of no concern to the sink, or the sink is gone.
+    Gone,
     /// The node was killed, and all that it had sent before has arrived.
     Killed,
 }
@@ -63,10 +60,19 @@ struct Entry {
     is_doubled: bool,
     /// Its place in the history, if there is one.
     recorded: Option<Recorded>,
-    /// What it tells of a lock, if somebody records.
-    told: Option<Told>,
-    /// Nothing follows.
-    is_end: bool,
+}
+
+impl Entry {
+    /// Due at once.
+    fn of(message: Message) -> Self {
+        Self {
+            due: Instant::now(),
+            bytes: message.bytes,
+            is_counted: message.is_counted,
+            is_doubled: false,
+            recorded: None,
+        }
+    }
 }
 
 impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
@@ -76,69 +82,50 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             direction,
             from: Some(from),
             to: Some(to),
-            framer: match direction {
-                Direction::Requests => Framer::of_requests(),
-                Direction::Replies => Framer::of_replies(),
-            },
+            framer: Framer::of(direction),
             queue: VecDeque::new(),
             queued_bytes: 0,
             last_due: Instant::now(),
             ended_at: None,
             is_dead: false,
-            is_sink_gone: false,
+            killed: passage.incarnation.killed.subscribe(),
             answers_to: None,
             answers_from: None,
             answers: VecDeque::new(),
         }
     }
 
-    /// Answers to tapped commands are sent there.
-    pub(crate) fn with_tap(mut self, answers: UnboundedSender<Vec<u8>>) -> Self {
-        self.answers_to = Some(answers);
-        self
-    }
-
-    /// Answers to tapped commands arrive there.
-    pub(crate) fn with_answers(mut self, answers: UnboundedReceiver<Vec<u8>>) -> Self {
-        self.answers_from = Some(answers);
-        self
-    }
-
     /// Works until an end of the direction is gone.
     pub(crate) async fn run(mut self) -> PumpEnd {
-        let is_replies = self.direction == Direction::Replies;
-        let mut changes = self.passage.net.changes();
-        let mut killed = self.passage.incarnation.killed();
+        let (passage, is_replies) = (self.passage, self.is_replies());
+        let mut changes = passage.net.changed.subscribe();
         loop {
             changes.borrow_and_update();
-            let is_killed = *killed.borrow_and_update();
+            let is_killed = *self.killed.borrow_and_update();
             if is_killed {
                 self.leave_node();
             }
             // What waited for an answer.
             self.take();
             let now = Instant::now();
-            let condition = self
-                .passage
-                .net
-                .condition(self.passage.link, self.direction);
+            let condition = passage.net.condition(passage.link, self.direction);
             let still_until = condition.still_until.filter(|until| *until > now);
             // A process that stands still reads nothing; what it has sent arrives.
             let is_stalled = condition.is_stalled || (!is_replies && still_until.is_some());
             let is_hopeless = is_stalled || is_killed || still_until.is_some();
-            if is_replies && let Some(end) = self.tell(is_hopeless, &mut killed).await {
+            if is_replies && let Some(end) = self.deliver_answers(is_hopeless).await {
                 return end;
             }
             if !is_stalled {
-                if let Some(end) = self.deliver(now, &mut killed).await {
+                if let Some(end) = self.deliver(now).await {
                     return end;
                 }
                 if is_killed && is_replies && self.queue.is_empty() {
                     return PumpEnd::Killed;
                 }
                 // What was delivered may have been what answers wait for, and they what the end waits for.
-                if is_replies && !self.answers.is_empty() {
-                    if let Some(end) = self.tell(is_hopeless, &mut killed).await {
+                if !self.answers.is_empty() {
+                    if let Some(end) = self.deliver_answers(is_hopeless).await {
                         return end;
                     }
                     if self.answers.is_empty() {
@@ -147,21 +134,21 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                 }
             }
             // The last reply that an answer had to wait for has just been delivered.
-            let is_behind = self.passage.is_open() || !self.queue.is_empty();
-            if is_replies && !self.answers.is_empty() && !is_behind {
+            let is_behind = passage.account().open > 0 || !self.queue.is_empty();
+            if !self.answers.is_empty() && !is_behind {
                 continue;
             }
             let Some((wake, may_read)) = self.outlook(now, is_stalled, still_until) else {
-                return PumpEnd::SourceGone;
+                return PumpEnd::Gone;
             };
             let buffer = self.framer.buffer();
             buffer.reserve(READ_BYTES);
             tokio::select! {
                 biased;
                 changed = changes.changed() => if changed.is_err() {
-                    return PumpEnd::SourceGone;
+                    return PumpEnd::Gone;
                 },
-                _ = killed.changed(), if !is_killed => {}
+                _ = self.killed.changed(), if !is_killed => {}
                 Some(answer) = next(&mut self.answers_from), if is_replies => {
                     self.answers.push_back(answer);
                 }
@@ -171,7 +158,7 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
                         return end;
                     },
                     Ok(_) => self.take(),
-                    Err(_) => return PumpEnd::SourceGone,
+                    Err(_) => return PumpEnd::Gone,
                 },
             }
         }
@@ -185,19 +172,17 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         is_stalled: bool,
         still_until: Option<Instant>,
     ) -> Option<(Option<Instant>, bool)> {
-        let is_replies = self.direction == Direction::Replies;
+        let is_replies = self.is_replies();
         let orphaned_at = self.ended_at.map(|at| at + ORPHAN_MAX);
         if orphaned_at.is_some_and(|at| at <= now) && !is_replies {
             return None;
         }
         let due = self.queue.front().map(|entry| entry.due);
         let due = due.filter(|_| !is_stalled);
-        let waits_for_owner = !is_replies && self.passage.open_commands() > 0;
+        let waits_for_owner = !is_replies && self.passage.account().open_commands > 0;
         let glance = waits_for_owner.then(|| now + OWNER_GLANCE);
-        let wakes = [due, still_until, orphaned_at, glance]
-            .into_iter()
-            .flatten();
-        let wake = wakes.filter(|at| *at > now).min();
+        let wakes = [due, still_until, orphaned_at, glance];
+        let wake = wakes.into_iter().flatten().filter(|at| *at > now).min();
         let may_read = self.ended_at.is_none()
             && self.queued_bytes < HELD_BYTES_MAX
             && !waits_for_owner
@@ -209,82 +194,64 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
     /// Judges the messages that have become whole. What follows a tapped command waits for its answer, so that
     /// replies keep the order of the requests.
     fn take(&mut self) {
-        let is_replies = self.direction == Direction::Replies;
-        while (is_replies || self.passage.open_commands() == 0)
+        while (self.is_replies() || self.passage.account().open_commands == 0)
             && let Some(message) = self.framer.next()
         {
-            let mut told = None;
-            if self.direction == Direction::Replies && message.is_counted {
-                self.passage.answered();
-                told = self.passage.record_reply(&message.bytes);
+            let mut entry = Entry::of(message);
+            if (!entry.is_counted || self.is_sent(&mut entry)) && !self.is_closed() {
+                self.enqueue(entry);
             }
-            if message.is_counted
-                && (self.is_tapped(&message.bytes) || self.is_refused(&message.bytes))
-            {
-                continue;
-            }
-            if self.is_dead || self.is_sink_gone {
-                continue;
-            }
-            let now = Instant::now();
-            let recorded = match message.is_counted {
-                true => self.passage.record_sent(self.direction, &message.bytes),
-                false => None,
-            };
-            let (due, is_doubled) = match message.is_counted {
-                false => (now, false),
-                true => match self.verdict(now) {
-                    Verdict::Due { at, is_doubled } => (at, is_doubled),
-                    Verdict::Skipped => continue,
-                    Verdict::Lost => {
-                        self.is_dead = true;
-                        continue;
-                    }
-                },
-            };
-            if self.direction == Direction::Requests && message.is_counted {
-                self.passage.opens();
-            }
-            self.enqueue(Entry {
-                due,
-                bytes: message.bytes,
-                is_counted: message.is_counted,
-                is_doubled,
-                recorded,
-                told,
-                is_end: false,
-            });
         }
     }
 
-    fn verdict(&self, now: Instant) -> Verdict {
-        let passage = self.passage;
-        passage.net.verdict(passage.link, self.direction, now)
+    /// Whether a request or reply enters the link and is neither lost nor skipped there; if so, when it is due.
+    fn is_sent(&mut self, entry: &mut Entry) -> bool {
+        let (passage, is_replies) = (self.passage, self.is_replies());
+        let learned = is_replies.then(|| passage.answered(&entry.bytes));
+        if self.is_taken(&entry.bytes) || self.is_closed() {
+            return false;
+        }
+        entry.recorded = passage.record_sent(self.direction, &entry.bytes, learned.flatten());
+        match passage.net.verdict(passage.link, self.direction, entry.due) {
+            Verdict::Due { at, is_doubled } => (entry.due, entry.is_doubled) = (at, is_doubled),
+            Verdict::Skipped => return false,
+            Verdict::Lost => self.is_dead = true,
+        }
+        passage.account().open += usize::from(!is_replies && !self.is_dead);
+        !self.is_dead
+    }
+
+    /// Whether a request does not reach the link: the tap takes it, or a fault has it refused.
+    fn is_taken(&self, request: &[u8]) -> bool {
+        let (passage, Some(answers)) = (self.passage, &self.answers_to) else {
+            return false;
+        };
+        let tap = passage.net.tap.as_ref();
+        let is_tapped = tap.is_some_and(|tap| tap.take(passage.link, request, answers));
+        let refusal = passage.net.on_link(passage.link, |link| {
+            // Most links refuse nothing, and a request for them is not read.
+            link.state.refusals.filter(|_| !is_tapped)?;
+            link.state.take_refusal(words(request)?.first()?)
+        });
+        let refusal = refusal.flatten();
+        for answer in refusal.iter().flat_map(|it| [it.reply(), &[]]) {
+            // A connection that is gone wants no answer.
+            let _ = answers.send(answer.to_vec());
+        }
+        let is_taken = is_tapped || refusal.is_some();
+        passage.account().open_commands += usize::from(is_taken);
+        is_taken
     }
 
     /// The source has ended.
     fn end(&mut self) -> Option<PumpEnd> {
-        let now = Instant::now();
-        self.ended_at = Some(now);
-        let bytes = self.framer.rest();
-        match self.direction {
-            Direction::Requests if self.is_dead || self.is_sink_gone => {
-                return Some(PumpEnd::SourceGone);
-            }
-            Direction::Requests if !self.passage.becomes_orphan() => {
-                return Some(PumpEnd::SourceGone);
-            }
-            // The client is not told of anything any more.
-            Direction::Replies if self.is_dead => {}
-            _ => self.enqueue(Entry {
-                due: now,
-                bytes,
-                is_counted: false,
-                is_doubled: false,
-                recorded: None,
-                told: None,
-                is_end: true,
-            }),
+        self.ended_at = Some(Instant::now());
+        if !self.is_replies() && (self.is_closed() || !self.passage.becomes_orphan()) {
+            return Some(PumpEnd::Gone);
+        }
+        if !self.is_closed() {
+            let rest = self.framer.rest();
+            self.enqueue(Entry::of(rest));
         }
         None
     }
@@ -297,146 +264,90 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
         self.queue.push_back(entry);
     }
 
-    /// Hands over what is due, all at once.
-    async fn deliver(
-        &mut self,
-        now: Instant,
-        killed: &mut watch::Receiver<bool>,
-    ) -> Option<PumpEnd> {
-        let (mut out, mut requests, mut is_end) = (Vec::new(), 0, false);
-        // The end comes after the answers to tapped commands.
-        let is_awaited = self.is_awaited();
-        let is_due = |entry: &&mut Entry| entry.due <= now && !(entry.is_end && is_awaited);
-        while let Some(entry) = self.queue.front_mut().filter(is_due) {
+    /// Hands over what is due, all at once, and then the end if the source has ended.
+    async fn deliver(&mut self, now: Instant) -> Option<PumpEnd> {
+        let (mut out, mut requests) = (Vec::new(), 0);
+        while self.queue.front().is_some_and(|entry| entry.due <= now)
+            && let Some(mut entry) = self.queue.pop_front()
+        {
             if entry.is_doubled {
-                self.passage.say_again(entry.bytes.clone());
+                self.passage.send_again(entry.bytes.clone());
             }
-            if let Some(recorded) = entry.recorded.take() {
+            if let Some(recorded) = entry.recorded {
                 self.passage.record_arrival(recorded);
-            }
-            if let Some(told) = entry.told.take() {
-                self.passage.record_told(&told);
             }
             self.queued_bytes -= entry.bytes.len();
             out.append(&mut entry.bytes);
             requests += usize::from(entry.is_counted);
-            is_end |= entry.is_end;
-            self.queue.pop_front();
         }
-        let is_replies = self.direction == Direction::Replies;
-        if !is_replies {
-            self.passage.asked(requests);
+        if !self.is_replies() {
+            self.passage.delivers(requests);
         }
-        let Some(to) = &mut self.to else {
-            return None;
-        };
-        if !out.is_empty() {
-            let written = tokio::select! {
-                biased;
-                written = to.write_all(&out) => written,
-                // The node was killed while the other end did not read: that ends now.
-                Ok(()) = killed.changed() => {
-                    self.leave_node();
-                    return is_replies.then_some(PumpEnd::Killed);
-                }
-            };
-            if written.is_err() {
-                return self.lose_sink();
-            }
+        if let Some(end) = self.write(&out).await {
+            return Some(end);
         }
-        if is_end {
+        // Behind a lost message the client does not notice the end; otherwise it comes after the answers to the client's commands.
+        let is_over = self.ended_at.is_some() && self.queue.is_empty();
+        if is_over
+            && !self.is_dead
+            && !self.is_awaited()
+            && let Some(to) = &mut self.to
+        {
             let _ = to.shutdown().await;
             return Some(PumpEnd::SourceEnded);
         }
         None
     }
 
-    /// Whether the tap takes a request.
-    fn is_tapped(&self, request: &[u8]) -> bool {
-        let (Some(tap), Some(answers)) = (&self.passage.net.tap, &self.answers_to) else {
-            return false;
-        };
-        let is_taken = tap.take(self.passage.link, request, answers);
-        if is_taken {
-            self.passage.begins_command();
-        }
-        is_taken
-    }
-
-    /// Refuses a request as a fault of the link has it, if it is refused.
-    fn is_refused(&self, request: &[u8]) -> bool {
-        let Some(answers) = &self.answers_to else {
-            return false;
-        };
-        let refusal = self.passage.net.on_link(self.passage.link, |link| {
-            // Most links refuse nothing, and a request for them is not read.
-            link.state.refusals?;
-            link.state.take_refusal(words(request)?.first()?)
-        });
-        let Some(refusal) = refusal.flatten() else {
-            return false;
-        };
-        self.passage.begins_command();
-        for answer in [refusal.reply(), &[]] {
-            // A connection that is gone wants no answer.
-            let _ = answers.send(answer.to_vec());
-        }
-        true
-    }
-
     /// Whether answers to tapped commands are still to come or to be delivered.
     fn is_awaited(&self) -> bool {
-        !self.answers.is_empty() || self.answers_from.is_some() && self.passage.open_commands() > 0
+        let is_open = || self.passage.account().open_commands > 0;
+        !self.answers.is_empty() || self.answers_from.is_some() && is_open()
     }
 
     /// Delivers the answers to tapped commands, once earlier requests are answered or never will be.
-    async fn tell(
-        &mut self,
-        is_hopeless: bool,
-        killed: &mut watch::Receiver<bool>,
-    ) -> Option<PumpEnd> {
+    async fn deliver_answers(&mut self, is_hopeless: bool) -> Option<PumpEnd> {
         while let Some(Ok(answer)) = self.answers_from.as_mut().map(UnboundedReceiver::try_recv) {
             self.answers.push_back(answer);
         }
-        let passage = self.passage;
-        let has_more = self.queue.front().is_some_and(|entry| !entry.is_end);
+        let (passage, has_ended) = (self.passage, self.ended_at.is_some());
         // A node that has ended the connection answers nothing more.
-        let is_behind = has_more || (passage.is_open() && self.ended_at.is_none());
-        let is_cut = passage
-            .net
-            .condition(passage.link, Direction::Requests)
-            .is_stalled;
-        let is_over = is_hopeless || is_cut || self.is_dead || self.ended_at.is_some();
+        let is_behind = !self.queue.is_empty() || (passage.account().open > 0 && !has_ended);
+        let requests = passage.net.condition(passage.link, Direction::Requests);
+        let is_over = is_hopeless || requests.is_stalled || self.is_dead || has_ended;
         if is_behind && !is_over {
             return None;
         }
-        let to = self.to.as_mut()?;
         while let Some(answer) = self.answers.pop_front() {
-            // The owner is done with a command.
             if answer.is_empty() {
-                passage.ends_command();
-                continue;
-            }
-            let is_told = tokio::select! {
-                biased;
-                written = to.write_all(&answer) => written.is_ok(),
-                Ok(()) = killed.changed() => return Some(PumpEnd::Killed),
-            };
-            if !is_told {
-                return Some(PumpEnd::SinkGone);
+                // The owner is done with a command.
+                let mut account = passage.account();
+                account.open_commands = account.open_commands.saturating_sub(1);
+            } else if let Some(end) = self.write(&answer).await {
+                return Some(end);
             }
         }
         None
     }
 
-    fn lose_sink(&mut self) -> Option<PumpEnd> {
+    async fn write(&mut self, bytes: &[u8]) -> Option<PumpEnd> {
+        let to = self.to.as_mut()?;
+        let is_written = tokio::select! {
+            biased;
+            written = to.write_all(bytes) => written.is_ok(),
+            // The node was killed while the other end did not read: that ends now.
+            Ok(()) = self.killed.changed() => {
+                self.leave_node();
+                return self.is_replies().then_some(PumpEnd::Killed);
+            }
+        };
         match self.direction {
-            Direction::Replies => Some(PumpEnd::SinkGone),
-            Direction::Requests if self.ended_at.is_some() => Some(PumpEnd::SourceGone),
-            Direction::Requests => {
+            _ if is_written => None,
+            Direction::Requests if self.ended_at.is_none() => {
                 self.leave_node();
                 None
             }
+            _ => Some(PumpEnd::Gone),
         }
     }
 
@@ -446,11 +357,19 @@ impl<'p, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pump<'p, R, W> {
             Direction::Replies => self.from = None,
             Direction::Requests => {
                 self.to = None;
-                self.is_sink_gone = true;
                 self.queued_bytes = 0;
                 drop(mem::take(&mut self.queue));
             }
         }
+    }
+
+    fn is_replies(&self) -> bool {
+        self.direction == Direction::Replies
+    }
+
+    /// Whether nothing that comes now is delivered any more.
+    const fn is_closed(&self) -> bool {
+        self.is_dead || self.to.is_none()
     }
 }
 

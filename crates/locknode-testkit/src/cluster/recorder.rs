@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::command_tap::words;
+use super::lock_command::LockCommand;
 use super::net::LinkId;
 use super::wire::Wire;
-use super::wish::Wish;
 use crate::fault::Crash;
 use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LeftOut, LockNo, Message};
 use crate::lock_effect::LockEffect;
@@ -52,9 +53,9 @@ pub(super) struct State {
 /// What was seen of a node.
 #[derive(Clone, Debug, Default)]
 struct NodeSeen {
-    /// Whose attempt has each key.
-    holders: Vec<Option<AttemptNo>>,
-    /// When its quarantine is over; `None` when that was told, or it is down.
+    /// Whose attempt has which key.
+    holders: BTreeMap<KeyNo, AttemptNo>,
+    /// When it serves; `None` once that is recorded, or while it is down.
     serves_at: Option<SimTime>,
 }
 
@@ -62,7 +63,7 @@ struct NodeSeen {
 pub(crate) type MessageNo = u64;
 
 impl Recorder {
-    /// A history without events, for so many nodes and clients. Its time begins now.
+    /// A history without events, of this many nodes and clients. Its time begins now.
     pub fn new(nodes: u8, clients: u8) -> Self {
         let history = History {
             nodes,
@@ -184,7 +185,7 @@ impl Recorder {
         state.see(now, link, effect);
     }
 
-    /// A node has started, and stays out of every lock for so long.
+    /// A node has started, and refuses locks for this time.
     pub(crate) fn started(&self, node: u8, quarantine: Option<Duration>, reason: &'static str) {
         let (mut state, now) = self.at_present();
         let started = Event::Started {
@@ -196,10 +197,10 @@ impl Recorder {
         if let Some(seen) = state.nodes.get_mut(usize::from(node)) {
             seen.serves_at = Some(now + quarantine.unwrap_or_default());
         }
-        state.tell_who_serves(now);
+        state.note_who_serves(now);
     }
 
-    /// A node has ended.
+    /// A node is down.
     pub(crate) fn down(&self, node: u8, how: Crash) {
         let (mut state, now) = self.at_present();
         if let Some(seen) = state.nodes.get_mut(usize::from(node)) {
@@ -212,7 +213,7 @@ impl Recorder {
     pub(super) fn at_present(&self) -> (MutexGuard<'_, State>, SimTime) {
         let mut state = self.state();
         let now = self.now();
-        state.tell_who_serves(now);
+        state.note_who_serves(now);
         (state, now)
     }
 
@@ -224,9 +225,10 @@ impl Recorder {
 
 impl State {
     fn push(&mut self, at: SimTime, event: Event) {
-        match self.history.entries.len() < ENTRIES_MAX {
-            true => self.history.entries.push(Entry { at, event }),
-            false => self.leave_out(at),
+        if self.history.entries.len() < ENTRIES_MAX {
+            self.history.entries.push(Entry { at, event });
+        } else {
+            self.leave_out(at);
         }
     }
 
@@ -249,7 +251,7 @@ impl State {
     }
 
     /// Nodes whose quarantine has ended say nothing by themselves.
-    fn tell_who_serves(&mut self, now: SimTime) {
+    fn note_who_serves(&mut self, now: SimTime) {
         loop {
             let due = (0u8..).zip(&self.nodes).filter_map(|(node, seen)| {
                 let at = seen.serves_at.filter(|at| *at <= now)?;
@@ -276,98 +278,83 @@ impl State {
         effect: LockEffect<'a>,
         args: &'a [Vec<u8>],
     ) -> LockEffect<'a> {
-        let (LockEffect::Extension { key, ttl }, Wish::Take { token, .. }) =
-            (effect, Wish::of(args))
+        let (LockEffect::Extension { key, ttl }, Some(LockCommand::Hold { token, .. })) =
+            (effect, LockCommand::of(args))
         else {
             return effect;
         };
-        let place = self.keys.get(key).map(|key| usize::from(*key));
-        let seen = self.nodes.get(usize::from(node));
-        let holder = seen
-            .zip(place)
-            .and_then(|(seen, place)| *seen.holders.get(place)?);
-        match holder.is_some() && holder == self.attempts.get(token).copied() {
-            true => effect,
-            false => LockEffect::Grant {
-                key,
-                token,
-                counter: 0,
-                ttl,
-            },
+        let Some(token) = token else { return effect };
+        let seen = self.nodes.get(usize::from(node)).zip(self.keys.get(key));
+        let holder = seen.and_then(|(seen, key)| seen.holders.get(key));
+        if holder.is_some() && holder == self.attempts.get(token) {
+            return effect;
+        }
+        LockEffect::Grant {
+            key,
+            token,
+            counter: 0,
+            ttl,
         }
     }
 
-    fn see(&mut self, now: SimTime, link: LinkId, effect: LockEffect<'_>) {
-        let LinkId { client, node } = link;
+    fn see(&mut self, now: SimTime, LinkId { client, node }: LinkId, effect: LockEffect<'_>) {
+        let name = match effect {
+            LockEffect::Grant { key, .. }
+            | LockEffect::Extension { key, .. }
+            | LockEffect::Release { key } => key,
+            LockEffect::Refusal(why) => {
+                return self.push(now, Event::Refused { node, client, why });
+            }
+            LockEffect::WriteBack { .. } | LockEffect::Nothing => return,
+        };
+        let Some(key) = self.followed(name) else {
+            return self.leave_out(now);
+        };
         let event = match effect {
             LockEffect::Grant {
-                key,
                 token,
                 counter,
                 ttl,
+                ..
             } => {
-                let Some(key) = self.followed(key) else {
-                    return self.leave_out(now);
-                };
-                let attempt = self.attempt(token);
                 // Its clock may be fast, and its quarantine be over before ours of it is.
                 if self.seen(node).is_some_and(|seen| seen.serves_at.is_some()) {
                     self.serves(now, node);
                 }
-                if let Some(holder) = self.holder(node, key) {
-                    *holder = Some(attempt);
+                let attempt = self.attempt(token);
+                if let Some(seen) = self.seen(node) {
+                    seen.holders.insert(key, attempt);
                 }
-                let ends = now + ttl;
-                Event::Granted {
+                Some(Event::Granted {
                     node,
                     key,
                     attempt,
                     client,
                     counter,
-                    ends,
-                }
+                    ends: now + ttl,
+                })
             }
-            LockEffect::Extension { key, ttl } => {
-                let Some(key) = self.followed(key) else {
-                    return self.leave_out(now);
-                };
-                let Some(Some(attempt)) = self.holder(node, key).copied() else {
-                    return;
-                };
-                let ends = now + ttl;
-                Event::Extended {
+            LockEffect::Extension { ttl, .. } => {
+                let holder = self.seen(node).and_then(|seen| seen.holders.get(&key));
+                holder.map(|attempt| Event::Extended {
                     node,
                     key,
-                    attempt,
-                    ends,
-                }
+                    attempt: *attempt,
+                    ends: now + ttl,
+                })
             }
-            LockEffect::Release { key } => {
-                let Some(key) = self.followed(key) else {
-                    return self.leave_out(now);
-                };
-                let Some(attempt) = self.holder(node, key).and_then(Option::take) else {
-                    return;
-                };
-                Event::Freed { node, key, attempt }
+            _ => {
+                let holder = self.seen(node).and_then(|seen| seen.holders.remove(&key));
+                holder.map(|attempt| Event::Freed { node, key, attempt })
             }
-            LockEffect::Refusal(why) => Event::Refused { node, client, why },
-            LockEffect::WriteBack { .. } | LockEffect::Nothing => return,
         };
-        self.push(now, event);
+        if let Some(event) = event {
+            self.push(now, event);
+        }
     }
 
     fn seen(&mut self, node: u8) -> Option<&mut NodeSeen> {
         self.nodes.get_mut(usize::from(node))
-    }
-
-    fn holder(&mut self, node: u8, key: KeyNo) -> Option<&mut Option<AttemptNo>> {
-        let place = usize::from(key);
-        let holders = &mut self.seen(node)?.holders;
-        if holders.len() <= place {
-            holders.resize(place + 1, None);
-        }
-        holders.get_mut(place)
     }
 
     /// The number of a key that a node was asked about, if it is one of those that are followed. One number for several keys
@@ -408,17 +395,12 @@ impl State {
 
 /// The beginning of a message in one line, for people.
 fn text(bytes: &[u8]) -> Box<str> {
-    let words = match bytes.first() {
-        Some(b'*') => super::command_tap::words(bytes),
-        _ => None,
-    };
-    let mut text = String::new();
-    for word in words.iter().flatten() {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text.push_str(&word.escape_ascii().to_string());
-    }
+    let words = bytes.starts_with(b"*").then(|| words(bytes)).flatten();
+    let words = words
+        .iter()
+        .flatten()
+        .map(|word| word.escape_ascii().to_string());
+    let mut text = words.collect::<Vec<_>>().join(" ");
     if text.is_empty() {
         text = bytes.escape_ascii().to_string();
     }
@@ -558,7 +540,7 @@ mod tests {
         (0..KEYS_MAX).for_each(grant);
         assert_eq!(recorder.left_out(), LeftOut::default());
         tokio::time::advance(Duration::from_millis(7)).await;
-        // Of a key that nobody follows nothing is told.
+        // Nothing is recorded of a key that is not followed.
         grant(KEYS_MAX);
         for request in ["PEXPIRE key-1000 300", "DEL key-1000"] {
             recorder.answered(LINK, &words(request), b":1\r\n");

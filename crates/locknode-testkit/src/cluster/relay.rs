@@ -5,26 +5,25 @@
 //!         <---- replies pump -----
 //! ```
 //!
-//! A message that is lost takes the connection's direction with it: nothing that enters it later arrives, and neither end is
-//! told. That is what a connection looks like whose packets stop coming through.
+//! A message that is lost takes the connection's direction with it: nothing that enters it later arrives, and neither end
+//! notices. That is what a connection looks like whose packets stop coming through.
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use locknode::Peer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, sink, split};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
-use super::command_tap::Answers;
+use super::command_tap::words;
 use super::incarnation::Incarnation;
 use super::net::{Direction, LinkId, Net};
 use super::pump::{Pump, PumpEnd};
 use super::recorder::{MessageNo, connection};
-use super::stream::Breakable;
-use super::wire::Told;
+use super::wire::LockReply;
 use crate::span::SimTime;
 
 /// What a connection goes through, and how it stands.
@@ -36,18 +35,24 @@ pub(crate) struct Passage {
     peer: Peer,
     /// Both ends, as the recorder names connections: one address may have connections to several nodes.
     ends: String,
-    /// Requests delivered and not answered.
-    unanswered: AtomicUsize,
     /// Resets of the link before this connection.
     resets: u64,
+    account: Mutex<Account>,
+}
+
+/// What a connection has asked for and not received.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
     /// Requests that were not lost and not answered yet.
-    open: AtomicUsize,
+    pub(crate) open: usize,
     /// Commands that the owner of the cluster has not answered, and refusals that were not delivered.
-    open_commands: AtomicUsize,
-    /// Whether it counts among the link's orphans.
-    is_orphan: AtomicBool,
-    /// The requests that the node has and has not answered, when somebody records.
-    asked: Mutex<VecDeque<Asked>>,
+    pub(crate) open_commands: usize,
+    /// Requests that were delivered and not answered.
+    unanswered: usize,
+    /// The words of those, when somebody records.
+    asked: VecDeque<Asked>,
+    /// Whether the connection counts among the link's orphans.
+    is_orphan: bool,
 }
 
 /// A request: when it was sent, and its words.
@@ -59,6 +64,8 @@ pub(crate) struct Recorded {
     message: MessageNo,
     /// Of a request.
     asked: Option<Asked>,
+    /// Of a reply: what its client learns.
+    learned: Option<LockReply>,
 }
 
 impl Passage {
@@ -75,46 +82,37 @@ impl Passage {
             incarnation,
             ends: connection(&peer.addr, &peer.laddr),
             peer,
-            unanswered: AtomicUsize::new(0),
             resets,
-            open: AtomicUsize::new(0),
-            open_commands: AtomicUsize::new(0),
-            is_orphan: AtomicBool::new(false),
-            asked: Mutex::default(),
+            account: Mutex::default(),
         }
     }
 
-    /// Serves a connection until an end of it leaves or breaks.
-    pub(crate) async fn relay<C>(self, mut client: C)
+    /// Serves a connection until an end of it leaves or breaks; `break_off` has its client notice that it breaks.
+    pub(crate) async fn relay<C>(self, mut client: C, break_off: impl FnOnce(&C))
     where
-        C: AsyncRead + AsyncWrite + Breakable + Unpin,
+        C: AsyncRead + AsyncWrite + Unpin,
     {
-        if !self.net.enter(self.link.node) {
-            client.break_off();
-            return;
+        if !self.net.enter(self.link.node) || Counted(self).0.serve(&mut client).await {
+            break_off(&client);
         }
-        let passage = Counted(self);
-        let passage = &passage.0;
-        let Ok(node) = passage.incarnation.open(passage.peer.clone()).await else {
-            client.break_off();
-            return;
+    }
+
+    /// Passes messages on. Returns whether the connection ends broken.
+    async fn serve(&self, client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> bool {
+        let Ok(node) = self.incarnation.open(self.peer.clone()).await else {
+            return true;
         };
-        let is_broken = {
-            let (from_client, to_client) = split(&mut client);
-            let (from_node, to_node) = split(node);
-            let answers = Answers::new();
-            let requests = Pump::new(passage, Direction::Requests, from_client, to_node)
-                .with_tap(answers.sender);
-            let replies = Pump::new(passage, Direction::Replies, from_node, to_client)
-                .with_answers(answers.receiver);
-            tokio::select! {
-                biased;
-                () = passage.reset() => true,
-                is_broken = passage.pass(requests.run(), replies.run()) => is_broken,
-            }
-        };
-        if is_broken {
-            client.break_off();
+        let (from_client, to_client) = split(client);
+        let (from_node, to_node) = split(node);
+        let (answers, answered) = unbounded_channel();
+        let mut requests = Pump::new(self, Direction::Requests, from_client, to_node);
+        requests.answers_to = Some(answers);
+        let mut replies = Pump::new(self, Direction::Replies, from_node, to_client);
+        replies.answers_from = Some(answered);
+        tokio::select! {
+            biased;
+            () = self.reset() => true,
+            is_broken = self.pass(requests.run(), replies.run()) => is_broken,
         }
     }
 
@@ -140,7 +138,7 @@ impl Passage {
 
     /// Resolves when the link's connections are broken, or all of the cluster's.
     async fn reset(&self) {
-        let mut changes = self.net.changes();
+        let mut changes = self.net.changed.subscribe();
         loop {
             let condition = self.net.condition(self.link, Direction::Requests);
             if condition.is_closed || condition.resets != self.resets {
@@ -155,65 +153,55 @@ impl Passage {
     /// The client has left, as far as one can see: it may also listen on. False when what it has sent is to be given up,
     /// because the link has too many of those.
     pub(crate) fn becomes_orphan(&self) -> bool {
-        let is_one = self.net.orphan(self.link);
-        self.is_orphan.store(is_one, Ordering::Release);
-        is_one
+        let is_orphan = self.net.orphan(self.link);
+        self.account().is_orphan = is_orphan;
+        is_orphan
     }
 
-    /// Notes that requests were delivered, just before they are.
-    pub(crate) fn asked(&self, requests: usize) {
+    /// Notes that requests are about to be delivered.
+    pub(crate) fn delivers(&self, requests: usize) {
         if let Some(anchor) = &self.incarnation.anchor {
-            self.unanswered.fetch_add(requests, Ordering::AcqRel);
+            self.account().unanswered += requests;
             anchor.asked(requests);
         }
     }
 
-    /// Notes that the node answered one.
-    pub(crate) fn answered(&self) {
-        if let Some(anchor) = &self.incarnation.anchor {
-            let less_one = |count: usize| count.checked_sub(1);
-            let taken = self
-                .unanswered
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, less_one);
-            anchor.answered(usize::from(taken.is_ok()));
-        }
+    /// Settles the request that the node has answered, and writes down what it has done. Returns what the client learns from
+    /// the reply.
+    pub(crate) fn answered(&self, reply: &[u8]) -> Option<LockReply> {
+        let asked = {
+            let mut account = self.account();
+            account.open = account.open.saturating_sub(1);
+            if let (Some(anchor), 1..) = (&self.incarnation.anchor, account.unanswered) {
+                account.unanswered -= 1;
+                anchor.answered(1);
+            }
+            account.asked.pop_front()
+        };
+        let (recorder, (sent, words)) = self.net.recorder.as_ref().zip(asked)?;
+        recorder.answered(self.link, &words, reply);
+        recorder.lock_reply(self.link, &self.ends, words, sent, reply)
     }
 
-    /// Counts a request that will be delivered.
-    pub(crate) fn opens(&self) {
-        self.open.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Whether the node owes the client a reply.
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.load(Ordering::Acquire) > 0
-    }
-
-    /// Counts a command that was handed to the owner.
-    pub(crate) fn begins_command(&self) {
-        self.open_commands.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Counts a command that the owner has answered or dropped.
-    pub(crate) fn ends_command(&self) {
-        self.open_commands.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// How many commands the owner has not answered.
-    pub(crate) fn open_commands(&self) -> usize {
-        self.open_commands.load(Ordering::Acquire)
-    }
-
-    /// Writes down that a message was sent.
-    pub(crate) fn record_sent(&self, direction: Direction, bytes: &[u8]) -> Option<Recorded> {
+    /// Writes down that a message was sent, from which its client learns this when it arrives.
+    pub(crate) fn record_sent(
+        &self,
+        direction: Direction,
+        bytes: &[u8],
+        learned: Option<LockReply>,
+    ) -> Option<Recorded> {
         let recorder = self.net.recorder.as_ref()?;
         let is_request = direction == Direction::Requests;
         let message = recorder.sent(self.link, is_request, bytes);
         let asked = is_request.then(|| {
-            let words = super::command_tap::words(bytes).unwrap_or_default();
+            let words = words(bytes).unwrap_or_default();
             (recorder.asks(self.link, &self.ends, &words), words)
         });
-        Some(Recorded { message, asked })
+        Some(Recorded {
+            message,
+            asked,
+            learned,
+        })
     }
 
     /// Writes down that a message has arrived; of a request, what the reply will be to.
@@ -222,38 +210,18 @@ impl Passage {
             return;
         };
         recorder.arrived(recorded.message);
-        if let Some(request) = recorded.asked {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.push_back(request);
+        self.account().asked.extend(recorded.asked);
+        if let Some(reply) = recorded.learned {
+            recorder.learns(&reply);
         }
     }
 
-    /// Writes down what a client is told by a reply that arrives.
-    pub(crate) fn record_told(&self, told: &Told) {
-        if let Some(recorder) = &self.net.recorder {
-            recorder.told(told);
-        }
+    pub(crate) fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what the node has done, by its reply, and counts it. Returns what the client will be told.
-    pub(crate) fn record_reply(&self, reply: &[u8]) -> Option<Told> {
-        let less_one = |count: usize| count.checked_sub(1);
-        // Without a request there is nothing to settle.
-        let _ = self
-            .open
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less_one);
-        let recorder = self.net.recorder.as_ref()?;
-        let asked = {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.pop_front()
-        };
-        let (sent, words) = asked?;
-        recorder.answered(self.link, &words, reply);
-        recorder.tells(self.link, &self.ends, words, sent, reply)
-    }
-
-    /// Says a request again, through a connection whose replies nobody reads.
-    pub(crate) fn say_again(&self, request: Vec<u8>) {
+    /// Sends a request again, through a connection whose replies nobody reads.
+    pub(crate) fn send_again(&self, request: Vec<u8>) {
         let (incarnation, peer) = (Arc::clone(&self.incarnation), self.peer.clone());
         drop(tokio::spawn(async move {
             let Ok(mut node) = incarnation.open(peer).await else {
@@ -276,10 +244,10 @@ impl Drop for Counted {
         if let Some(recorder) = &passage.net.recorder {
             recorder.left(&passage.ends);
         }
-        let is_orphan = passage.is_orphan.load(Ordering::Acquire);
-        passage.net.leave(passage.link, is_orphan);
+        let account = passage.account();
+        passage.net.leave(passage.link, account.is_orphan);
         if let Some(anchor) = &passage.incarnation.anchor {
-            anchor.answered(passage.unanswered.swap(0, Ordering::AcqRel));
+            anchor.answered(account.unanswered);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::fault::{Crash, Fault, Members};
 use crate::scenario::{Action, ClientAction, ClientKind, Scenario, Trigger};
 
 /// The clients that play in a run, for as long as it lasts.
-struct Cast<'c> {
+struct Playing<'c> {
     cluster: &'c Cluster,
     clients: Members,
 }
@@ -67,7 +67,7 @@ impl Cluster {
     /// The steps so far have taken place. The locks of its clients are released.
     pub async fn run(&self, scenario: &Scenario) -> Result<(), ClusterError> {
         let steps = self.steps(scenario)?;
-        let _cast = Cast::of(self, scenario)?;
+        let _playing = Playing::of(self, scenario)?;
         // Ends its tasks when it is dropped.
         let mut acts = JoinSet::new();
         let start = Instant::now();
@@ -149,7 +149,7 @@ impl Cluster {
     }
 
     /// The client if it plays in a run.
-    pub(super) fn player(&self, client: u8) -> Option<Player> {
+    pub(super) fn player(&self, client: u8) -> Option<Arc<Player>> {
         self.machine(client).ok()?.player().clone()
     }
 
@@ -163,17 +163,17 @@ impl Cluster {
 }
 
 impl ClientMachine {
-    fn player(&self) -> MutexGuard<'_, Option<Player>> {
+    fn player(&self) -> MutexGuard<'_, Option<Arc<Player>>> {
         self.player.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<'c> Cast<'c> {
+impl<'c> Playing<'c> {
     fn of(cluster: &'c Cluster, scenario: &Scenario) -> Result<Self, ClusterError> {
         let unseen = || Arc::new(Recorder::new(cluster.nodes(), cluster.clients()));
         let recorder = cluster.inner.net.recorder.clone().unwrap_or_else(unseen);
         let resource = Arc::new(FenceCheck::in_memory());
-        let mut cast = Self {
+        let mut playing = Self {
             cluster,
             clients: Members::NONE,
         };
@@ -184,20 +184,17 @@ impl<'c> Cast<'c> {
                 let problem = format!("client {client} plays in another run: wait until that ends");
                 return Err(ClusterError::Config(problem));
             }
-            *place = Some(player);
-            cast.clients = cast.clients.with(client);
+            *place = Some(Arc::new(player));
+            playing.clients = playing.clients.with(client);
         }
-        Ok(cast)
+        Ok(playing)
     }
 }
 
-impl Drop for Cast<'_> {
+impl Drop for Playing<'_> {
     fn drop(&mut self) {
-        for machine in self
-            .clients
-            .iter()
-            .flat_map(|client| self.cluster.machine(client))
-        {
+        let clients = self.clients.iter();
+        for machine in clients.flat_map(|client| self.cluster.machine(client)) {
             *machine.player() = None;
         }
     }

@@ -1,4 +1,4 @@
-//! The ends of a client's connection to a cluster.
+//! A client's connection to a cluster, in memory.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
-use tokio::net::TcpStream;
 
 use super::incarnation::PIPE_BYTES;
 
@@ -21,52 +20,28 @@ pub struct ClientStream {
     is_broken: Arc<AtomicBool>,
 }
 
-/// The cluster's end of it.
-#[derive(Debug)]
-pub(crate) struct FarStream {
-    stream: DuplexStream,
-    is_broken: Arc<AtomicBool>,
-}
-
-/// A connection that can be broken so that its other end notices.
-pub(crate) trait Breakable {
-    /// Breaks when it is dropped, instead of ending in order.
-    fn break_off(&self);
-}
-
 impl ClientStream {
-    pub(crate) fn pair() -> (Self, FarStream) {
-        let (near, far) = duplex(PIPE_BYTES);
+    /// The client's end and the cluster's.
+    pub(crate) fn pair() -> (Self, Self) {
         let is_broken = Arc::<AtomicBool>::default();
-        let near = Self {
-            stream: near,
+        let (near, far) = duplex(PIPE_BYTES);
+        let end = |stream| Self {
+            stream,
             is_broken: Arc::clone(&is_broken),
         };
-        let far = FarStream {
-            stream: far,
-            is_broken,
-        };
-        (near, far)
+        (end(near), end(far))
+    }
+
+    /// Breaks the connection when this end is dropped, instead of ending it in order.
+    pub(crate) fn break_off(&self) {
+        self.is_broken.store(true, Ordering::Release);
     }
 
     fn check(&self) -> io::Result<()> {
-        match self.is_broken.load(Ordering::Acquire) {
-            true => Err(io::ErrorKind::ConnectionReset.into()),
-            false => Ok(()),
+        if self.is_broken.load(Ordering::Acquire) {
+            return Err(io::ErrorKind::ConnectionReset.into());
         }
-    }
-}
-
-impl Breakable for FarStream {
-    fn break_off(&self) {
-        self.is_broken.store(true, Ordering::Release);
-    }
-}
-
-impl Breakable for TcpStream {
-    fn break_off(&self) {
-        // If the system refuses, the connection ends instead of breaking.
-        let _ = self.set_zero_linger();
+        Ok(())
     }
 }
 
@@ -93,34 +68,6 @@ impl AsyncWrite for ClientStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check()?;
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-impl AsyncRead for FarStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for FarStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

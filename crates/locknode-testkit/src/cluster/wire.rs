@@ -1,19 +1,19 @@
 //! Who held what, as far as the messages between clients and nodes show it. Pure: requests, replies and their moments in, the
-//! times in which a token had a majority out.
+//! times in which a token held a majority of the nodes out.
 //!
-//! A client that nobody asked believes that it holds a lock from the moment in which a majority of the nodes has told it so. It
-//! believes until the TTL that it asked for is over, counted from its request and less what clocks may drift, or until it asks
-//! any node to release. That a node crashes, forgets or is cut off does not end a belief: those are the moments in which
-//! two hold one lock.
+//! A client that notes nothing is taken to believe that it holds a lock from the moment at which the grants of a majority of the
+//! nodes have reached it. It believes so until the TTL of its request has passed, counted from the request and less what clocks
+//! may drift, or until it asks any node to release. A node that crashes, forgets or is cut off does not end a belief: those are
+//! the moments in which two clients hold one lock.
 //!
-//! All is reckoned so that no overlap is told where there may have been none: a reply that was lost was told to nobody, drift
-//! is taken off, and what may be a release is one.
+//! Where there may have been no overlap, none is reported: a lost reply has reached no client, drift is subtracted, and what may
+//! be a release is one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::lock_command::LockCommand;
 use super::net::LinkId;
-use super::wish::Wish;
 use crate::span::SimTime;
 
 /// What was on the wire.
@@ -21,11 +21,12 @@ use crate::span::SimTime;
 pub(crate) struct Wire {
     nodes: usize,
     tracks: BTreeMap<(Vec<u8>, Vec<u8>), Track>,
-    held: Vec<Held>,
-    counts: WireCounts,
+    /// The times in which tokens held a majority, in the order in which they began.
+    pub(crate) held: Vec<Held>,
+    pub(crate) counts: WireCounts,
 }
 
-/// A time in which a token had a majority of the nodes.
+/// A time in which a token held a majority of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) client: u8,
@@ -62,32 +63,33 @@ pub struct WireCounts {
     pub left_out: u64,
 }
 
-/// A node has told a client what it has done. Comes out when the reply leaves the node, and goes in when it arrives.
+/// A reply from which a client learns that it holds a lock. Comes out when the reply leaves the node, and goes in when it
+/// arrives.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct LockReply {
     link: LinkId,
     words: Vec<Vec<u8>>,
     sent: SimTime,
 }
 
-/// A token's way with a key.
+/// What a token holds of a key.
 #[derive(Debug)]
 struct Track {
     client: u8,
     /// By node, until when its client may rely on it.
     ends: Vec<Option<SimTime>>,
-    /// Its place among those that had a majority, while it has one.
+    /// Its place among those that held a majority, while it holds one.
     place: Option<usize>,
-    /// The latest release: when it was asked for, of which node, and what it ended.
-    let_go: Option<LetGo>,
+    released: Option<Release>,
 }
 
+/// The latest release of a token: when it was asked for, of which node, and what it ended.
 #[derive(Debug)]
-struct LetGo {
+struct Release {
     sent: SimTime,
     node: u8,
     ends: Vec<Option<SimTime>>,
-    place: Option<usize>,
+    place: usize,
 }
 
 impl Wire {
@@ -100,99 +102,86 @@ impl Wire {
         }
     }
 
-    pub(crate) fn counts(&self) -> WireCounts {
-        self.counts
-    }
-
-    /// The times in which tokens had a majority, in the order in which they began.
-    pub(crate) fn held(&self) -> &[Held] {
-        &self.held
-    }
-
     /// A client has sent a request.
     pub(crate) fn sent(&mut self, now: SimTime, link: LinkId, words: &[Vec<u8>]) {
-        let wish = Wish::of(words);
-        self.counts.requests += u64::from(wish != Wish::Nothing);
-        let Wish::LetGo { keys, token } = wish else {
+        let command = LockCommand::of(words);
+        self.counts.requests += u64::from(command.is_some());
+        let Some(LockCommand::Release { keys, token }) = command else {
             return;
         };
         for key in keys {
-            self.each(key, token, link, |track, held| {
+            for (_, track) in tracks(&mut self.tracks, key, token, link.client) {
                 let Some(place) = track.place.take() else {
-                    return;
+                    continue;
                 };
-                if let Some(held) = held.get_mut(place) {
+                if let Some(held) = self.held.get_mut(place) {
                     held.released = Some(now);
                 }
-                track.let_go = Some(LetGo {
+                track.released = Some(Release {
                     sent: now,
                     node: link.node,
                     ends: track.ends.iter_mut().map(Option::take).collect(),
-                    place: Some(place),
+                    place,
                 });
-            });
+            }
         }
     }
 
-    /// A reply has left a node: what it tells the client, if it tells of a lock.
+    /// A reply has left a node. Returns it if its client learns from it that it holds a lock.
     pub(crate) fn answered(
         &mut self,
         link: LinkId,
         words: Vec<Vec<u8>>,
         sent: SimTime,
         reply: &[u8],
-    ) -> Option<Told> {
-        let wish = Wish::of(&words);
-        match &wish {
-            Wish::LetGo { keys, token } if wish.is_refuted(reply) => {
+    ) -> Option<LockReply> {
+        let command = LockCommand::of(&words)?;
+        match &command {
+            LockCommand::Release { keys, token } if command.is_refuted(reply) => {
                 for key in keys {
-                    self.each(key, *token, link, |track, held| {
-                        track.goes_on(link, sent, held)
-                    });
+                    for (_, track) in tracks(&mut self.tracks, key, *token, link.client) {
+                        track.goes_on(link, sent, &mut self.held);
+                    }
                 }
-                return None;
             }
-            Wish::Unread => {
-                self.counts.unread += u64::from(wish.is_done(reply));
-                return None;
+            LockCommand::Unread => self.counts.unread += u64::from(command.is_done(reply)),
+            LockCommand::Hold { .. } if command.is_done(reply) => {
+                return Some(LockReply { link, words, sent });
             }
-            Wish::Take { .. } | Wish::Keep { .. } if wish.is_done(reply) => {}
-            _ => return None,
+            _ => {}
         }
-        Some(Told { link, words, sent })
+        None
     }
 
     /// A reply has reached its client.
-    pub(crate) fn told(&mut self, now: SimTime, told: &Told) {
-        let (link, sent) = (told.link, told.sent);
-        match Wish::of(&told.words) {
-            Wish::Take {
-                keys,
-                token,
-                ttl,
-                adds,
-            } => {
-                for key in keys {
-                    self.counts.grants += 1;
-                    let of_node = |before: Option<SimTime>| match (ttl, adds, before) {
-                        (None, ..) => SimTime::NEVER,
-                        (Some(ttl), true, Some(before)) => before + less_drift(ttl),
-                        (Some(ttl), ..) => sent + less_drift(ttl),
-                    };
-                    self.holds(now, link, (key, token), sent, of_node);
-                }
+    pub(crate) fn arrived(&mut self, now: SimTime, reply: &LockReply) {
+        let (link, sent) = (reply.link, reply.sent);
+        let Some(LockCommand::Hold {
+            keys,
+            token,
+            ttl,
+            adds,
+        }) = LockCommand::of(&reply.words)
+        else {
+            return;
+        };
+        for key in keys {
+            let tokens: Vec<Vec<u8>> = match token {
+                Some(token) => vec![token.to_vec()],
+                None => tracks(&mut self.tracks, key, None, link.client)
+                    .filter(|(_, track)| track.has(link.node))
+                    .map(|(token, _)| token.clone())
+                    .collect(),
+            };
+            self.counts.grants += u64::from(token.is_some());
+            for token in tokens {
+                let end = |before: Option<SimTime>| match (ttl, adds, before) {
+                    (None, ..) => SimTime::NEVER,
+                    (Some(ttl), true, Some(before)) => before + less_drift(ttl),
+                    (Some(ttl), ..) => sent + less_drift(ttl),
+                };
+                self.holds(now, link, (key, &token), sent, end);
             }
-            Wish::Keep { key, ttl } => {
-                let tokens: Vec<Vec<u8>> = self
-                    .of_key(key)
-                    .filter(|(_, track)| track.client == link.client && track.has(link.node))
-                    .map(|((_, token), _)| token.clone())
-                    .collect();
-                for token in tokens {
-                    self.holds(now, link, (key, &token), sent, |_| sent + less_drift(ttl));
-                }
-            }
-            _ => {}
         }
     }
 
@@ -213,14 +202,10 @@ impl Wire {
             client: link.client,
             ends: vec![None; self.nodes],
             place: None,
-            let_go: None,
+            released: None,
         });
         // It was asked for before the client gave it up.
-        if track
-            .let_go
-            .as_ref()
-            .is_some_and(|let_go| let_go.sent >= sent)
-        {
+        if track.released.as_ref().is_some_and(|it| it.sent >= sent) {
             return;
         }
         let mut is_extension = false;
@@ -234,7 +219,7 @@ impl Wire {
             Some(held) if held.until() > now => {
                 let is_another = held.until() != until;
                 if is_another {
-                    // Of very many the last one tells how long it is held.
+                    // Of very many the last one counts.
                     held.changes.truncate(CHANGES_MAX - 1);
                     held.changes.push(Change {
                         at: now,
@@ -270,44 +255,21 @@ impl Wire {
         }
         self.tracks.len() < TRACKS_MAX
     }
+}
 
-    /// Does something with each token that a request is about.
-    fn each(
-        &mut self,
-        key: &[u8],
-        token: Option<&[u8]>,
-        link: LinkId,
-        mut act: impl FnMut(&mut Track, &mut [Held]),
-    ) {
-        match token {
-            Some(token) => {
-                if let Some(track) = self.tracks.get_mut(&(key.to_vec(), token.to_vec())) {
-                    act(track, &mut self.held);
-                }
-            }
-            None => {
-                let range = (key.to_vec(), Vec::new())..;
-                for ((of, _), track) in self.tracks.range_mut(range) {
-                    if of != key {
-                        break;
-                    }
-                    if track.client == link.client {
-                        act(track, &mut self.held);
-                    }
-                }
-            }
-        }
-    }
-
-    fn of_key<'w>(
-        &'w self,
-        key: &'w [u8],
-    ) -> impl Iterator<Item = (&'w (Vec<u8>, Vec<u8>), &'w Track)> {
-        let range = (key.to_vec(), Vec::new())..;
-        self.tracks
-            .range(range)
-            .take_while(move |((of, _), _)| of == key)
-    }
+/// The tokens that a request about a key is about: the one that it names, or else all of its client.
+fn tracks<'w>(
+    tracks: &'w mut BTreeMap<(Vec<u8>, Vec<u8>), Track>,
+    key: &'w [u8],
+    token: Option<&'w [u8]>,
+    client: u8,
+) -> impl Iterator<Item = (&'w Vec<u8>, &'w mut Track)> {
+    let first = (key.to_vec(), token.unwrap_or_default().to_vec());
+    tracks
+        .range_mut(first..)
+        .take_while(move |((of, it), _)| of == key && token.is_none_or(|token| it == token))
+        .filter(move |(_, track)| token.is_some() || track.client == client)
+        .map(|((_, token), track)| (token, track))
 }
 
 impl Held {
@@ -324,7 +286,7 @@ impl Track {
         matches!(self.ends.get(usize::from(node)), Some(Some(_)))
     }
 
-    /// Until when a majority of the nodes has told that it has the key.
+    /// Until when a majority of the nodes holds the key for it, as far as its client knows.
     fn majority_until(&self) -> SimTime {
         let mut ends: Vec<SimTime> = self.ends.iter().copied().flatten().collect();
         ends.sort_unstable_by(|one, other| other.cmp(one));
@@ -332,16 +294,16 @@ impl Track {
         ends.get(quorum).copied().unwrap_or(SimTime::ZERO)
     }
 
-    /// What was taken for a release was none.
+    /// What looked like a release was something else.
     fn goes_on(&mut self, link: LinkId, sent: SimTime, held: &mut [Held]) {
-        let is_it = |let_go: &mut LetGo| let_go.sent == sent && let_go.node == link.node;
-        let Some(let_go) = self.let_go.take_if(is_it) else {
+        let is_it = |it: &mut Release| it.sent == sent && it.node == link.node;
+        let Some(release) = self.released.take_if(is_it) else {
             return;
         };
-        if let Some(held) = let_go.place.and_then(|place| held.get_mut(place)) {
+        if let Some(held) = held.get_mut(release.place) {
             held.released = None;
         }
-        (self.ends, self.place) = (let_go.ends, let_go.place);
+        (self.ends, self.place) = (release.ends, Some(release.place));
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::net::LinkId;
 use super::recorder::{Recorder, connection};
-use super::wire::{Held, Told, WireCounts};
+use super::wire::{Held, LockReply, WireCounts};
 use crate::history::{AttemptNo, Entry, Event, History, KeyNo, LockNo};
 use crate::span::SimTime;
 
@@ -20,7 +20,7 @@ pub struct WireHistory {
     pub counts: WireCounts,
 }
 
-/// A token that a majority of the nodes had told its client that it holds a lock.
+/// A token that held a lock on a majority of the nodes, as its client could know from their replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The lock act that stands for it in the history.
@@ -41,9 +41,9 @@ impl Recorder {
     }
 
     /// All that has happened until now, with what the messages show of clients that note nothing: a client holds a lock from
-    /// the moment in which a majority of the nodes has told it so until it asks for the release, or until the TTL is over, less
-    /// a hundredth and 2 ms for drift. [`check_all`](crate::check_all) judges them like others. Two programs that
-    /// use the same ports are the same client, and one that holds a lock twice when both hold it.
+    /// the moment at which the grants of a majority of the nodes have reached it until it asks for the release, or until the
+    /// TTL has passed, less a hundredth and 2 ms for drift. [`check_all`](crate::check_all) judges them like others. Two
+    /// programs that use the same ports are the same client, and one that holds a lock twice when both hold it.
     ///
     /// `SET`, `SETNX`, `LOCK.ACQUIRE` and their counterparts are read by their names, scripts by their arguments: keys and a
     /// token to release, a TTL behind the token to acquire or extend. What cannot be read is
@@ -52,13 +52,12 @@ impl Recorder {
         let mut history = self.history();
         let mut state = self.state();
         let noted: BTreeSet<AttemptNo> = history.entries.iter().filter_map(acquired).collect();
-        let mut holders = Vec::new();
-        for held in state.wire.held().to_vec() {
+        let (mut holders, mut lock) = (Vec::new(), state.locks);
+        for held in state.wire.held.clone() {
             let (attempt, key) = (state.attempt(&held.token), state.key(&held.key));
             if noted.contains(&attempt) {
                 continue;
             }
-            let lock = state.locks.saturating_add(number(holders.len()));
             history.entries.extend(believed(&held, lock, key, attempt));
             holders.push(Holder {
                 lock,
@@ -66,6 +65,7 @@ impl Recorder {
                 key,
                 token: shown(&held.token),
             });
+            lock = lock.saturating_add(1);
         }
         history.keys.clone_from(&state.history.keys);
         // What was there before comes first: a node grants before its client can know.
@@ -73,7 +73,7 @@ impl Recorder {
         WireHistory {
             history,
             holders,
-            counts: state.wire.counts(),
+            counts: state.wire.counts,
         }
     }
 
@@ -86,26 +86,26 @@ impl Recorder {
         now
     }
 
-    /// A reply has left its node. Returns what it tells the client when it arrives.
-    pub(crate) fn tells(
+    /// A reply has left its node. Returns it if its client learns from it that it holds a lock.
+    pub(crate) fn lock_reply(
         &self,
         link: LinkId,
         connection: &str,
         words: Vec<Vec<u8>>,
         sent: SimTime,
         reply: &[u8],
-    ) -> Option<Told> {
+    ) -> Option<LockReply> {
         let mut state = self.state();
-        match state.is_own(connection) {
-            true => None,
-            false => state.wire.answered(link, words, sent, reply),
+        if state.is_own(connection) {
+            return None;
         }
+        state.wire.answered(link, words, sent, reply)
     }
 
     /// A reply has reached its client.
-    pub(crate) fn told(&self, told: &Told) {
+    pub(crate) fn learns(&self, reply: &LockReply) {
         let (mut state, now) = self.at_present();
-        state.wire.told(now, told);
+        state.wire.arrived(now, reply);
     }
 
     /// A connection has ended, and another client may have its address next.
@@ -124,47 +124,37 @@ fn acquired(entry: &Entry) -> Option<AttemptNo> {
 /// What a client would have noted.
 fn believed(held: &Held, lock: LockNo, key: KeyNo, attempt: AttemptNo) -> Vec<Entry> {
     let client = held.client;
-    let at = |at, event| Entry { at, event };
-    let mut entries = vec![
-        at(held.from, Event::Calls { client, lock, key }),
-        at(
-            held.from,
-            Event::Acquired {
-                client,
-                lock,
-                key,
-                attempt,
-                fencing: None,
-                valid_until: held.valid_until,
-            },
-        ),
+    let acquired = Event::Acquired {
+        client,
+        lock,
+        key,
+        attempt,
+        fencing: None,
+        valid_until: held.valid_until,
+    };
+    let mut events = vec![
+        (held.from, Event::Calls { client, lock, key }),
+        (held.from, acquired),
     ];
-    entries.extend(held.changes.iter().map(|change| {
-        at(
-            change.at,
-            Event::Validity {
-                client,
-                lock,
-                valid_until: change.valid_until,
-                is_extension: change.is_extension,
-            },
-        )
+    events.extend(held.changes.iter().map(|change| {
+        let validity = Event::Validity {
+            client,
+            lock,
+            valid_until: change.valid_until,
+            is_extension: change.is_extension,
+        };
+        (change.at, validity)
     }));
-    entries.extend(held.released.map(|when| {
-        at(
-            when.max(held.from),
-            Event::Releases {
-                client,
-                lock,
-                is_left: false,
-            },
-        )
+    events.extend(held.released.map(|at| {
+        let releases = Event::Releases {
+            client,
+            lock,
+            is_left: false,
+        };
+        (at.max(held.from), releases)
     }));
-    entries
-}
-
-fn number(len: usize) -> LockNo {
-    LockNo::try_from(len).unwrap_or(LockNo::MAX)
+    let entries = events.into_iter();
+    entries.map(|(at, event)| Entry { at, event }).collect()
 }
 
 fn shown(token: &[u8]) -> Box<str> {

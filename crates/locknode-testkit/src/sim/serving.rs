@@ -571,7 +571,7 @@ impl World {
     }
 }
 
-const fn reason_word(reason: locknode_engine::durable::StartReason) -> &'static str {
+pub(crate) const fn reason_word(reason: locknode_engine::durable::StartReason) -> &'static str {
     use locknode_engine::durable::StartReason as Reason;
     match reason {
         Reason::FirstStart => "first-start",
