@@ -8,7 +8,7 @@ use locknode_testkit::cluster::Cluster;
 use locknode_testkit::{Fault, GuardMode, Links, Members, Refusal, Way};
 use tokio::time::Instant;
 
-use crate::wire::{Conversation, Wire, eventually, ok};
+use crate::wire::{Conversation, Wire, bulk, eventually, inject, ok, taking};
 
 on_both!(
     cut_requests_arrive_when_the_link_is_healed,
@@ -44,89 +44,70 @@ fn link() -> Links {
 
 async fn cut_requests_arrive_when_the_link_is_healed(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster
-        .inject(Fault::Cut(link(), Way::Requests))
-        .await
-        .unwrap();
+    inject(&cluster, Fault::Cut(link(), Way::Requests)).await;
     assert!(wire.is_silent(client.take("k")).await);
     assert_eq!(witness.get("k").await, None);
-    cluster.inject(Fault::Heal(link())).await.unwrap();
+    inject(&cluster, Fault::Heal(link())).await;
     assert_eq!(client.hear().await.unwrap(), ok());
     assert_eq!(witness.get("k").await.as_deref(), Some("t"));
 }
 
 async fn cut_replies_arrive_when_the_link_is_healed(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    let cut = Fault::Cut(link(), Way::Replies);
-    cluster.inject(cut).await.unwrap();
-    client.say(&["SET", "k", "t", "NX"]).await.unwrap();
-    client
-        .say(&["SET", "j", "t", "NX", "PX", "50000"])
-        .await
-        .unwrap();
+    inject(&cluster, Fault::Cut(link(), Way::Replies)).await;
+    client.say("SET k t NX").await;
+    client.say("SET j t NX PX 50000").await;
     assert!(wire.is_silent(client.hear()).await);
     // The second was executed, so the first was.
     while witness.ttl("j").await == -2 {}
-    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
-    assert!(
-        matches!(client.hear().await.unwrap(), Reply::Error(_)),
-        "no TTL, no disk"
-    );
+    inject(&cluster, Fault::Heal(Links::ALL)).await;
+    let first = client.hear().await.unwrap();
+    assert!(matches!(first, Reply::Error(_)), "no TTL, no disk");
     assert_eq!(client.hear().await.unwrap(), ok());
 }
 
 async fn a_partition_parts_these_clients_from_these_nodes(wire: Wire) {
     let cluster = wire.build(Cluster::builder().nodes(3)).await;
     let mut conversations = Vec::new();
-    for client in 0..3 {
-        for node in 0..3 {
-            let conversation = wire.dial(&cluster, client, node).await.unwrap();
-            conversations.push((client, node, conversation));
-        }
+    for (client, node) in (0..3).flat_map(|client| (0..3).map(move |node| (client, node))) {
+        let conversation = wire.dial(&cluster, client, node).await.unwrap();
+        conversations.push((client, node, conversation));
     }
     cluster.partition([0, 1], [1, 2]).unwrap();
     for (client, node, conversation) in &mut conversations {
-        let is_parted = *client < 2 && *node > 0;
-        conversation.say(&["ECHO", "x"]).await.unwrap();
-        if is_parted {
-            assert!(wire.is_silent(conversation.hear()).await, "{client} {node}")
-        } else {
-            drop(conversation.hear().await.unwrap())
-        }
-    }
-    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
-    for (client, node, conversation) in &mut conversations {
+        conversation.say("ECHO x").await;
         if *client < 2 && *node > 0 {
+            assert!(wire.is_silent(conversation.hear()).await, "{client} {node}");
+        } else {
             conversation.hear().await.unwrap();
         }
+    }
+    inject(&cluster, Fault::Heal(Links::ALL)).await;
+    conversations.retain(|(client, node, _)| *client < 2 && *node > 0);
+    for (_, _, mut conversation) in conversations {
+        conversation.hear().await.unwrap();
     }
 }
 
 async fn what_is_held_back_arrives_when_it_is_let_go(wire: Wire) {
     for way in [Way::Requests, Way::Replies, Way::Both] {
         let (cluster, mut client, mut witness) = pair(wire).await;
-        cluster.inject(Fault::Hold(link(), way)).await.unwrap();
+        inject(&cluster, Fault::Hold(link(), way)).await;
         assert!(wire.is_silent(client.take("k")).await);
         // Healing is for what was cut.
-        cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
+        inject(&cluster, Fault::Heal(Links::ALL)).await;
         assert!(wire.is_silent(client.hear()).await);
         let is_executed = witness.get("k").await.is_some();
         assert_eq!(is_executed, way == Way::Replies);
-        cluster.inject(Fault::Release(link(), way)).await.unwrap();
+        inject(&cluster, Fault::Release(link(), way)).await;
         assert_eq!(client.hear().await.unwrap(), ok());
     }
 }
 
 async fn a_lost_request_takes_its_connection_with_it(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster
-        .inject(Fault::Drop(
-            Links::between(Members::ALL, 0),
-            Way::Requests,
-            1,
-        ))
-        .await
-        .unwrap();
+    let links = Links::between(Members::ALL, 0);
+    inject(&cluster, Fault::Drop(links, Way::Requests, 1)).await;
     assert!(wire.is_silent(client.take("k")).await);
     assert!(wire.is_silent(client.take("k")).await, "what follows");
     // The witness' link loses one too.
@@ -139,24 +120,17 @@ async fn a_lost_request_takes_its_connection_with_it(wire: Wire) {
 
 async fn a_lost_reply_takes_its_connection_with_it(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    let lost = Fault::Drop(link(), Way::Replies, 1);
-    cluster.inject(lost).await.unwrap();
+    inject(&cluster, Fault::Drop(link(), Way::Replies, 1)).await;
     assert!(wire.is_silent(client.take("k")).await);
     assert!(wire.is_silent(client.take("j")).await, "what follows");
     assert_eq!(witness.get("k").await.as_deref(), Some("t"));
-    assert_eq!(
-        witness.get("j").await.as_deref(),
-        Some("t"),
-        "requests still arrive"
-    );
+    // Requests still arrive.
+    assert_eq!(witness.get("j").await.as_deref(), Some("t"));
     let mut again = wire.dial(&cluster, 0, 0).await.unwrap();
     assert_eq!(again.get("k").await.as_deref(), Some("t"));
     // The end of the node's process is noticed.
     cluster.crash(0).await.unwrap();
-    assert_eq!(
-        client.hear().await.unwrap_err().kind(),
-        ErrorKind::ConnectionReset
-    );
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
 
     let (cluster, mut client, _) = pair(wire).await;
     cluster.drop_replies(0, 1).unwrap();
@@ -167,9 +141,9 @@ async fn a_skipped_reply_is_missing_and_the_next_is_not(wire: Wire) {
     let (cluster, mut client, _) = pair(wire).await;
     cluster.skip_replies(link(), 2).unwrap();
     for word in ["one", "two", "three"] {
-        client.say(&["ECHO", word]).await.unwrap();
+        client.say(&format!("ECHO {word}")).await;
     }
-    assert_eq!(client.hear().await.unwrap(), Reply::Bulk(b"three".to_vec()));
+    assert_eq!(client.hear().await.unwrap(), bulk("three"));
 }
 
 async fn messages_take_as_long_as_they_are_delayed(wire: Wire) {
@@ -177,7 +151,7 @@ async fn messages_take_as_long_as_they_are_delayed(wire: Wire) {
     let delay = wire.span(1);
     cluster.delay(link(), delay).unwrap();
     let start = Instant::now();
-    client.take("k").await.unwrap();
+    client.take("k").await;
     let took = start.elapsed();
     assert!(took >= 2 * delay, "{took:?}");
     if wire == Wire::Memory {
@@ -186,13 +160,13 @@ async fn messages_take_as_long_as_they_are_delayed(wire: Wire) {
         cluster.connect(0, 0).await.unwrap();
         assert!(start.elapsed() >= 2 * delay);
         let start = Instant::now();
-        witness.take("j").await.unwrap();
+        witness.take("j").await;
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
     // Many at once take no longer than one.
     let start = Instant::now();
     for _ in 0..50 {
-        client.say(&["ECHO", "x"]).await.unwrap();
+        client.say("ECHO x").await;
     }
     for _ in 0..50 {
         client.hear().await.unwrap();
@@ -204,50 +178,39 @@ async fn late_messages_hold_up_what_follows(wire: Wire) {
     for way in [Way::Requests, Way::Replies] {
         let (cluster, mut client, _) = pair(wire).await;
         let span = wire.span(1);
-        cluster
-            .inject(Fault::Late(link(), way, 1, span))
-            .await
-            .unwrap();
+        inject(&cluster, Fault::Late(link(), way, 1, span)).await;
         let start = Instant::now();
-        client.say(&["ECHO", "late"]).await.unwrap();
-        client.say(&["ECHO", "behind"]).await.unwrap();
-        assert_eq!(client.hear().await.unwrap(), Reply::Bulk(b"late".to_vec()));
+        client.say("ECHO late").await;
+        client.say("ECHO behind").await;
+        assert_eq!(client.hear().await.unwrap(), bulk("late"));
         assert!(start.elapsed() >= span);
-        assert_eq!(
-            client.hear().await.unwrap(),
-            Reply::Bulk(b"behind".to_vec())
-        );
+        assert_eq!(client.hear().await.unwrap(), bulk("behind"));
         let start = Instant::now();
-        client.ask(&["ECHO", "in time"]).await.unwrap();
+        client.ask("ECHO in-time").await;
         assert!(wire == Wire::Loopback || start.elapsed() < span);
     }
 }
 
 async fn a_doubled_request_arrives_twice(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster.inject(Fault::Duplicate(link(), 1)).await.unwrap();
+    inject(&cluster, Fault::Duplicate(link(), 1)).await;
     let node = cluster.node(0).unwrap();
     let before = node.stats().commands;
-    client.ask(&["EXISTS", "k"]).await.unwrap();
+    client.ask("EXISTS k").await;
     eventually("it came twice", || node.stats().commands == before + 2).await;
-    client.ask(&["EXISTS", "k"]).await.unwrap();
-    witness.ask(&["EXISTS", "k"]).await.unwrap();
+    client.ask("EXISTS k").await;
+    witness.ask("EXISTS k").await;
     assert_eq!(node.stats().commands, before + 4, "only the next one");
     // The client hears one reply to each.
-    let echo = client.ask(&["ECHO", "x"]).await.unwrap();
-    assert_eq!(echo, Reply::Bulk(b"x".to_vec()));
+    assert_eq!(client.ask("ECHO x").await, bulk("x"));
 }
 
 async fn a_refused_request_is_not_executed(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    let fault = Fault::Refuse(link(), Refusal::ReadOnly, 2);
-    cluster.inject(fault).await.unwrap();
-    client.say(&["PING"]).await.unwrap();
+    inject(&cluster, Fault::Refuse(link(), Refusal::ReadOnly, 2)).await;
+    client.say("PING").await;
     for _ in 0..3 {
-        client
-            .say(&["SET", "k", "t", "NX", "PX", "9000"])
-            .await
-            .unwrap();
+        client.say("SET k t NX PX 9000").await;
     }
     let mut replies = Vec::new();
     for _ in 0..4 {
@@ -263,13 +226,10 @@ async fn a_refused_request_is_not_executed(wire: Wire) {
 
 async fn a_reset_breaks_connections_and_nothing_else(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    client.take("k").await.unwrap();
+    client.take("k").await;
     eventually("both are there", || cluster.connections(0) == 2).await;
-    cluster.inject(Fault::Reset(link())).await.unwrap();
-    assert_eq!(
-        client.hear().await.unwrap_err().kind(),
-        ErrorKind::ConnectionReset
-    );
+    inject(&cluster, Fault::Reset(link())).await;
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
     assert_eq!(witness.get("k").await.as_deref(), Some("t"));
     eventually("one is gone", || cluster.connections(0) == 1).await;
     let mut again = wire.dial(&cluster, 0, 0).await.unwrap();
@@ -279,67 +239,50 @@ async fn a_reset_breaks_connections_and_nothing_else(wire: Wire) {
 async fn a_node_that_stands_still_answers_afterwards(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
     let mut elsewhere = wire.dial(&cluster, 0, 1).await.unwrap();
-    let (span, ttl) = (wire.span(3), wire.span(2).as_millis().to_string());
-    client
-        .ask(&["SET", "k", "t", "NX", "PX", &ttl])
-        .await
-        .unwrap();
+    let (span, ttl_ms) = (wire.span(3), wire.span(2).as_millis());
+    client.ask(&format!("SET k t NX PX {ttl_ms}")).await;
     let start = Instant::now();
     cluster.pause(0, span).unwrap();
-    elsewhere.ask(&["ECHO", "x"]).await.unwrap();
+    elsewhere.ask("ECHO x").await;
     let is_late = wire == Wire::Memory && start.elapsed() >= span;
     assert!(!is_late, "others go on");
-    // Its clocks went on: the lock has ended when it reads this.
+    // Its clocks went on: the lock has expired when it reads this.
     assert_eq!(client.get("k").await, None);
     assert!(start.elapsed() >= span);
-    witness.ask(&["ECHO", "x"]).await.unwrap();
+    witness.ask("ECHO x").await;
 }
 
 async fn a_crash_behind_a_cut_is_noticed_when_it_is_healed(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    client.take("k").await.unwrap();
-    cluster.inject(Fault::Cut(link(), Way::Both)).await.unwrap();
+    client.take("k").await;
+    inject(&cluster, Fault::Cut(link(), Way::Both)).await;
     cluster.crash(0).await.unwrap();
     assert!(witness.hear().await.is_err());
     assert!(wire.is_silent(client.hear()).await);
     cluster.restart(0).await.unwrap();
     assert!(wire.is_silent(client.hear()).await);
-    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
-    assert_eq!(
-        client.hear().await.unwrap_err().kind(),
-        ErrorKind::ConnectionReset
-    );
+    inject(&cluster, Fault::Heal(Links::ALL)).await;
+    assert_eq!(client.end().await, ErrorKind::ConnectionReset);
 }
 
 async fn a_client_that_says_no_more_still_hears_the_replies(wire: Wire) {
     let (cluster, mut client, _witness) = pair(wire).await;
     cluster.delay(link(), wire.span(1)).unwrap();
-    client
-        .say(&["SET", "k", "t", "NX", "PX", "30000"])
-        .await
-        .unwrap();
+    client.say(&taking("k")).await;
     client.finish().await.unwrap();
     assert_eq!(client.hear().await.unwrap(), ok());
-    assert_eq!(
-        client.hear().await.unwrap_err().kind(),
-        ErrorKind::UnexpectedEof
-    );
+    assert_eq!(client.end().await, ErrorKind::UnexpectedEof);
     eventually("the connection is gone", || cluster.connections(0) == 1).await;
 }
 
 async fn what_a_client_sent_before_it_left_arrives(wire: Wire) {
     let (cluster, mut client, mut witness) = pair(wire).await;
-    cluster.inject(Fault::Cut(link(), Way::Both)).await.unwrap();
-    client
-        .say(&["SET", "k", "t", "NX", "PX", "30000"])
-        .await
-        .unwrap();
+    inject(&cluster, Fault::Cut(link(), Way::Both)).await;
+    client.say(&taking("k")).await;
     drop(client);
     assert_eq!(witness.get("k").await, None);
-    cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
-    while witness.get("k").await.is_none() {
-        tokio::task::yield_now().await;
-    }
+    inject(&cluster, Fault::Heal(Links::ALL)).await;
+    witness.sees("k").await;
     eventually("the connection is gone", || cluster.connections(0) == 1).await;
 }
 
@@ -348,14 +291,11 @@ async fn losses_count_whole_messages_in_whatever_pieces(wire: Wire) {
     let cluster = wire.build(builder).await;
     let mut client = wire.dial(&cluster, 0, 0).await.unwrap();
     let mut witness = wire.dial(&cluster, 1, 0).await.unwrap();
-    client.say_in_pieces(&["SET", "a", "t"]).await.unwrap();
+    client.say_in_pieces("SET a t").await;
     assert_eq!(client.hear().await.unwrap(), ok());
-    cluster
-        .inject(Fault::Drop(link(), Way::Requests, 1))
-        .await
-        .unwrap();
-    client.say_in_pieces(&["SET", "b", "t"]).await.unwrap();
-    client.say_in_pieces(&["SET", "c", "t"]).await.unwrap();
+    inject(&cluster, Fault::Drop(link(), Way::Requests, 1)).await;
+    client.say_in_pieces("SET b t").await;
+    client.say_in_pieces("SET c t").await;
     assert!(wire.is_silent(client.hear()).await);
     assert_eq!(witness.get("a").await.as_deref(), Some("t"));
     assert_eq!(witness.get("b").await, None);
@@ -372,25 +312,21 @@ async fn connections_whose_clients_have_left_take_nobodys_place() {
         let mut clients = Vec::new();
         for _ in 1..Cluster::CONNECTIONS_MAX {
             let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
-            client.ask(&["ECHO", "x"]).await.unwrap();
+            client.ask("ECHO x").await;
             clients.push(client);
         }
-        cluster.inject(Fault::Cut(link(), way)).await.unwrap();
+        inject(&cluster, Fault::Cut(link(), way)).await;
         for (number, client) in clients.iter_mut().enumerate() {
-            let key = format!("k{number}");
-            client
-                .say(&["SET", &key, "t", "NX", "PX", "30000"])
-                .await
-                .unwrap();
+            client.say(&taking(&format!("k{number}"))).await;
         }
         let start = Instant::now();
         drop(clients);
         eventually("others have room", || cluster.connections(0) == 1).await;
         let mut other = Wire::Memory.dial(&cluster, 1, 0).await.unwrap();
-        assert_eq!(other.take("other").await.unwrap(), ok());
+        assert_eq!(other.take("other").await, ok());
         // Long before what they have sent is of no concern any more.
         assert!(start.elapsed() < Duration::from_secs(1));
-        cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
+        inject(&cluster, Fault::Heal(Links::ALL)).await;
         let want = match way {
             Way::Both => Cluster::ORPHANS_MAX,
             _ => Cluster::CONNECTIONS_MAX - 1,
@@ -406,16 +342,11 @@ async fn connections_whose_clients_have_left_take_nobodys_place() {
         assert_eq!(arrived, want);
         // And there is room for as many again.
         let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
-        cluster.inject(Fault::Cut(link(), Way::Both)).await.unwrap();
-        client
-            .say(&["SET", "last", "t", "NX", "PX", "30000"])
-            .await
-            .unwrap();
+        inject(&cluster, Fault::Cut(link(), Way::Both)).await;
+        client.say(&taking("last")).await;
         drop(client);
         eventually("it is an orphan", || cluster.connections(0) == 2).await;
-        cluster.inject(Fault::Heal(Links::ALL)).await.unwrap();
-        while witness.get("last").await.is_none() {
-            tokio::task::yield_now().await;
-        }
+        inject(&cluster, Fault::Heal(Links::ALL)).await;
+        witness.sees("last").await;
     }
 }

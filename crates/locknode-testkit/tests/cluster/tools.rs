@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::wire::{Wire, ok};
+use crate::wire::{Wire, bulk, count, inject, ok};
 
 on_both!(
     commands_of_the_owners_pass_whatever_is_wrong_with_the_link,
@@ -21,15 +21,14 @@ on_both!(
 
 async fn commands_of_the_owners_pass_whatever_is_wrong_with_the_link(wire: Wire) {
     let (sender, mut requests) = unbounded_channel::<TappedCommand>();
-    let cluster = wire
-        .build(Cluster::builder().nodes(2).tap("FAULT", sender))
-        .await;
+    let builder = Cluster::builder().nodes(2).tap("FAULT", sender);
+    let cluster = wire.build(builder).await;
     let owner = cluster.clone();
     tokio::spawn(async move {
         while let Some(request) = requests.recv().await {
             let words: Vec<_> = request.args.iter().map(Vec::as_slice).collect();
             match words.as_slice() {
-                [_, b"heal"] => owner.inject(Fault::Heal(Links::ALL)).await.unwrap(),
+                [_, b"heal"] => inject(&owner, Fault::Heal(Links::ALL)).await,
                 [_, b"where"] => {
                     let place = format!("+{} {}\r\n", request.client, request.node);
                     request.answer(place);
@@ -41,31 +40,25 @@ async fn commands_of_the_owners_pass_whatever_is_wrong_with_the_link(wire: Wire)
         }
     });
     let mut client = wire.dial(&cluster, 1, 1).await.unwrap();
-    for words in [&["ECHO", "a"][..], &["fault", "where"], &["ECHO", "b"]] {
-        client.say(words).await.unwrap();
+    for line in ["ECHO a", "fault where", "ECHO b"] {
+        client.say(line).await;
     }
-    assert_eq!(client.hear().await.unwrap(), Reply::Bulk(b"a".to_vec()));
+    assert_eq!(client.hear().await.unwrap(), bulk("a"));
     let mut rest = [client.hear().await.unwrap(), client.hear().await.unwrap()];
     rest.sort_by_key(|reply| matches!(reply, Reply::Bulk(_)));
     let place = Reply::Simple(b"1 1".to_vec());
-    assert_eq!(rest, [place, Reply::Bulk(b"b".to_vec())]);
+    assert_eq!(rest, [place, bulk("b")]);
 
-    cluster
-        .inject(Fault::Cut(Links::ALL, Way::Both))
-        .await
-        .unwrap();
-    client
-        .say(&["SET", "k", "t", "NX", "PX", "1000"])
-        .await
-        .unwrap();
+    inject(&cluster, Fault::Cut(Links::ALL, Way::Both)).await;
+    client.say("SET k t NX PX 1000").await;
     assert!(wire.is_silent(client.hear()).await);
-    client.say(&["FAULT", "heal"]).await.unwrap();
+    client.say("FAULT heal").await;
     let mut both = [client.hear().await.unwrap(), client.hear().await.unwrap()];
     both.sort_by_key(|reply| *reply == ok());
     assert_eq!(both, [Reply::Simple(b"HEALED".to_vec()), ok()]);
     // What is not answered costs its client a reply, and nobody anything else.
-    client.say(&["FAULT", "what"]).await.unwrap();
-    client.take("j").await.unwrap();
+    client.say("FAULT what").await;
+    client.take("j").await;
 }
 
 async fn what_nodes_do_is_written_down(wire: Wire) {
@@ -73,33 +66,14 @@ async fn what_nodes_do_is_written_down(wire: Wire) {
     let builder = Cluster::builder().nodes(2).record(Arc::clone(&recorder));
     let cluster = wire.build(builder).await;
     let mut client = wire.dial(&cluster, 1, 0).await.unwrap();
-    client.take("k").await.unwrap();
-    client.take("k").await.unwrap();
+    client.take("k").await;
+    client.take("k").await;
     cluster.crash(0).await.unwrap();
     cluster.restart(0).await.unwrap();
     let history = recorder.history();
-    let has = |wanted: &dyn Fn(&Event) -> bool| {
-        history
-            .entries
-            .iter()
-            .filter(|entry| wanted(&entry.event))
-            .count()
-    };
-    assert_eq!(
-        has(&|event| matches!(event, Event::Started { node: 0, .. })),
-        2
-    );
-    assert_eq!(
-        has(&|event| matches!(event, Event::Started { node: 1, .. })),
-        1
-    );
-    assert_eq!(
-        has(&|event| matches!(event, Event::Down { node: 0, .. })),
-        1
-    );
-    let granted = |event: &Event| {
+    let granted = |it: &Event| {
         matches!(
-            event,
+            it,
             Event::Granted {
                 node: 0,
                 client: 1,
@@ -107,14 +81,15 @@ async fn what_nodes_do_is_written_down(wire: Wire) {
             }
         )
     };
-    assert_eq!(has(&granted), 1);
-    assert_eq!(history.messages.len(), 4);
-    assert!(
-        history
-            .messages
-            .iter()
-            .all(|message| message.arrived.is_some())
-    );
+    let counts = [
+        count(&history, |it| matches!(it, Event::Started { node: 0, .. })),
+        count(&history, |it| matches!(it, Event::Started { node: 1, .. })),
+        count(&history, |it| matches!(it, Event::Down { node: 0, .. })),
+        count(&history, granted),
+    ];
+    assert_eq!(counts, [2, 1, 1, 1]);
+    let arrived = history.messages.iter().filter(|it| it.arrived.is_some());
+    assert_eq!((arrived.count(), history.messages.len()), (4, 4));
 }
 
 /// A system may give two connections to different nodes the same address.
@@ -151,10 +126,7 @@ async fn spans_without_end_are_taken() {
     let mut client = Wire::Memory.dial(&cluster, 0, 0).await.unwrap();
     let link = Links::between(0, 0);
     cluster.delay(link, Duration::MAX).unwrap();
-    cluster
-        .inject(Fault::Late(link, Way::Both, 1, Duration::MAX))
-        .await
-        .unwrap();
+    inject(&cluster, Fault::Late(link, Way::Both, 1, Duration::MAX)).await;
     cluster.pause(1, Duration::MAX).unwrap();
     assert!(Wire::Memory.is_silent(client.take("k")).await);
     assert!(Wire::Memory.is_silent(cluster.connect(0, 0)).await);

@@ -4,7 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use locknode_resp::{Reply, ReplyDecoder, ReplyLimits, encode_command};
+use locknode_testkit::Fault;
 use locknode_testkit::cluster::{Cluster, ClusterBuilder};
+use locknode_testkit::history::{Event, History};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
@@ -77,20 +79,18 @@ impl Wire {
 }
 
 impl Conversation {
-    pub(crate) async fn say(&mut self, words: &[&str]) -> io::Result<()> {
-        let bytes = encoded(words);
-        self.stream.write_all(&bytes).await
+    /// Sends a request: its words, with spaces between them.
+    pub(crate) async fn say(&mut self, line: &str) {
+        self.stream.write_all(&encoded(line)).await.unwrap();
     }
 
     /// As slow a sender as there is.
-    pub(crate) async fn say_in_pieces(&mut self, words: &[&str]) -> io::Result<()> {
-        let bytes = encoded(words);
-        for byte in bytes {
-            self.stream.write_all(&[byte]).await?;
-            self.stream.flush().await?;
+    pub(crate) async fn say_in_pieces(&mut self, line: &str) {
+        for byte in encoded(line) {
+            self.stream.write_all(&[byte]).await.unwrap();
+            self.stream.flush().await.unwrap();
             tokio::task::yield_now().await;
         }
-        Ok(())
     }
 
     /// Says no more.
@@ -111,27 +111,39 @@ impl Conversation {
         }
     }
 
-    pub(crate) async fn ask(&mut self, words: &[&str]) -> io::Result<Reply> {
-        self.say(words).await?;
-        self.hear().await
+    /// How the connection has ended.
+    pub(crate) async fn end(&mut self) -> io::ErrorKind {
+        self.hear().await.unwrap_err().kind()
+    }
+
+    pub(crate) async fn ask(&mut self, line: &str) -> Reply {
+        self.say(line).await;
+        self.hear().await.unwrap()
     }
 
     /// Takes the key for 30 seconds.
-    pub(crate) async fn take(&mut self, key: &str) -> io::Result<Reply> {
-        self.ask(&["SET", key, "t", "NX", "PX", "30000"]).await
+    pub(crate) async fn take(&mut self, key: &str) -> Reply {
+        self.ask(&taking(key)).await
     }
 
     pub(crate) async fn get(&mut self, key: &str) -> Option<String> {
-        match self.ask(&["GET", key]).await.unwrap() {
+        match self.ask(&format!("GET {key}")).await {
             Reply::Bulk(token) => Some(String::from_utf8(token).unwrap()),
             Reply::Null => None,
             reply => panic!("{reply:?}"),
         }
     }
 
+    /// Waits until somebody holds the key.
+    pub(crate) async fn sees(&mut self, key: &str) {
+        while self.get(key).await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The key's time to live in milliseconds.
     pub(crate) async fn ttl(&mut self, key: &str) -> i64 {
-        match self.ask(&["PTTL", key]).await.unwrap() {
+        match self.ask(&format!("PTTL {key}")).await {
             Reply::Integer(ms) => ms,
             reply => panic!("{reply:?}"),
         }
@@ -139,7 +151,7 @@ impl Conversation {
 
     /// The node's wall clock in milliseconds.
     pub(crate) async fn wall(&mut self) -> i64 {
-        let Reply::Array(parts) = self.ask(&["TIME"]).await.unwrap() else {
+        let Reply::Array(parts) = self.ask("TIME").await else {
             panic!("no time")
         };
         let number = |part: &Reply| match part {
@@ -150,16 +162,36 @@ impl Conversation {
     }
 }
 
-fn encoded(words: &[&str]) -> Vec<u8> {
+fn encoded(line: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
     encode_command(&mut bytes, &words);
     bytes
+}
+
+/// The request that takes the key for 30 seconds.
+pub(crate) fn taking(key: &str) -> String {
+    format!("SET {key} t NX PX 30000")
+}
+
+/// Does a fault that the cluster can have.
+pub(crate) async fn inject(cluster: &Cluster, fault: Fault) {
+    cluster.inject(fault).await.unwrap();
 }
 
 /// `+OK`.
 pub(crate) fn ok() -> Reply {
     Reply::Simple(b"OK".to_vec())
+}
+
+pub(crate) fn bulk(text: &str) -> Reply {
+    Reply::Bulk(text.into())
+}
+
+/// How many of these events are in a history.
+pub(crate) fn count(history: &History, is_one: impl Fn(&Event) -> bool) -> usize {
+    let entries = history.entries.iter();
+    entries.filter(|entry| is_one(&entry.event)).count()
 }
 
 pub(crate) fn is_loading(reply: &Reply) -> bool {
