@@ -19,3 +19,14 @@ pub(crate) fn grouped(number: u128) -> String {
     }
     grouped
 }
+
+/// `1 reply`, `2 replies`.
+pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    match what.strip_suffix("ly") {
+        _ if count == 1 => format!("1 {what}"),
+        Some(stem) => format!("{count} {stem}lies"),
+        None if what.ends_with("sh") => format!("{count} {what}es"),
+        None => format!("{count} {what}s"),
+    }
+}

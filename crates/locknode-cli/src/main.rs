@@ -41,6 +41,8 @@ mod man;
 mod output;
 #[cfg(feature = "run")]
 mod run;
+#[cfg(any(feature = "lab", feature = "sim"))]
+mod scenario_file;
 mod serve;
 #[cfg(any(feature = "bench", feature = "status"))]
 mod server_address;

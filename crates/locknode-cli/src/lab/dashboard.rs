@@ -13,9 +13,8 @@ use locknode_testkit::history::{Entry, Event};
 use locknode_testkit::{Fault, SimTime, Who};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::layout::{self, Row, State, clock};
+use super::layout::{self, Row, State, clock, moment};
 use super::line::{Canvas, Line};
-
 use super::screen::Screen;
 use super::tally::Tally;
 use crate::failure::Failure;
@@ -39,7 +38,7 @@ struct Shown {
 
 /// A node and what was last seen of it.
 #[derive(Debug)]
-pub(super) struct Watched {
+struct Watched {
     addr: SocketAddr,
     source: Source,
     commands_seen: u64,
@@ -70,9 +69,11 @@ struct Record {
 }
 
 impl Dashboard {
-    /// Of nodes to which nothing happens.
-    pub(super) fn of_nodes(nodes: Vec<Watched>) -> Self {
-        Self::new(nodes, None)
+    /// Of nodes to which nothing happens: their addresses, and what is set once one of them has ended.
+    pub(super) fn of_nodes(nodes: Vec<(SocketAddr, Node, Arc<AtomicBool>)>) -> Self {
+        let nodes = nodes.into_iter();
+        let steady = |(addr, node, ended)| Watched::new(addr, Source::Steady(node, ended));
+        Self::new(nodes.map(steady).collect(), None)
     }
 
     /// Of a cluster with faults, and of the clients of the scenario with this title that it plays for this time.
@@ -272,11 +273,6 @@ impl Record {
 }
 
 impl Watched {
-    /// A node that runs until `ended` is set.
-    pub(super) fn steady(addr: SocketAddr, node: Node, ended: Arc<AtomicBool>) -> Self {
-        Self::new(addr, Source::Steady(node, ended))
-    }
-
     fn new(addr: SocketAddr, source: Source) -> Self {
         Self {
             addr,
@@ -289,10 +285,15 @@ impl Watched {
 
     fn look(&mut self) -> Row {
         let (node, state) = match &self.source {
-            Source::Steady(node, ended) => match ended.load(Ordering::Relaxed) {
-                true => (Some(node.clone()), State::Stopped),
-                false => (Some(node.clone()), State::Serving),
-            },
+            Source::Steady(node, ended) => {
+                let has_ended = ended.load(Ordering::Relaxed);
+                let state = if has_ended {
+                    State::Stopped
+                } else {
+                    State::Serving
+                };
+                (Some(node.clone()), state)
+            }
             Source::Member(cluster, number) => {
                 let node = cluster.node(*number);
                 let state = match node.as_ref().map(Node::quarantine_left) {
@@ -303,36 +304,32 @@ impl Watched {
                 (node, state)
             }
         };
-        let stats = node.map(|node| node.stats());
-        let (keys, commands, connections) = stats.map_or((0, 0, 0), |stats| {
-            (stats.keys, stats.commands, stats.clients)
-        });
+        let stats = node.map(|node| node.stats()).unwrap_or_default();
         let elapsed = self.seen_at.elapsed();
         if elapsed >= RATE_OVER {
-            let since = commands.saturating_sub(self.commands_seen);
+            let since = stats.commands.saturating_sub(self.commands_seen);
             let per_second = per_second(since, elapsed);
             self.commands_per_second = u64::try_from(per_second).unwrap_or(u64::MAX);
-            self.commands_seen = commands;
+            self.commands_seen = stats.commands;
             self.seen_at = Instant::now();
         }
         Row {
             addr: self.addr,
             state,
-            keys,
+            keys: stats.keys,
             commands_per_second: self.commands_per_second,
-            connections,
+            connections: stats.clients,
             grant: String::new(),
             links: String::new(),
         }
     }
 }
 
-/// What those who watch are told when not everything is recorded any more.
+/// The warning that not everything is recorded any more.
 fn blindness(recorder: &Recorder) -> Option<String> {
-    let since = clock(recorder.left_out().since?);
+    let since = moment(recorder.left_out().since?);
     Some(format!(
-        "too many events: from {} on not all are shown and judged",
-        since.trim()
+        "too many events: from {since} on not all are shown and judged"
     ))
 }
 

@@ -8,12 +8,7 @@ use locknode_testkit::{GuardMode, Setup, Span};
 
 use super::flags::LabFlags;
 use super::run::Run;
-use super::tally::counted;
-
-/// Of nodes to which nothing happens.
-pub(super) fn nodes(flags: &LabFlags, addrs: &[SocketAddr]) -> String {
-    introduction(flags, addrs, "")
-}
+use crate::figures::counted;
 
 /// Of a lab with faults.
 pub(super) fn run(flags: &LabFlags, run: &Run, cluster: &Cluster) -> String {
@@ -36,15 +31,14 @@ pub(super) fn run(flags: &LabFlags, run: &Run, cluster: &Cluster) -> String {
 }
 
 /// The addresses, what becomes of locks, and what to type next; `more` comes before the last line.
-fn introduction(flags: &LabFlags, addrs: &[SocketAddr], more: &str) -> String {
+pub(super) fn introduction(flags: &LabFlags, addrs: &[SocketAddr], more: &str) -> String {
     let port = addrs.first().map_or(0, SocketAddr::port);
     let all: Vec<String> = addrs.iter().map(SocketAddr::to_string).collect();
     let ports: Vec<String> = addrs.iter().map(|addr| addr.port().to_string()).collect();
-    let plural = if addrs.len() == 1 { "node" } else { "nodes" };
     let mut text = format!(
-        "locknode {}: {} {plural}. They serve at once, because nobody holds a lock of theirs yet.\n{}\n\n",
+        "locknode {}: {}. They serve at once, because nobody holds a lock of theirs yet.\n{}\n\n",
         env!("CARGO_PKG_VERSION"),
-        addrs.len(),
+        counted(addrs.len(), "node"),
         locks(flags),
     );
     for (node, addr) in all.iter().enumerate() {
@@ -73,7 +67,7 @@ fn introduction(flags: &LabFlags, addrs: &[SocketAddr], more: &str) -> String {
 
 /// Which locks the nodes keep over a crash.
 fn locks(flags: &LabFlags) -> String {
-    if flags.is_unguarded() {
+    if flags.guard() == Some(GuardMode::Off) {
         return "They run without the restart guard: in a crash they forget every lock, as Redis does."
             .to_owned();
     }
@@ -158,7 +152,7 @@ mod tests {
     fn the_introduction_names_every_address_and_what_to_type() {
         let addrs = [7101, 7102, 7103].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let Lab { flags } = Lab::parse_from(["lab", "--max-ttl", "5s"]);
-        let text = nodes(&flags, &addrs);
+        let text = introduction(&flags, &addrs, "");
         for part in [
             "3 nodes",
             "node 2  listening on 127.0.0.1:7103\n",

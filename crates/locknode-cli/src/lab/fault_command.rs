@@ -3,10 +3,11 @@
 //! The words are those of scenario files, with less to type: without a node the fault strikes the one that receives the
 //! command, without a client it strikes all of them, and `FOR 5s` at the end undoes it after that.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::time::Duration;
 
-use locknode_testkit::{Fault, Form, Links, Members, parse_span};
+use locknode_testkit::{Fault, Form, Members, parse_span};
 
 /// What a command asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ struct Words {
     way: Option<String>,
     count: Option<String>,
     /// The other words, in order.
-    rest: Vec<String>,
+    rest: VecDeque<String>,
 }
 
 impl FaultCommand {
@@ -64,12 +65,15 @@ impl FaultCommand {
             _ => {
                 let faults = words.faults(asked)?;
                 let lasts = words.lasts.take();
+                let undone = || {
+                    faults
+                        .iter()
+                        .map(Fault::undo)
+                        .collect::<Option<Vec<Fault>>>()
+                };
                 let later = match lasts {
                     None => None,
-                    Some(lasts) => {
-                        let undone: Option<Vec<Fault>> = faults.iter().map(Fault::undo).collect();
-                        Some((lasts, undone.ok_or_else(|| no_undo(&words.verb))?))
-                    }
+                    Some(lasts) => Some((lasts, undone().ok_or_else(|| no_undo(&words.verb))?)),
                 };
                 Self::Faults(faults, later)
             }
@@ -115,7 +119,7 @@ impl Words {
                 _ if sorted.count.is_none() && word.bytes().all(|byte| byte.is_ascii_digit()) => {
                     sorted.count = Some(word);
                 }
-                _ => sorted.rest.push(word),
+                _ => sorted.rest.push_back(word),
             }
         }
         Ok(sorted)
@@ -169,9 +173,9 @@ impl Words {
                 "count" => Some(self.count.take().unwrap_or("1".to_owned())),
                 "after" => self.count.take(),
                 "how" if self.rest.is_empty() => Some("kill".to_owned()),
-                "disk" => Some(mem::take(&mut self.rest).join(" ")),
-                "jump" => self.next().map(|word| jump(&word)),
-                _ => self.next(),
+                "disk" => Some(Vec::from(mem::take(&mut self.rest)).join(" ")),
+                "jump" => self.rest.pop_front().map(|word| jump(&word)),
+                _ => self.rest.pop_front(),
             };
             if let Some(word) = word {
                 tail.push(' ');
@@ -179,10 +183,6 @@ impl Words {
             }
         }
         tail
-    }
-
-    fn next(&mut self) -> Option<String> {
-        (!self.rest.is_empty()).then(|| self.rest.remove(0))
     }
 
     /// The nodes or the clients that a fault strikes.
@@ -198,20 +198,19 @@ impl Words {
                 ));
             }
         };
+        // All are those that exist, and not all that could.
+        if members == "all" {
+            let count = if kind == "client" {
+                asked.clients
+            } else {
+                asked.nodes
+            };
+            return Ok((kind, (0..count).collect()));
+        }
         // The list is read as scenarios are read, by way of a fault that takes one.
-        let probe = match kind {
-            "client" => format!("heal client {members} node all"),
-            _ => format!("heal client all node {members}"),
-        };
-        let Links { clients, nodes } = parse(&probe)?.links().unwrap_or(Links::ALL);
-        let chosen = match (kind, &*members) {
-            // All that exist, and not all that could.
-            ("client", "all") => (0..asked.clients).collect(),
-            ("client", _) => clients,
-            (_, "all") => (0..asked.nodes).collect(),
-            _ => nodes,
-        };
-        Ok((kind, chosen))
+        let probe = parse(&format!("heal client {members} node all"))?;
+        let members = probe.links().map_or(Members::NONE, |links| links.clients);
+        Ok((kind, members))
     }
 
     fn nothing_is_left(self) -> Result<(), String> {
@@ -342,7 +341,7 @@ const LASTS_MAX: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
-    use locknode_testkit::{Crash, Refusal, Way, Who};
+    use locknode_testkit::{Crash, Links, Refusal, Way, Who};
 
     use super::*;
 

@@ -76,26 +76,25 @@ impl FaultConsole {
         if let Some(problem) = self.problem(&faults, undo.is_some()) {
             return command.answer(error(&problem));
         }
-        // A node that crashes answers first: afterwards the connection is gone.
-        let is_its_end =
-            |fault: &Fault| matches!(fault, Fault::Crash(node, _) if *node == command.node);
-        let mut command = if faults.iter().any(is_its_end) {
-            command.answer(OK);
-            None
-        } else {
-            Some(command)
+        let asked = command.node;
+        let is_its_end = |fault: &Fault| matches!(fault, Fault::Crash(node, _) if *node == asked);
+        let mut command = Some(command);
+        let mut answer = |reply: &str| {
+            if let Some(command) = command.take() {
+                command.answer(reply);
+            }
         };
+        // A node that crashes answers first: afterwards the connection is gone.
+        if faults.iter().any(is_its_end) {
+            answer(OK);
+        }
         for fault in faults {
             if let Err(problem) = self.cluster.inject(fault).await {
-                if let Some(command) = command.take() {
-                    command.answer(error(&problem.to_string()));
-                }
+                answer(&error(&problem.to_string()));
                 return;
             }
         }
-        if let Some(command) = command {
-            command.answer(OK);
-        }
+        answer(OK);
         if let Some((after, faults)) = undo {
             self.undo(after, faults);
         }

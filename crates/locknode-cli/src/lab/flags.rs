@@ -14,19 +14,17 @@ use crate::duration;
 #[command(group(ArgGroup::new("scenario").args(["faults", "script", "chaos"]).multiple(true)))]
 pub(crate) struct LabFlags {
     /// Number of nodes
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    ///
+    /// 1 to 100; with faults 16 at most. A Redlock client acquires a lock on a majority of them: 3 of
+    /// 5. An even number tolerates no more lost nodes than the odd number below it.
+    #[arg(verbatim_doc_comment, long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=NODES_MAX))]
-    #[arg(long_help = "Number of nodes, 1 to 100; with faults 16 at most.\n\n\
-        A Redlock client acquires a lock on a majority of them: 3 of 5. An even number tolerates\n\
-        no more lost nodes than the odd number below it.")]
     pub(super) nodes: u16,
 
     /// Port of the first node, the others follow; 0 for any free ones [default: 7101]
-    #[arg(long)]
-    #[arg(
-        long_help = "Port of the first node, the others follow; 0 for any free ones. Default 7101; with\n\
-        --chaos any free ones."
-    )]
+    ///
+    /// With --chaos the default is 0.
+    #[arg(verbatim_doc_comment, long)]
     pub(super) port: Option<u16>,
 
     /// Threads that serve all nodes
@@ -36,28 +34,36 @@ pub(crate) struct LabFlags {
     pub(super) threads: u16,
 
     /// Longest TTL that the restart guard covers; locks with a longer one, or none, are written to disk
-    #[arg(long, value_name = "DURATION", default_value = "60s")]
-    #[arg(value_parser = parse_max_ttl, conflicts_with_all = ["chaos", "script"])]
+    ///
+    /// 1ms to 24h. Locks with a longer one, or none, are written to a temporary directory before they
+    /// are granted.
+    ///
+    /// A node that has lost its disk in a crash refuses locks for this time after its restart.
     #[arg(
-        long_help = "Longest TTL that the restart guard covers, 1ms to 24h; locks with a longer one, or none, are\n\
-        written to a temporary directory before they are granted.\n\n\
-        A node that has lost its disk in a crash refuses locks for this time after its restart."
+        verbatim_doc_comment,
+        long,
+        value_name = "DURATION",
+        default_value = "60s"
     )]
+    #[arg(value_parser = parse_max_ttl, conflicts_with_all = ["chaos", "script"])]
     pub(super) max_ttl: Duration,
 
     /// off: after a crash a node has forgotten its locks and serves at once, as Redis does
-    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    ///
+    /// With --script, on gives a guard to a scenario without one; other guards stay as they are.
     #[arg(
-        long_help = "off: after a crash a node has forgotten its locks and serves at once, as Redis does.\n\n\
-        With --script, on gives a guard to a scenario without one; other guards stay as they are."
+        verbatim_doc_comment,
+        long,
+        value_name = "on|off",
+        hide_possible_values = true
     )]
     pub(super) restart_guard: Option<Guard>,
 
     /// Let any client inject faults with the command FAULT; see FAULT HELP
-    #[arg(long, help_heading = FAULTS)]
-    #[arg(long_help = "Let any client inject faults with the command FAULT.\n\n\
-        It crashes and restarts nodes, cuts links, drops, delays and duplicates messages, pauses\n\
-        processes and changes clocks: redis-cli -p 7101 FAULT HELP lists its forms.")]
+    ///
+    /// It crashes and restarts nodes, cuts links, drops, delays and duplicates messages, pauses
+    /// processes and changes clocks: redis-cli -p 7101 FAULT HELP lists its forms.
+    #[arg(verbatim_doc_comment, long, help_heading = FAULTS)]
     pub(super) faults: bool,
 
     /// Play the faults and clients of a scenario file, and judge the outcome
@@ -66,24 +72,20 @@ pub(crate) struct LabFlags {
     pub(super) script: Option<PathBuf>,
 
     /// Let clients contend for a lock under the faults of this seed
-    #[arg(long, value_name = "SEED", help_heading = FAULTS)]
-    #[arg(
-        long_help = "Let clients contend for a lock under the faults of this seed.\n\n\
-        Nodes crash and restart, links are cut, messages are lost, late, doubled and refused,\n\
-        processes are paused. At the end comes the verdict: did two clients ever hold the lock at\n\
-        once? The same seed injects the same faults again; how the clients fare differs."
-    )]
+    ///
+    /// Nodes crash and restart, links are cut, messages are lost, late, doubled and refused,
+    /// processes are paused. At the end comes the verdict: did two clients ever hold the lock at
+    /// once? The same seed injects the same faults again; how the clients fare differs.
+    #[arg(verbatim_doc_comment, long, value_name = "SEED", help_heading = FAULTS)]
     pub(super) chaos: Option<u64>,
 
     /// Clients with links of their own [default: 8 with --chaos, otherwise 1]
-    #[arg(long, value_name = "N", help_heading = FAULTS)]
+    ///
+    /// 1 to 16. With --chaos they are clients of this process. With --faults each has ports of its own,
+    /// for any number of programs, and FAULT CUT CLIENT 1 cuts off those that use its ports.
+    #[arg(verbatim_doc_comment, long, value_name = "N", help_heading = FAULTS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     #[arg(requires = "scenario", conflicts_with = "script")]
-    #[arg(
-        long_help = "Clients with links of their own, 1 to 16. Default 8 with --chaos, otherwise 1.\n\n\
-        With --chaos they are clients of this process. With --faults each has ports of its own,\n\
-        for any number of programs, and FAULT CUT CLIENT 1 cuts off those that use its ports."
-    )]
     pub(super) clients: Option<u8>,
 
     /// How long the chaos lasts
@@ -97,23 +99,20 @@ pub(crate) struct LabFlags {
     pub(super) ttl: Duration,
 
     /// File for the timeline [default: locknode-chaos-SEED.html or locknode-SCRIPT.html]
-    #[arg(long, value_name = "FILE", help_heading = FAULTS)]
+    ///
+    /// The timeline is a page for a browser, written at the end. SCRIPT is the name of the file of
+    /// --script; without restart guard the defaults are locknode-chaos-SEED-guard-off.html and
+    /// locknode-SCRIPT-guard-off.html. With --faults alone there is no default and no timeline.
+    #[arg(verbatim_doc_comment, long, value_name = "FILE", help_heading = FAULTS)]
     #[arg(requires = "scenario")]
-    #[arg(
-        long_help = "File for the timeline, a page for a browser, written at the end.\n\n\
-        Default locknode-chaos-SEED.html with --chaos and locknode-SCRIPT.html with --script, after\n\
-        the name of the file; without restart guard locknode-chaos-SEED-guard-off.html and\n\
-        locknode-SCRIPT-guard-off.html. With --faults alone there is no default and no timeline."
-    )]
     pub(super) timeline: Option<PathBuf>,
 
     /// File for the history, a line of JSON for each event, for other checkers
-    #[arg(long, value_name = "FILE", help_heading = FAULTS)]
+    ///
+    /// It is written at the end. What other programs held is inferred from the messages between them
+    /// and the nodes.
+    #[arg(verbatim_doc_comment, long, value_name = "FILE", help_heading = FAULTS)]
     #[arg(requires = "scenario")]
-    #[arg(
-        long_help = "File for the history, a line of JSON for each event, for other checkers; written at the end.\n\n\
-        What other programs held is inferred from the messages between them and the nodes."
-    )]
     pub(super) history: Option<PathBuf>,
 }
 
@@ -128,11 +127,6 @@ impl LabFlags {
     /// Whether there may be faults.
     pub(super) const fn has_faults(&self) -> bool {
         self.faults || self.script.is_some() || self.chaos.is_some()
-    }
-
-    /// Whether nodes forget their locks in a crash.
-    pub(super) fn is_unguarded(&self) -> bool {
-        self.restart_guard == Some(Guard::Off)
     }
 
     /// The port of the first node; 0 for any free ones.

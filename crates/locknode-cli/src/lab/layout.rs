@@ -96,22 +96,25 @@ impl Display for State {
 pub(super) fn table(rows: &[Row], has_links: bool, has_grants: bool, width: usize) -> Vec<Line> {
     // Where much happens, columns keep their places.
     let (state_len, grant_len) = if has_grants { (17, 20) } else { (0, 0) };
-    let numbers: Vec<String> = (0..rows.len()).map(|number| number.to_string()).collect();
+    let numbers = (0..rows.len()).map(|number| number.to_string());
+    let text =
+        |head, least, cell: fn(&Row) -> String| Column::of(head, least, rows.iter().map(cell));
     let mut columns = vec![
         Column::of("node", 0, numbers),
-        Column::of("address", 0, cells(rows, |row| row.addr.to_string())),
-        Column::of("state", state_len, cells(rows, |row| row.state.to_string())),
+        text("address", 0, |row| row.addr.to_string()),
+        text("state", state_len, |row| row.state.to_string()),
     ];
     if has_grants {
-        let grants = cells(rows, |row| row.grant.clone());
-        columns.push(Column::of("granted a lock to", grant_len, grants));
+        columns.push(text("granted a lock to", grant_len, |row| {
+            row.grant.clone()
+        }));
     }
     if has_links {
-        columns.push(Column::of("links", 0, cells(rows, |row| row.links.clone())));
+        columns.push(text("links", 0, |row| row.links.clone()));
     }
     let number = |head, number: fn(&Row) -> u64| Column {
         is_number: true,
-        ..Column::of(head, 0, cells(rows, |row| grouped(number(row).into())))
+        ..Column::of(head, 0, rows.iter().map(|row| grouped(number(row).into())))
     };
     columns.push(number("keys", |row| row.keys));
     columns.push(number("commands/s", |row| row.commands_per_second));
@@ -146,7 +149,7 @@ struct Column {
 }
 
 impl Column {
-    fn of(head: &str, least: usize, cells: Vec<String>) -> Self {
+    fn of(head: &str, least: usize, cells: impl Iterator<Item = String>) -> Self {
         let cells: Vec<String> = std::iter::once(head.to_owned()).chain(cells).collect();
         let width = cells.iter().map(String::len).max().unwrap_or(0).max(least);
         Self {
@@ -164,10 +167,6 @@ impl Column {
             format!("{text:<width$}  ")
         }
     }
-}
-
-fn cells(rows: &[Row], cell: impl Fn(&Row) -> String) -> Vec<String> {
-    rows.iter().map(cell).collect()
 }
 
 /// Who holds the lock now.
@@ -250,9 +249,14 @@ fn seconds(span: Duration) -> String {
     format!("{:.2}s", span.as_secs_f64())
 }
 
-/// ` 12.304s`
+/// `12.304s`
+pub(super) fn moment(at: SimTime) -> String {
+    format!("{:.3}s", at.since(SimTime::ZERO).as_secs_f64())
+}
+
+/// `  12.304s`
 pub(super) fn clock(at: SimTime) -> String {
-    format!("{:>8.3}s", at.since(SimTime::ZERO).as_secs_f64())
+    format!("{:>9}", moment(at))
 }
 
 /// The width of a client's column.

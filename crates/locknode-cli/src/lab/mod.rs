@@ -25,9 +25,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use locknode::{Node, NodeBuilder, Options};
+use locknode_testkit::GuardMode;
 use locknode_testkit::cluster::Folder;
 
-use self::dashboard::{Dashboard, Watched};
+use self::dashboard::Dashboard;
 pub(crate) use self::flags::{EXAMPLES, LONG_ABOUT, LabFlags};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
@@ -66,7 +67,7 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
         node.listens_on(addr);
         nodes.push(node.clone());
         let ended = Arc::default();
-        watched.push(Watched::steady(addr, node.clone(), Arc::clone(&ended)));
+        watched.push((addr, node.clone(), Arc::clone(&ended)));
         addrs.push(addr);
         threads[index % thread_count].push(Service {
             node,
@@ -75,7 +76,7 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
         });
     }
     let serving = Serving::prepare()?;
-    output::write(&describe::nodes(flags, &addrs))?;
+    output::write(&describe::introduction(flags, &addrs, ""))?;
     let dashboard = Dashboard::of_nodes(watched);
     let served = serving.run(threads, Log::new(LogLevel::Warn), dashboard.show());
     for node in nodes {
@@ -87,29 +88,27 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
 
 /// The directories of the nodes: with them they grant locks with any TTL, and without one.
 fn folder(flags: &LabFlags) -> Result<Option<Folder>, Failure> {
-    if flags.is_unguarded() {
+    if flags.guard() == Some(GuardMode::Off) {
         return Ok(None);
     }
-    let folder = Folder::temporary().map_err(|error| {
-        Failure::unavailable(format!(
-            "cannot create a temporary directory for the nodes: {error}; TMPDIR chooses another place, and \
-             --restart-guard off needs none"
-        ))
-    })?;
-    Ok(Some(folder))
+    let folder = Folder::temporary();
+    let what = "cannot create a temporary directory for the nodes";
+    folder.map(Some).map_err(|error| unusable(what, &error))
 }
 
 fn open(builder: NodeBuilder, folder: Option<&Folder>, node: u8) -> Result<Node, Failure> {
     let Some(folder) = folder else {
         return Ok(builder.restart_guard(false).build());
     };
-    let builder = builder.first_start(true);
-    builder.open(folder.of_node(node)).map_err(|error| {
-        Failure::unavailable(format!(
-            "node {node} cannot use its temporary directory: {error}; TMPDIR chooses another place, and \
-             --restart-guard off needs none"
-        ))
-    })
+    let opened = builder.first_start(true).open(folder.of_node(node));
+    let what = format!("node {node} cannot use its temporary directory");
+    opened.map_err(|error| unusable(&what, &error))
+}
+
+fn unusable(what: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::unavailable(format!(
+        "{what}: {error}; TMPDIR chooses another place, and --restart-guard off needs none"
+    ))
 }
 
 fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Failure> {

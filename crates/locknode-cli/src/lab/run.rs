@@ -1,5 +1,6 @@
 //! What a lab with faults runs, how it is judged when it ends, and the files that are written then.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,14 +11,15 @@ use locknode_testkit::history::{Event, History};
 use locknode_testkit::{GuardMode, Scenario, Setup, SimTime, Swarm, Timeline};
 
 use super::flags::LabFlags;
-use super::layout::clock;
+use super::layout::moment;
 use super::screen::Screen;
-use super::tally::counted;
 use super::verdict::Verdict;
 use crate::duration;
 use crate::failure::{Exit, Failure};
+use crate::figures::counted;
 use crate::history_file;
 use crate::output;
+use crate::scenario_file;
 
 /// A run of a lab.
 #[derive(Debug)]
@@ -47,63 +49,51 @@ impl Run {
                 let swarm = swarm.clients(flags.clients.unwrap_or(CHAOS_CLIENTS));
                 let scenario = swarm.nodes(nodes(flags)?).scenario(seed);
                 let again = again(&scenario.setup);
-                let title = format!("chaos of seed {seed}, one lock: ");
+                let title = format!("chaos of seed {seed}, one lock");
                 (scenario, title, format!("chaos-{seed}"), Some(again))
             }
             (None, Some(path)) => {
-                let scenario = read(path, flags.guard())?;
-                let file = path.file_name().unwrap_or_default().to_string_lossy();
-                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                let mut scenario = scenario_file::read(path)?;
+                scenario.setup.guard = guarded(scenario.setup.guard, flags.guard());
+                let text = |name: Option<&OsStr>| name.unwrap_or_default().display().to_string();
                 let mut again = format!("locknode lab --script {}", path.display());
-                if let Some(guard) = flags.guard() {
-                    again.push_str(" --restart-guard ");
-                    again.push_str(if guard == GuardMode::Off { "off" } else { "on" });
+                match flags.guard() {
+                    Some(GuardMode::Off) => again.push_str(" --restart-guard off"),
+                    Some(_) => again.push_str(" --restart-guard on"),
+                    None => {}
                 }
-                (
-                    scenario,
-                    format!("{file}: "),
-                    stem.into_owned(),
-                    Some(again),
-                )
+                let (file, stem) = (text(path.file_name()), text(path.file_stem()));
+                (scenario, file, stem, Some(again))
             }
             (None, None) => {
+                let guard = match flags.guard() {
+                    Some(GuardMode::Off) => GuardMode::Off,
+                    _ => GuardMode::Long,
+                };
                 let setup = Setup {
                     nodes: nodes(flags)?,
                     clients: flags.clients.unwrap_or(1),
-                    guard: if flags.is_unguarded() {
-                        GuardMode::Off
-                    } else {
-                        GuardMode::Long
-                    },
+                    guard,
                     max_ttl: flags.max_ttl,
                     delay: (Duration::ZERO, Duration::ZERO),
                     ..Setup::default()
                 };
-                (
-                    Scenario::new(setup),
-                    "faults on demand: ".to_owned(),
-                    String::new(),
-                    None,
-                )
+                let title = "faults on demand".to_owned();
+                (Scenario::new(setup), title, String::new(), None)
             }
         };
-        let Setup {
-            nodes,
-            clients,
-            guard,
-            ..
-        } = scenario.setup;
+        let setup = &scenario.setup;
         // One sees the difference in two pictures side by side.
-        let (mark, without) = match guard {
+        let (mark, without) = match setup.guard {
             GuardMode::Off => ("-guard-off", ", without restart guard"),
             _ => ("", ""),
         };
-        let default = again
-            .as_ref()
-            .map(|_| PathBuf::from(format!("locknode-{name}{mark}.html")));
-        let (clients, nodes) = (counted(clients, "client"), counted(nodes, "node"));
+        let default = PathBuf::from(format!("locknode-{name}{mark}.html"));
+        let default = again.is_some().then_some(default);
+        let clients = counted(setup.clients, "client");
+        let nodes = counted(setup.nodes, "node");
         Ok(Self {
-            title: format!("{title}{clients}, {nodes}{without}"),
+            title: format!("{title}: {clients}, {nodes}{without}"),
             scenario,
             timeline: flags.timeline.clone().or(default),
             history: flags.history.clone(),
@@ -142,8 +132,8 @@ impl Run {
         let kept = kept.map(|path| history_file::write(path, &wire.history).map(|()| path));
         let mut text = String::from("\n");
         if is_cut_short {
-            let end = clock(wire.history.end);
-            text.push_str(&format!("Interrupted after {}.\n", end.trim()));
+            let end = moment(wire.history.end);
+            text.push_str(&format!("Interrupted after {end}.\n"));
         }
         text.push_str(&sentences(&verdict));
         let drawn = self.timeline.as_deref();
@@ -185,24 +175,13 @@ impl Run {
 
 /// The number of nodes.
 fn nodes(flags: &LabFlags) -> Result<u8, Failure> {
-    let nodes = u8::try_from(flags.nodes).ok().filter(|nodes| *nodes <= 16);
-    nodes.ok_or_else(|| {
-        let nodes = flags.nodes;
-        Failure::usage(format!(
-            "--nodes {nodes}: with faults a lab has at most 16 nodes"
-        ))
-    })
-}
-
-/// The scenario of a file.
-fn read(path: &Path, guard: Option<GuardMode>) -> Result<Scenario, Failure> {
-    let shown = path.display();
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::unavailable(format!("cannot read {shown}: {error}")))?;
-    let mut scenario =
-        Scenario::parse(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    scenario.setup.guard = guarded(scenario.setup.guard, guard);
-    Ok(scenario)
+    match u8::try_from(flags.nodes) {
+        Ok(nodes @ ..=16) => Ok(nodes),
+        _ => Err(Failure::usage(format!(
+            "--nodes {}: with faults a lab has at most 16 nodes",
+            flags.nodes
+        ))),
+    }
 }
 
 /// How the nodes of a scenario guard their restarts if another guard is asked for. A guard with a disk is a guard, too.
@@ -269,15 +248,13 @@ fn wrapped(line: &str, width: usize) -> String {
 /// Keeps of a node's refusals in its quarantine one for each that would be on the same spot of the picture.
 fn thin(history: &mut History) {
     let mut refused_at = vec![SimTime::ZERO; usize::from(history.nodes)];
-    history.entries.retain(|entry| match entry.event {
-        Event::Refused { node, .. } => match refused_at.get_mut(usize::from(node)) {
-            Some(last) if entry.at.since(*last) >= SPOT => {
-                *last = entry.at;
-                true
-            }
-            _ => false,
-        },
-        _ => true,
+    history.entries.retain(|entry| {
+        let Event::Refused { node, .. } = entry.event else {
+            return true;
+        };
+        let last = refused_at.get_mut(usize::from(node));
+        let last = last.filter(|last| entry.at.since(**last) >= SPOT);
+        last.map(|last| *last = entry.at).is_some()
     });
 }
 

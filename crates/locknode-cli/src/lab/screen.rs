@@ -80,7 +80,7 @@ impl Drop for Screen {
     }
 }
 
-/// The size of a terminal that does not tell.
+/// The size of a terminal that does not report it.
 const WIDTH_DEFAULT: usize = 80;
 const HEIGHT_DEFAULT: usize = 24;
 

@@ -1,10 +1,13 @@
 //! What a history shows so far: how nodes and clients are, what happened in numbers, and whether two clients ever held the lock
 //! at once. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use locknode_testkit::history::{Entry, Event, KeyNo, LockNo};
-use locknode_testkit::{Fault, Links, Members, SimTime, Who};
+use locknode_testkit::{Fault, Links, Members, SimTime, Way, Who};
+
+use crate::figures::counted;
 
 /// How a run stands.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +17,7 @@ pub(super) struct Tally {
     pub(super) acquired: u64,
     pub(super) lost: u64,
     pub(super) refused_writes: u64,
-    kinds: Vec<(&'static str, u64)>,
+    kinds: BTreeMap<&'static str, u64>,
     /// The first time that two held it.
     pub(super) first_overlap: Option<(SimTime, u8, u8)>,
     overlaps: u64,
@@ -66,28 +69,27 @@ impl Tally {
 
     /// Takes what happened next.
     pub(super) fn take(&mut self, entry: &Entry) {
-        match &entry.event {
-            Event::Fault(text) => {
+        match entry.event {
+            Event::Fault(ref text) => {
                 if let Ok(fault) = Fault::parse(text) {
                     self.count(&fault);
                     self.links(&fault);
                 }
             }
-            Event::Down { node, .. } => self.node(*node, |it| it.grant = None),
+            Event::Down { node, .. } | Event::Freed { node, .. } => {
+                self.node(node, |it| it.grant = None);
+            }
             Event::Stopped { who, until, .. } => match who {
-                Who::Node(node) => self.node(*node, |it| it.still_until = *until),
-                Who::Client(client) => self.client(*client, |it| it.still_until = *until),
+                Who::Node(node) => self.node(node, |it| it.still_until = until),
+                Who::Client(client) => self.client(client, |it| it.still_until = until),
             },
             Event::Granted {
                 node, client, ends, ..
-            } => self.node(*node, |it| it.grant = Some((*client, *ends))),
-            Event::Extended { node, ends, .. } => self.node(*node, |it| {
-                if let Some((_, until)) = &mut it.grant {
-                    *until = *ends;
-                }
+            } => self.node(node, |it| it.grant = Some((client, ends))),
+            Event::Extended { node, ends, .. } => self.node(node, |it| {
+                it.grant = it.grant.map(|(client, _)| (client, ends));
             }),
-            Event::Freed { node, .. } => self.node(*node, |it| it.grant = None),
-            Event::Calls { client, .. } => self.client(*client, |it| {
+            Event::Calls { client, .. } => self.client(client, |it| {
                 if it.belief(entry.at).is_none() {
                     it.state = ClientState::Waits;
                 }
@@ -100,39 +102,38 @@ impl Tally {
                 valid_until,
                 ..
             } => {
+                let until = valid_until;
                 let belief = Belief {
-                    lock: *lock,
-                    key: *key,
-                    until: *valid_until,
-                    fencing: *fencing,
+                    lock,
+                    key,
+                    until,
+                    fencing,
                 };
-                self.acquires(entry.at, *client, belief);
+                self.acquires(entry.at, client, belief);
             }
             Event::Validity {
                 client,
                 lock,
                 valid_until,
                 ..
-            } => self.client(*client, |it| {
-                if let ClientState::Holds(belief) = &mut it.state
-                    && belief.lock == *lock
-                {
-                    belief.until = *valid_until;
+            } => self.client(client, |it| {
+                if let Some(belief) = it.holds(lock) {
+                    belief.until = valid_until;
                 }
             }),
-            Event::Failed { client, .. } => self.client(*client, |it| {
+            Event::Failed { client, .. } => self.client(client, |it| {
                 if it.state == ClientState::Waits {
                     it.state = ClientState::Idle;
                 }
             }),
             Event::Lost { client, lock, .. } => {
                 self.lost += 1;
-                self.client(*client, |it| it.stops(*lock));
+                self.client(client, |it| it.stops(lock));
             }
-            Event::Releases { client, lock, .. } => self.client(*client, |it| it.stops(*lock)),
-            Event::ClientDown { client } => self.client(*client, |it| it.state = ClientState::Dead),
+            Event::Releases { client, lock, .. } => self.client(client, |it| it.stops(lock)),
+            Event::ClientDown { client } => self.client(client, |it| it.state = ClientState::Dead),
             Event::ClientStarted { client } => {
-                self.client(*client, |it| it.state = ClientState::Idle);
+                self.client(client, |it| it.state = ClientState::Idle);
             }
             Event::Wrote {
                 is_accepted: false, ..
@@ -163,32 +164,32 @@ impl Tally {
 
     /// The faults so far, `12 crashes, 9 partitions`, if there were any.
     pub(super) fn faults(&self) -> Option<String> {
-        let faults = KINDS.iter().filter_map(|(kinds, name)| {
-            let counts = self.kinds.iter().filter(|(kind, _)| kinds.contains(kind));
-            let count: u64 = counts.map(|(_, count)| count).sum();
-            (count > 0).then(|| match (count, name.strip_suffix("sh")) {
-                (2.., Some(_)) => format!("{count} {name}es"),
-                _ => counted(count, name),
-            })
+        let faults = KINDS.iter().filter_map(|kind| {
+            let count = self.kinds.get(kind).filter(|count| **count > 0)?;
+            Some(counted(*count, kind))
         });
         let faults: Vec<String> = faults.collect();
         (!faults.is_empty()).then(|| faults.join(", "))
     }
 
     fn count(&mut self, fault: &Fault) {
-        let (kind, by) = match fault {
+        let (kind, by) = match *fault {
             // What is taken back is no fault.
-            Fault::Delay(_, span) if span.is_zero() => return,
-            Fault::Rate(_, 0) => return,
-            Fault::Drop(_, _, count) | Fault::Refuse(_, _, count) => {
-                (fault.kind(), u64::from(*count))
-            }
-            _ => (fault.kind(), 1),
+            Fault::Delay(_, Duration::ZERO) | Fault::Rate(_, 0) => return,
+            Fault::Crash(..) => ("crash", 1),
+            Fault::Cut(..) => ("partition", 1),
+            Fault::Drop(_, Way::Requests, count) => ("lost request", count),
+            Fault::Drop(_, _, count) => ("lost reply", count),
+            Fault::Refuse(_, _, count) => ("refused request", count),
+            Fault::Delay(..) | Fault::Late(..) | Fault::Hold(..) => ("delay", 1),
+            Fault::Pause(..) | Fault::Suspend(..) | Fault::Freeze(..) => ("pause", 1),
+            Fault::CrashClient(_) => ("dead client", 1),
+            Fault::Reset(_) => ("connection reset", 1),
+            Fault::Rate(..) | Fault::Slew(..) | Fault::Noise(..) => ("wrong clock", 1),
+            Fault::WallJump(..) => ("wrong clock", 1),
+            _ => return,
         };
-        match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, count)) => *count += by,
-            None => self.kinds.push((kind, by)),
-        }
+        *self.kinds.entry(kind).or_default() += u64::from(by);
     }
 
     /// Notes what is wrong with links.
@@ -251,55 +252,32 @@ impl ClientSeen {
     }
 
     fn stops(&mut self, lock: LockNo) {
-        if let ClientState::Holds(belief) = self.state
-            && belief.lock == lock
-        {
+        if self.holds(lock).is_some() {
             self.state = ClientState::Idle;
+        }
+    }
+
+    fn holds(&mut self, lock: LockNo) -> Option<&mut Belief> {
+        match &mut self.state {
+            ClientState::Holds(belief) if belief.lock == lock => Some(belief),
+            _ => None,
         }
     }
 }
 
-/// The kinds of faults under the names that people know, in the order of their weight.
-const KINDS: [(&[&str], &str); 10] = [
-    (
-        &[
-            "kill",
-            "power-loss",
-            "power-loss-all",
-            "torn-write",
-            "disk-lost",
-            "rollback",
-            "moved",
-            "clean-stop",
-        ],
-        "crash",
-    ),
-    (&["partition", "one-way-partition"], "partition"),
-    (&["drop-replies"], "lost reply"),
-    (&["drop-requests"], "lost request"),
-    (&["refuse"], "refused request"),
-    (&["delay", "late", "hold"], "delay"),
-    (
-        &["node-pause", "client-pause", "node-suspend", "node-freeze"],
-        "pause",
-    ),
-    (&["client-crash"], "dead client"),
-    (&["reset"], "connection reset"),
-    (
-        &["clock-rate", "clock-slew", "clock-noise", "wall-jump"],
-        "wrong clock",
-    ),
+/// The kinds of faults that are counted, by the names that people know, in the order of their weight.
+const KINDS: [&str; 10] = [
+    "crash",
+    "partition",
+    "lost reply",
+    "lost request",
+    "refused request",
+    "delay",
+    "pause",
+    "dead client",
+    "connection reset",
+    "wrong clock",
 ];
-
-/// `1 reply`, `2 replies`.
-pub(super) fn counted(count: impl Into<u64>, what: &str) -> String {
-    let count = count.into();
-    match (count, what.strip_suffix("ly")) {
-        (1, _) => format!("1 {what}"),
-        (_, Some(stem)) => format!("{count} {stem}lies"),
-        (_, None) => format!("{count} {what}s"),
-    }
-}
 
 #[cfg(test)]
 mod tests {

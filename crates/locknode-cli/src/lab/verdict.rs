@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Holder, WireHistory};
-use locknode_testkit::history::{Event, History, LockNo, Window};
+use locknode_testkit::history::{Entry, Event, History, LockNo, Window};
 use locknode_testkit::{
     Action, ClientAction, GuardMode, Headline, Mark, Promise, Scenario, SimTime, Violation,
     ViolationKind, check_all,
 };
 
-use super::layout::clock;
-use super::tally::{Tally, counted};
+use super::layout::{clock, moment};
+use super::tally::Tally;
+use crate::figures::counted;
 
 /// A judged run.
 #[derive(Debug)]
@@ -77,14 +78,12 @@ impl Verdict {
 
     fn judge(&mut self, wire: &WireHistory, scenario: &Scenario, tally: &Tally) {
         let (history, guard) = (&wire.history, scenario.setup.guard);
-        let overlaps: Vec<&Violation> = self
-            .violations
-            .iter()
-            .filter(|violation| violation.kind == ViolationKind::Exclusion)
-            .collect();
+        let since = history.left_out.since.map(moment);
+        let is_overlap = |violation: &&Violation| violation.kind == ViolationKind::Exclusion;
+        let overlaps: Vec<&Violation> = self.violations.iter().filter(is_overlap).collect();
         self.judgement = match (overlaps.first(), self.violations.first()) {
             (Some(first), _) => {
-                let again = match len(&overlaps) {
+                let again = match overlaps.len() {
                     1 => String::new(),
                     times => format!(" It happened {}.", counted(times, "time")),
                 };
@@ -96,36 +95,28 @@ impl Verdict {
                 )
             }
             (None, Some(first)) => {
-                format!(
-                    "A PROMISE WAS BROKEN at {}: {}.",
-                    moment(first.from),
-                    first.kind
-                )
+                let (at, kind) = (moment(first.from), first.kind);
+                format!("A PROMISE WAS BROKEN at {at}: {kind}.")
             }
-            (None, None) => match (tally.acquired, history.left_out.since) {
+            (None, None) => match (tally.acquired, &since) {
                 (0, None) => nobody(wire, scenario),
-                (0, Some(since)) => {
-                    format!("No client was seen to hold it before {}.", moment(since))
+                (0, Some(since)) => format!("No client was seen to hold it before {since}."),
+                (_, Some(since)) => {
+                    format!("At no moment before {since} did two clients hold it.")
                 }
                 (_, None) if !wire.holders.is_empty() => {
                     "No lock was seen to have two holders at the same time.".to_owned()
                 }
                 (_, None) => "At no moment did two clients hold it.".to_owned(),
-                (_, Some(since)) => {
-                    format!(
-                        "At no moment before {} did two clients hold it.",
-                        moment(since)
-                    )
-                }
             },
         };
-        if let Some(since) = history.left_out.since {
+        if let Some(since) = since {
+            let events = history.left_out.events;
             self.more.push(format!(
-                "{} after {} {} not recorded, and not judged: there were too many. Run it for a shorter time, or with \
+                "{} after {since} {} not recorded, and not judged: there were too many. Run it for a shorter time, or with \
                  fewer clients or keys.",
-                counted(history.left_out.events, "event"),
-                moment(since),
-                if history.left_out.events == 1 { "is" } else { "are" },
+                counted(events, "event"),
+                if events == 1 { "is" } else { "are" },
             ));
         }
         if let Some(first) = overlaps.first() {
@@ -141,10 +132,8 @@ impl Verdict {
             ));
         }
         self.more.extend(unseen(wire));
-        let crashes = history
-            .entries
-            .iter()
-            .any(|entry| matches!(entry.event, Event::Down { .. }));
+        let is_crash = |entry: &Entry| matches!(entry.event, Event::Down { .. });
+        let crashes = history.entries.iter().any(is_crash);
         if guard == GuardMode::Off && !overlaps.is_empty() {
             self.more.push(
                 "The nodes ran without their restart guard: after a crash a node served at once and had forgotten its \
@@ -164,25 +153,24 @@ impl Verdict {
 /// `8 clients acquired the lock 143 times on 5 nodes, through 12 crashes and 9 partitions.` And what other programs did.
 fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
     let history = &wire.history;
-    let through = tally
-        .faults()
-        .map_or("without any fault".to_owned(), |faults| {
-            format!("through {faults}")
-        });
-    let others = len(&wire.holders);
+    let through = match tally.faults() {
+        Some(faults) => format!("through {faults}"),
+        None => "without any fault".to_owned(),
+    };
+    let others = u64::try_from(wire.holders.len()).unwrap_or(u64::MAX);
     let own = tally.acquired.saturating_sub(others);
-    let mut story = String::new();
+    let mut sentences = Vec::new();
     if has_clients {
         let what = match history.keys.len() {
             1 => "the lock",
             _ => "locks",
         };
-        story = format!(
+        sentences.push(format!(
             "{} acquired {what} {} on {}, {through}.",
             counted(history.clients, "client"),
             counted(own, "time"),
             counted(history.nodes, "node"),
-        );
+        ));
     }
     let counts = wire.counts;
     if counts.requests > 0 {
@@ -191,9 +179,8 @@ fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
         } else {
             format!(", {through}")
         };
-        let space = if has_clients { " " } else { "" };
-        story.push_str(&format!(
-            "{space}Other programs sent {} about locks; nodes granted locks {}, and a majority of the {} granted the same \
+        sentences.push(format!(
+            "Other programs sent {} about locks; nodes granted locks {}, and a majority of the {} granted the same \
              token {}{through}.",
             counted(counts.requests, "request"),
             counted(counts.grants, "time"),
@@ -201,7 +188,7 @@ fn story(wire: &WireHistory, tally: &Tally, has_clients: bool) -> String {
             counted(others, "time"),
         ));
     }
-    story
+    sentences.join(" ")
 }
 
 /// The judgement when no lock was seen to be held.
@@ -227,22 +214,15 @@ fn nobody(wire: &WireHistory, scenario: &Scenario) -> String {
 }
 
 /// What other programs did that could not be judged.
-fn unseen(wire: &WireHistory) -> Vec<String> {
-    let mut lines = Vec::new();
+fn unseen(wire: &WireHistory) -> impl Iterator<Item = String> {
     let counts = wire.counts;
-    if counts.unread > 0 {
-        lines.push(format!(
-            "Not judged: {} whose effect on locks the messages do not show.",
-            counted(counts.unread, "script or transaction call")
-        ));
-    }
-    if counts.left_out > 0 {
-        lines.push(format!(
-            "Not judged: {}, because there were too many.",
-            counted(counts.left_out, "grant")
-        ));
-    }
-    lines
+    let why = " whose effect on locks the messages do not show.";
+    let unread = (counts.unread, "script or transaction call", why);
+    let left_out = (counts.left_out, "grant", ", because there were too many.");
+    let unseen = [unread, left_out]
+        .into_iter()
+        .filter(|(count, ..)| *count > 0);
+    unseen.map(|(count, what, why)| format!("Not judged: {}{why}", counted(count, what)))
 }
 
 /// Whether the scenario has clients that lock.
@@ -256,11 +236,9 @@ fn of_overlap(history: &History, violation: &Violation) -> Vec<Window> {
     let at = violation.from;
     let mut windows = history.windows();
     windows.retain(|window| {
-        let is_meant = violation.key.is_none_or(|key| key == window.key);
-        is_meant
+        violation.key.is_none_or(|key| key == window.key)
             && violation.clients.contains(&window.client)
-            && window.from <= at
-            && window.until > at
+            && (window.from..window.until).contains(&at)
     });
     windows.sort_by_key(|window| window.from);
     windows
@@ -305,15 +283,12 @@ fn explain(wire: &WireHistory, violation: &Violation) -> Vec<String> {
         name(wire, first),
         nodes(&of_first)
     )];
-    for entry in &history.entries {
-        match entry.event {
-            Event::Down { node, .. }
-                if of_first.contains(&node) && entry.at > first.from && entry.at < second.from =>
-            {
-                let line = format!("{}  node {node} goes down", clock(entry.at));
-                lines.push(line);
-            }
-            _ => {}
+    let between = |entry: &&Entry| entry.at > first.from && entry.at < second.from;
+    for entry in history.entries.iter().filter(between) {
+        if let Event::Down { node, .. } = entry.event
+            && of_first.contains(&node)
+        {
+            lines.push(format!("{}  node {node} goes down", clock(entry.at)));
         }
     }
     let until = match first.until {
@@ -332,14 +307,11 @@ fn explain(wire: &WireHistory, violation: &Violation) -> Vec<String> {
 
 /// The nodes that granted a lock.
 fn granted(history: &History, window: &Window) -> Vec<u8> {
-    let by = history
-        .entries
-        .iter()
-        .filter_map(|entry| match entry.event {
-            Event::Granted { node, attempt, .. } if attempt == window.attempt => Some(node),
-            _ => None,
-        });
-    by.collect()
+    let grant = |entry: &Entry| match entry.event {
+        Event::Granted { node, attempt, .. } if attempt == window.attempt => Some(node),
+        _ => None,
+    };
+    history.entries.iter().filter_map(grant).collect()
 }
 
 /// Whether an extension came after the end of what it extends. The lab does not judge that: on a slow machine a client wakes
@@ -353,19 +325,11 @@ fn nodes(numbers: &[u8]) -> String {
     format!("nodes {}", numbers.join(","))
 }
 
-fn moment(at: SimTime) -> String {
-    format!("{:.3}s", at.since(SimTime::ZERO).as_secs_f64())
-}
-
 fn span(span: Duration) -> String {
     match span.as_millis() {
         ms @ 1000.. => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         ms => format!("{ms} ms"),
     }
-}
-
-fn len<T>(items: &[T]) -> u64 {
-    u64::try_from(items.len()).unwrap_or(u64::MAX)
 }
 
 /// The rules about what clients believe. What nodes do is recorded some microseconds too late to be judged.
@@ -380,7 +344,7 @@ const CLIENTS: [ViolationKind; 5] = [
 #[cfg(test)]
 mod tests {
     use locknode_testkit::cluster::WireCounts;
-    use locknode_testkit::history::{Entry, Event, LeftOut};
+    use locknode_testkit::history::LeftOut;
     use locknode_testkit::{Fault, LockAction, Setup};
 
     use super::*;

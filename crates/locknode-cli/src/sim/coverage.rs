@@ -15,16 +15,6 @@ pub(super) struct Reach {
     pub(super) guard: Option<GuardMode>,
 }
 
-/// Something that a world counts.
-#[derive(Debug)]
-struct Counted {
-    name: &'static str,
-    /// Any of these kinds of faults can cause it; empty if it happens without faults.
-    of: &'static [FaultKind],
-    /// It happens only with a data directory.
-    needs_directory: bool,
-}
-
 /// A table for people. `reach` determines what should have happened.
 pub(super) fn text(counters: &Counters, reach: Option<Reach>) -> String {
     let mut text = String::from("\ncounts of faults and states:\n");
@@ -57,11 +47,6 @@ pub(super) fn object(counters: &Counters) -> Object {
 pub(super) fn missing(counters: &Counters, reach: Reach) -> Vec<&'static str> {
     let happened: BTreeSet<&str> = counters.iter().map(|(name, _)| name).collect();
     let has_directory = !matches!(reach.guard, Some(GuardMode::Off | GuardMode::Memory));
-    let may_happen = |counted: &&Counted| {
-        let has_fault =
-            counted.of.is_empty() || counted.of.iter().any(|kind| reach.faults.has(*kind));
-        has_fault && (has_directory || !counted.needs_directory)
-    };
     let is_reached =
         |kind: &&FaultKind| reach.faults.has(**kind) && (has_directory || !kind.is_of_disks());
     let mut of_faults: Vec<&str> = FaultKind::ALL
@@ -74,32 +59,14 @@ pub(super) fn missing(counters: &Counters, reach: Reach) -> Vec<&'static str> {
     // Some come of several kinds.
     of_faults.sort_unstable();
     of_faults.dedup();
-    let others = COUNTED
-        .iter()
-        .filter(may_happen)
-        .map(|counted| counted.name)
-        .filter(|name| !happened.contains(name));
-    of_faults.into_iter().chain(others).collect()
-}
-
-const fn always(name: &'static str) -> Counted {
-    with(name, &[])
-}
-
-const fn with(name: &'static str, of: &'static [FaultKind]) -> Counted {
-    Counted {
-        name,
-        of,
-        needs_directory: false,
-    }
-}
-
-const fn on_disk(name: &'static str, of: &'static [FaultKind]) -> Counted {
-    Counted {
-        name,
-        of,
-        needs_directory: true,
-    }
+    let others = COUNTED.iter().filter(|(name, of, place)| {
+        let has_fault = of.is_empty() || of.iter().any(|kind| reach.faults.has(*kind));
+        has_fault && (has_directory || *place == ANYWHERE) && !happened.contains(name)
+    });
+    of_faults
+        .into_iter()
+        .chain(others.map(|(name, ..)| *name))
+        .collect()
 }
 
 use FaultKind as Kind;
@@ -116,34 +83,46 @@ const DOWNS: &[FaultKind] = &[
     Kind::MaxTtl,
 ];
 
-/// What is worth reaching beside the faults themselves.
-const COUNTED: &[Counted] = &[
-    always("calm"),
-    always("acquired"),
-    always("extended"),
-    with("failed-busy", &[Kind::Rivalry]),
-    with("failed-no-quorum", DOWNS),
-    with("lock-lost", DOWNS),
-    with("extension-failed", DOWNS),
-    with("write-fenced-off", STOPS),
-    with("act-while-stopped", STOPS),
-    with("quarantine-refusal", DOWNS),
-    on_disk("reply-waits-for-disk", &[]),
-    on_disk("reply-lost-to-disk", &[Kind::Disk]),
-    on_disk("disk-refused", &[Kind::Disk]),
-    on_disk("refused-by-failed-disk", &[Kind::Disk]),
-    on_disk("lock-restored", DOWNS),
-    on_disk("start-after-clean-stop", &[Kind::CleanStop]),
-    on_disk("stop-cut-short", &[Kind::CleanStop]),
-    on_disk("stop-hurried", &[Kind::CleanStop]),
-    on_disk("stop-without-mark", &[Kind::CleanStop]),
-    on_disk("start-after-crash", &[Kind::Crash]),
-    on_disk("start-after-reboot", &[Kind::PowerLoss]),
-    on_disk("start-on-empty-disk", &[Kind::DiskLost]),
-    on_disk("start-from-log", DOWNS),
-    with("lost-request", &[Kind::Partition, Kind::OneWay, Kind::Drop]),
-    with("lost-reply", &[Kind::Partition, Kind::OneWay, Kind::Drop]),
-    with("duplicated-request", &[Kind::Duplicate]),
+const ANYWHERE: bool = false;
+const ON_DISK: bool = true;
+
+/// What is worth reaching besides the faults themselves: its name, the faults of which any can cause it (none where it happens
+/// without faults), and whether it happens only with a data directory.
+const COUNTED: &[(&str, &[FaultKind], bool)] = &[
+    ("calm", &[], ANYWHERE),
+    ("acquired", &[], ANYWHERE),
+    ("extended", &[], ANYWHERE),
+    ("failed-busy", &[Kind::Rivalry], ANYWHERE),
+    ("failed-no-quorum", DOWNS, ANYWHERE),
+    ("lock-lost", DOWNS, ANYWHERE),
+    ("extension-failed", DOWNS, ANYWHERE),
+    ("write-fenced-off", STOPS, ANYWHERE),
+    ("act-while-stopped", STOPS, ANYWHERE),
+    ("quarantine-refusal", DOWNS, ANYWHERE),
+    ("reply-waits-for-disk", &[], ON_DISK),
+    ("reply-lost-to-disk", &[Kind::Disk], ON_DISK),
+    ("disk-refused", &[Kind::Disk], ON_DISK),
+    ("refused-by-failed-disk", &[Kind::Disk], ON_DISK),
+    ("lock-restored", DOWNS, ON_DISK),
+    ("start-after-clean-stop", &[Kind::CleanStop], ON_DISK),
+    ("stop-cut-short", &[Kind::CleanStop], ON_DISK),
+    ("stop-hurried", &[Kind::CleanStop], ON_DISK),
+    ("stop-without-mark", &[Kind::CleanStop], ON_DISK),
+    ("start-after-crash", &[Kind::Crash], ON_DISK),
+    ("start-after-reboot", &[Kind::PowerLoss], ON_DISK),
+    ("start-on-empty-disk", &[Kind::DiskLost], ON_DISK),
+    ("start-from-log", DOWNS, ON_DISK),
+    (
+        "lost-request",
+        &[Kind::Partition, Kind::OneWay, Kind::Drop],
+        ANYWHERE,
+    ),
+    (
+        "lost-reply",
+        &[Kind::Partition, Kind::OneWay, Kind::Drop],
+        ANYWHERE,
+    ),
+    ("duplicated-request", &[Kind::Duplicate], ANYWHERE),
 ];
 
 #[cfg(test)]

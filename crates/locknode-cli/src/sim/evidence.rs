@@ -4,14 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use locknode_testkit::{Report, Scenario, Shrunk, SimTime, Trigger, shrink_with};
 
 use super::SimFlags;
 use super::progress::{Progress, REDRAW};
-use super::violations::lines;
 use crate::failure::Failure;
 use crate::history_file;
 
@@ -37,27 +35,25 @@ impl Evidence {
     /// When a file cannot be written.
     pub(super) fn gather(
         scenario: &Scenario,
-        dir: &Path,
-        timeline: Option<&Path>,
+        flags: &SimFlags,
         is_interrupted: &AtomicBool,
     ) -> Result<Self, Failure> {
         let shrunk = shorten(scenario, is_interrupted)?;
         let seed = scenario.setup.seed;
-        let in_dir = |ending: &str| dir.join(format!("locknode-sim-{seed}.{ending}"));
+        let in_dir = |ending: &str| flags.out.join(format!("locknode-sim-{seed}.{ending}"));
+        let timeline = flags.timeline.clone();
         let evidence = Self {
             seed,
             short: in_order(&shrunk.scenario),
             whole: Report::of(scenario),
             runs: shrunk.runs,
             scenario_file: in_dir("txt"),
-            timeline_file: timeline.map_or_else(|| in_dir("html"), Path::to_path_buf),
+            timeline_file: timeline.unwrap_or_else(|| in_dir("html")),
         };
-        create(dir)?;
+        create(&flags.out)?;
         write(&evidence.scenario_file, &evidence.file())?;
-        write(
-            &evidence.timeline_file,
-            &evidence.short.timeline(Some(&evidence.replay())),
-        )?;
+        let timeline = Some(&*evidence.timeline_file);
+        flags.write_files(&evidence.short, timeline, &evidence.replay())?;
         Ok(evidence)
     }
 
@@ -79,14 +75,9 @@ impl Evidence {
             self.whole.scenario().steps.len(),
             self.replay()
         );
-        for line in self
-            .short
-            .gravest_first()
-            .into_iter()
-            .take(1)
-            .flat_map(lines)
-        {
-            text.extend(["# ", &line, "\n"]);
+        let worst = self.short.gravest_first().first().map(ToString::to_string);
+        for line in worst.iter().flat_map(|worst| worst.lines()) {
+            text.extend(["# ", line, "\n"]);
         }
         text.push_str(&self.short.scenario().to_string());
         text
@@ -131,83 +122,81 @@ impl SimFlags {
         }
     }
 
-    /// Writes the picture and the history that were asked for.
+    /// Writes the picture to this file, if one is named, and the history if it was asked for.
     ///
     /// # Errors
     ///
     /// When a file cannot be written.
-    pub(super) fn write_files(&self, report: &Report, replay: &str) -> Result<(), Failure> {
-        if let Some(path) = &self.timeline {
+    pub(super) fn write_files(
+        &self,
+        report: &Report,
+        timeline: Option<&Path>,
+        replay: &str,
+    ) -> Result<(), Failure> {
+        if let Some(path) = timeline {
             write(path, &report.timeline(Some(replay)))?;
         }
-        self.write_history(report)
-    }
-
-    /// Writes the history, if it was asked for.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be written.
-    pub(super) fn write_history(&self, report: &Report) -> Result<(), Failure> {
-        match &self.history {
-            Some(path) => history_file::write(path, report.history()),
-            None => Ok(()),
+        if let Some(path) = &self.history {
+            history_file::write(path, report.history())?;
         }
+        Ok(())
     }
 
-    /// The lines that name the files.
-    pub(super) fn file_lines(&self) -> String {
-        let timeline = self.timeline.as_deref();
-        let timeline = timeline.map(|path| format!("timeline  {}\n", path.display()));
-        timeline.unwrap_or_default() + &self.history_line()
+    /// The lines that name those files.
+    pub(super) fn file_lines(&self, timeline: Option<&Path>) -> String {
+        let files = [("timeline", timeline), ("history", self.history.as_deref())];
+        let line = |(name, path): (&str, Option<&Path>)| {
+            path.map(|path| format!("{name:<8}  {}\n", path.display()))
+        };
+        files.into_iter().filter_map(line).collect()
     }
+}
 
-    /// The line that names the history, if it was asked for.
-    pub(super) fn history_line(&self) -> String {
-        let history = self.history.as_deref();
-        let line = history.map(|path| format!("history   {}\n", path.display()));
-        line.unwrap_or_default()
-    }
+/// What the thread that makes a scenario shorter reports.
+enum Shrinking {
+    /// How many worlds it has run, and how many steps are left.
+    Under(u32, usize),
+    Done(Shrunk),
 }
 
 /// Makes a scenario shorter, on a thread of its own so that Ctrl-C ends it.
 fn shorten(scenario: &Scenario, is_interrupted: &AtomicBool) -> Result<Shrunk, Failure> {
-    let (sender, shrunk) = mpsc::channel();
-    let so_far = Arc::new(Mutex::new((0, scenario.steps.len())));
-    let (work, told) = (scenario.clone(), Arc::clone(&so_far));
+    let (sender, reports) = mpsc::channel();
+    let work = scenario.clone();
+    let body = move || {
+        // Nobody waits for it any more after Ctrl-C.
+        let report = |report| drop(sender.send(report));
+        let shrunk = shrink_with(&work, RUNS_MAX, |runs, steps| {
+            report(Shrinking::Under(runs, steps));
+        });
+        report(Shrinking::Done(shrunk));
+    };
     thread::Builder::new()
         .name("shrink".to_owned())
-        .spawn(move || {
-            let tell = |runs, steps| {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = (runs, steps);
-            };
-            // Nobody waits for it any more after Ctrl-C.
-            let _ = sender.send(shrink_with(&work, RUNS_MAX, tell));
-        })
+        .spawn(body)
         .map_err(|error| Failure::internal(format!("cannot start a thread: {error}")))?;
-    let (seed, all) = (scenario.setup.seed, scenario.steps.len());
-    let shorter = shorter(&shrunk, seed, is_interrupted, || {
-        let (runs, steps) = *so_far.lock().unwrap_or_else(PoisonError::into_inner);
-        format!("shrinking seed {seed}: {steps} of {all} steps left after {runs} runs")
-    })?;
+    let shorter = shorter(&reports, scenario, is_interrupted)?;
     Ok(shorter.unwrap_or_else(|| Shrunk {
         scenario: scenario.clone(),
         runs: 0,
     }))
 }
 
-/// Waits for the thread that makes the scenario of a seed shorter, and shows how far it is; none when it was interrupted.
+/// Waits for the thread that makes a scenario shorter, and shows how far it is; `None` when it was interrupted.
 fn shorter(
-    shrunk: &Receiver<Shrunk>,
-    seed: u64,
+    reports: &Receiver<Shrinking>,
+    scenario: &Scenario,
     is_interrupted: &AtomicBool,
-    so_far: impl Fn() -> String,
 ) -> Result<Option<Shrunk>, Failure> {
+    let (seed, all) = (scenario.setup.seed, scenario.steps.len());
     let mut progress = Progress::new();
     while !is_interrupted.load(Ordering::Relaxed) {
-        match shrunk.recv_timeout(REDRAW) {
-            Ok(shrunk) => return Ok(Some(shrunk)),
-            Err(RecvTimeoutError::Timeout) => progress.show(&so_far),
+        match reports.recv_timeout(REDRAW) {
+            Ok(Shrinking::Done(shrunk)) => return Ok(Some(shrunk)),
+            Ok(Shrinking::Under(runs, steps)) => progress.show(|| {
+                format!("shrinking seed {seed}: {steps} of {all} steps left after {runs} runs")
+            }),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::internal(format!(
                     "seed {seed} broke a promise, and shrinking its scenario failed: that is a bug of locknode, please \
@@ -226,16 +215,8 @@ fn in_order(scenario: &Scenario) -> Report {
         Trigger::At(at) => at,
         Trigger::On { .. } => SimTime::NEVER,
     });
-    let worst = |report: &Report| {
-        report
-            .gravest_first()
-            .first()
-            .map(|violation| violation.kind)
-    };
-    let (as_it_is, sorted) = (
-        Report::with_messages(scenario),
-        Report::with_messages(&sorted),
-    );
+    let [as_it_is, sorted] = [scenario, &sorted].map(Report::with_messages);
+    let worst = |report: &Report| report.gravest_first().first().map(|it| it.kind);
     if worst(&sorted) == worst(&as_it_is) {
         sorted
     } else {
@@ -258,6 +239,8 @@ const RUNS_MAX: u32 = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use locknode_testkit::Swarm;
+
     use super::*;
     use crate::failure::Exit;
 
@@ -265,10 +248,11 @@ mod tests {
     fn a_thread_that_fails_is_not_taken_for_ctrl_c() {
         let (sender, shrunk) = mpsc::channel();
         drop(sender);
-        let failed = shorter(&shrunk, 7, &AtomicBool::new(false), String::new).unwrap_err();
+        let scenario = Swarm::default().scenario(7);
+        let failed = shorter(&shrunk, &scenario, &AtomicBool::new(false)).unwrap_err();
         assert_eq!(failed.exit(), Exit::Internal);
         assert!(failed.to_string().contains("seed 7"), "{failed}");
-        let interrupted = shorter(&shrunk, 7, &AtomicBool::new(true), String::new);
+        let interrupted = shorter(&shrunk, &scenario, &AtomicBool::new(true));
         assert!(matches!(interrupted, Ok(None)));
     }
 

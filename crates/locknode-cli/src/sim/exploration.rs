@@ -8,7 +8,6 @@
 //! Seeds are taken in order, and all below the lowest failing one are run to their end: which one that is does not depend
 //! on the number of threads.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe};
@@ -101,9 +100,7 @@ impl Exploration {
         for _ in 0..threads {
             let (exploration, shared, sender) = (self.clone(), Arc::clone(&shared), sender.clone());
             let body = move || {
-                let work = AssertUnwindSafe(|| exploration.work(&shared));
-                // What the panic has to say is on standard error by then, with the seed.
-                let _ = sender.send(panic::catch_unwind(work).ok());
+                let _ = sender.send(exploration.work(&shared));
             };
             let started = thread::Builder::new().name("worlds".to_owned()).spawn(body);
             started
@@ -114,12 +111,14 @@ impl Exploration {
         let mut interrupted_at = None;
         loop {
             match ended.recv_timeout(REDRAW) {
-                Ok(Some(())) => {}
-                Ok(None) => {
-                    return Err(Failure::internal("the simulator itself failed, see above"));
+                // What the panic has to say is on standard error by then.
+                Ok(Err(seed)) => {
+                    return Err(Failure::internal(format!(
+                        "the simulator itself failed in the world of seed {seed}, see above: please report it"
+                    )));
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Ok(())) | Err(RecvTimeoutError::Timeout) => {}
             }
             if is_interrupted.load(Ordering::Relaxed)
                 && interrupted_at.get_or_insert_with(Instant::now).elapsed() > LAST_WORLDS
@@ -140,7 +139,12 @@ impl Exploration {
         })
     }
 
-    fn work(&self, shared: &Shared) {
+    /// Runs worlds until there are no more.
+    ///
+    /// # Errors
+    ///
+    /// The seed of a world in which the program itself failed.
+    fn work(&self, shared: &Shared) -> Result<(), u64> {
         while !shared.is_over.load(Ordering::Relaxed) {
             let place = shared.next.fetch_add(1, Ordering::Relaxed);
             let Some(seed) = self.seeds.at(place) else {
@@ -149,16 +153,21 @@ impl Exploration {
             if !self.keeps_going && seed > shared.lowest_failing.load(Ordering::Relaxed) {
                 break;
             }
-            SEED.set(Some(seed));
-            shared.state().running.insert(seed, Instant::now());
-            let seen = inspect(&self.swarm, seed, self.is_twice);
-            if seen.trouble.is_some() {
-                shared.lowest_failing.fetch_min(seed, Ordering::Relaxed);
-            }
-            let mut state = shared.state();
-            state.running.remove(&seed);
-            state.tally.see(seed, seen);
+            let world = AssertUnwindSafe(|| self.world(seed, shared));
+            panic::catch_unwind(world).map_err(|_| seed)?;
         }
+        Ok(())
+    }
+
+    fn world(&self, seed: u64, shared: &Shared) {
+        shared.state().running.insert(seed, Instant::now());
+        let seen = inspect(&self.swarm, seed, self.is_twice);
+        if seen.trouble.is_some() {
+            shared.lowest_failing.fetch_min(seed, Ordering::Relaxed);
+        }
+        let mut state = shared.state();
+        state.running.remove(&seed);
+        state.tally.see(seed, seen);
     }
 
     fn progress(&self, state: &State, elapsed: Duration) -> String {
@@ -186,21 +195,6 @@ impl Exploration {
     }
 }
 
-/// Has a panic in a world say which one it was.
-pub(super) fn name_seed_in_panics() {
-    let usual = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        usual(info);
-        if let Some(seed) = SEED.get() {
-            use std::io::Write as _;
-            let _ = writeln!(
-                std::io::stderr(),
-                "locknode: the simulator itself failed in the world of seed {seed}: please report it"
-            );
-        }
-    }));
-}
-
 /// After Ctrl-C the worlds that run may end, unless they take long.
 const LAST_WORLDS: Duration = Duration::from_secs(2);
 
@@ -209,8 +203,3 @@ const KEPT: usize = 24 << 20;
 
 /// A world of an hour takes less than that.
 const SLOW_WORLD: Duration = Duration::from_secs(20);
-
-thread_local! {
-    /// The seed of the world that a thread runs: a panic hook is given nothing.
-    static SEED: Cell<Option<u64>> = const { Cell::new(None) };
-}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(super) use crate::figures::{grouped, per_second};
+pub(super) use crate::figures::{counted, grouped, per_second};
 
 /// A span times a number, in a unit for people: `41 s`, `1.6 h`.
 pub(super) fn simulated(each: Duration, count: u64) -> String {
@@ -16,11 +16,6 @@ pub(super) fn simulated(each: Duration, count: u64) -> String {
     };
     let tenths = seconds * 10 / unit;
     format!("{}.{} {name}", tenths / 10, tenths % 10)
-}
-
-/// As wide as JSON takes it.
-pub(super) fn saturated(number: u128) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -35,16 +35,15 @@ pub(super) fn inspect(swarm: &Swarm, seed: u64, is_twice: bool) -> Seen {
     let mut kinds: Vec<ViolationKind> = report.violations().iter().map(|it| it.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let differs = || difference(&report).filter(|_| is_twice);
-    let trouble = match kinds.is_empty() {
-        false => Some(Trouble::Broken(kinds)),
-        true if is_twice => differs().map(Trouble::Differs),
-        true => None,
+    let trouble = if kinds.is_empty() {
+        let differs = is_twice.then(|| difference(&report)).flatten();
+        differs.map(Trouble::Differs)
+    } else {
+        Some(Trouble::Broken(kinds))
     };
     let overlaps = || {
-        check_all(report.history(), &scenario)
-            .iter()
-            .any(|violation| violation.kind == ViolationKind::Exclusion)
+        let mut violations = check_all(report.history(), &scenario).into_iter();
+        violations.any(|it| it.kind == ViolationKind::Exclusion)
     };
     Seen {
         events: report.events(),
@@ -55,7 +54,7 @@ pub(super) fn inspect(swarm: &Swarm, seed: u64, is_twice: bool) -> Seen {
     }
 }
 
-/// Runs a world again and says what was not as it had been.
+/// Runs a world again. Returns the difference, if there is one.
 pub(super) fn difference(report: &Report) -> Option<String> {
     let again = Report::of(report.scenario());
     let is_same = again.hash() == report.hash()

@@ -33,11 +33,11 @@ use crate::output;
 #[command(group = clap::ArgGroup::new("task").multiple(false))]
 pub(crate) struct SimFlags {
     /// Seeds to run, one world each [default: 0..1000]
+    ///
+    /// For example 0..10000, or equally 0..=9999. A seed gives the same world, event by event, on any
+    /// machine.
     #[arg(long, value_name = "FIRST..END", group = "task", value_parser = Seeds::parse)]
-    #[arg(
-        long_help = "Seeds to run, one world each: 0..10000, or equally 0..=9999.\n\n\
-        A seed gives the same world, event by event, on any machine. [default: 0..1000]"
-    )]
+    #[arg(verbatim_doc_comment)]
     seeds: Option<Seeds>,
 
     /// One seed to run
@@ -45,13 +45,12 @@ pub(crate) struct SimFlags {
     seed: Option<u64>,
 
     /// Run a scenario file instead; - for standard input
+    ///
+    /// Such a file is written after a broken promise. It has the setup, the operations, the faults and
+    /// the seed, so it gives the same world, event by event, on any machine. It is text, which you can
+    /// edit.
     #[arg(long, value_name = "FILE", group = "task", conflicts_with_all = OF_A_SWARM)]
-    #[arg(
-        long_help = "Run a scenario from a file, such as one written after a broken promise; - for standard\n\
-        input.\n\n\
-        The file has the setup, the operations, the faults and the seed, so it gives the same world,\n\
-        event by event, on any machine. It is text, which you can edit."
-    )]
+    #[arg(verbatim_doc_comment)]
     replay: Option<PathBuf>,
 
     /// Print the scenario of a seed without running it
@@ -76,46 +75,41 @@ pub(crate) struct SimFlags {
     threads: Option<u16>,
 
     /// Continue after a world that broke a promise
-    #[arg(long)]
-    #[arg(
-        long_help = "Continue after a world that broke a promise, and count such worlds.\n\n\
-        Without it the run stops, and reports the lowest such seed, with any number of threads."
-    )]
+    ///
+    /// Such worlds are counted. Without it the run stops, and reports the lowest such seed, with any
+    /// number of threads.
+    #[arg(verbatim_doc_comment, long)]
     keep_going: bool,
 
     /// Run each world twice and compare all events
     #[arg(long)]
     check_determinism: bool,
 
-    /// Print how often each fault and state occurred
+    /// Print how often each fault and state occurred, and which never did
     #[arg(long)]
-    #[arg(long_help = "Print how often each fault and state occurred, and which never did.")]
     coverage: bool,
 
     /// Fail if the hash of all events differs
+    ///
+    /// The exit code is 65. It is then another world, for example because the program has another
+    /// version.
     #[arg(long, value_name = "HASH", requires = "replay", value_parser = parse_hash)]
-    #[arg(
-        long_help = "Fail with exit code 65 if the hash of all events differs.\n\n\
-        It is then another world, for example because the program has another version."
-    )]
+    #[arg(verbatim_doc_comment)]
     expect: Option<u64>,
 
     /// Write a picture of the world to this file
-    #[arg(long, value_name = "FILE")]
-    #[arg(
-        long_help = "Write a picture of the world to this file: HTML, for a browser.\n\n\
-        It shows the world that broke a promise, or else that of the first seed."
-    )]
+    ///
+    /// HTML, for a browser. It shows the world that broke a promise, or else that of the first seed.
+    #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     timeline: Option<PathBuf>,
 
     /// Write all events of the world to this file, as lines of JSON
-    #[arg(long, value_name = "FILE")]
-    #[arg(
-        long_help = "Write all events of the world to this file, one JSON object per line, for other checkers\n\
-        and your own pictures. History::json_lines of the crate locknode-testkit documents the\n\
-        events and their fields.\n\n\
-        It is the world that broke a promise, or else that of the first seed."
-    )]
+    ///
+    /// One object per line, for other checkers and your own pictures. History::json_lines of the crate
+    /// locknode-testkit documents the events and their fields.
+    ///
+    /// It is the world that broke a promise, or else that of the first seed.
+    #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     history: Option<PathBuf>,
 
     /// Directory for the scenario and the picture of a broken promise
@@ -138,21 +132,19 @@ pub(crate) struct SimFlags {
 ///
 /// If flags contradict each other, or a file cannot be read or written.
 pub(crate) fn run(flags: &SimFlags) -> Result<Exit, Failure> {
+    let printed = |text: &str| output::write(text).map(|()| Exit::Success);
     if flags.list_bugs {
-        output::write(&catalog::bugs())?;
-        return Ok(Exit::Success);
+        return printed(&catalog::bugs());
     }
     if flags.list_faults {
-        output::write(&catalog::faults())?;
-        return Ok(Exit::Success);
+        return printed(&catalog::faults());
     }
     if let Some(file) = &flags.replay {
         return replay::run(flags, file);
     }
     let swarm = flags.swarm.swarm()?;
     if let Some(seed) = flags.print {
-        output::write(&swarm.scenario(seed).to_string())?;
-        return Ok(Exit::Success);
+        return printed(&swarm.scenario(seed).to_string());
     }
     let exploration = Exploration {
         seeds: flags.seeds(),
@@ -167,11 +159,8 @@ pub(crate) fn run(flags: &SimFlags) -> Result<Exit, Failure> {
 
 impl SimFlags {
     fn seeds(&self) -> Seeds {
-        match (self.seed, self.seeds) {
-            (Some(seed), _) => Seeds::one(seed),
-            (None, Some(seeds)) => seeds,
-            (None, None) => Seeds::DEFAULT,
-        }
+        let seed = self.seed.map(Seeds::one);
+        seed.or(self.seeds).unwrap_or(Seeds::DEFAULT)
     }
 
     fn threads(&self) -> u16 {

@@ -1,11 +1,9 @@
 //! A scenario from a file: run, judged, compared with what it was elsewhere.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
-use locknode_testkit::{Report, Scenario, Span};
+use locknode_testkit::{Report, Span};
 
 use super::evidence::shell_word;
 use super::inspection::difference;
@@ -13,6 +11,7 @@ use super::{SimFlags, coverage, violations};
 use crate::failure::{Exit, Failure};
 use crate::json::Object;
 use crate::output;
+use crate::scenario_file;
 
 /// Runs the scenario of a file.
 ///
@@ -20,7 +19,7 @@ use crate::output;
 ///
 /// If the file cannot be read or is not a scenario, or the picture cannot be written.
 pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
-    let scenario = read(file)?;
+    let scenario = scenario_file::read(file)?;
     let report = flags.report(&scenario);
     let hash = report.hash();
     let unexpected = flags.expect.filter(|expected| *expected != hash);
@@ -32,12 +31,7 @@ pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
         "locknode sim --replay {} --expect {hash:016x}",
         shell_word(file)
     );
-    flags.write_files(&report, &replay)?;
-    let exit = match (unexpected.is_some() || differs.is_some(), report.is_safe()) {
-        (true, _) => Exit::Differs,
-        (false, false) => Exit::Broken,
-        (false, true) => Exit::Success,
-    };
+    flags.write_files(&report, flags.timeline.as_deref(), &replay)?;
     let outcome = Outcome {
         report: &report,
         unexpected,
@@ -48,7 +42,7 @@ pub(super) fn run(flags: &SimFlags, file: &Path) -> Result<Exit, Failure> {
     } else {
         outcome.text(flags)
     })?;
-    Ok(exit)
+    Ok(outcome.verdict().1)
 }
 
 struct Outcome<'r> {
@@ -60,11 +54,21 @@ struct Outcome<'r> {
 }
 
 impl Outcome<'_> {
+    /// The verdict in a word, and the exit code.
+    fn verdict(&self) -> (&'static str, Exit) {
+        let differs = self.unexpected.is_some() || self.differs.is_some();
+        match self.report.is_safe() {
+            _ if differs => ("differs", Exit::Differs),
+            true => ("kept", Exit::Success),
+            false => ("broken", Exit::Broken),
+        }
+    }
+
     fn text(&self, flags: &SimFlags) -> String {
         let report = self.report;
         let setup = &report.scenario().setup;
         let hash = report.hash();
-        let mut text = violations::text(report);
+        let mut text = violations::text(report, usize::MAX);
         let _ = writeln!(
             text,
             "seed {}: {} steps, {} simulated, {} events, hash {hash:016x}",
@@ -93,7 +97,7 @@ impl Outcome<'_> {
                 |difference| format!("{difference}\n"),
             ));
         }
-        text.push_str(&flags.file_lines());
+        text.push_str(&flags.file_lines(flags.timeline.as_deref()));
         if flags.coverage {
             text.push_str(&coverage::text(report.counters(), None));
         }
@@ -103,16 +107,8 @@ impl Outcome<'_> {
     fn json(&self, flags: &SimFlags) -> String {
         let report = self.report;
         let setup = &report.scenario().setup;
-        let verdict = match (
-            self.unexpected.is_some() || self.differs.is_some(),
-            report.is_safe(),
-        ) {
-            (true, _) => "differs",
-            (false, true) => "kept",
-            (false, false) => "broken",
-        };
         let mut object = Object::default()
-            .text("verdict", verdict)
+            .text("verdict", self.verdict().0)
             .number("seed", setup.seed)
             .text("hash", &format!("{:016x}", report.hash()))
             .number("steps", report.scenario().steps.len())
@@ -131,35 +127,3 @@ impl Outcome<'_> {
         object.finish() + "\n"
     }
 }
-
-fn read(file: &Path) -> Result<Scenario, Failure> {
-    let is_stdin = file == Path::new("-");
-    let name = if is_stdin {
-        "standard input".into()
-    } else {
-        file.display().to_string()
-    };
-    let opened: io::Result<Box<dyn Read>> = if is_stdin {
-        Ok(Box::new(io::stdin()))
-    } else {
-        File::open(file).map(|file| Box::new(file) as Box<dyn Read>)
-    };
-    let mut bytes = Vec::new();
-    let read = opened.and_then(|input| input.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes));
-    let len = read.map_err(|error| Failure::unavailable(format!("cannot read {name}: {error}")))?;
-    if u64::try_from(len).is_ok_and(|len| len > FILE_LEN_MAX) {
-        return Err(Failure::usage(format!(
-            "{name} is not a scenario: it has more than 64 MiB"
-        )));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{name} is not a scenario: it is not UTF-8")))?;
-    Scenario::parse(&text).map_err(|error| {
-        Failure::usage(format!(
-            "{name}: {error}; `locknode sim --print 0` shows a scenario"
-        ))
-    })
-}
-
-/// A million steps, which is what a scenario has at most, of a generous length.
-const FILE_LEN_MAX: u64 = 64 << 20;

@@ -5,7 +5,7 @@ use std::fmt;
 /// Some seeds in a row, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seeds {
-    first: u64,
+    pub(super) first: u64,
     last: u64,
 }
 
@@ -53,10 +53,6 @@ impl Seeds {
         last.filter(|last| *last >= first)
             .map(|last| Self { first, last })
             .ok_or_else(|| "no seed is in it: the first number has to be the lower one".to_owned())
-    }
-
-    pub(super) const fn first(self) -> u64 {
-        self.first
     }
 
     /// How many there are.
@@ -110,10 +106,8 @@ mod tests {
             ("", None),
         ] {
             let seeds = Seeds::parse(text);
-            let seen = seeds
-                .as_ref()
-                .ok()
-                .map(|seeds| (seeds.first(), seeds.count()));
+            let seen = seeds.as_ref().ok();
+            let seen = seen.map(|seeds| (seeds.first, seeds.count()));
             assert_eq!(seen, expected, "{text:?}");
             if let Ok(seeds) = seeds {
                 assert_eq!(Seeds::parse(&seeds.to_string()), Ok(seeds), "{text:?}");

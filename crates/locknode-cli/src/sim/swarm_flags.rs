@@ -11,18 +11,14 @@ use crate::failure::Failure;
 /// The settings of all worlds; their seeds decide the rest.
 #[derive(Debug, clap::Args)]
 pub(super) struct SwarmFlags {
-    /// Number of clients in a world
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    /// Number of clients in a world, 1 to 16
+    #[arg(long, value_name = "N", default_value_t = CLIENTS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
-    #[arg(long_help = "Number of clients in a world, 1 to 16.")]
     pub(super) clients: u8,
 
-    /// Number of nodes in a world [default: 5]
+    /// Number of nodes in a world, 1 to 16 [default: 5, or what shows the bug of --bug best]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
-    #[arg(
-        long_help = "Number of nodes in a world, 1 to 16 [default: 5, or what shows the bug of --bug best]"
-    )]
     pub(super) nodes: Option<u8>,
 
     /// TTL of all locks [default: the seed decides]
@@ -30,45 +26,43 @@ pub(super) struct SwarmFlags {
     pub(super) ttl: Option<Duration>,
 
     /// Restart guard of the nodes [default: the seed decides]
-    #[arg(long, value_name = "GUARD", value_parser = guards())]
-    #[arg(
-        long_help = "Restart guard of the nodes [default: the seed decides]\n\n  \
-        off     none, as in Redis: a crash forgets locks, and two clients may hold one\n  \
-        memory  no data directory; after a start a node waits for the longest TTL\n  \
-        long    a data directory, whose log has the locks longer than the longest TTL\n  \
-        always  a data directory, whose log has every lock"
-    )]
+    ///
+    ///   off     none, as in Redis: a crash forgets locks, and two clients may hold one
+    ///   memory  no data directory; after a start a node waits for the longest TTL
+    ///   long    a data directory, whose log has the locks longer than the longest TTL
+    ///   always  a data directory, whose log has every lock
+    #[arg(verbatim_doc_comment, long, value_name = "GUARD", value_parser = guards())]
     pub(super) guard: Option<GuardMode>,
 
     /// Faults that may occur: none, promised, fenced, all or a list [default: promised]
+    ///
+    /// Each seed picks some of them.
+    ///
+    ///   none      no faults
+    ///   promised  all under which a lock must have at most one holder
+    ///   fenced    all under which fencing tokens must rise: also clocks that stop or run wild
+    ///   all       everything, also disks reset to an earlier state
+    ///
+    /// Or names separated by commas, with a minus to exclude one: crash,power-loss or
+    /// promised,-pause. See --list-faults. With --bug the default is what shows the bug best.
     #[arg(long, value_name = "LIST", value_parser = parse_faults, allow_hyphen_values = true)]
-    #[arg(
-        long_help = "Faults that may occur; each seed picks some of them.\n\n  \
-        none      no faults\n  \
-        promised  all under which a lock must have at most one holder\n  \
-        fenced    all under which fencing tokens must rise: also clocks that stop or run wild\n  \
-        all       everything, also disks reset to an earlier state\n\n\
-        Or names separated by commas, with a minus to exclude one: crash,power-loss or\n\
-        promised,-pause. See --list-faults. [default: promised, or what shows the bug of --bug best]"
-    )]
+    #[arg(verbatim_doc_comment)]
     pub(super) faults: Option<FaultKinds>,
 
     /// Client implementation [default: shipped, or plain for a bug of the client]
-    #[arg(long, value_name = "CLIENT", value_parser = client_kinds())]
-    #[arg(
-        long_help = "Client implementation [default: shipped, or plain for a bug of the client]\n\n  \
-        shipped  the core of redlock-client, as in locknode run and locknode lock\n  \
-        plain    a plain Redlock loop, as people write it"
-    )]
+    ///
+    ///   shipped  the core of redlock-client, as in locknode run and locknode lock
+    ///   plain    a plain Redlock loop, as people write it
+    #[arg(verbatim_doc_comment, long, value_name = "CLIENT", value_parser = client_kinds())]
     pub(super) client: Option<ClientKind>,
 
     /// Plant a bug, to check that it is found
+    ///
+    /// It is in every world. A checker that never finds anything proves nothing. These are mistakes
+    /// that lock services and their clients really made; the shipped node and client have none. See
+    /// --list-bugs.
     #[arg(long, value_name = "NAME", value_parser = bugs(), hide_possible_values = true)]
-    #[arg(
-        long_help = "Plant a bug into every world, to check that it is found.\n\n\
-        A checker that never finds anything proves nothing. These are mistakes that lock services\n\
-        and their clients really made; the shipped node and client have none. See --list-bugs."
-    )]
+    #[arg(verbatim_doc_comment)]
     pub(super) bug: Option<Bug>,
 
     /// Simulated time of a world, 10s to 1h
@@ -117,31 +111,22 @@ impl SwarmFlags {
 
     /// The command line that runs the world of a seed.
     pub(super) fn again(&self, seed: u64) -> String {
+        let (are_others, is_other_run) = (self.clients != CLIENTS, self.run_for != RUN_FOR);
+        let flags = [
+            ("clients", are_others.then(|| self.clients.to_string())),
+            ("nodes", self.nodes.map(|nodes| nodes.to_string())),
+            ("ttl", self.ttl.map(duration::display)),
+            ("guard", self.guard.map(|guard| guard.name().to_owned())),
+            ("faults", self.faults.map(|faults| faults.to_string())),
+            ("client", self.client.map(|client| client.name().to_owned())),
+            ("bug", self.bug.map(|bug| bug.to_string())),
+            ("for", is_other_run.then(|| duration::display(self.run_for))),
+        ];
         let mut line = format!("locknode sim --seed {seed}");
-        let mut add = |flag: &str, value: String| line.extend([" --", flag, " ", &value]);
-        if self.clients != 3 {
-            add("clients", self.clients.to_string());
-        }
-        if let Some(nodes) = self.nodes {
-            add("nodes", nodes.to_string());
-        }
-        if let Some(ttl) = self.ttl {
-            add("ttl", duration::display(ttl));
-        }
-        if let Some(guard) = self.guard {
-            add("guard", guard.name().to_owned());
-        }
-        if let Some(faults) = self.faults {
-            add("faults", faults.to_string());
-        }
-        if let Some(client) = self.client {
-            add("client", client.name().to_owned());
-        }
-        if let Some(bug) = self.bug {
-            add("bug", bug.to_string());
-        }
-        if self.run_for != RUN_FOR {
-            add("for", duration::display(self.run_for));
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                line.extend([" --", flag, " ", &value]);
+            }
         }
         line
     }
@@ -183,8 +168,11 @@ fn parse_run_for(text: &str) -> Result<Duration, String> {
     duration::parse_within(text, RUN_FOR_MIN..=RUN_FOR_MAX)
 }
 
-/// A world has room for so many of each.
+/// A world has room for this many of each.
 const MEMBERS_MAX: i64 = 16;
+
+/// The default of `--clients`.
+const CLIENTS: u8 = 3;
 
 /// The default of `--for`.
 const RUN_FOR: Duration = Duration::from_secs(60);

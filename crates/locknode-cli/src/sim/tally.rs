@@ -1,4 +1,4 @@
-//! What came of many worlds, in bounded memory.
+//! The outcome of many worlds, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use locknode_testkit::{Counters, ViolationKind};
 
 use super::inspection::{Seen, Trouble};
 
-/// What came of the worlds so far.
+/// The outcome of the worlds so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) worlds: u64,
@@ -39,7 +39,9 @@ impl Tally {
             }
         }
         self.lowest.insert(seed, trouble);
-        self.forget_high_seeds();
+        while self.lowest.len() > SHOWN_MAX {
+            self.lowest.pop_last();
+        }
     }
 
     /// Forgets failing worlds but the first: which others were still begun depends on the threads.
@@ -53,12 +55,6 @@ impl Tally {
             self.broken.extend(kinds.iter().map(|kind| (*kind, 1)));
         }
         self.lowest = BTreeMap::from([(seed, trouble)]);
-    }
-
-    fn forget_high_seeds(&mut self) {
-        while self.lowest.len() > SHOWN_MAX {
-            self.lowest.pop_last();
-        }
     }
 }
 

@@ -9,9 +9,9 @@ use locknode_testkit::{Report, Span};
 use super::coverage::Reach;
 use super::evidence::{self, Evidence};
 use super::exploration::{Exploration, Explored};
-use super::figures::{grouped, per_second, saturated, simulated};
+use super::figures::{counted, grouped, per_second, simulated};
 use super::inspection::Trouble;
-use super::{SimFlags, coverage, exploration, interrupt, violations};
+use super::{SimFlags, coverage, interrupt, violations};
 use crate::failure::{Exit, Failure};
 use crate::json::Object;
 use crate::output;
@@ -22,7 +22,6 @@ use crate::output;
 ///
 /// If a file cannot be written or the operating system fails.
 pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exit, Failure> {
-    exploration::name_seed_in_panics();
     let is_interrupted = interrupt::flag()?;
     let explored = exploration.explore(&is_interrupted)?;
     let mut verdict = Verdict {
@@ -38,31 +37,29 @@ pub(super) fn explore(flags: &SimFlags, exploration: &Exploration) -> Result<Exi
     match first {
         Some((seed, Trouble::Broken(_))) => {
             let scenario = exploration.swarm.scenario(*seed);
-            let timeline = flags.timeline.as_deref();
-            let evidence = Evidence::gather(&scenario, &flags.out, timeline, &is_interrupted)?;
-            flags.write_history(&evidence.short)?;
+            let evidence = Evidence::gather(&scenario, flags, &is_interrupted)?;
             verdict.found = Some(Found::Broken(Box::new(evidence)));
         }
         Some((seed, Trouble::Differs(difference))) => {
             let file = flags.out.join(format!("locknode-sim-{seed}.txt"));
             evidence::create(&flags.out)?;
             evidence::write(&file, &exploration.swarm.scenario(*seed).to_string())?;
-            verdict.found = Some(Found::Differs(difference.clone(), file));
+            verdict.found = Some(Found::Differs(*seed, difference.clone(), file));
         }
-        None => {
-            if flags.timeline.is_some() || flags.history.is_some() {
-                let seed = exploration.seeds.first();
-                let report = flags.report(&exploration.swarm.scenario(seed));
-                flags.write_files(&report, &flags.swarm.again(seed))?;
-            }
+        None if flags.timeline.is_some() || flags.history.is_some() => {
+            let seed = exploration.seeds.first;
+            let report = flags.report(&exploration.swarm.scenario(seed));
+            let timeline = flags.timeline.as_deref();
+            flags.write_files(&report, timeline, &flags.swarm.again(seed))?;
         }
+        None => {}
     }
     output::write(&if flags.json {
         verdict.json()
     } else {
         verdict.tail()
     })?;
-    Ok(verdict.exit())
+    Ok(verdict.outcome().1)
 }
 
 /// The result of an exploration.
@@ -76,20 +73,21 @@ struct Verdict<'v> {
 
 enum Found {
     Broken(Box<Evidence>),
-    /// Where its two runs differ, and the file with its scenario.
-    Differs(String, PathBuf),
+    /// The seed, where its two runs differ, and the file with its scenario.
+    Differs(u64, String, PathBuf),
 }
 
 impl Verdict<'_> {
-    fn exit(&self) -> Exit {
+    /// The verdict in a word, and the exit code.
+    fn outcome(&self) -> (&'static str, Exit) {
         match (&self.found, self.flags.swarm.bug) {
             // A planted bug must be found.
-            (Some(Found::Broken(_)), Some(_)) => Exit::Success,
-            (Some(Found::Broken(_)), None) => Exit::Broken,
-            (Some(Found::Differs(..)), _) => Exit::Differs,
-            (None, _) if self.explored.is_interrupted => Exit::Interrupted,
-            (None, Some(_)) => Exit::Broken,
-            (None, None) => Exit::Success,
+            (Some(Found::Broken(_)), Some(_)) => ("found", Exit::Success),
+            (Some(Found::Broken(_)), None) => ("broken", Exit::Broken),
+            (Some(Found::Differs(..)), _) => ("differs", Exit::Differs),
+            (None, _) if self.explored.is_interrupted => ("interrupted", Exit::Interrupted),
+            (None, Some(_)) => ("not-found", Exit::Broken),
+            (None, None) => ("kept", Exit::Success),
         }
     }
 
@@ -105,39 +103,35 @@ impl Verdict<'_> {
                 self.exploration.seeds.count()
             );
         }
-        let worlds = if tally.worlds == 1 { "world" } else { "worlds" };
         let _ = write!(
             text,
-            "{} {worlds}, {} simulated: ",
-            tally.worlds,
+            "{}, {} simulated: ",
+            counted(tally.worlds, "world"),
             simulated(self.exploration.run_for, tally.worlds)
         );
-        if let (1.., Some(bug)) = (tally.failing, self.flags.swarm.bug) {
-            let _ = write!(text, "the bug {bug} was found: ");
-        }
-        match (tally.failing, self.flags.swarm.bug) {
+        let failed = match tally.failing {
+            1 if !self.flags.keep_going => "one failed".to_owned(),
+            failing => format!("{failing} failed"),
+        };
+        text.push_str(&match (tally.failing, self.flags.swarm.bug) {
+            (0, None) => "every promise kept\n".to_owned(),
             (0, Some(bug)) => {
-                let _ = writeln!(
-                    text,
-                    "the bug {bug} was not found within {} seeds",
-                    tally.worlds
-                );
+                let seeds = tally.worlds;
+                format!("the bug {bug} was not found within {seeds} seeds\n")
             }
-            (0, None) => text.push_str("every promise kept\n"),
-            (1, _) if !self.flags.keep_going => text.push_str("one failed\n"),
-            (failing, _) => {
-                let _ = writeln!(text, "{failing} failed");
-            }
-        }
+            (_, None) => format!("{failed}\n"),
+            (_, Some(bug)) => format!("the bug {bug} was found: {failed}\n"),
+        });
         let elapsed = self.explored.elapsed;
-        let threads = u128::from(self.exploration.threads);
-        let plural = if threads == 1 { "thread" } else { "threads" };
+        let below_ms = Duration::from_nanos((elapsed.subsec_nanos() % 1_000_000).into());
+        let threads = self.exploration.threads;
         let _ = writeln!(
             text,
-            "{} with {threads} {plural}: {} worlds/s, {} events/s per thread",
-            Span(Duration::from_millis(saturated(elapsed.as_millis()))),
+            "{} with {}: {} worlds/s, {} events/s per thread",
+            Span(elapsed.saturating_sub(below_ms)),
+            counted(threads, "thread"),
             per_second(tally.worlds, elapsed),
-            grouped(per_second(tally.events, elapsed) / threads.max(1)),
+            grouped(per_second(tally.events, elapsed) / u128::from(threads.max(1))),
         );
         if self.flags.check_determinism && tally.failing == 0 {
             text.push_str("each world ran twice and was the same, event by event\n");
@@ -176,23 +170,17 @@ impl Verdict<'_> {
     /// The failure, and where its files are.
     fn tail(&self) -> String {
         let mut text = match &self.found {
-            None => String::new(),
-            Some(Found::Differs(difference, file)) => format!(
-                "\nseed {} gave another world when it ran again, which must never happen: {difference}\n\
+            None => self.flags.file_lines(self.flags.timeline.as_deref()),
+            Some(Found::Differs(seed, difference, file)) => format!(
+                "\nseed {seed} gave another world when it ran again, which must never happen: {difference}\n\
                  please report this, with {}\n",
-                self.lowest_seed(),
                 file.display()
             ),
             Some(Found::Broken(evidence)) => self.broken(evidence),
         };
-        if self.found.is_none() {
-            text.push_str(&self.flags.file_lines());
-        }
         if self.flags.coverage {
-            text.push_str(&coverage::text(
-                &self.explored.tally.counters,
-                Some(self.reach()),
-            ));
+            let counters = &self.explored.tally.counters;
+            text.push_str(&coverage::text(counters, Some(self.reach())));
         }
         text
     }
@@ -200,7 +188,7 @@ impl Verdict<'_> {
     fn broken(&self, evidence: &Evidence) -> String {
         let (whole, short) = (&evidence.whole, &evidence.short);
         let mut text = format!("\nseed {} broke a promise:\n", evidence.seed);
-        text.push_str(&violations::headlines(whole));
+        text.push_str(&violations::text(whole, 1));
         let _ = match evidence.runs {
             0 => writeln!(text, "\nnot shrunk, because of Ctrl-C:"),
             runs => writeln!(
@@ -223,13 +211,12 @@ impl Verdict<'_> {
             0 => "broken promises:\n",
             _ => "still broken:\n",
         });
-        text.push_str(&violations::text(short));
+        text.push_str(&violations::text(short, usize::MAX));
         let _ = write!(
             text,
-            "\nscenario  {}\ntimeline  {}\n{}replay    {}\nunshrunk  {}\n",
+            "\nscenario  {}\n{}replay    {}\nunshrunk  {}\n",
             evidence.scenario_file.display(),
-            evidence.timeline_file.display(),
-            self.flags.history_line(),
+            self.flags.file_lines(Some(&evidence.timeline_file)),
             evidence.replay(),
             self.flags.swarm.again(evidence.seed)
         );
@@ -239,22 +226,10 @@ impl Verdict<'_> {
     fn json(&self) -> String {
         let tally = &self.explored.tally;
         let elapsed = self.explored.elapsed;
-        let verdict = match (
-            &self.found,
-            self.explored.is_interrupted,
-            self.flags.swarm.bug,
-        ) {
-            (Some(Found::Broken(_)), _, Some(_)) => "found",
-            (Some(Found::Broken(_)), _, None) => "broken",
-            (Some(Found::Differs(..)), ..) => "differs",
-            (None, true, _) => "interrupted",
-            (None, false, Some(_)) => "not-found",
-            (None, false, None) => "kept",
-        };
         let run_for_ms = self.exploration.run_for.as_millis();
         let simulated_s = run_for_ms * u128::from(tally.worlds) / 1000;
         let mut object = Object::default()
-            .text("verdict", verdict)
+            .text("verdict", self.outcome().0)
             .text("seeds", &self.exploration.seeds.to_string())
             .number("worlds", tally.worlds)
             .number("failing_worlds", tally.failing)
@@ -278,9 +253,9 @@ impl Verdict<'_> {
             Some(Found::Broken(evidence)) => {
                 object = object.object("first_failure", failure_object(evidence));
             }
-            Some(Found::Differs(difference, file)) => {
+            Some(Found::Differs(seed, difference, file)) => {
                 let failure = Object::default()
-                    .number("seed", self.lowest_seed())
+                    .number("seed", *seed)
                     .text("difference", difference)
                     .text("scenario_file", &file.display().to_string());
                 object = object.object("first_failure", failure);
@@ -293,11 +268,6 @@ impl Verdict<'_> {
             object = object.text("never_happened", &missing.join(","));
         }
         object.finish() + "\n"
-    }
-
-    fn lowest_seed(&self) -> u64 {
-        let lowest = self.explored.tally.lowest.first_key_value();
-        lowest.map_or(0, |(seed, _)| *seed)
     }
 
     fn reach(&self) -> Reach {

@@ -6,23 +6,14 @@ use locknode_testkit::{Report, Violation};
 
 use crate::json::Object;
 
-/// The first promises that a world broke, in words: the worst at length, others in a line.
-pub(super) fn text(report: &Report) -> String {
-    listed(report, usize::MAX)
-}
-
-/// The same, each in a line.
-pub(super) fn headlines(report: &Report) -> String {
-    listed(report, 1)
-}
-
-fn listed(report: &Report, lines_of_worst: usize) -> String {
+/// The first promises that a world broke, in words: the worst in at most this many lines, each other one in a line.
+pub(super) fn text(report: &Report, lines_of_worst: usize) -> String {
     let violations = report.gravest_first();
     let mut text = String::new();
     for (place, violation) in violations.iter().take(VIOLATIONS_SHOWN_MAX).enumerate() {
         let lines_max = if place == 0 { lines_of_worst } else { 1 };
-        for line in lines(violation).into_iter().take(lines_max) {
-            text.extend(["  ", &line, "\n"]);
+        for line in violation.to_string().lines().take(lines_max) {
+            text.extend(["  ", line, "\n"]);
         }
     }
     if violations.len() > VIOLATIONS_SHOWN_MAX {
@@ -37,10 +28,6 @@ fn listed(report: &Report, lines_of_worst: usize) -> String {
 
 /// The first promises that a world broke, for machines.
 pub(super) fn objects(report: &Report) -> Vec<Object> {
-    let first = report
-        .gravest_first()
-        .into_iter()
-        .take(VIOLATIONS_SHOWN_MAX);
     let object = |violation: &Violation| {
         Object::default()
             .text("kind", violation.kind.name())
@@ -53,12 +40,8 @@ pub(super) fn objects(report: &Report) -> Vec<Object> {
             .numbers("nodes", violation.nodes.iter().map(|node| u64::from(*node)))
             .text("text", &violation.text)
     };
-    first.map(object).collect()
-}
-
-/// What was broken and when, line by line.
-pub(super) fn lines(violation: &Violation) -> Vec<String> {
-    violation.to_string().lines().map(str::to_owned).collect()
+    let first = report.gravest_first().into_iter();
+    first.take(VIOLATIONS_SHOWN_MAX).map(object).collect()
 }
 
 /// The first few say it all.
