@@ -4,20 +4,13 @@ use std::net::TcpListener;
 
 use rustix::process::Signal;
 
-use crate::program::{Program, ask, command, connect, outcome, run};
+use crate::program::{Program, ask, connect, outcome_of, shows};
 
 #[test]
 fn every_node_of_the_lab_has_locks_of_its_own() {
     for threads in ["1", "2"] {
-        let mut lab = Program::start(command([
-            "lab",
-            "--nodes",
-            "3",
-            "--port",
-            "0",
-            "--threads",
-            threads,
-        ]));
+        let line = format!("lab --nodes 3 --port 0 --threads {threads}");
+        let mut lab = Program::of(&line);
         let addresses = [lab.address(), lab.address(), lab.address()];
         lab.line_with("redis-cli -p");
         for address in addresses {
@@ -34,10 +27,10 @@ fn every_node_of_the_lab_has_locks_of_its_own() {
 fn a_taken_port_is_named_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port();
-    let (code, _, err) = outcome(&run(["lab", "--nodes", "1", "--port", &port.to_string()]));
-    assert_eq!(code, Some(69), "{err}");
-    assert!(
-        err.contains(&port.to_string()) && err.contains("--port"),
-        "{err}"
-    );
+    let port = port.to_string();
+    for (flags, part) in [("", "--port"), ("--faults", "127.0.0.1")] {
+        let (code, _, err) = outcome_of(&format!("lab --nodes 1 {flags} --port {port}"));
+        assert_eq!(code, Some(69), "{err}");
+        shows(&err, &[&port, part]);
+    }
 }

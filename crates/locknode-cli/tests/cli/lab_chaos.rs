@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, Program, command, outcome, run, text_of};
+use crate::program::{Directory, Program, outcome_of, shows, text_of};
 
 /// A page that a browser shows: whole, and nothing in it comes from elsewhere.
 fn page(path: &Path) -> String {
@@ -37,31 +37,20 @@ fn chaos_ends_with_a_verdict_and_a_picture_and_a_seed_means_the_same_faults() {
     let mut before: Option<Vec<String>> = None;
     for file in ["first.html", "second.html"] {
         let path = directory.path.join(file);
-        let (code, out, err) = outcome(&run([
-            "lab",
-            "--chaos",
-            "7",
-            "--clients",
-            "3",
-            "--for",
-            "3s",
-            "--ttl",
-            "300ms",
-            "--timeline",
-            &text_of(&path),
-        ]));
+        let timeline = text_of(&path);
+        let chaos = "--chaos 7 --clients 3 --for 3s --ttl 300ms";
+        let (code, out, err) = outcome_of(&format!("lab {chaos} --timeline {timeline}"));
         assert_eq!((code, &*err), (Some(0), ""), "{out}");
-        for part in [
+        let parts = [
             "3 clients of this process contend for one lock, with a TTL of 300ms, on 5 nodes",
             "3 clients acquired the lock ",
             "\nAt no moment did two clients hold it.\n",
             "To repeat it: locknode lab --chaos 7 --clients 3 --for 3s --ttl 300ms\n",
-        ] {
-            assert!(out.contains(part), "{part:?} in:\n{out}");
-        }
-        assert!(out.contains(&text_of(&path)), "{out}");
+            &timeline,
+        ];
+        shows(&out, &parts);
         let page = page(&path);
-        assert!(page.contains("chaos of seed 7") && page.contains("At no moment"));
+        shows(&page, &["chaos of seed 7", "At no moment"]);
         let faults: Vec<String> = faults(&out).into_iter().map(str::to_owned).collect();
         assert!(faults.len() > 3, "{out}");
         let before = before.get_or_insert_with(|| faults.clone());
@@ -73,19 +62,8 @@ fn chaos_ends_with_a_verdict_and_a_picture_and_a_seed_means_the_same_faults() {
 fn without_restart_guard_the_exit_code_says_what_the_verdict_says() {
     let directory = Directory::new("chaos-off");
     let path = directory.path.join("off.html");
-    let (code, out, err) = outcome(&run([
-        "lab",
-        "--chaos",
-        "3",
-        "--for",
-        "3s",
-        "--ttl",
-        "400ms",
-        "--restart-guard",
-        "off",
-        "--timeline",
-        &text_of(&path),
-    ]));
+    let chaos = "--chaos 3 --for 3s --ttl 400ms --restart-guard off";
+    let (code, out, err) = outcome_of(&format!("lab {chaos} --timeline {}", text_of(&path)));
     let broke = out.contains("TWO CLIENTS HELD IT AT THE SAME TIME: client ");
     assert_eq!((code, &*err), (Some(i32::from(broke)), ""), "{out}");
     assert!(out.contains("ran without their restart guard"), "{out}");
@@ -96,15 +74,8 @@ fn without_restart_guard_the_exit_code_says_what_the_verdict_says() {
 fn an_interrupted_chaos_is_judged_as_far_as_it_came() {
     let directory = Directory::new("chaos-cut");
     let path = directory.path.join("cut.html");
-    let mut lab = Program::start(command([
-        "lab",
-        "--chaos",
-        "1",
-        "--for",
-        "5m",
-        "--timeline",
-        &text_of(&path),
-    ]));
+    let chaos = "--chaos 1 --for 5m";
+    let mut lab = Program::of(&format!("lab {chaos} --timeline {}", text_of(&path)));
     lab.line_with(" is killed");
     lab.signal(Signal::INT);
     lab.line_with("Interrupted after ");
@@ -137,29 +108,12 @@ fn a_script_is_played_and_the_restart_guard_makes_the_difference() {
     let directory = Directory::new("script");
     let script = directory.file("crashes.scenario", CRASHES);
     let timeline = directory.path.join("crashes.html");
-    for (guard, want_code, want) in [
-        (
-            "on",
-            0,
-            "2 clients acquired the lock 1 time on 5 nodes, through 3 crashes.\nAt no moment",
-        ),
-        (
-            "off",
-            1,
-            "\nTWO CLIENTS HELD IT AT THE SAME TIME: client 0 and client 1, from ",
-        ),
-    ] {
-        let (code, out, err) = outcome(&run([
-            "lab",
-            "--script",
-            &script,
-            "--port",
-            "0",
-            "--restart-guard",
-            guard,
-            "--timeline",
-            &text_of(&timeline),
-        ]));
+    let once = "2 clients acquired the lock 1 time on 5 nodes, through 3 crashes.\nAt no moment";
+    let twice = "\nTWO CLIENTS HELD IT AT THE SAME TIME: client 0 and client 1, from ";
+    for (guard, want_code, want) in [("on", 0, once), ("off", 1, twice)] {
+        let files = format!("--script {script} --timeline {}", text_of(&timeline));
+        let line = format!("lab --port 0 --restart-guard {guard} {files}");
+        let (code, out, err) = outcome_of(&line);
         assert_eq!((code, &*err), (Some(want_code), ""), "{out}");
         assert!(out.contains(want), "{out}");
         assert!(page(&timeline).contains("crashes.scenario"));
@@ -169,29 +123,28 @@ fn a_script_is_played_and_the_restart_guard_makes_the_difference() {
 #[test]
 fn scripts_that_cannot_be_played_are_refused_with_the_reason() {
     let directory = Directory::new("bad-script");
-    for (line, want_code, expected) in [
+    let refused = |script: &str, want: i32, parts: &[&str]| {
+        let (code, _, err) = outcome_of(&format!("lab --port 0 --script {script}"));
+        assert_eq!(code, Some(want), "{err}");
+        shows(&err, parts);
+    };
+    for (line, expected) in [
         (
             "at 1s do explode",
-            64,
             "line 2: expected crash, crash-in, restart",
         ),
         (
             "on granted node 2 nth 1 after 0s do crash node 2 kill",
-            64,
             "needs a time",
         ),
-        ("at 1s do disk node 1 full", 64, "cannot be done here"),
-        ("at 1s do crash node 7 kill", 64, "no node 7"),
-        ("at 1s client 9 lock k ttl 1s", 64, "no client 9"),
-        ("client plain", 64, "locknode sim"),
-        ("bug quarantine-off", 64, "`bug quarantine-off`"),
+        ("at 1s do disk node 1 full", "cannot be done here"),
+        ("at 1s do crash node 7 kill", "no node 7"),
+        ("at 1s client 9 lock k ttl 1s", "no client 9"),
+        ("client plain", "locknode sim"),
+        ("bug quarantine-off", "`bug quarantine-off`"),
     ] {
         let script = directory.file("bad.scenario", &format!("locknode-scenario 1\n{line}\n"));
-        let (code, _, err) = outcome(&run(["lab", "--script", &script, "--port", "0"]));
-        assert_eq!(code, Some(want_code), "{line}: {err}");
-        assert!(err.contains(expected), "{line}: {err}");
+        refused(&script, 64, &[expected]);
     }
-    let missing = text_of(&directory.path.join("missing"));
-    let (code, _, err) = outcome(&run(["lab", "--script", &missing, "--port", "0"]));
-    assert_eq!(code, Some(69), "{err}");
+    refused(&text_of(&directory.path.join("missing")), 69, &[]);
 }

@@ -4,16 +4,22 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
+use crate::program::{
+    Directory, Program, ask, command, connect, outcome_of, shows, text_of, words,
+};
 
-/// A lab in which things can go wrong, and the addresses of its nodes.
-fn lab(nodes: usize, more: &[&str]) -> (Program, Vec<SocketAddr>) {
-    let count = nodes.to_string();
-    let mut args = vec!["lab", "--faults", "--port", "0", "--nodes", &count];
-    args.extend(more);
-    let mut lab = Program::start(command(&args));
-    let addresses = (0..nodes).map(|_| lab.address()).collect();
-    (lab, addresses)
+/// A lab in which things can go wrong, a connection to its first node, and the addresses of all.
+fn lab(nodes: usize, more: &str) -> (Program, TcpStream, Vec<SocketAddr>) {
+    let mut lab = Program::of(&format!("lab --faults --port 0 --nodes {nodes} {more}"));
+    let addresses: Vec<SocketAddr> = (0..nodes).map(|_| lab.address()).collect();
+    (lab, connect(addresses[0]), addresses)
+}
+
+/// Sends commands, each of which is carried out.
+fn does(stream: &mut TcpStream, commands: &[&str]) {
+    for command in commands {
+        assert_eq!(ask(stream, command), "+OK", "{command}");
+    }
 }
 
 /// Sends a command whose reply is a list, and returns its lines.
@@ -43,13 +49,17 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     }
 }
 
+fn sends(stream: &mut TcpStream, lines: &str) {
+    stream.write_all(lines.as_bytes()).expect("sent");
+}
+
 fn is_refused(address: SocketAddr) -> bool {
     TcpStream::connect(address).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 #[test]
 fn without_the_flag_there_is_no_such_command() {
-    let mut lab = Program::start(command(["lab", "--nodes", "1", "--port", "0"]));
+    let mut lab = Program::of("lab --nodes 1 --port 0");
     let mut client = connect(lab.address());
     let reply = ask(&mut client, "FAULT HELP");
     assert!(reply.starts_with("-ERR unknown command"), "{reply}");
@@ -57,17 +67,13 @@ fn without_the_flag_there_is_no_such_command() {
 
 #[test]
 fn help_and_status_tell_what_there_is() {
-    let (_lab, nodes) = lab(3, &[]);
+    let (_lab, _, nodes) = lab(3, "");
     let mut client = connect(nodes[1]);
     for help in ["FAULT", "fault help"] {
-        let help = list(&mut client, help);
-        assert!(
-            help.iter()
-                .any(|line| line.contains("FAULT DROP REPLIES 2")),
-            "{help:?}"
-        );
+        let help = list(&mut client, help).join("\n");
+        shows(&help, &["FAULT DROP REPLIES 2"]);
     }
-    assert_eq!(ask(&mut client, "FAULT CRASH NODE 2"), "+OK");
+    does(&mut client, &["FAULT CRASH NODE 2"]);
     let status = list(&mut client, "FAULT STATUS");
     let of = |node: usize, state: &str| format!("+{node}     {}  {state} ", nodes[node]);
     assert!(status[0].starts_with("+node  address"), "{status:?}");
@@ -79,38 +85,30 @@ fn help_and_status_tell_what_there_is() {
 
 #[test]
 fn a_node_that_crashed_is_gone_and_comes_back_into_its_quarantine() {
-    let (_lab, nodes) = lab(3, &["--max-ttl", "30s"]);
-    let mut client = connect(nodes[0]);
+    let (_lab, mut client, nodes) = lab(3, "--max-ttl 30s");
     let mut other = connect(nodes[1]);
-    assert_eq!(ask(&mut other, "SET k token NX PX 30000"), "+OK");
+    does(&mut other, &["SET k token NX PX 30000"]);
     let port = nodes[1].port();
-    assert_eq!(ask(&mut client, &format!("FAULT CRASH NODE {port}")), "+OK");
+    does(&mut client, &[&format!("FAULT CRASH NODE {port}")]);
     assert_eq!(rest(&mut other), b"");
     assert!(is_refused(nodes[1]));
-    let restart = format!("FAULT RESTART NODE {port}");
-    assert_eq!(ask(&mut client, &restart), "+OK");
+    does(&mut client, &[&format!("FAULT RESTART NODE {port}")]);
     let reply = ask(&mut connect(nodes[1]), "SET k token NX PX 30000");
     assert!(reply.starts_with("-LOADING"), "{reply}");
 }
 
 #[test]
 fn without_restart_guard_it_has_forgotten_everything() {
-    let (_lab, nodes) = lab(3, &["--restart-guard", "off"]);
-    let mut client = connect(nodes[0]);
-    assert_eq!(ask(&mut connect(nodes[1]), "SET k one NX PX 30000"), "+OK");
-    assert_eq!(ask(&mut client, "FAULT CRASH NODE 1"), "+OK");
-    assert_eq!(ask(&mut client, "FAULT RESTART NODE 1"), "+OK");
-    assert_eq!(
-        ask(&mut connect(nodes[1]), "SET k other NX PX 30000"),
-        "+OK"
-    );
+    let (_lab, mut client, nodes) = lab(3, "--restart-guard off");
+    does(&mut connect(nodes[1]), &["SET k one NX PX 30000"]);
+    does(&mut client, &["FAULT CRASH NODE 1", "FAULT RESTART NODE 1"]);
+    does(&mut connect(nodes[1]), &["SET k other NX PX 30000"]);
 }
 
 #[test]
 fn who_crashes_the_node_it_asks_is_told_so_before_the_connection_ends() {
-    let (_lab, nodes) = lab(2, &[]);
-    let mut client = connect(nodes[0]);
-    assert_eq!(ask(&mut client, "FAULT CRASH FOR 1m"), "+OK");
+    let (_lab, mut client, nodes) = lab(2, "");
+    does(&mut client, &["FAULT CRASH FOR 1m"]);
     assert_eq!(rest(&mut client), b"");
     // One command is done after the other.
     list(&mut connect(nodes[1]), "FAULT STATUS");
@@ -119,24 +117,20 @@ fn who_crashes_the_node_it_asks_is_told_so_before_the_connection_ends() {
 
 #[test]
 fn the_last_node_does_not_crash_for_good() {
-    let (_lab, nodes) = lab(2, &[]);
-    let mut client = connect(nodes[0]);
+    let (_lab, mut client, nodes) = lab(2, "");
     let reply = ask(&mut client, "FAULT CRASH NODE ALL");
     assert!(reply.contains("no node would be left"), "{reply}");
-    assert_eq!(ask(&mut client, "FAULT CRASH NODE 1"), "+OK");
+    does(&mut client, &["FAULT CRASH NODE 1"]);
     let reply = ask(&mut client, "FAULT CRASH");
     assert!(reply.contains("no node would be left"), "{reply}");
-    assert_eq!(ask(&mut client, "FAULT CALM"), "+OK");
+    does(&mut client, &["FAULT CALM"]);
     connect(nodes[1]);
 }
 
 #[test]
 fn a_crash_for_a_time_ends_by_itself() {
-    let (mut lab, nodes) = lab(2, &[]);
-    assert_eq!(
-        ask(&mut connect(nodes[0]), "FAULT CRASH NODE 1 FOR 50ms"),
-        "+OK"
-    );
+    let (mut lab, mut client, nodes) = lab(2, "");
+    does(&mut client, &["FAULT CRASH NODE 1 FOR 50ms"]);
     lab.line_with("node 1 is killed");
     lab.line_with("node 1 starts again");
     connect(nodes[1]);
@@ -144,33 +138,26 @@ fn a_crash_for_a_time_ends_by_itself() {
 
 #[test]
 fn a_lost_reply_was_done_and_never_arrives() {
-    let (mut lab, nodes) = lab(1, &["--clients", "2"]);
+    let (mut lab, mut client, _) = lab(1, "--clients 2");
     let line = lab.line_with("client 1: ");
     let (_, address) = line.split_once("client 1: ").expect("the text just found");
     let mut other = connect(address.parse().expect("an address"));
-    let mut client = connect(nodes[0]);
-    assert_eq!(ask(&mut other, "FAULT DROP CLIENT 0 REPLIES 1"), "+OK");
-    client
-        .write_all(b"SET k token NX PX 30000\r\n")
-        .expect("sent");
+    does(&mut other, &["FAULT DROP CLIENT 0 REPLIES 1"]);
+    sends(&mut client, "SET k token NX PX 30000\r\n");
     // The other's link loses nothing.
     while ask(&mut other, "EXISTS k") != ":1" {}
-    assert_eq!(ask(&mut other, "FAULT RESET CLIENT 0"), "+OK");
+    does(&mut other, &["FAULT RESET CLIENT 0"]);
     assert_eq!(rest(&mut client), b"");
 }
 
 #[test]
 fn whoever_cut_a_link_can_heal_it_through_the_same_connection() {
-    let (_lab, nodes) = lab(2, &[]);
-    let mut client = connect(nodes[0]);
-    assert_eq!(ask(&mut client, "FAULT CUT"), "+OK");
-    client.write_all(b"ECHO late\r\n").expect("sent");
-    let status = list(&mut client, "FAULT STATUS");
-    assert!(
-        status.iter().any(|line| line.contains("cut: between")),
-        "{status:?}"
-    );
-    client.write_all(b"FAULT HEAL\r\n").expect("sent");
+    let (_lab, mut client, nodes) = lab(2, "");
+    does(&mut client, &["FAULT CUT"]);
+    sends(&mut client, "ECHO late\r\n");
+    let status = list(&mut client, "FAULT STATUS").join("\n");
+    shows(&status, &["cut: between"]);
+    sends(&mut client, "FAULT HEAL\r\n");
     let replies = [line(&mut client), line(&mut client), line(&mut client)];
     assert_eq!(replies, ["$4", "late", "+OK"]);
     assert_eq!(ask(&mut connect(nodes[1]), "PING"), "+PONG");
@@ -178,33 +165,27 @@ fn whoever_cut_a_link_can_heal_it_through_the_same_connection() {
 
 #[test]
 fn answers_come_in_the_order_of_the_questions() {
-    let (_lab, nodes) = lab(1, &[]);
-    let mut client = connect(nodes[0]);
-    let questions = "PING\r\nFAULT DELAY 5ms\r\nECHO 2\r\nFAULT nonsense\r\nPING\r\n";
+    let (_lab, mut client, _) = lab(1, "");
     for _ in 0..20 {
-        client.write_all(questions.as_bytes()).expect("sent");
+        sends(&mut client, "PING\r\nFAULT DELAY 5ms\r\nECHO 2\r\n");
+        sends(&mut client, "FAULT nonsense\r\nPING\r\n");
     }
     client.shutdown(std::net::Shutdown::Write).expect("open");
     let replies = String::from_utf8(rest(&mut client)).expect("text");
     let of = |start: &str| {
-        replies
-            .lines()
-            .filter(|line| line.starts_with(start))
-            .count()
+        let lines = replies.lines();
+        lines.filter(|line| line.starts_with(start)).count()
     };
-    assert_eq!(
-        (of("+PONG"), of("+OK"), of("$1"), of("-ERR FAULT")),
-        (40, 20, 20, 20)
-    );
+    let counts = ["+PONG", "+OK", "$1", "-ERR FAULT"].map(of);
+    assert_eq!(counts, [40, 20, 20, 20]);
 }
 
 #[test]
 fn a_pause_delays_what_is_asked_meanwhile() {
-    let (_lab, nodes) = lab(1, &[]);
-    let mut client = connect(nodes[0]);
+    let (_lab, mut client, _) = lab(1, "");
     let pause = Duration::from_secs(2);
     let start = Instant::now();
-    assert_eq!(ask(&mut client, "FAULT PAUSE 2s"), "+OK");
+    does(&mut client, &["FAULT PAUSE 2s"]);
     assert!(start.elapsed() < pause, "the answer does not wait");
     assert_eq!(ask(&mut client, "PING"), "+PONG");
     assert!(start.elapsed() >= pause);
@@ -212,8 +193,8 @@ fn a_pause_delays_what_is_asked_meanwhile() {
 
 #[test]
 fn commands_that_make_no_sense_are_refused_and_harm_nothing() {
-    let (_lab, nodes) = lab(2, &[]);
-    let mut client = connect(nodes[0]);
+    let (_lab, mut client, nodes) = lab(2, "");
+    let long = format!("FAULT {}", "x ".repeat(1000));
     for (command, expected) in [
         ("FAULT explode", "expected CRASH"),
         ("FAULT CRASH NODE 9", "no node 9"),
@@ -224,62 +205,40 @@ fn commands_that_make_no_sense_are_refused_and_harm_nothing() {
         ("FAULT DELAY soon", "expected a time"),
         ("FAULT DROP REPLIES 1 2", "nothing more after DROP"),
         ("FAULT \"\\x00\\r\\n\"", "expected CRASH"),
+        (&long, "at most 16 words"),
     ] {
         let reply = ask(&mut client, command);
-        assert!(
-            reply.starts_with("-ERR FAULT: ") && reply.contains(expected),
-            "{command}: {reply}"
-        );
+        shows(&reply, &["-ERR FAULT: ", expected]);
     }
-    let long = format!("FAULT {}", "x ".repeat(1000));
-    assert!(ask(&mut client, &long).contains("at most 16 words"));
     for node in nodes {
         assert_eq!(ask(&mut connect(node), "PING"), "+PONG");
     }
+    // All clients are those that there are.
+    let (_lab, mut client, _) = lab(1, "--clients 2");
+    let reply = ask(&mut client, "FAULT CRASH CLIENT ALL");
+    shows(&reply, &["-ERR FAULT: ", "`crash client 0`"]);
 }
 
 #[test]
 fn flags_that_need_each_other_say_so() {
-    for (args, expected) in [
-        (&["lab", "--clients", "2"][..], "--faults"),
-        (&["lab", "--for", "5s"], "--chaos"),
-        (&["lab", "--timeline", "x.html"], "--faults"),
-        (&["lab", "--history", "x.jsonl"], "--faults"),
-        (&["lab", "--chaos", "1", "--max-ttl", "5s"], "--max-ttl"),
-        (&["lab", "--faults", "--ttl", "5s"], "--chaos"),
-        (&["lab", "--faults", "--threads", "2"], "--threads"),
-        (&["lab", "--faults", "--nodes", "17"], "16"),
-        (&["lab", "--chaos", "1", "--script", "x"], "--script"),
-        (
-            &["lab", "--chaos", "1", "--for", "1h"],
-            "must be within 1s and 10m",
-        ),
-        (&["lab", "--chaos", "1", "--clients", "17"], "16"),
-        (
-            &["lab", "--faults", "--port", "65535", "--nodes", "3"],
-            "65535",
-        ),
+    for (flags, expected) in [
+        ("--clients 2", "--faults"),
+        ("--for 5s", "--chaos"),
+        ("--timeline x.html", "--faults"),
+        ("--history x.jsonl", "--faults"),
+        ("--chaos 1 --max-ttl 5s", "--max-ttl"),
+        ("--faults --ttl 5s", "--chaos"),
+        ("--faults --threads 2", "--threads"),
+        ("--faults --nodes 17", "16"),
+        ("--chaos 1 --script x", "--script"),
+        ("--chaos 1 --for 1h", "must be within 1s and 10m"),
+        ("--chaos 1 --clients 17", "16"),
+        ("--faults --port 65535 --nodes 3", "65535"),
     ] {
-        let (code, _, err) = outcome(&run(args));
-        assert_eq!(code, Some(64), "{args:?}: {err}");
-        assert!(err.contains(expected), "{args:?}: {err}");
+        let (code, _, err) = outcome_of(&format!("lab {flags}"));
+        assert_eq!(code, Some(64), "{flags}: {err}");
+        assert!(err.contains(expected), "{flags}: {err}");
     }
-}
-
-#[test]
-fn a_port_that_somebody_has_is_named() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = taken.local_addr().expect("an address").port().to_string();
-    let (code, _, err) = outcome(&run(["lab", "--faults", "--nodes", "1", "--port", &port]));
-    assert_eq!(code, Some(69), "{err}");
-    assert!(err.contains(&port), "{err}");
-}
-
-#[test]
-fn a_fault_of_all_clients_is_one_of_those_that_there_are() {
-    let (_lab, nodes) = lab(1, &["--clients", "2"]);
-    let reply = ask(&mut connect(nodes[0]), "FAULT CRASH CLIENT ALL");
-    assert!(reply.contains("`crash client 0`"), "{reply}");
 }
 
 #[test]
@@ -301,8 +260,8 @@ fn what_the_lab_cannot_measure_or_does_not_have_is_not_played() {
         let text = format!("locknode-scenario 1\n{line}\n");
         let script = directory.file("refused.scenario", &text);
         let page = directory.path.join("refused.html");
-        let flags = ["--port", "0", "--timeline", &text_of(&page)];
-        let (code, _, err) = outcome(&run([&["lab", "--script", &script], &flags[..]].concat()));
+        let files = format!("--script {script} --timeline {}", text_of(&page));
+        let (code, _, err) = outcome_of(&format!("lab --port 0 {files}"));
         assert_eq!(code, Some(64), "{line}: {err}");
         assert!(err.contains(expected), "{line}: {err}");
         assert!(!page.exists(), "{line}: nothing was played");
@@ -319,9 +278,8 @@ fn files_that_cannot_be_written_end_the_run_before_it_begins() {
         (&page, &nowhere, "--history"),
     ] {
         // Longer than the test waits.
-        let lab = ["lab", "--chaos", "1", "--for", "10m"];
-        let files = ["--timeline", timeline, "--history", history];
-        let (code, out, err) = outcome(&run([&lab[..], &files].concat()));
+        let files = format!("--timeline {timeline} --history {history}");
+        let (code, out, err) = outcome_of(&format!("lab --chaos 1 --for 10m {files}"));
         assert_eq!((code, &*out), (Some(69), ""), "{err}");
         assert!(err.contains(&nowhere) && err.contains(flag), "{err}");
     }
@@ -349,9 +307,8 @@ fn a_file_that_cannot_be_written_in_the_end_does_not_hide_the_verdict() {
     let directory = Directory::new("full");
     let script = directory.file("forgetful.scenario", FORGETFUL);
     for (guard, want) in [("off", 1), ("on", 69)] {
-        let lab = ["lab", "--script", &script, "--port", "0"];
-        let flags = ["--restart-guard", guard, "--timeline", "/dev/full"];
-        let (code, out, err) = outcome(&run([&lab[..], &flags].concat()));
+        let flags = format!("--restart-guard {guard} --timeline /dev/full");
+        let (code, out, err) = outcome_of(&format!("lab --port 0 --script {script} {flags}"));
         assert_eq!(code, Some(want), "{out}{err}");
         assert!(
             err.starts_with("locknode: cannot write the timeline to /dev/full"),
@@ -364,8 +321,8 @@ fn a_file_that_cannot_be_written_in_the_end_does_not_hide_the_verdict() {
 fn a_picture_without_restart_guard_has_a_name_of_its_own() {
     let directory = Directory::new("names");
     for guard in ["on", "off"] {
-        let lab = ["lab", "--chaos", "2", "--for", "1s", "--ttl", "100ms"];
-        let mut lab = command([&lab[..], &["--restart-guard", guard]].concat());
+        let line = format!("lab --chaos 2 --for 1s --ttl 100ms --restart-guard {guard}");
+        let mut lab = command(words(&line));
         lab.current_dir(&directory.path);
         lab.output().expect("the program starts");
     }
@@ -377,9 +334,7 @@ fn a_picture_without_restart_guard_has_a_name_of_its_own() {
 #[test]
 fn the_highest_port_is_one() {
     // Others may have it: that is another error.
-    let mut lab = Program::start(command([
-        "lab", "--faults", "--nodes", "1", "--port", "65535",
-    ]));
+    let mut lab = Program::of("lab --faults --nodes 1 --port 65535");
     let line = lab.line_with("65535");
     assert!(!line.contains("beyond"), "{line}");
 }

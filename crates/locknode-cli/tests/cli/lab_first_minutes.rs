@@ -1,33 +1,26 @@
 //! The first minutes: what libraries ask and `--help` shows works on a lab as it starts.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
-
-/// A lab as it starts but for its ports, and one of its nodes.
-fn lab(args: &[&str]) -> (Program, SocketAddr) {
-    let mut lab = Program::start(command([&["lab", "--port", "0"], args].concat()));
-    let address = lab.address();
-    (lab, address)
-}
+use crate::program::{
+    Directory, Program, ask, command, connect, outcome, run, shows, text_of, words,
+};
 
 /// What lock libraries ask first: no TTL, ten minutes, five, a day; and an extension beyond `--max-ttl`.
 #[test]
 fn locks_as_most_libraries_take_them_are_granted() {
-    let forms: [&[&str]; 5] = [
-        &[],
-        &["--max-ttl", "5s"],
-        &["--restart-guard", "off"],
-        &["--faults"],
-        &["--faults", "--restart-guard", "off"],
-    ];
-    for args in forms {
-        let (mut lab, node) = lab(args);
-        let mut client = connect(node);
+    for flags in [
+        "",
+        "--max-ttl 5s",
+        "--restart-guard off",
+        "--faults",
+        "--faults --restart-guard off",
+    ] {
+        let mut lab = Program::of(&format!("lab --port 0 {flags}"));
+        let mut client = connect(lab.address());
         for (command, want) in [
             ("SET redis-py token NX", "+OK"),
             ("SET redis-py-600 token NX PX 600000", "+OK"),
@@ -37,43 +30,40 @@ fn locks_as_most_libraries_take_them_are_granted() {
             ("SET extended token NX PX 30000", "+OK"),
             ("PEXPIRE extended 90000", ":1"),
         ] {
-            assert_eq!(ask(&mut client, command), want, "{args:?}: {command}");
+            assert_eq!(ask(&mut client, command), want, "{flags}: {command}");
         }
         let left = ask(&mut client, "PTTL extended");
         let left: u64 = left.trim_start_matches(':').parse().expect("a number");
-        assert!(left > 60_000, "{args:?}: {left}");
+        assert!(left > 60_000, "{flags}: {left}");
         drop(client);
         lab.signal(Signal::INT);
-        assert_eq!(lab.wait().code(), Some(0), "{args:?}");
+        assert_eq!(lab.wait().code(), Some(0), "{flags}");
     }
 }
 
 #[test]
 fn what_a_lab_has_written_goes_with_it() {
-    for faults in [&[][..], &["--faults"]] {
+    for line in ["lab --port 0", "lab --port 0 --faults"] {
         let directory = Directory::new("lab-temporary");
-        let mut lab = command([&["lab", "--port", "0"], faults].concat());
+        let mut lab = command(words(line));
         lab.env("TMPDIR", &directory.path);
         let mut lab = Program::start(lab);
         let mut client = connect(lab.address());
         assert_eq!(ask(&mut client, "SET k token NX"), "+OK");
         let entries = || directory.path.read_dir().expect("a directory").count();
-        assert_eq!(entries(), 1, "{faults:?}");
+        assert_eq!(entries(), 1, "{line}");
         drop(client);
         lab.signal(Signal::TERM);
         assert_eq!(lab.wait().code(), Some(0));
-        assert_eq!(entries(), 0, "{faults:?}");
+        assert_eq!(entries(), 0, "{line}");
     }
     let (code, _, err) = {
-        let mut lab = command(["lab", "--port", "0"]);
+        let mut lab = command(words("lab --port 0"));
         lab.env("TMPDIR", "/nonexistent/directory");
         outcome(&lab.output().expect("the program starts"))
     };
     assert_eq!(code, Some(69), "{err}");
-    assert!(
-        err.contains("TMPDIR") && err.contains("--restart-guard off"),
-        "{err}"
-    );
+    shows(&err, &["TMPDIR", "--restart-guard off"]);
 }
 
 /// The lines that the help of a command shows as examples.
@@ -120,7 +110,7 @@ fn shell(directory: &Directory, nodes: &str, lines: &str) {
 
 #[test]
 fn every_example_of_the_lock_commands_works_on_a_lab() {
-    let mut lab = Program::start(command(["lab", "--port", "0", "--nodes", "3"]));
+    let mut lab = Program::of("lab --port 0 --nodes 3");
     let nodes = [(); 3].map(|()| lab.address().to_string()).join(",");
     let directory = Directory::new("examples");
     for name in ["report", "backup.sh", "job", "make"] {

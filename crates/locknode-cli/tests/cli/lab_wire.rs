@@ -4,13 +4,11 @@ use std::net::SocketAddr;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
+use crate::program::{Directory, Program, ask, connect, outcome_of, shows, text_of};
 
 /// A lab with these arguments on any free ports, and the addresses of its three nodes.
-fn lab(args: &[&str]) -> (Program, [SocketAddr; 3]) {
-    let mut lab = Program::start(command(
-        [&["lab", "--faults", "--port", "0"], args].concat(),
-    ));
+fn lab(flags: &str) -> (Program, [SocketAddr; 3]) {
+    let mut lab = Program::of(&format!("lab --faults --port 0 --nodes 3 {flags}"));
     let addresses = [(); 3].map(|()| lab.address());
     (lab, addresses)
 }
@@ -42,33 +40,26 @@ fn two_programs_that_hold_a_majority_at_once_are_two_holders() {
         text_of(&directory.path.join("seen.html")),
         text_of(&directory.path.join("seen.jsonl")),
     );
-    let files = ["--timeline", &page, "--history", &history];
-    let flags = ["--nodes", "3", "--restart-guard", "off"];
-    let (mut lab, nodes) = lab(&[&flags[..], &files].concat());
+    let files = format!("--timeline {page} --history {history}");
+    let (mut lab, nodes) = lab(&format!("--restart-guard off {files}"));
     two_take_it(nodes);
     lab.signal(Signal::INT);
     let verdict = lab.line_with("TWO HELD THE LOCK `jobs` AT THE SAME TIME: ");
-    assert!(
-        verdict.contains("token first-token") && verdict.contains("token other-token"),
-        "{verdict}"
-    );
+    shows(&verdict, &["token first-token", "token other-token"]);
     assert_eq!(lab.wait().code(), Some(1));
     let page = std::fs::read_to_string(page).expect("the picture");
-    assert!(page.contains("TWO HELD THE LOCK") && page.contains("crash node 1 kill"));
+    shows(&page, &["TWO HELD THE LOCK", "crash node 1 kill"]);
     let history = std::fs::read_to_string(history).expect("the history");
     for (event, count) in [("acquired", 2), ("granted", 5), ("fault", 4)] {
         let event = format!("\"event\":\"{event}\"");
-        assert_eq!(
-            history.matches(&event).count(),
-            count,
-            "{event} in {history}"
-        );
+        let found = history.matches(&event).count();
+        assert_eq!(found, count, "{event} in {history}");
     }
 }
 
 #[test]
 fn a_release_is_seen_and_the_next_holder_is_good_news() {
-    let (mut lab, nodes) = lab(&["--nodes", "3"]);
+    let (mut lab, nodes) = lab("");
     for token in ["one", "other"] {
         all(&nodes, &format!("SET jobs {token} NX PX 60000"), "+OK");
         all(&nodes, &format!("DELEX jobs IFEQ {token}"), ":1");
@@ -96,8 +87,8 @@ fn a_script_without_clients_claims_nothing_about_what_was_not_watched() {
     let directory = Directory::new("wire-script");
     let script = directory.file("crashes.scenario", CRASHES);
     let page = text_of(&directory.path.join("page.html"));
-    let flags = ["--port", "0", "--timeline", &page];
-    let (code, out, err) = outcome(&run([&["lab", "--script", &script], &flags[..]].concat()));
+    let files = format!("--script {script} --timeline {page}");
+    let (code, out, err) = outcome_of(&format!("lab --port 0 {files}"));
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     assert!(out.contains("\nNothing was watched: "), "{out}");
     for claim in ["this time", "At no moment", "acquired"] {
@@ -110,16 +101,14 @@ fn a_script_judges_the_programs_that_used_its_ports() {
     let directory = Directory::new("wire-script-programs");
     let script = directory.file("crashes.scenario", &CRASHES.replace("200ms", "5m"));
     let page = text_of(&directory.path.join("page.html"));
-    let flags = ["--faults", "--port", "0", "--timeline", &page];
-    let mut lab = Program::start(command(
-        [&["lab", "--script", &script], &flags[..]].concat(),
-    ));
+    let files = format!("--script {script} --timeline {page}");
+    let mut lab = Program::of(&format!("lab --faults --port 0 {files}"));
     let line = lab.line_with("client 0: ");
     let (_, addresses) = line.split_once("client 0: ").expect("the text just found");
-    let addresses: Vec<SocketAddr> = addresses
+    let addresses = addresses
         .split(',')
-        .map(|address| address.parse().expect("an address"))
-        .collect();
+        .map(|it| it.parse().expect("an address"));
+    let addresses: Vec<SocketAddr> = addresses.collect();
     lab.line_with("node 0 starts again");
     two_take_it(addresses.try_into().expect("three of them"));
     lab.signal(Signal::INT);
@@ -134,24 +123,19 @@ fn pictures_and_histories_count_the_same_messages() {
         text_of(&directory.path.join("page.html")),
         text_of(&directory.path.join("all.jsonl")),
     );
-    let chaos = ["lab", "--chaos", "7", "--for", "2s", "--ttl", "300ms"];
-    let files = ["--timeline", &page, "--history", &history];
-    let (code, out, err) = outcome(&run([&chaos[..], &files].concat()));
+    let files = format!("--timeline {page} --history {history}");
+    let line = format!("lab --chaos 7 --for 2s --ttl 300ms {files}");
+    let (code, out, err) = outcome_of(&line);
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     let (page, history) = (
         std::fs::read_to_string(page).expect("the picture"),
         std::fs::read_to_string(history).expect("the history"),
     );
-    assert!(
-        history
-            .lines()
-            .next()
-            .is_some_and(|head| head.contains("\"left_out_messages\":0"))
-    );
+    let head = history.lines().next().expect("a head");
+    shows(head, &["\"left_out_messages\":0"]);
     let count = history.matches("{\"event\":\"message\"").count();
     assert!(count > 400, "{count}");
     assert!(!page.contains("messages were not kept"));
-    assert!(page.contains(&format!(
-        "The {count} messages are too many to be arrows here"
-    )));
+    let told = format!("The {count} messages are too many to be arrows here");
+    shows(&page, &[&told]);
 }

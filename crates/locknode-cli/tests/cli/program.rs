@@ -89,6 +89,23 @@ pub(crate) fn run(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
     command(args).output().expect("the program starts")
 }
 
+/// The words of a command line; what is in single quotes is one word.
+#[cfg(any(feature = "lab", feature = "sim"))]
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(n, part)| match n % 2 {
+        0 => part.split_whitespace().collect(),
+        _ => vec![part],
+    });
+    words.collect()
+}
+
+/// The outcome of a run with the words of a line.
+#[cfg(any(feature = "lab", feature = "sim"))]
+pub(crate) fn outcome_of(line: &str) -> (Option<i32>, String, String) {
+    outcome(&run(words(line)))
+}
+
 /// The exit code, standard output and standard error of a finished run.
 pub(crate) fn outcome(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -138,6 +155,12 @@ impl Program {
             lines,
             seen: Vec::new(),
         }
+    }
+
+    /// Starts the program with the words of a line.
+    #[cfg(feature = "lab")]
+    pub(crate) fn of(line: &str) -> Self {
+        Self::start(command(words(line)))
     }
 
     /// Waits for a line with that text in it.

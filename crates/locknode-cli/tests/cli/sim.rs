@@ -7,7 +7,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::program::{Directory, command, outcome, run, shows, text_of};
+use crate::program::{Directory, command, outcome_of, shows, text_of};
 
 /// A bug that some of the first few worlds show.
 const BUG: &str = "quarantine-off";
@@ -15,14 +15,9 @@ const BUG: &str = "quarantine-off";
 /// Flags by which it is found.
 const FOUND: &str = "--seeds 0..300 --bug quarantine-off --faults crash,rivalry --for 20s";
 
-/// Runs `locknode sim` with these flags; what is in quotes is one word.
-fn sim(line: &str) -> (Option<i32>, String, String) {
-    let parts = line.split('\'').enumerate();
-    let words = parts.flat_map(|(n, part)| match n % 2 {
-        0 => part.split_whitespace().collect(),
-        _ => vec![part],
-    });
-    outcome(&run(std::iter::once("sim").chain(words)))
+/// Runs `locknode sim` with these flags.
+fn sim(flags: &str) -> (Option<i32>, String, String) {
+    outcome_of(&format!("sim {flags}"))
 }
 
 /// The same, which succeeds; what it prints.
