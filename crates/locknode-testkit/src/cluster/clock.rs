@@ -160,8 +160,9 @@ mod tests {
         }
 
         fn stop(&self, stop: Change, go_on: Change) {
-            let stop = |clock: &MachineClock| clock.stop(SECOND, stop, go_on);
-            assert!(self.0.iter().any(stop));
+            let seen = self.0.each_ref();
+            let seen = seen.map(|clock| clock.stop(SECOND, stop, go_on));
+            assert!(seen.contains(&true));
         }
 
         /// Milliseconds of: node, client, raw, boottime, wall.
