@@ -1,6 +1,5 @@
 //! Executes the commands `FAULT ...` of clients, one after the other, and answers them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -102,10 +101,8 @@ impl FaultConsole {
 
     /// Why these faults are refused.
     fn problem(&self, faults: &[Fault], is_undone: bool) -> Option<String> {
-        let refused = faults
-            .iter()
-            .find_map(|fault| self.cluster.check(fault).err());
-        if let Some(problem) = refused {
+        let mut checked = faults.iter().map(|fault| self.cluster.check(fault));
+        if let Some(Err(problem)) = checked.find(Result::is_err) {
             return Some(problem.to_string());
         }
         if self.waiting.load(Ordering::Relaxed) + faults.len() > WAITING_MAX && is_undone {
@@ -113,13 +110,13 @@ impl FaultConsole {
                 "at most {WAITING_MAX} faults can wait for the end of their FOR"
             ));
         }
-        let crashed = faults.iter().filter_map(|fault| match fault {
-            Fault::Crash(node, _) => Some(*node),
-            _ => None,
-        });
-        let crashed: BTreeSet<u8> = crashed.collect();
-        let mut up = (0..self.cluster.nodes()).filter(|node| self.cluster.is_up(*node));
-        let is_last = !crashed.is_empty() && up.all(|node| crashed.contains(&node));
+        let crashes = |node: u8| {
+            let is_crash = |fault: &Fault| matches!(fault, Fault::Crash(it, _) if *it == node);
+            faults.iter().any(is_crash)
+        };
+        let mut nodes = 0..self.cluster.nodes();
+        let is_last = nodes.clone().any(crashes)
+            && nodes.all(|node| crashes(node) || !self.cluster.is_up(node));
         (is_last && !is_undone).then(|| {
             "no node would be left to take FAULT RESTART: FAULT CRASH FOR 5s restarts it after 5s".to_owned()
         })

@@ -15,8 +15,8 @@ use crate::duration;
 pub(crate) struct LabFlags {
     /// Number of nodes
     ///
-    /// 1 to 100; with faults 16 at most. A Redlock client acquires a lock on a majority of them: 3 of
-    /// 5. An even number tolerates no more lost nodes than the odd number below it.
+    /// 1 to 100; with faults 16 at most. A Redlock client acquires a lock on a majority of them:
+    /// 3 of 5. An even number tolerates no more lost nodes than the odd number below it.
     #[arg(verbatim_doc_comment, long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=NODES_MAX))]
     pub(super) nodes: u16,

@@ -131,12 +131,8 @@ pub(super) fn table(rows: &[Row], has_links: bool, has_grants: bool, width: usiz
         fits
     });
     let colors = std::iter::once(Some(BOLD)).chain(rows.iter().map(Row::color));
-    let line = |(place, color)| Line {
-        spans: vec![(
-            columns.iter().map(|column| column.cell(place)).collect(),
-            color,
-        )],
-    };
+    let text = |place| columns.iter().map(|column| column.cell(place)).collect();
+    let line = |(place, color)| Line::of(text(place), color);
     colors.enumerate().map(line).collect()
 }
 

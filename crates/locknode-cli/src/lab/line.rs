@@ -26,17 +26,19 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Without color.
-    pub(super) fn plain(text: String) -> Self {
+    pub(super) fn of(text: String, color: Option<&'static str>) -> Self {
         Self {
-            spans: vec![(text, None)],
+            spans: vec![(text, color)],
         }
     }
 
+    /// Without color.
+    pub(super) fn plain(text: String) -> Self {
+        Self::of(text, None)
+    }
+
     pub(super) fn colored(text: String, color: &'static str) -> Self {
-        Self {
-            spans: vec![(text, Some(color))],
-        }
+        Self::of(text, Some(color))
     }
 
     /// A heading.

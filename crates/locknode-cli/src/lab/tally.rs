@@ -328,17 +328,12 @@ mod tests {
         };
         assert_eq!(take(1, acquired(0, 0, 100)), None);
         assert_eq!(take(100, acquired(1, 1, 200)), None);
-        assert_eq!(
-            take(
-                110,
-                Event::Releases {
-                    client: 1,
-                    lock: 1,
-                    is_left: false
-                }
-            ),
-            None
-        );
+        let releases = Event::Releases {
+            client: 1,
+            lock: 1,
+            is_left: false,
+        };
+        assert_eq!(take(110, releases), None);
         assert_eq!(take(120, acquired(0, 2, 220)), None);
         assert_eq!(take(130, acquired(1, 3, 230)), Some((at(130), 0, 1)));
         assert!(tally.overlap().is_some());

@@ -16,7 +16,9 @@ pub(super) struct SwarmFlags {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
     pub(super) clients: u8,
 
-    /// Number of nodes in a world, 1 to 16 [default: 5, or what shows the bug of --bug best]
+    /// Number of nodes in a world [default: 5]
+    ///
+    /// 1 to 16. With --bug the default is what shows the bug best.
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=MEMBERS_MAX))]
     pub(super) nodes: Option<u8>,
