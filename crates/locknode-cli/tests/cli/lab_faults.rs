@@ -133,7 +133,8 @@ fn a_crash_for_a_time_ends_by_itself() {
     does(&mut client, &["FAULT CRASH NODE 1 FOR 50ms"]);
     lab.line_with("node 1 is killed");
     lab.line_with("node 1 starts again");
-    connect(nodes[1]);
+    // The line comes before the node listens.
+    while is_refused(nodes[1]) {}
 }
 
 #[test]
