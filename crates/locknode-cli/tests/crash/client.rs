@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use locknode_resp::Reply;
 
 use crate::conversation::Conversation;
-use crate::ledger::{Asked, Ledger};
+use crate::ledger::{Asked, Held, Ledger};
 use crate::plan::{Random, Settings};
-use crate::request::{FAT, Held, RELEASE, Request, from_wire, text, to_wire};
+use crate::request::{FAT, Request, What, from_wire, text};
 use crate::tally::Tally;
 
 /// A client, over all runs of its node.
@@ -68,18 +68,14 @@ impl Client {
                     return Ok(());
                 }
                 let held = std::mem::take(&mut self.held);
-                let is_left = |held: &Held| !ledger.is_over(&held.key, &held.token);
+                let is_left = |held: &Held| !ledger.is_over(held);
                 self.held = held.into_iter().filter(is_left).collect();
                 if is_served {
                     (0..=self.random.below(4))
                         .map(|_| self.draw(run, &ledger))
                         .collect()
                 } else {
-                    vec![
-                        Request::Ping,
-                        self.read(&ledger),
-                        self.acquire(run, &ledger),
-                    ]
+                    vec![ping(), self.read(), self.acquire(run, &ledger)]
                 }
             };
             is_served = self.ask(&mut conversation, batch, run, ledger)? || is_served;
@@ -102,15 +98,12 @@ impl Client {
             let mut ledger = ledger.lock().expect("no panic");
             was_served = ledger.is_served();
             sent = Instant::now();
-            batch
-                .iter_mut()
-                .for_each(|request| request.begin(&mut ledger, sent));
+            for request in &mut batch {
+                request.begin(&mut ledger, sent);
+            }
         }
-        let commands = batch.iter().flat_map(Request::commands);
-        let words: Vec<Vec<String>> = commands
-            .map(|words| words.into_iter().map(to_wire).collect())
-            .collect();
-        let mut result = conversation.say(&words);
+        let commands: Vec<_> = batch.iter().flat_map(Request::commands).collect();
+        let mut result = conversation.say(&commands);
         let mut is_served = was_served;
         for request in batch {
             let reply = match result {
@@ -126,7 +119,7 @@ impl Client {
                     Ok(())
                 }
                 Err(error) => {
-                    ledger.note(&format!("{} -> {error}", self.line(&request)));
+                    ledger.note(&format!("{}: {} -> {error}", self.name, request.line()));
                     self.lose(request, &mut ledger);
                     Err(error)
                 }
@@ -145,8 +138,9 @@ impl Client {
         run: &Run<'_>,
         ledger: &mut Ledger<'_>,
     ) -> bool {
+        let line = request.line();
         let Reply::Error(error) = reply else {
-            ledger.note(&format!("{} -> {}", self.line(&request), text(reply)));
+            ledger.note(&format!("{}: {line} -> {}", self.name, text(reply)));
             ledger.served();
             self.take(request, reply, asked, run, ledger);
             return true;
@@ -158,23 +152,18 @@ impl Client {
         let is_unserved_limit =
             !run.settings.has_directory && error.starts_with("UNSUPPORTED give a TTL of ");
         if left.is_none() || !ledger.is_quarantined() {
-            ledger.note(&format!("{} -> -{error}", self.line(&request)));
+            ledger.note(&format!("{}: {line} -> -{error}", self.name));
         }
         match left.map(str::parse) {
             Some(Ok(left_ms)) => ledger.loading(left_ms, asked, was_served),
             None if is_unserved_limit && request.is_long(run.settings.max_ttl) => {}
             None if error == "LOADING locknode is shutting down"
                 && run.is_ending.load(Ordering::SeqCst) => {}
-            _ => ledger.violate(&format!(
-                "{} is answered {error}",
-                request.words().join(" ")
-            )),
+            _ => ledger.violate(&format!("{line} is answered {error}")),
         }
-        match request {
-            Request::Set { lock, .. } | Request::Acquire { lock, .. } => {
-                ledger.refused(&lock.key, &lock.token, asked, false);
-            }
-            other => self.lose(other, ledger),
+        match request.what {
+            What::Set | What::Acquire { .. } => ledger.refused(&request.lock, asked, false),
+            _ => self.lose(request, ledger),
         }
         was_served
     }
@@ -188,108 +177,88 @@ impl Client {
         run: &Run<'_>,
         ledger: &mut Ledger<'_>,
     ) {
-        let words = request.words().join(" ");
-        match (request, reply) {
-            (Request::Set { lock, ttl, floor }, Reply::Simple(ok)) if ok == b"OK" => {
-                ledger.granted(&lock.key, &lock.token, asked, ttl);
+        let Request {
+            what,
+            ref lock,
+            ttl,
+            floor,
+        } = request;
+        match (what, reply) {
+            (What::Set, Reply::Simple(ok)) if ok == b"OK" => {
+                ledger.granted(lock, asked, ttl);
                 ledger.fence_raised(&lock.key, floor);
-                self.held.push(lock);
+                self.held.push(request.lock);
             }
-            (Request::Set { lock, .. }, Reply::Null) => {
-                ledger.refused(&lock.key, &lock.token, asked, true)
-            }
-            (request @ Request::Mute { .. }, Reply::Simple(ok)) if ok == b"OK" => {
-                Tally::add(&run.tally.muted);
+            (What::Set, Reply::Null) => ledger.refused(lock, asked, true),
+            (What::Mute, Reply::Simple(ok)) if ok == b"OK" => {
+                run.tally.add("acquired with replies off");
                 self.lose(request, ledger);
             }
-            (
-                Request::Acquire {
-                    lock,
-                    ttl,
-                    floor,
-                    hint,
-                },
-                Reply::Array(reply),
-            ) => match integers(reply)[..] {
-                [1, fence, left]
-                    if u64::try_from(left)
-                        .is_ok_and(|left| u128::from(left) == ttl.as_millis()) =>
-                {
+            (What::Acquire { hint }, Reply::Array(reply)) => match integers(reply)[..] {
+                [1, fence, left] if u128::try_from(left).ok() == ttl.map(|it| it.as_millis()) => {
                     let fence = fence.unsigned_abs();
-                    ledger.granted(&lock.key, &lock.token, asked, Some(ttl));
+                    ledger.granted(lock, asked, ttl);
                     ledger.fence(&lock.key, fence, floor.max(hint), true);
                     if hint > floor + FAR {
-                        Tally::add(&run.tally.fences_far);
+                        run.tally.add("fences moved far");
                     }
                     let grant = Some(fence);
-                    self.held.push(Held { grant, ..lock });
+                    self.held.push(Held {
+                        grant,
+                        ..request.lock
+                    });
                 }
                 [0, fence, _] => {
-                    ledger.refused(&lock.key, &lock.token, asked, true);
+                    ledger.refused(lock, asked, true);
                     ledger.fence(&lock.key, fence.unsigned_abs(), floor, false);
                 }
-                _ => ledger.violate(&format!("{words} is answered {reply:?}")),
+                _ => ledger.violate(&format!("{} is answered {reply:?}", request.line())),
             },
-            (Request::Extend { lock, ttl }, Reply::Integer(is_held @ 0..=1)) => {
-                ledger.extended(&lock.key, &lock.token, asked, ttl, Some(*is_held == 1));
+            (What::Extend, Reply::Integer(is_held @ 0..=1)) => {
+                ledger.extended(lock, asked, ttl.expect("a TTL"), Some(*is_held == 1));
                 if *is_held == 1 {
                     let is_eternal = false;
-                    self.held.push(Held { is_eternal, ..lock });
+                    self.held.push(Held {
+                        is_eternal,
+                        ..request.lock
+                    });
                 }
             }
-            (
-                Request::Release {
-                    lock, was_eternal, ..
-                },
-                Reply::Integer(is_held @ 0..=1),
-            ) => {
-                ledger.released(&lock.key, &lock.token, asked, was_eternal, *is_held == 1);
+            (What::Release { was_eternal, .. }, Reply::Integer(is_held @ 0..=1)) => {
+                ledger.released(lock, asked, was_eternal, *is_held == 1);
             }
-            (Request::Fence { lock, fence }, Reply::Integer(is_held @ 0..=1)) => {
+            (What::Fence { fence }, Reply::Integer(is_held @ 0..=1)) => {
                 if *is_held == 1 {
                     ledger.fence(&lock.key, fence, 0, false);
                 } else {
-                    ledger.denied(&lock.key, &lock.token, asked);
+                    ledger.denied(lock, asked);
                 }
-                self.held.push(lock);
+                self.held.push(request.lock);
             }
-            (Request::Ping, Reply::Simple(pong)) if pong == b"PONG" => {}
-            (request, reply) => take_read(request, reply, asked, ledger),
+            (What::Ping, Reply::Simple(pong)) if pong == b"PONG" => {}
+            _ => take_read(&request, reply, asked, ledger),
         }
     }
 
     /// Nobody knows what became of a request.
     fn lose(&mut self, request: Request, ledger: &mut Ledger<'_>) {
-        match request {
-            Request::Set { lock, ttl, .. } | Request::Mute { lock, ttl } => {
-                ledger.acquire_unknown(&lock.key, &lock.token, ttl);
-                self.held.push(lock);
+        let lock = request.lock;
+        match request.what {
+            What::Set | What::Mute | What::Acquire { .. } => {
+                ledger.acquire_unknown(&lock, request.ttl);
             }
-            Request::Acquire { lock, ttl, .. } => {
-                ledger.acquire_unknown(&lock.key, &lock.token, Some(ttl));
-                self.held.push(lock);
-            }
-            Request::Extend { lock, ttl } => {
+            What::Extend => {
                 let now = Instant::now();
                 let asked = Asked {
                     sent: now,
                     heard: now,
                 };
-                ledger.extended(&lock.key, &lock.token, asked, ttl, None);
-                self.held.push(lock);
+                ledger.extended(&lock, asked, request.ttl.expect("a TTL"), None);
             }
-            Request::Release { lock, .. } | Request::Fence { lock, .. } => self.held.push(lock),
-            Request::Get { .. } | Request::LockGet { .. } | Request::Ping => {}
+            What::Release { .. } | What::Fence { .. } => {}
+            What::Get | What::LockGet | What::Ping => return,
         }
-    }
-
-    /// A request for people.
-    fn line(&self, request: &Request) -> String {
-        format!(
-            "{}: {}",
-            self.name,
-            request.words().join(" ").replace(RELEASE, "(release)")
-        )
+        self.held.push(lock);
     }
 
     fn draw(&mut self, run: &Run<'_>, ledger: &Ledger<'_>) -> Request {
@@ -297,39 +266,44 @@ impl Client {
         match self.random.below(100) {
             0..38 => self.acquire(run, ledger),
             38..45 => match self.acquire(run, ledger) {
-                Request::Set { lock, ttl, .. } => Request::Mute { lock, ttl },
+                set if set.what == What::Set => Request {
+                    what: What::Mute,
+                    ..set
+                },
                 other => other,
             },
             45..60 => match self.take_held() {
-                Some(lock) => Request::Extend {
-                    ttl: self.ttl(run.settings),
-                    lock,
+                Some(lock) => Request {
+                    ttl: Some(self.ttl(run.settings)),
+                    ..Request::new(What::Extend, lock)
                 },
-                None => self.read(ledger),
+                None => self.read(),
             },
             // A lock without a TTL is in everybody's way: released sooner, so that there are enough of them.
             60..80 => match self.take_held() {
-                Some(lock) if !lock.is_eternal || self.random.chance(30) => Request::Release {
-                    lock,
-                    by_script: self.random.chance(50),
-                    was_eternal: false,
-                },
+                Some(lock) if !lock.is_eternal || self.random.chance(30) => {
+                    let release = What::Release {
+                        by_script: self.random.chance(50),
+                        was_eternal: false,
+                    };
+                    Request::new(release, lock)
+                }
                 Some(lock) => {
                     self.held.push(lock);
-                    self.read(ledger)
+                    self.read()
                 }
-                None if is_eternal => Request::Ping,
+                None if is_eternal => ping(),
                 None => self.acquire(run, ledger),
             },
             80..84 => match self.held.iter().position(|held| held.grant.is_some()) {
                 Some(index) => {
                     let lock = self.held.swap_remove(index);
                     let fence = ledger.fence_floor(&lock.key) + self.random.below(2 * FAR);
-                    Request::Fence { lock, fence }
+                    Request::new(What::Fence { fence }, lock)
                 }
-                None => Request::Ping,
+                None => ping(),
             },
-            _ => self.read(ledger),
+            _ => self.read(),
         }
     }
 
@@ -350,41 +324,34 @@ impl Client {
             grant: None,
             is_eternal,
         };
-        let ttl = self.ttl(run.settings);
-        if is_eternal {
-            return Request::Set {
-                lock,
-                ttl: None,
-                floor,
+        let ttl = Some(self.ttl(run.settings)).filter(|_| !is_eternal);
+        let what = if is_eternal || self.random.chance(50) {
+            What::Set
+        } else {
+            let hint = match self.random.below(10) {
+                0 => floor + FAR + self.random.below(2 * FAR),
+                1..4 => floor,
+                _ => 0,
             };
-        }
-        if self.random.chance(50) {
-            return Request::Set {
-                lock,
-                ttl: Some(ttl),
-                floor,
-            };
-        }
-        let hint = match self.random.below(10) {
-            0 => floor + FAR + self.random.below(2 * FAR),
-            1..4 => floor,
-            _ => 0,
+            What::Acquire { hint }
         };
-        Request::Acquire {
-            lock,
+        Request {
             ttl,
-            floor,
-            hint,
+            ..Request::new(what, lock)
         }
     }
 
-    fn read(&mut self, ledger: &Ledger<'_>) -> Request {
+    fn read(&mut self) -> Request {
         let key = self.key();
-        let floor = ledger.fence_floor(&key);
-        match self.random.below(2) {
-            0 => Request::Get { key },
-            _ => Request::LockGet { key, floor },
-        }
+        let what = match self.random.below(2) {
+            0 => What::Get,
+            _ => What::LockGet,
+        };
+        let lock = Held {
+            key,
+            ..Held::default()
+        };
+        Request::new(what, lock)
     }
 
     fn key(&mut self) -> String {
@@ -412,28 +379,31 @@ impl Client {
     }
 }
 
+fn ping() -> Request {
+    Request::new(What::Ping, Held::default())
+}
+
 /// Takes an answer that says who holds a key.
-fn take_read(request: Request, reply: &Reply, asked: Asked, ledger: &mut Ledger<'_>) {
-    let words = request.words().join(" ");
-    match (request, reply) {
-        (Request::Get { key }, Reply::Null) => ledger.read(&key, None, None, asked),
-        (Request::LockGet { key, .. }, Reply::Null) => ledger.read(&key, None, None, asked),
-        (Request::Get { key }, Reply::Bulk(token)) => {
-            ledger.read(&key, Some(&from_wire(token)), None, asked);
+fn take_read(request: &Request, reply: &Reply, asked: Asked, ledger: &mut Ledger<'_>) {
+    let key = &request.lock.key;
+    match (request.what, reply) {
+        (What::Get | What::LockGet, Reply::Null) => ledger.read(key, None, None, asked),
+        (What::Get, Reply::Bulk(token)) => {
+            ledger.read(key, Some(&from_wire(token)), None, asked);
         }
-        (Request::LockGet { key, floor }, Reply::Array(reply)) => match &reply[..] {
+        (What::LockGet, Reply::Array(reply)) => match &reply[..] {
             [
                 Reply::Bulk(token),
                 Reply::Integer(left),
                 Reply::Integer(grant),
                 Reply::Integer(fence),
             ] if grant <= fence => {
-                ledger.read(&key, Some(&from_wire(token)), Some(*left), asked);
-                ledger.fence(&key, fence.unsigned_abs(), floor, false);
+                ledger.read(key, Some(&from_wire(token)), Some(*left), asked);
+                ledger.fence(key, fence.unsigned_abs(), request.floor, false);
             }
-            _ => ledger.violate(&format!("{words} is answered {reply:?}")),
+            _ => ledger.violate(&format!("{} is answered {reply:?}", request.line())),
         },
-        (_, reply) => ledger.violate(&format!("{words} is answered {}", text(reply))),
+        (_, reply) => ledger.violate(&format!("{} is answered {}", request.line(), text(reply))),
     }
 }
 

@@ -12,6 +12,16 @@ use std::time::{Duration, Instant};
 
 use crate::tally::Tally;
 
+/// A lock that a client holds, or has to get rid of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) key: String,
+    pub(crate) token: String,
+    /// The number of the grant, where it was told.
+    pub(crate) grant: Option<u64>,
+    pub(crate) is_eternal: bool,
+}
+
 /// What an answer was about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
@@ -132,7 +142,7 @@ impl<'t> Ledger<'t> {
         let now = Instant::now();
         for holder in self.keys.values().flat_map(|key| &key.holders) {
             if holder.is_believed(now, now) {
-                Tally::add(&self.tally.held_at_kill);
+                self.tally.add("held at a kill");
             }
         }
         self.crashes += 1;
@@ -163,18 +173,12 @@ impl<'t> Ledger<'t> {
     }
 
     /// An acquisition is about to be sent.
-    pub(crate) fn acquires(
-        &mut self,
-        key: &str,
-        token: &str,
-        sent: Instant,
-        ttl: Option<Duration>,
-    ) {
+    pub(crate) fn acquires(&mut self, lock: &Held, sent: Instant, ttl: Option<Duration>) {
         let granted_in = (self.run, self.crashes);
-        let entry = self.keys.entry(key.to_owned()).or_default();
+        let entry = self.keys.entry(lock.key.clone()).or_default();
         entry.holders.retain(|holder| !holder.is_history(sent));
         entry.holders.push(Holder {
-            token: token.to_owned(),
+            token: lock.token.clone(),
             beliefs: Vec::new(),
             in_flight: 1,
             may_be_eternal: ttl.is_none(),
@@ -188,27 +192,26 @@ impl<'t> Ledger<'t> {
     }
 
     /// Nobody knows what became of an acquisition.
-    pub(crate) fn acquire_unknown(&mut self, key: &str, token: &str, ttl: Option<Duration>) {
+    pub(crate) fn acquire_unknown(&mut self, lock: &Held, ttl: Option<Duration>) {
         let now = Instant::now();
-        if let Some(holder) = self.holder(key, token) {
+        if let Some(holder) = self.holder(lock) {
             holder.in_flight -= 1;
             holder.ends = ttl.map(|ttl| latest_end(now, ttl));
         }
     }
 
     /// An acquisition was refused, or never looked at.
-    pub(crate) fn refused(&mut self, key: &str, token: &str, asked: Asked, is_held: bool) {
+    pub(crate) fn refused(&mut self, lock: &Held, asked: Asked, is_held: bool) {
+        let Held { key, token, .. } = lock;
         let (crashes, run, tally) = (self.crashes, self.run, self.tally);
-        let entry = self.keys.entry(key.to_owned()).or_default();
-        entry.holders.retain(|holder| holder.token != token);
+        let entry = self.keys.entry(key.clone()).or_default();
+        entry.holders.retain(|holder| holder.token != *token);
         if !is_held {
             return;
         }
-        let mut possible = entry
-            .holders
-            .iter()
-            .filter(|holder| holder.is_possible(asked.sent, crashes))
-            .peekable();
+        let holders = entry.holders.iter();
+        let possible = holders.filter(|holder| holder.is_possible(asked.sent, crashes));
+        let mut possible = possible.peekable();
         if possible.peek().is_none() {
             self.violate(&format!(
                 "{key} is refused to {token} and can be held by nobody"
@@ -221,25 +224,25 @@ impl<'t> Ledger<'t> {
     }
 
     /// An acquisition was granted.
-    pub(crate) fn granted(&mut self, key: &str, token: &str, asked: Asked, ttl: Option<Duration>) {
+    pub(crate) fn granted(&mut self, lock: &Held, asked: Asked, ttl: Option<Duration>) {
         let (crashes, tally) = (self.crashes, self.tally);
-        Tally::add(&tally.grants);
-        let entry = self.keys.entry(key.to_owned()).or_default();
+        tally.add("grants");
+        let entry = self.keys.entry(lock.key.clone()).or_default();
         let last = entry.granted_in.replace(crashes);
         if last.is_some_and(|last| last < crashes) {
-            Tally::add(&tally.regained);
+            tally.add("regained after a kill");
         }
-        if let Some(holder) = self.holder(key, token) {
+        if let Some(holder) = self.holder(lock) {
             holder.in_flight -= 1;
             holder.ends = ttl.map(|ttl| latest_end(asked.heard, ttl));
         }
-        self.believe(key, token, asked, ttl);
+        self.believe(lock, asked, ttl);
     }
 
     /// An extension is about to be sent: until the answer the client relies on the shorter of both.
-    pub(crate) fn extends(&mut self, key: &str, token: &str, sent: Instant, ttl: Duration) {
+    pub(crate) fn extends(&mut self, lock: &Held, sent: Instant, ttl: Duration) {
         let until = validity(sent, ttl);
-        if let Some(holder) = self.holder(key, token) {
+        if let Some(holder) = self.holder(lock) {
             holder.in_flight += 1;
             holder.is_changing = true;
             for belief in &mut holder.beliefs {
@@ -251,14 +254,14 @@ impl<'t> Ledger<'t> {
     /// What became of an extension; `None` when nobody knows.
     pub(crate) fn extended(
         &mut self,
-        key: &str,
-        token: &str,
+        lock: &Held,
         asked: Asked,
         ttl: Duration,
         is_held: Option<bool>,
     ) {
+        let Held { key, token, .. } = lock;
         let crashes = self.crashes;
-        let Some(holder) = self.holder(key, token) else {
+        let Some(holder) = self.holder(lock) else {
             return;
         };
         holder.in_flight -= 1;
@@ -278,15 +281,15 @@ impl<'t> Ledger<'t> {
                 holder.may_be_eternal = false;
                 holder.ends = Some(end);
                 holder.settled = Some(asked.heard);
-                self.believe(key, token, asked, Some(ttl));
+                self.believe(lock, asked, Some(ttl));
             }
         }
     }
 
     /// A release is about to be sent: from now on the client relies on nothing. Returns whether it was sure to hold a
     /// lock without a TTL.
-    pub(crate) fn releases(&mut self, key: &str, token: &str, sent: Instant) -> bool {
-        let Some(holder) = self.holder(key, token) else {
+    pub(crate) fn releases(&mut self, lock: &Held, sent: Instant) -> bool {
+        let Some(holder) = self.holder(lock) else {
             return false;
         };
         // Longer than any TTL here.
@@ -299,16 +302,10 @@ impl<'t> Ledger<'t> {
     }
 
     /// A release was answered. `was_eternal` is what [`Self::releases`] returned.
-    pub(crate) fn released(
-        &mut self,
-        key: &str,
-        token: &str,
-        asked: Asked,
-        was_eternal: bool,
-        is_held: bool,
-    ) {
+    pub(crate) fn released(&mut self, lock: &Held, asked: Asked, was_eternal: bool, is_held: bool) {
+        let Held { key, token, .. } = lock;
         let (crashes, tally) = (self.crashes, self.tally);
-        let Some(holder) = self.holder(key, token) else {
+        let Some(holder) = self.holder(lock) else {
             return;
         };
         if is_held && !holder.is_possible(asked.sent, crashes) {
@@ -320,7 +317,7 @@ impl<'t> Ledger<'t> {
         } else if is_held {
             holder.released = Some((asked.heard, crashes));
             if was_eternal {
-                Tally::add(&tally.eternal_released);
+                tally.add("eternal released");
             }
         } else {
             holder.is_gone(asked.heard);
@@ -331,9 +328,8 @@ impl<'t> Ledger<'t> {
     pub(crate) fn read(&mut self, key: &str, token: Option<&str>, left: Option<i64>, asked: Asked) {
         let (crashes, run, tally) = (self.crashes, self.run, self.tally);
         let holders = self.keys.get(key).map_or(&[][..], |key| &key.holders);
-        let believer = holders
-            .iter()
-            .find(|it| it.is_believed(asked.sent, asked.heard));
+        let mut all = holders.iter();
+        let believer = all.find(|it| it.is_believed(asked.sent, asked.heard));
         let found = holders.iter().find(|it| Some(it.token.as_str()) == token);
         let problem = match (token, found, believer) {
             (told, _, Some(believer)) if told != Some(&believer.token) => {
@@ -362,30 +358,24 @@ impl<'t> Ledger<'t> {
         if let Some(problem) = problem {
             self.violate(&problem);
         } else if let Some((token, until)) = shown {
-            Tally::add(&tally.shown_first);
+            tally.add("shown first");
             self.believe_until(key, &token, asked.heard, until);
         }
     }
 
     /// Somebody was told not to hold a key.
-    pub(crate) fn denied(&mut self, key: &str, token: &str, asked: Asked) {
-        let is_sure = self
-            .holder(key, token)
-            .is_some_and(|holder| holder.is_believed(asked.sent, asked.heard));
-        if is_sure {
+    pub(crate) fn denied(&mut self, lock: &Held, asked: Asked) {
+        let Held { key, token, .. } = lock;
+        let holder = self.holder(lock);
+        if holder.is_some_and(|holder| holder.is_believed(asked.sent, asked.heard)) {
             self.violate(&format!("{key} is told not to be of {token}"));
         }
     }
 
     /// The fence counter of a key that an answer told; `floor` is what was known when the request was sent.
     pub(crate) fn fence(&mut self, key: &str, fence: u64, floor: u64, is_grant: bool) {
-        Tally::add(&self.tally.fences);
-        let is_right = if is_grant {
-            fence > floor
-        } else {
-            fence >= floor
-        };
-        if !is_right {
+        self.tally.add("fences");
+        if fence < floor + u64::from(is_grant) {
             self.violate(&format!(
                 "the fence counter of {key} is {fence} after {floor}"
             ));
@@ -402,17 +392,15 @@ impl<'t> Ledger<'t> {
 
     /// No fence counter of an answer to what is sent now may be below this.
     pub(crate) fn fence_floor(&self, key: &str) -> u64 {
-        self.keys
-            .get(key)
-            .map_or(0, |key| key.fence)
-            .max(self.fence_base)
+        let fence = self.keys.get(key).map_or(0, |key| key.fence);
+        fence.max(self.fence_base)
     }
 
     /// Whether the lock has ended for sure.
-    pub(crate) fn is_over(&mut self, key: &str, token: &str) -> bool {
+    pub(crate) fn is_over(&mut self, lock: &Held) -> bool {
         let (now, crashes) = (Instant::now(), self.crashes);
-        self.holder(key, token)
-            .is_none_or(|holder| !holder.is_possible(now, crashes))
+        let holder = self.holder(lock);
+        holder.is_none_or(|holder| !holder.is_possible(now, crashes))
     }
 
     /// Somebody was served.
@@ -434,13 +422,11 @@ impl<'t> Ledger<'t> {
     pub(crate) fn loading(&mut self, left_ms: u64, asked: Asked, was_served: bool) {
         let expected = &mut self.quarantine;
         let (bound_ms, is_forbidden) = (expected.bound_ms, expected.is_forbidden);
-        let is_late = expected
-            .ends
-            .is_some_and(|ends| asked.sent > ends + TOLERANCE);
+        let is_late = (expected.ends).is_some_and(|ends| asked.sent > ends + TOLERANCE);
         if expected.ends.is_none() {
-            Tally::add(&self.tally.quarantines);
+            self.tally.add("quarantines");
             if left_ms < expected.full_ms {
-                Tally::add(&self.tally.quarantines_shortened);
+                self.tally.add("quarantines shortened");
             }
         }
         let ends = asked.heard + Duration::from_millis(left_ms);
@@ -459,9 +445,9 @@ impl<'t> Ledger<'t> {
     }
 
     /// The holder is sure of its lock from now on until its validity has passed.
-    fn believe(&mut self, key: &str, token: &str, asked: Asked, ttl: Option<Duration>) {
+    fn believe(&mut self, lock: &Held, asked: Asked, ttl: Option<Duration>) {
         let until = ttl.map(|ttl| validity(asked.sent, ttl));
-        self.believe_until(key, token, asked.heard, until);
+        self.believe_until(&lock.key, &lock.token, asked.heard, until);
     }
 
     /// Everybody is sure that the token holds the key from then on until then; `None` is for ever.
@@ -481,9 +467,9 @@ impl<'t> Ledger<'t> {
         }
     }
 
-    fn holder(&mut self, key: &str, token: &str) -> Option<&mut Holder> {
-        let holders = &mut self.keys.get_mut(key)?.holders;
-        holders.iter_mut().find(|holder| holder.token == token)
+    fn holder(&mut self, lock: &Held) -> Option<&mut Holder> {
+        let holders = &mut self.keys.get_mut(&lock.key)?.holders;
+        holders.iter_mut().find(|holder| holder.token == lock.token)
     }
 }
 
@@ -520,11 +506,8 @@ impl Holder {
         let is_alive = self.in_flight > 0
             || (self.may_be_eternal && self.released.is_none())
             || self.ends.is_some_and(|ends| ends + HISTORY > now);
-        !is_alive
-            && !self
-                .beliefs
-                .iter()
-                .any(|(_, until)| until.is_none_or(|until| until + HISTORY > now))
+        let mut beliefs = self.beliefs.iter();
+        !is_alive && !beliefs.any(|(_, until)| until.is_none_or(|until| until + HISTORY > now))
     }
 
     /// A served answer says that it does not hold the key.
@@ -553,10 +536,8 @@ impl Holder {
             ));
         }
         let latest = asked.heard + left + MILLISECOND;
-        let sure = self
-            .beliefs
-            .iter()
-            .filter(|(since, _)| *since <= asked.sent);
+        let beliefs = self.beliefs.iter();
+        let sure = beliefs.filter(|(since, _)| *since <= asked.sent);
         let until = sure.filter_map(|(_, until)| *until).max()?;
         // Whoever is no longer sure in between may have been shortened.
         (until > asked.heard && latest < until)
@@ -567,12 +548,12 @@ impl Holder {
     fn tell(&self, tally: &Tally, run: u64, crashes: u64) {
         let (granted_run, granted_crashes) = self.granted_in;
         if granted_crashes < crashes {
-            Tally::add(&tally.held_after_kill);
+            tally.add("held after a kill");
             if self.ends.is_none() {
-                Tally::add(&tally.eternal_after_kill);
+                tally.add("eternal after a kill");
             }
         } else if granted_run < run {
-            Tally::add(&tally.held_after_stop);
+            tally.add("held after a stop");
         }
     }
 }

@@ -71,11 +71,8 @@ fn what_clients_were_told_survives_every_kill() {
     );
     assert!(failed.is_empty(), "seeds {failed:?} of {}", seeds.len());
     if is_usual() {
-        let never: Vec<&str> = rows
-            .iter()
-            .filter(|row| row.1 == 0)
-            .map(|row| row.0)
-            .collect();
+        let never = rows.iter().filter(|row| row.1 == 0);
+        let never: Vec<&str> = never.map(|row| row.0).collect();
         assert!(never.is_empty(), "never happened: {never:?}");
     }
 }
@@ -149,7 +146,7 @@ impl<'t> Life<'t> {
                 let is_born = node.is_listening();
                 node.kill();
                 if !is_born {
-                    Tally::add(&self.tally.births_cut);
+                    self.tally.add("births cut");
                 }
                 self.killed();
                 Ok(())
@@ -226,19 +223,19 @@ impl<'t> Life<'t> {
         };
         if is_served && !is_quarantined && settings.has_directory && !settings.is_first_start {
             if self.was_stopped {
-                Tally::add(&self.tally.clean_starts);
+                self.tally.add("clean starts");
             } else if self.kind == Kind::Always {
-                Tally::add(&self.tally.logged_starts);
+                self.tally.add("logged starts");
             }
         }
         self.has_served |= is_served;
         match end {
             Ended::Killed { was_stopping } => {
                 if is_quarantined && !is_served {
-                    Tally::add(&self.tally.quarantines_cut);
+                    self.tally.add("quarantines cut");
                 }
                 if was_stopping {
-                    Tally::add(&self.tally.stops_cut);
+                    self.tally.add("stops cut");
                 }
                 self.killed();
             }
@@ -256,25 +253,23 @@ impl<'t> Life<'t> {
     }
 
     fn killed(&mut self) {
-        Tally::add(&self.tally.kills);
+        self.tally.add("kills");
         if self.has_lazy_disk {
-            Tally::add(&self.tally.lazy_kills);
+            self.tally.add("kills with a lazy disk");
         }
         self.kills += 1;
         self.was_stopped = false;
-        let names: Vec<String> = std::fs::read_dir(&self.directory)
-            .into_iter()
-            .flatten()
-            .flatten()
+        let entries = std::fs::read_dir(&self.directory).into_iter();
+        let names: Vec<String> = (entries.flatten().flatten())
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
         let segments = names.iter().filter(|name| name.starts_with("log-"));
         // One may be prepared ahead.
         if segments.clone().count() > 2 {
-            Tally::add(&self.tally.long_logs);
+            self.tally.add("long logs");
         }
         if segments.count() > 0 && names.iter().any(|name| name.starts_with("snapshot-")) {
-            Tally::add(&self.tally.after_snapshot);
+            self.tally.add("logs after a snapshot");
         }
         let mut ledger = self.ledger.lock().expect("no panic");
         ledger.note("was killed");
@@ -285,11 +280,8 @@ impl<'t> Life<'t> {
 impl Drop for Life<'_> {
     fn drop(&mut self) {
         // What a failure left is there to be looked at.
-        if self
-            .ledger
-            .lock()
-            .is_ok_and(|ledger| ledger.violation().is_none())
-        {
+        let ledger = self.ledger.lock();
+        if ledger.is_ok_and(|ledger| ledger.violation().is_none()) {
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }

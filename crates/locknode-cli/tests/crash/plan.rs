@@ -153,18 +153,14 @@ impl Settings {
             format!("--threads={}", self.threads),
             format!("--max-ttl={}ms", self.max_ttl.as_millis()),
         ];
-        if self.has_directory {
-            flags.push(format!("--dir={directory}"));
-        }
-        if self.is_always {
-            flags.push("--durability=always".to_owned());
-        }
-        if self.is_first_start {
-            flags.push("--first-start".to_owned());
-        }
-        if self.is_refusing {
-            flags.push("--quarantine=refuse".to_owned());
-        }
+        let chosen = [
+            (self.has_directory, &*format!("--dir={directory}")),
+            (self.is_always, "--durability=always"),
+            (self.is_first_start, "--first-start"),
+            (self.is_refusing, "--quarantine=refuse"),
+        ];
+        let chosen = chosen.iter().filter(|(is_chosen, _)| *is_chosen);
+        flags.extend(chosen.map(|(_, flag)| (*flag).to_owned()));
         flags
     }
 }

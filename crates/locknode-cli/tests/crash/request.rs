@@ -4,165 +4,104 @@ use std::time::{Duration, Instant};
 
 use locknode_resp::Reply;
 
-use crate::ledger::Ledger;
+use crate::ledger::{Held, Ledger};
 
-/// A lock that the client holds, or has to get rid of.
+/// A request for or about a lock.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub(crate) key: String,
-    pub(crate) token: String,
-    /// The number of the grant, where it was told.
-    pub(crate) grant: Option<u64>,
-    pub(crate) is_eternal: bool,
+pub(crate) struct Request {
+    pub(crate) what: What,
+    pub(crate) lock: Held,
+    /// Of an acquisition or an extension; `None` is for ever.
+    pub(crate) ttl: Option<Duration>,
+    /// No fence counter of the answer may be below.
+    pub(crate) floor: u64,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum Request {
-    Set {
-        lock: Held,
-        ttl: Option<Duration>,
-        floor: u64,
-    },
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Set,
     Acquire {
-        lock: Held,
-        ttl: Duration,
-        floor: u64,
         hint: u64,
     },
     /// As `Set`, with replies turned off before and on afterwards: the one reply says nothing of the lock.
-    Mute {
-        lock: Held,
-        ttl: Option<Duration>,
-    },
-    Extend {
-        lock: Held,
-        ttl: Duration,
-    },
+    Mute,
+    Extend,
     Release {
-        lock: Held,
         by_script: bool,
         was_eternal: bool,
     },
     Fence {
-        lock: Held,
         fence: u64,
     },
-    Get {
-        key: String,
-    },
-    LockGet {
-        key: String,
-        floor: u64,
-    },
+    Get,
+    LockGet,
     Ping,
 }
 
 impl Request {
+    pub(crate) fn new(what: What, lock: Held) -> Self {
+        Self {
+            what,
+            lock,
+            ttl: None,
+            floor: 0,
+        }
+    }
+
     /// Tells the ledger what is about to be sent.
     pub(crate) fn begin(&mut self, ledger: &mut Ledger<'_>, sent: Instant) {
-        match self {
-            Self::Set { lock, ttl, floor } => {
-                *floor = ledger.fence_floor(&lock.key);
-                ledger.acquires(&lock.key, &lock.token, sent, *ttl);
+        self.floor = ledger.fence_floor(&self.lock.key);
+        match &mut self.what {
+            What::Set | What::Mute | What::Acquire { .. } => {
+                ledger.acquires(&self.lock, sent, self.ttl);
             }
-            Self::Mute { lock, ttl } => ledger.acquires(&lock.key, &lock.token, sent, *ttl),
-            Self::Acquire {
-                lock, ttl, floor, ..
-            } => {
-                *floor = ledger.fence_floor(&lock.key);
-                ledger.acquires(&lock.key, &lock.token, sent, Some(*ttl));
-            }
-            Self::Extend { lock, ttl } => ledger.extends(&lock.key, &lock.token, sent, *ttl),
-            Self::Release {
-                lock, was_eternal, ..
-            } => {
-                *was_eternal = ledger.releases(&lock.key, &lock.token, sent);
-            }
-            Self::LockGet { key, floor } => *floor = ledger.fence_floor(key),
-            Self::Fence { .. } | Self::Get { .. } | Self::Ping => {}
+            What::Extend => ledger.extends(&self.lock, sent, self.ttl.expect("a TTL")),
+            What::Release { was_eternal, .. } => *was_eternal = ledger.releases(&self.lock, sent),
+            What::Fence { .. } | What::Get | What::LockGet | What::Ping => {}
         }
     }
 
     /// The commands that are sent for it.
     pub(crate) fn commands(&self) -> Vec<Vec<String>> {
-        match self {
-            Self::Mute { .. } => vec![
-                words_of(&["CLIENT", "REPLY", "OFF"]),
-                self.words(),
-                words_of(&["CLIENT", "REPLY", "ON"]),
-            ],
-            _ => vec![self.words()],
-        }
+        let line = self.line();
+        let lines = match self.what {
+            What::Mute => vec!["CLIENT REPLY OFF", &line, "CLIENT REPLY ON"],
+            _ => vec![&*line],
+        };
+        let words = |line: &str| line.split(' ').map(to_wire).collect();
+        lines.into_iter().map(words).collect()
     }
 
-    /// The words of the request.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let ms = |ttl: &Duration| ttl.as_millis().to_string();
-        let words = match self {
-            Self::Set {
-                lock, ttl: None, ..
+    /// The command for people, without what is long.
+    pub(crate) fn line(&self) -> String {
+        let Held { key, token, .. } = &self.lock;
+        let ms = self.ttl.unwrap_or_default().as_millis();
+        match self.what {
+            What::Set | What::Mute if self.ttl.is_none() => format!("SET {key} {token} NX"),
+            What::Set | What::Mute => format!("SET {key} {token} NX PX {ms}"),
+            What::Acquire { hint: 0 } => format!("LOCK.ACQUIRE {key} {token} {ms}"),
+            What::Acquire { hint } => format!("LOCK.ACQUIRE {key} {token} {ms} FLOOR {hint}"),
+            What::Extend => format!("LOCK.EXTEND {key} {token} {ms}"),
+            What::Release {
+                by_script: true, ..
+            } => format!("EVAL {RELEASE} 1 {key} {token}"),
+            What::Release { .. } => format!("LOCK.RELEASE {key} {token}"),
+            What::Fence { fence } => {
+                let grant = self.lock.grant.unwrap_or_default();
+                format!("LOCK.FENCE {key} {token} {grant} {fence}")
             }
-            | Self::Mute { lock, ttl: None } => vec!["SET", &lock.key, &lock.token, "NX"],
-            Self::Set {
-                lock,
-                ttl: Some(ttl),
-                ..
-            }
-            | Self::Mute {
-                lock,
-                ttl: Some(ttl),
-            } => {
-                return words_of(&["SET", &lock.key, &lock.token, "NX", "PX", &ms(ttl)]);
-            }
-            Self::Acquire {
-                lock, ttl, hint: 0, ..
-            } => {
-                return words_of(&["LOCK.ACQUIRE", &lock.key, &lock.token, &ms(ttl)]);
-            }
-            Self::Acquire {
-                lock, ttl, hint, ..
-            } => {
-                let hint = hint.to_string();
-                return words_of(&[
-                    "LOCK.ACQUIRE",
-                    &lock.key,
-                    &lock.token,
-                    &ms(ttl),
-                    "FLOOR",
-                    &hint,
-                ]);
-            }
-            Self::Extend { lock, ttl } => {
-                return words_of(&["LOCK.EXTEND", &lock.key, &lock.token, &ms(ttl)]);
-            }
-            Self::Release {
-                lock,
-                by_script: true,
-                ..
-            } => vec!["EVAL", RELEASE, "1", &lock.key, &lock.token],
-            Self::Release { lock, .. } => vec!["LOCK.RELEASE", &lock.key, &lock.token],
-            Self::Fence { lock, fence } => {
-                let grant = lock.grant.unwrap_or_default().to_string();
-                return words_of(&[
-                    "LOCK.FENCE",
-                    &lock.key,
-                    &lock.token,
-                    &grant,
-                    &fence.to_string(),
-                ]);
-            }
-            Self::Get { key } => vec!["GET", key],
-            Self::LockGet { key, .. } => vec!["LOCK.GET", key],
-            Self::Ping => vec!["PING"],
-        };
-        words_of(&words)
+            What::Get => format!("GET {key}"),
+            What::LockGet => format!("LOCK.GET {key}"),
+            What::Ping => "PING".to_owned(),
+        }
     }
 
     /// Whether it asks for a lock that needs the log.
     pub(crate) fn is_long(&self, max_ttl: Duration) -> bool {
-        match self {
-            Self::Set { ttl, .. } | Self::Mute { ttl, .. } => ttl.is_none_or(|ttl| ttl > max_ttl),
-            Self::Acquire { ttl, .. } | Self::Extend { ttl, .. } => *ttl > max_ttl,
+        match self.what {
+            What::Set | What::Mute | What::Acquire { .. } | What::Extend => {
+                self.ttl.is_none_or(|ttl| ttl > max_ttl)
+            }
             _ => false,
         }
     }
@@ -173,20 +112,23 @@ pub(crate) fn text(reply: &Reply) -> String {
     match reply {
         Reply::Simple(text) | Reply::Bulk(text) => from_wire(text),
         Reply::Error(text) => format!("-{}", String::from_utf8_lossy(text)),
-        Reply::Array(replies) => format!(
-            "[{}]",
-            replies.iter().map(text).collect::<Vec<_>>().join(", ")
-        ),
+        Reply::Array(replies) => {
+            let replies: Vec<String> = replies.iter().map(text).collect();
+            format!("[{}]", replies.join(", "))
+        }
         Reply::Integer(number) => number.to_string(),
         Reply::Null => "null".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
-/// A token that is to fill the log, in full.
-pub(crate) fn to_wire(word: String) -> String {
-    let is_fat = word.ends_with(FAT);
-    word + &"x".repeat(if is_fat { FAT_LEN } else { 0 })
+/// A word as it is sent: a token that is to fill the log, and a script, in full.
+fn to_wire(word: &str) -> String {
+    match word {
+        RELEASE => RELEASE_SCRIPT.to_owned(),
+        fat if fat.ends_with(FAT) => fat.to_owned() + &"x".repeat(FAT_LEN),
+        word => word.to_owned(),
+    }
 }
 
 /// The other way round; what is not whole is nobody's token.
@@ -201,12 +143,11 @@ pub(crate) fn from_wire(bytes: &[u8]) -> String {
     }
 }
 
-fn words_of(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
+/// Stands for [`RELEASE_SCRIPT`].
+const RELEASE: &str = "(release)";
 
 /// As lock libraries release.
-pub(crate) const RELEASE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+const RELEASE_SCRIPT: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 
 /// Marks tokens that are long.
 pub(crate) const FAT: &str = "-fat";
