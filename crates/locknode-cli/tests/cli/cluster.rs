@@ -1,27 +1,18 @@
 //! Five nodes, and what is on them.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::process::{Command, Output};
 
+use rustix::process::Signal;
 use socket2::{Domain, Socket, Type};
 
-#[cfg(all(
-    feature = "lab",
-    any(feature = "run", all(feature = "lock", feature = "status"))
-))]
-use crate::program::{Program, ask, command, connect, outcome};
+use crate::program::{Program, ask, command, connect, ended, serve};
 
 /// A running cluster; ended when dropped.
-#[cfg(all(
-    feature = "lab",
-    any(feature = "run", all(feature = "lock", feature = "status"))
-))]
 #[derive(Debug)]
 pub(crate) struct Cluster {
     /// One for all nodes, or one for each.
-    #[cfg_attr(
-        not(feature = "run"),
-        expect(dead_code, reason = "ends them when dropped")
-    )]
     programs: Vec<Program>,
     pub(crate) addresses: Vec<SocketAddr>,
 }
@@ -46,9 +37,9 @@ impl Absent {
         }
     }
 
-    /// For `--nodes`.
-    pub(crate) fn nodes(&self) -> String {
-        let addresses = self.sockets.iter().map(|socket| {
+    /// The first of them, for `--nodes`.
+    pub(crate) fn nodes(&self, count: usize) -> String {
+        let addresses = self.sockets[..count].iter().map(|socket| {
             let address = socket.local_addr().expect("an address");
             address.as_socket().expect("an address")
         });
@@ -56,10 +47,6 @@ impl Absent {
     }
 }
 
-#[cfg(all(
-    feature = "lab",
-    any(feature = "run", all(feature = "lock", feature = "status"))
-))]
 impl Cluster {
     /// Five nodes in one process.
     pub(crate) fn start() -> Self {
@@ -72,10 +59,8 @@ impl Cluster {
     }
 
     /// Five nodes in five processes.
-    #[cfg(feature = "run")]
     pub(crate) fn start_apart() -> Self {
-        let start = |_| Program::start(command(["serve", "--first-start", "--port", "0"]));
-        let mut programs: Vec<Program> = (0..5).map(start).collect();
+        let mut programs: Vec<Program> = (0..5).map(|_| serve("--first-start")).collect();
         let addresses = programs.iter_mut().map(Program::address).collect();
         Self {
             programs,
@@ -89,8 +74,7 @@ impl Cluster {
     }
 
     /// Sends a signal to the first nodes, each a process of its own.
-    #[cfg(feature = "run")]
-    pub(crate) fn signal(&self, count: usize, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, count: usize, signal: Signal) {
         for program in &self.programs[..count] {
             program.signal(signal);
         }
@@ -104,29 +88,64 @@ impl Cluster {
             .collect()
     }
 
+    /// How many nodes reply that.
+    pub(crate) fn count(&self, request: &str, is_it: impl Fn(&str) -> bool) -> usize {
+        let replies = self.ask(request).into_iter();
+        replies.filter(|reply| is_it(reply)).count()
+    }
+
+    /// On how many nodes the key has a TTL in this range of milliseconds.
+    pub(crate) fn count_ttls(&self, key: &str, range: Range<i64>) -> usize {
+        self.count(&format!("PTTL {key}"), |reply| {
+            let left = reply.trim_start_matches(':').parse();
+            left.is_ok_and(|left| range.contains(&left))
+        })
+    }
+
     /// Whether no node has the key.
     pub(crate) fn is_free(&self, key: &str) -> bool {
-        let replies = self.ask(&format!("EXISTS {key}"));
-        replies.iter().all(|reply| reply == ":0")
+        self.count(&format!("EXISTS {key}"), |reply| reply == ":0") == self.addresses.len()
+    }
+
+    /// How many nodes a text names.
+    pub(crate) fn count_in(&self, text: &str) -> usize {
+        let addresses = self.addresses.iter();
+        addresses
+            .filter(|address| text.contains(&address.to_string()))
+            .count()
+    }
+
+    /// `locknode run` with these flags and that command, with time to get the lock: one try gives the nodes 250 ms, and a
+    /// busy machine may take longer.
+    pub(crate) fn run(&self, flags: &str, words: &[&str]) -> Command {
+        self.run_at_once(&format!("--wait 20s {flags}"), words)
+    }
+
+    /// The same without that time.
+    pub(crate) fn run_at_once(&self, flags: &str, words: &[&str]) -> Command {
+        let nodes = self.nodes();
+        let line = format!("run --nodes {nodes} {flags} --");
+        command(line.split_whitespace().chain(words.iter().copied()))
+    }
+
+    /// Starts a script of a shell while the lock is held, and waits until it says `ready`.
+    pub(crate) fn job(&self, flags: &str, script: &str) -> Program {
+        let mut job = Program::start(self.run(flags, &["sh", "-c", script]));
+        job.line_with("ready");
+        job
     }
 }
 
-/// The outcome of a run that ends with that code, and again while too few nodes were in time instead: one try gives
-/// them 250 ms, with connecting, and a busy machine may take longer.
-#[cfg(all(
-    feature = "lab",
-    any(feature = "run", all(feature = "lock", feature = "status"))
-))]
-pub(crate) fn decided(
-    code: i32,
-    run: impl Fn() -> std::process::Output,
-) -> (Option<i32>, String, String) {
+/// Runs a program to an end with that code, and again while too few nodes were in time instead: one try gives them
+/// 250 ms, with connecting, and a busy machine may take longer.
+#[track_caller]
+pub(crate) fn decided(code: i32, run: impl Fn() -> Output) -> (String, String) {
     let mut tries = 1..10;
     loop {
-        let outcome = outcome(&run());
-        let is_undecided = outcome.0 == Some(69) && code != 69;
+        let output = run();
+        let is_undecided = output.status.code() == Some(69) && code != 69;
         if !is_undecided || tries.next().is_none() {
-            return outcome;
+            return ended(code, &output);
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::io::Read as _;
 use std::net::TcpStream;
 
-use crate::program::{Directory, Program, ask, command, connect, outcome, run};
+use crate::program::{
+    Directory, Program, ask, command, connect, ended, ends, outcome, run, serve, shows,
+};
 
 /// The line of an option in the printed configuration, with single spaces.
 fn line<'t>(printed: &'t str, option: &str) -> Vec<&'t str> {
@@ -22,19 +24,12 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         "# A comment\nport = 1001\ntimeout = 11\nmaxmemory = \"1mb\"\nbind = [\"127.0.0.1\", \"::1\"]\n\
          protected-mode = false\nrequirepass = \"from-the-file\"\n",
     );
-    let mut serve = command([
-        "serve",
-        "--config",
-        &file,
-        "--port",
-        "1003",
-        "--print-config",
-    ]);
+    let line_of_flags = format!("serve --config {file} --port 1003 --print-config");
+    let mut serve = command(line_of_flags.split(' '));
     serve
         .env("LOCKNODE_PORT", "1002")
         .env("LOCKNODE_TIMEOUT", "12");
-    let (code, out, err) = outcome(&serve.output().expect("it runs"));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = ended(0, &serve.output().expect("it runs"));
     for (option, value, origin) in [
         ("port", "1003", "flag --port"),
         ("timeout", "12", "environment LOCKNODE_TIMEOUT"),
@@ -43,44 +38,26 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         ("bind", "[\"127.0.0.1\", \"::1\"]", &format!("{file}:5")),
         ("maxclients", "10000", "default"),
     ] {
-        assert_eq!(
-            line(&out, option).join(" "),
-            format!("{option} = {value} # {origin}")
-        );
+        let shown = format!("{option} = {value} # {origin}");
+        assert_eq!(line(&out, option).join(" "), shown);
     }
-    assert_eq!(
-        line(&out, "unixsocket").join(" "),
-        "# unixsocket = # not set"
-    );
+    let unset = line(&out, "unixsocket").join(" ");
+    assert_eq!(unset, "# unixsocket = # not set");
     assert!(
         !out.contains("from-the-file"),
-        "the password is not shown:\n{out}"
+        "a password is shown:\n{out}"
     );
-    assert_eq!(
-        line(&out, "requirepass")[..4].join(" "),
-        "# requirepass = \"********\""
-    );
+    let hidden = line(&out, "requirepass")[..4].join(" ");
+    assert_eq!(hidden, "# requirepass = \"********\"");
 }
 
 #[test]
 fn the_printed_configuration_can_be_read_back() {
     let directory = Directory::new("roundtrip");
-    let flags = [
-        "serve",
-        "--port",
-        "0",
-        "--bind",
-        "",
-        "--unixsocket",
-        "/tmp/a \"b\".sock",
-        "--drain",
-        "2m",
-        "--print-config",
-    ];
-    let (_, printed, _) = outcome(&run(flags));
+    let flags = "serve --port 0 --bind= --drain 2m --print-config --unixsocket".split(' ');
+    let (printed, _) = ends(0, flags.chain(["/tmp/a \"b\".sock"]));
     let file = directory.file("printed.toml", &printed);
-    let (code, again, err) = outcome(&run(["serve", "--config", &file, "--print-config"]));
-    assert_eq!(code, Some(0), "{err}");
+    let (again, _) = ends(0, ["serve", "--config", &file, "--print-config"]);
     let values = |text: &str| -> Vec<String> {
         let values = text.lines().filter_map(|line| line.rsplit_once("  #"));
         values
@@ -97,8 +74,8 @@ fn the_file_may_be_named_by_the_environment() {
     let file = directory.file("locknode.toml", "port = 1234\n");
     let mut serve = command(["serve", "--print-config"]);
     serve.env("LOCKNODE_CONFIG", file);
-    let (_, out, err) = outcome(&serve.output().expect("it runs"));
-    assert_eq!(line(&out, "port")[2], "1234", "{err}");
+    let (out, _) = ended(0, &serve.output().expect("it runs"));
+    assert_eq!(line(&out, "port")[2], "1234");
 }
 
 #[test]
@@ -113,136 +90,81 @@ fn errors_in_the_file_name_file_line_and_key() {
         ("print-config = true\n", ":1:", "unknown key"),
     ] {
         let file = directory.file("bad.toml", text);
-        let (code, out, err) = outcome(&run(["serve", "--config", &file]));
-        assert_eq!((code, out.as_str()), (Some(64), ""), "{text}: {err}");
-        assert!(
-            err.contains(&format!("{file}{place}")) && err.contains(part),
-            "{text}: {err}"
-        );
+        let (out, err) = ends(64, ["serve", "--config", &file]);
+        assert_eq!(out, "", "{text}");
+        shows(&err, &[&format!("{file}{place}"), part]);
     }
-    let (code, _, err) = outcome(&run(["serve", "--config", "/nonexistent.toml"]));
-    assert_eq!(code, Some(64));
-    assert!(
-        err.contains("/nonexistent.toml") && err.contains("--config"),
-        "{err}"
-    );
+    let (_, err) = ends(64, ["serve", "--config", "/nonexistent.toml"]);
+    shows(&err, &["/nonexistent.toml", "--config"]);
 }
 
 #[test]
 fn a_bad_variable_is_named() {
     let mut serve = command(["serve", "--print-config"]);
     serve.env("LOCKNODE_MAXMEMORY", "plenty");
-    let (code, _, err) = outcome(&serve.output().expect("it runs"));
-    assert_eq!(code, Some(64));
-    assert!(
-        err.contains("plenty") && err.contains("LOCKNODE_MAXMEMORY") && err.contains("100mb"),
-        "{err}"
-    );
+    let (_, err) = ended(64, &serve.output().expect("it runs"));
+    shows(&err, &["plenty", "LOCKNODE_MAXMEMORY", "100mb"]);
 }
 
 #[test]
 fn the_variables_of_a_kubernetes_service_are_not_taken_for_options() {
     let mut serve = command(["serve", "--print-config"]);
     serve.env("LOCKNODE_PORT", "tcp://10.0.0.1:6379");
-    let (code, out, err) = outcome(&serve.output().expect("it runs"));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = ended(0, &serve.output().expect("it runs"));
     assert_eq!(line(&out, "port").join(" "), "port = 6379 # default");
 }
 
 #[test]
 fn wrong_usage_is_exit_code_64_and_says_how() {
-    for args in [
-        &["serve", "--threads", "0"][..],
-        &["serve", "--port", "65536"],
-        &["serve", "--protected-mode", "maybe"],
-        &["serve", "--no-such-flag"],
-        &["no-such-command"],
-        &[],
-        &["lab", "--nodes", "0"],
-        &["lab", "--port", "65535"],
-        &["status"],
-        &["status", "--nodes", "http://x"],
-        &["bench", "--workload", "x"],
-        &["bench", "--connections", "10", "--keys", "5"],
+    for line in [
+        "serve --threads 0",
+        "serve --port 65536",
+        "serve --protected-mode maybe",
+        "serve --no-such-flag",
+        "no-such-command",
+        "",
+        "lab --nodes 0",
+        "lab --port 65535",
+        "status",
+        "status --nodes http://x",
+        "bench --workload x",
+        "bench --connections 10 --keys 5",
     ] {
-        let (code, out, err) = outcome(&run(args));
-        assert_eq!((code, out.as_str()), (Some(64), ""), "{args:?}: {err}");
-        assert!(err.len() > 20, "{args:?}: {err}");
+        let (code, out, err) = outcome(&run(line.split_whitespace()));
+        assert_eq!((code, out.as_str()), (Some(64), ""), "{line}: {err}");
+        assert!(err.len() > 20, "{line}: {err}");
     }
 }
 
 /// What CONFIG shows and the engine does not decide: these have flags of their own, or one value.
-const FACTS: &[&str] = &[
-    "appendonly",
-    "bind",
-    "databases",
-    "dir",
-    "durability",
-    "max-ttl",
-    "maxmemory-policy",
-    "port",
-    "restart-guard",
-    "save",
-];
+const FACTS: &str =
+    "appendonly bind databases dir durability max-ttl maxmemory-policy port restart-guard save";
 
-/// Values of every kind, right and wrong, at and beyond the ends of every range.
-const TEXTS: &[&str] = &[
-    "",
-    "0",
-    "1",
-    "-1",
-    "007",
-    " 1",
-    "yes",
-    "YES",
-    "true",
-    "1k",
-    "1KiB",
-    "2GB",
-    "1.5mb",
-    "5%",
-    "101%",
-    "5m",
-    "1048575",
-    "1048576",
-    "2147483647",
-    "2147483648",
-    "4294967295",
-    "4294967296",
-    "9223372036854775807",
-    "9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "64mb",
-    "normal 64mb 0 0",
-    "normal 64mb 32mb 60",
-    "replica 1 2 3 normal 0 0 0",
-    "master 1 2 3",
-];
+/// Values of every kind, right and wrong, at and beyond the ends of every range, with a comma between them.
+const TEXTS: &str = ",0,1,-1,007, 1,yes,YES,true,1k,1KiB,2GB,1.5mb,5%,101%,5m,1048575,1048576,2147483647,2147483648,\
+    4294967295,4294967296,9223372036854775807,9223372036854775808,18446744073709551615,18446744073709551616,64mb,\
+    normal 64mb 0 0,normal 64mb 32mb 60,replica 1 2 3 normal 0 0 0,master 1 2 3";
 
 /// The options that CONFIG GET shows and the engine obeys.
 fn options(client: &mut TcpStream) -> Vec<(String, String)> {
-    let shown = config_get(client, "*");
-    let options: Vec<_> = shown
-        .into_iter()
-        .filter(|(name, _)| !FACTS.contains(&name.as_str()))
-        .collect();
+    let mut options = config_get(client, "*");
+    options.retain(|(name, _)| !FACTS.split(' ').any(|fact| fact == name));
     assert!(options.len() > 5, "{options:?}");
     options
 }
 
 #[test]
 fn a_flag_and_config_set_accept_the_same_values_of_every_option() {
-    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
+    let mut node = serve("--first-start");
     let mut client = connect(node.address());
     for (option, _) in options(&mut client) {
         let (mut right, mut wrong) = (0, 0);
         // All flags first: a timeout of a second must not close the connection meanwhile.
-        let flags = TEXTS.iter().map(|text| format!("--{option}={text}"));
+        let flags = TEXTS.split(',').map(|text| format!("--{option}={text}"));
         let started: Vec<_> = flags
             .map(|flag| (outcome(&run(["serve", &flag, "--print-config"])), flag))
             .collect();
-        for (((code, _, err), flag), text) in started.into_iter().zip(TEXTS) {
+        for (((code, _, err), flag), text) in started.into_iter().zip(TEXTS.split(',')) {
             let reply = ask(&mut client, &format!("CONFIG SET {option} \"{text}\""));
             if reply.ends_with("can't set immutable config") {
                 continue;
@@ -265,9 +187,9 @@ fn a_flag_and_config_set_accept_the_same_values_of_every_option() {
 
 #[test]
 fn every_option_that_config_shows_is_a_flag_with_the_same_default() {
-    let mut node = Program::start(command(["serve", "--first-start", "--port", "0"]));
+    let mut node = serve("--first-start");
     let mut client = connect(node.address());
-    let (_, printed, _) = outcome(&run(["serve", "--print-config"]));
+    let (printed, _) = ends(0, ["serve", "--print-config"]);
     let directory = Directory::new("defaults");
     let file = directory.file("printed.toml", &printed);
     let mut again = command(["serve", "--first-start", "--config", &file]);

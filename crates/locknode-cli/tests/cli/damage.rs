@@ -6,13 +6,12 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, ask, connect, text_of};
-use crate::restart::serve;
+use crate::program::{Directory, ask, connect, serve, text_of};
+use crate::restart::acquire;
 
 /// What a node has left, the flags that it ran with, and the keys that it told held.
 struct Left {
     directory: Directory,
-    path: String,
     durability: &'static str,
 }
 
@@ -37,37 +36,30 @@ impl Left {
     /// A node that was stopped, crashed twice, and told of a lock each time.
     fn new(durability: &'static str) -> Self {
         let directory = Directory::new(&format!("damage-{durability}"));
-        let path = text_of(&directory.path.join("left"));
-        let mut is_first = true;
-        for (key, end) in [
-            ("kept", Signal::TERM),
-            ("first", Signal::KILL),
-            ("second", Signal::KILL),
+        let path = directory.path_of("left");
+        for (key, end, flag) in [
+            ("kept", Signal::TERM, "--first-start"),
+            ("first", Signal::KILL, ""),
+            ("second", Signal::KILL, ""),
         ] {
-            let mut flags = vec!["--dir", &path, "--durability", durability];
-            flags.extend(is_first.then_some("--first-start"));
-            is_first = false;
-            let mut node = serve(&flags);
+            let mut node = serve(&format!("--dir {path} --durability {durability} {flag}"));
             let mut client = connect(node.address());
-            assert_eq!(ask(&mut client, &format!("SET {key} token NX")), "+OK");
+            acquire(&mut client, key, None);
             if end == Signal::KILL {
-                let request = format!("SET {key}-last token NX PX 3600000");
-                assert_eq!(ask(&mut client, &request), "+OK");
+                acquire(&mut client, &format!("{key}-last"), Some(3_600_000));
             }
             drop(client);
-            node.signal(end);
-            node.wait();
+            node.end(end);
         }
         Self {
             directory,
-            path,
             durability,
         }
     }
 
     /// What the dice say is done: most of it where bytes mean something.
     fn damage(&self, dice: &mut impl FnMut(usize) -> usize) -> Damage {
-        let mut names: Vec<String> = fs::read_dir(&self.path)
+        let mut names: Vec<String> = fs::read_dir(self.directory.path.join("left"))
             .expect("a directory")
             .map(|entry| text_of(&entry.expect("an entry").path()))
             .filter(|path| !path.ends_with("/lock"))
@@ -75,10 +67,8 @@ impl Left {
         names.sort();
         let file = names.swap_remove(dice(names.len()));
         let content = fs::read(&file).expect("read");
-        let used = content
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |at| at + 1);
+        let last = content.iter().rposition(|byte| *byte != 0);
+        let used = last.map_or(0, |at| at + 1);
         let at = match dice(5) {
             0 => dice(content.len()),
             _ => dice(used),
@@ -94,7 +84,7 @@ impl Left {
     fn check(&self, damage: &Damage, count: &mut Count) {
         let path = self.directory.path.join("damaged");
         let _ = fs::remove_dir_all(&path);
-        copy(Path::new(&self.path), &path);
+        copy(&self.directory.path.join("left"), &path);
         let file = path.join(&damage.file);
         let mut content = fs::read(&file).expect("read");
         match damage.bits {
@@ -102,7 +92,8 @@ impl Left {
             bits => content[damage.at] ^= bits,
         }
         fs::write(&file, &content).expect("written");
-        let mut node = serve(&["--dir", &text_of(&path), "--durability", self.durability]);
+        let flags = format!("--dir {} --durability {}", text_of(&path), self.durability);
+        let mut node = serve(&flags);
         let Some(address) = node.address_or_end() else {
             count.refused += 1;
             let code = node.wait().code();
@@ -111,10 +102,8 @@ impl Left {
             // A batch that is missing may show in the segment after it.
             let is_named = said.contains(&damage.file)
                 || damage.file.starts_with("log-") && said.contains("/log-");
-            assert!(
-                is_named && said.contains("restore the file"),
-                "{damage:?}: {said}"
-            );
+            let is_explained = is_named && said.contains("restore the file");
+            assert!(is_explained, "{damage:?}: {said}");
             assert_eq!(fs::read(&file).expect("read"), content, "{damage:?}");
             return;
         };
@@ -130,8 +119,7 @@ impl Left {
         } else {
             count.served += 1
         }
-        node.signal(Signal::KILL);
-        node.wait();
+        node.end(Signal::KILL);
     }
 }
 

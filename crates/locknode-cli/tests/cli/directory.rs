@@ -1,21 +1,19 @@
 //! A node's data directory: lost, somebody else's, full, damaged, taken by another process.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, Program, ask, command, connect, shows, text_of};
-use crate::restart::{refused, serve};
+use crate::program::{Directory, Program, ask, command, connect, serve, shows, text_of};
+use crate::restart::{acquire, files, node_directory, refused};
 
 /// [G7] Two time namespaces, one after the other, have the same number and clocks of their own.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_crash_in_a_time_namespace_is_waited_for_by_the_ttl() {
-    let within = |boottime: &str, flags: &[&str]| {
-        let node = command([&["serve", "--port", "0"], flags].concat());
+    let within = |boottime: &str, flags: &str| {
+        let node = command(format!("serve --port 0 {flags}").split_whitespace());
         let mut unshare = std::process::Command::new("unshare");
         unshare
             .args(["--time", "--boottime", boottime, "--monotonic", boottime])
@@ -30,29 +28,16 @@ fn a_crash_in_a_time_namespace_is_waited_for_by_the_ttl() {
         eprintln!("skipped: this user may not make a time namespace");
         return;
     }
-    let directory = Directory::new("time-namespace");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = Program::start(within("1000", &["--dir", &path, "--first-start"]));
+    let (_directory, dir) = node_directory("time-namespace");
+    let mut node = Program::start(within("1000", &format!("{dir} --first-start")));
     let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
-    assert_eq!(ask(&mut client, "SET long token NX PX 100000"), "+OK");
-    node.signal(Signal::KILL);
-    node.wait();
-    let mut node = Program::start(within("1000000", &["--dir", &path]));
+    acquire(&mut client, "short", Some(30_000));
+    acquire(&mut client, "long", Some(100_000));
+    node.end(Signal::KILL);
+    let mut node = Program::start(within("1000000", &dir));
     let line = node.line_with("refusing locks for 3");
-    assert!(line.contains("another time namespace"), "{line}");
-    node.signal(Signal::TERM);
-    node.wait();
-}
-
-/// Everything in a directory, names and content.
-fn everything(path: &Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(path).expect("a directory").map(|entry| {
-        let entry = entry.expect("an entry");
-        let name = entry.file_name().to_string_lossy().into_owned();
-        (name, fs::read(entry.path()).unwrap_or_default())
-    });
-    entries.collect()
+    shows(&line, &["another time namespace"]);
+    node.end(Signal::TERM);
 }
 
 /// [S4] A file called `state` may be anybody's.
@@ -65,18 +50,16 @@ fn a_strangers_state_is_refused_and_left_as_it_was() {
     ] {
         let directory = Directory::new(&format!("stranger-{name}"));
         fs::write(directory.path.join("state"), content).expect("written");
-        let before = everything(&directory.path);
+        let before = files(&directory.path);
         let path = text_of(&directory.path);
-        for flags in [&["--dir", &path][..], &["--dir", &path, "--first-start"]] {
-            let (code, err) = refused(flags);
-            assert_eq!(code, Some(69), "{name}: {err}");
-            for part in [
+        for flag in ["", "--first-start"] {
+            let err = refused(69, &format!("--dir {path} {flag}"));
+            let parts = [
                 "/state: this is not a lock node's file",
                 "an empty directory",
-            ] {
-                assert!(err.contains(part), "{name}: {part:?} in {err}");
-            }
-            assert_eq!(everything(&directory.path), before, "{name}");
+            ];
+            shows(&err, &parts);
+            assert_eq!(files(&directory.path), before, "{name}");
         }
     }
 }
@@ -96,13 +79,11 @@ fn a_first_start_on_a_full_disk_can_be_repeated() {
         return;
     }
     for durability in ["long", "always"] {
-        let node = text_of(&directory.path.join(durability));
-        let flags = ["--dir", &node, "--durability", durability, "--first-start"];
+        let node = directory.path_of(durability);
+        let flags = format!("--dir {node} --durability {durability} --first-start");
         let ballast = directory.path.join("ballast");
         fs::write(&ballast, [1; 4096]).expect("written");
-        let (code, err) = refused(&flags);
-        assert_eq!(code, Some(69), "{err}");
-        assert!(err.contains("No space left"), "{err}");
+        shows(&refused(69, &flags), &["No space left"]);
         fs::remove_file(&ballast).expect("removed");
         assert!(tool("mount", &["-o", "remount,size=8m", &path]));
         serve(&flags).line_with("--first-start");
@@ -115,14 +96,13 @@ fn a_first_start_on_a_full_disk_can_be_repeated() {
 /// [S1] [G13]
 #[test]
 fn a_node_whose_lock_file_is_gone_grants_nothing_more_and_says_why() {
-    let directory = Directory::new("lock-gone");
-    let path = text_of(&directory.path.join("node"));
-    let flags = ["--dir", path.as_str(), "--max-ttl", "1s"];
-    let mut node = serve(&[&flags[..], &["--first-start"]].concat());
+    let (directory, dir) = node_directory("lock-gone");
+    let flags = format!("{dir} --max-ttl 1s");
+    let mut node = serve(&format!("{flags} --first-start"));
     let address = node.address();
     let mut client = connect(address);
-    assert_eq!(ask(&mut client, "SET long token NX PX 60000"), "+OK");
-    fs::remove_file(Path::new(&path).join("lock")).expect("removed");
+    acquire(&mut client, "long", Some(60_000));
+    fs::remove_file(directory.path_of("node/lock")).expect("removed");
     let mut second = serve(&flags);
     let mut other = connect(second.address());
     // The grant that found it out is not answered.
@@ -144,29 +124,22 @@ fn a_node_whose_lock_file_is_gone_grants_nothing_more_and_says_why() {
 /// [G3]
 #[test]
 fn a_start_without_a_state_says_what_is_lost_or_is_refused() {
-    let directory = Directory::new("lost-disk");
-    let path = text_of(&directory.path.join("node"));
-    let refuse = ["--dir", path.as_str(), "--empty-dir", "refuse"];
-    let (code, err) = refused(&refuse);
-    assert_eq!(code, Some(69), "{err}");
-    for part in [
+    let (directory, dir) = node_directory("lost-disk");
+    let refuse = format!("{dir} --empty-dir refuse");
+    let parts = [
         "there is no state",
         "--empty-dir wait",
         "above --max-ttl, or none",
         "--first-start",
-    ] {
-        assert!(err.contains(part), "{part:?} in {err}");
-    }
-    let mut node = serve(&[&refuse[..], &["--first-start"]].concat());
-    let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET ever token NX"), "+OK");
-    node.signal(Signal::KILL);
-    node.wait();
+    ];
+    shows(&refused(69, &refuse), &parts);
+    let mut node = serve(&format!("{refuse} --first-start"));
+    acquire(&mut connect(node.address()), "ever", None);
+    node.end(Signal::KILL);
     serve(&refuse).line_with("serving, 1 lock");
-    fs::remove_dir_all(&path).expect("removed");
-    let (code, err) = refused(&refuse);
-    assert_eq!(code, Some(69), "{err}");
-    let mut node = serve(&["--dir", &path, "--max-ttl", "7s"]);
+    fs::remove_dir_all(directory.path_of("node")).expect("removed");
+    refused(69, &refuse);
+    let mut node = serve(&format!("{dir} --max-ttl 7s"));
     node.line_with(
         "until every lock with a TTL up to 7 s has expired; locks with a longer TTL or none are lost with the disk",
     );
@@ -176,28 +149,20 @@ fn a_start_without_a_state_says_what_is_lost_or_is_refused() {
 /// [L5]
 #[test]
 fn a_log_that_was_cut_is_refused_and_a_dropped_batch_is_waited_for() {
-    let directory = Directory::new("log-end");
-    let path = text_of(&directory.path.join("node"));
-    let flags = ["--dir", path.as_str(), "--durability", "always"];
-    let mut node = serve(&[&flags[..], &["--first-start"]].concat());
+    let (directory, dir) = node_directory("log-end");
+    let flags = format!("{dir} --durability always");
+    let mut node = serve(&format!("{flags} --first-start"));
     let mut client = connect(node.address());
     for key in ["a", "b"] {
-        assert_eq!(
-            ask(&mut client, &format!("SET {key} token NX PX 60000")),
-            "+OK"
-        );
+        acquire(&mut client, key, Some(60_000));
     }
-    node.signal(Signal::KILL);
-    node.wait();
-    let log = Path::new(&path).join("log-0000000000000001");
+    node.end(Signal::KILL);
+    let log = directory.path.join("node/log-0000000000000001");
     let whole = fs::read(&log).expect("read");
     for len in [0, 100, 128, 200, 4096, whole.len() - 1] {
         fs::write(&log, &whole[..len]).expect("written");
-        let (code, err) = refused(&flags);
-        assert_eq!(code, Some(69), "{len}: {err}");
-        for part in ["/log-0000000000000001: ", "restore the file"] {
-            assert!(err.contains(part), "{len}: {part:?} in {err}");
-        }
+        let parts = ["/log-0000000000000001: ", "restore the file"];
+        shows(&refused(69, &flags), &parts);
     }
     let mut rotten = whole.clone();
     let last = rotten.iter().rposition(|byte| *byte != 0).expect("a batch");

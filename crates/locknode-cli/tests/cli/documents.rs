@@ -17,7 +17,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::program::{Directory, Program, ask, clean, command, connect, outcome, text_of};
+use crate::program::{Directory, Program, ask, clean, command, connect, ended, outcome, text_of};
 
 /// Commands that are not run, by their beginning, and why.
 const NOT_RUN: [(&str, &str); 4] = [
@@ -158,8 +158,7 @@ impl Page {
 
     fn end(&mut self) {
         if let Some((mut lab, _)) = self.lab.take() {
-            lab.signal(Signal::INT);
-            assert_eq!(lab.wait().code(), Some(0), "{}", self.name);
+            assert_eq!(lab.end(Signal::INT).code(), Some(0), "{}", self.name);
         }
     }
 
@@ -201,15 +200,12 @@ impl Page {
                 ["redis-cli", "-p", port, ref words @ ..] => {
                     let printed = self.redis_cli(port, &words.join(" "));
                     let want = comment.trim_start().split(':').next().unwrap_or_default();
-                    match want {
-                        "OK" | "(nil)" => assert_eq!(printed, want, "{}: {line}", self.name),
-                        "1" => assert_eq!(printed, "(integer) 1", "{}: {line}", self.name),
-                        _ => assert!(
-                            !printed.starts_with("(error)"),
-                            "{}: {line}: {printed}",
-                            self.name
-                        ),
-                    }
+                    let is_right = match want {
+                        "OK" | "(nil)" => printed == want,
+                        "1" => printed == "(integer) 1",
+                        _ => !printed.starts_with("(error)"),
+                    };
+                    assert!(is_right, "{}: {line}: {printed}", self.name);
                 }
                 ["export", ..] => {
                     let own = self.own(&line);
@@ -225,12 +221,9 @@ impl Page {
         let nodes: Vec<String> = self.nodes().iter().map(SocketAddr::to_string).collect();
         let line = line.replace(REDIS, &nodes[0]);
         let nodes = nodes.join(",");
-        let line = NODES
-            .iter()
-            .fold(line, |line, shown| line.replace(shown, &nodes));
-        SHORTER
-            .iter()
-            .fold(line, |line, (long, short)| line.replace(long, short))
+        let all = NODES.iter().map(|shown| (*shown, &*nodes));
+        all.chain(SHORTER)
+            .fold(line, |line, (shown, own)| line.replace(shown, own))
     }
 
     /// Runs a line of shell.
@@ -254,10 +247,10 @@ impl Page {
         let (code, out, err) = outcome(&shell.output().expect("a shell"));
         // Nodes that forget need luck to give a lock away twice within a second.
         let is_luck = line.contains("--restart-guard off") && code == Some(1);
+        let name = &self.name;
         assert!(
             code == Some(0) || is_luck,
-            "{}: {line}: {code:?}\n{out}{err}",
-            self.name
+            "{name}: {line}: {code:?}\n{out}{err}"
         );
     }
 
@@ -301,20 +294,14 @@ impl Page {
                     }
                     (None, None) => panic!("{}: nobody prints {line}", self.name),
                 };
-                assert_eq!(
-                    without_figures(&found),
-                    without_figures(line),
-                    "{}",
-                    self.name
-                );
+                let (found, shown) = (without_figures(&found), without_figures(line));
+                assert_eq!(found, shown, "{}", self.name);
                 continue;
             };
             let line = line.split(" #").next().unwrap_or_default().trim();
-            let line = match waits {
-                // A wait for the end of the lock becomes shorter.
-                true => line.replace("px 30000", "px 3000"),
-                false => line.to_owned(),
-            };
+            // A wait for the end of the lock becomes shorter.
+            let ttl = if waits { "px 3000" } else { "px 30000" };
+            let line = line.replace("px 30000", ttl);
             let line = match (line.split_once("; "), &mut self.node) {
                 (Some((sleep, line)), Some((node, _))) if sleep.starts_with("sleep ") => {
                     node.line_with("the quarantine is over");
@@ -325,14 +312,7 @@ impl Page {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 ["locknode", ref args @ .., "&"] => {
-                    let args: Vec<&str> = args
-                        .iter()
-                        .map(|arg| match *arg {
-                            "7101" => "0",
-                            arg => arg,
-                        })
-                        .collect();
-                    let mut node = command(&args);
+                    let mut node = command(args.iter().map(|arg| arg.replace("7101", "0")));
                     node.current_dir(&self.here);
                     let mut node = Program::start(node);
                     let address = node.address();
@@ -343,11 +323,10 @@ impl Page {
                 }
                 ["kill", ref signal @ .., "%1"] => {
                     let (node, _) = self.node.as_mut().expect("a node");
-                    node.signal(match signal {
+                    node.end(match signal {
                         ["-9"] => Signal::KILL,
                         _ => Signal::TERM,
                     });
-                    node.wait();
                 }
                 _ => panic!("{}: nobody runs {line}", self.name),
             }
@@ -370,9 +349,7 @@ impl Page {
         let port = self.nodes().first().map_or(0, SocketAddr::port);
         let text = block.replace("port=7101", &format!("port={port}"));
         let mut python = Command::new("python3");
-        let output = python.args(["-c", &text]).output().expect("Python");
-        let (code, out, err) = outcome(&output);
-        assert_eq!(code, Some(0), "{}: {text}\n{out}{err}", self.name);
+        ended(0, &python.args(["-c", &text]).output().expect("Python"));
     }
 }
 

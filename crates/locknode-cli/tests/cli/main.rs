@@ -1,4 +1,4 @@
-//! The built program, run as a person runs it.
+//! The built program, run as a person runs it. What needs several features is tested in a build with the default ones.
 //!
 //! * `program`: starting the program and talking to it.
 //! * `serve`: a node, its addresses, its signals.
@@ -33,24 +33,14 @@
     reason = "a test that cannot go on fails"
 )]
 
-#[cfg(feature = "bench")]
+#[cfg(feature = "default")]
 mod bench;
-#[cfg(any(
-    feature = "bench",
-    all(feature = "lab", any(feature = "run", feature = "status"))
-))]
+#[cfg(feature = "default")]
 mod cluster;
 mod configuration;
 mod damage;
 mod directory;
-#[cfg(all(
-    feature = "bench",
-    feature = "lab",
-    feature = "lock",
-    feature = "run",
-    feature = "sim",
-    feature = "status"
-))]
+#[cfg(feature = "default")]
 mod documents;
 #[cfg(feature = "lab")]
 mod lab;
@@ -58,45 +48,36 @@ mod lab;
 mod lab_chaos;
 #[cfg(feature = "lab")]
 mod lab_faults;
-#[cfg(all(feature = "lab", feature = "lock", feature = "run", feature = "status"))]
+#[cfg(feature = "default")]
 mod lab_first_minutes;
 #[cfg(feature = "lab")]
 mod lab_wire;
-#[cfg(all(feature = "lab", feature = "lock", feature = "status"))]
+#[cfg(feature = "default")]
 mod lock;
-#[cfg(all(
-    feature = "bench",
-    feature = "completions",
-    feature = "lab",
-    feature = "lock",
-    feature = "man",
-    feature = "run",
-    feature = "sim",
-    feature = "status"
-))]
+#[cfg(feature = "default")]
 mod manual;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod processes;
 mod program;
 mod restart;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod run;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod run_descendants;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod run_loss;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod run_output;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod run_signals;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod run_terminal;
 mod serve;
 #[cfg(feature = "sim")]
 mod sim;
 #[cfg(feature = "sim")]
 mod sim_history;
-#[cfg(all(feature = "lab", feature = "status"))]
+#[cfg(feature = "default")]
 mod status;
-#[cfg(all(feature = "lab", feature = "run"))]
+#[cfg(feature = "default")]
 mod terminal;

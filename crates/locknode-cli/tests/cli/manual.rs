@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::program::{Directory, command, outcome, run, text_of};
+use crate::program::{Directory, command, ended, ends};
 
 const COMMANDS: &[&str] = &[
     "serve",
@@ -21,30 +21,26 @@ const COMMANDS: &[&str] = &[
 #[test]
 fn help_teaches_by_example() {
     for name in COMMANDS {
-        let (code, out, _) = outcome(&run([name, "--help"]));
-        assert_eq!(code, Some(0));
+        let (out, _) = ends(0, [name, "--help"]);
         assert!(
             out.contains("Examples:\n") && out.contains(&format!("locknode {name}")),
             "{out}"
         );
     }
-    let (code, out, _) = outcome(&run(["--help"]));
-    assert_eq!(code, Some(0));
+    let (out, _) = ends(0, ["--help"]);
     assert!(COMMANDS.iter().all(|name| out.contains(name)), "{out}");
 }
 
 #[test]
 fn the_version_is_printed() {
-    let (code, out, _) = outcome(&run(["--version"]));
-    assert_eq!(code, Some(0));
+    let (out, _) = ends(0, ["--version"]);
     assert_eq!(out, format!("locknode {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn completions_know_the_commands_and_their_flags() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (code, out, err) = outcome(&run(["completions", shell]));
-        assert_eq!(code, Some(0), "{err}");
+        let (out, _) = ends(0, ["completions", shell]);
         for word in [
             "serve",
             "unixsocketperm",
@@ -60,18 +56,17 @@ fn completions_know_the_commands_and_their_flags() {
 
 #[test]
 fn man_pages_are_printed_and_written() {
-    let (code, out, _) = outcome(&run(["man"]));
-    assert_eq!(code, Some(0));
+    let (out, _) = ends(0, ["man"]);
     assert!(out.contains(".TH locknode 1"), "{out}");
 
     let directory = Directory::new("man");
     let pages = directory.path.join("man1");
-    let (code, out, err) = outcome(&run(["man", &text_of(&pages)]));
-    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let (out, _) = ends(0, ["man", &directory.path_of("man1")]);
+    assert_eq!(out, "");
     assert!(pages.join("locknode.1").exists());
     for name in COMMANDS {
-        let page =
-            std::fs::read_to_string(pages.join(format!("locknode-{name}.1"))).expect("a page");
+        let page = std::fs::read_to_string(pages.join(format!("locknode-{name}.1")));
+        let page = page.expect("a page");
         assert!(
             page.contains(".SH NAME") && page.contains("Examples:"),
             "{name}"
@@ -87,18 +82,10 @@ fn a_reader_that_went_away_is_no_error() {
         &["serve", "--print-config"],
         &["--help"],
     ] {
-        let mut child = command(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut command = command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
         drop(child.stdout.take());
-        let output = child.wait_with_output().expect("it ends");
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{args:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        ended(0, &child.wait_with_output().expect("it ends"));
     }
 }

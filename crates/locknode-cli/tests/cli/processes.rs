@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::PATIENCE;
+use crate::program::{PATIENCE, Program};
 
 /// Waits until something is so.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -22,6 +22,11 @@ pub(crate) fn number_in(line: &str) -> u32 {
     number
         .and_then(|digits| digits.parse().ok())
         .expect("a number")
+}
+
+/// The number of the command that `run --json` started.
+pub(crate) fn command_of(job: &mut Program) -> u32 {
+    number_in(&job.line_ever_with("\"event\":\"started\""))
 }
 
 /// Whether the process is there and has not ended.

@@ -1,12 +1,12 @@
 //! Starting the program and talking to it. Nothing here waits for a fixed time: lines are awaited, with a deadline.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Once;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -116,6 +116,34 @@ pub(crate) fn outcome(output: &Output) -> (Option<i32>, String, String) {
     )
 }
 
+/// Runs the program to an end with that exit code: standard output and standard error.
+#[track_caller]
+pub(crate) fn ends(
+    code: i32,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> (String, String) {
+    let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+    let args: Vec<OsString> = args.collect();
+    let (found, out, err) = outcome(&run(&args));
+    assert_eq!(found, Some(code), "{args:?}: {out}{err}");
+    (out, err)
+}
+
+/// The same of a run that is over.
+#[track_caller]
+pub(crate) fn ended(code: i32, output: &Output) -> (String, String) {
+    let (found, out, err) = outcome(output);
+    assert_eq!(found, Some(code), "{out}{err}");
+    (out, err)
+}
+
+/// A node on a free port with these flags.
+pub(crate) fn serve(flags: &str) -> Program {
+    Program::start(command(
+        format!("serve --port 0 {flags}").split_whitespace(),
+    ))
+}
+
 /// Checks that a text has all of these in it.
 #[track_caller]
 pub(crate) fn shows(text: &str, parts: &[&str]) {
@@ -130,26 +158,8 @@ impl Program {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let (sender, lines) = channel();
-        let outputs: [Option<Box<dyn Read + Send>>; 2] = [
-            child
-                .stdout
-                .take()
-                .map(|output| Box::new(output) as Box<dyn Read + Send>),
-            child
-                .stderr
-                .take()
-                .map(|output| Box::new(output) as Box<dyn Read + Send>),
-        ];
-        for output in outputs.into_iter().flatten() {
-            let sender = sender.clone();
-            std::thread::spawn(move || {
-                for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    if sender.send(line).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
+        follow(child.stdout.take(), sender.clone());
+        follow(child.stderr.take(), sender);
         Self {
             child,
             lines,
@@ -165,25 +175,32 @@ impl Program {
 
     /// Waits for a line with that text in it.
     pub(crate) fn line_with(&mut self, part: &str) -> String {
+        self.line_or_end(part).unwrap_or_else(|| {
+            panic!("it ended without {part:?}; there were {:#?}", self.seen);
+        })
+    }
+
+    /// The same; `None` when the program ends before.
+    fn line_or_end(&mut self, part: &str) -> Option<String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(part) => {
-                    self.seen.push(line.clone());
-                    return line;
+            let line = match self.lines.recv_timeout(left) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("no line with {part:?}; there were {:#?}", self.seen)
                 }
-                Ok(line) => self.seen.push(line),
-                Err(error) => panic!(
-                    "no line with {part:?} ({error}); there were {:#?}",
-                    self.seen
-                ),
+            };
+            self.seen.push(line.clone());
+            if line.contains(part) {
+                return Some(line);
             }
         }
     }
 
     /// As [`Self::line_with`], also content with a line that came before: the two outputs are not in order.
-    #[cfg(all(feature = "lab", feature = "run"))]
+    #[cfg(feature = "default")]
     pub(crate) fn line_ever_with(&mut self, part: &str) -> String {
         match self.seen.iter().find(|line| line.contains(part)) {
             Some(line) => line.clone(),
@@ -193,34 +210,19 @@ impl Program {
 
     /// Waits for a TCP address that the program listens on.
     pub(crate) fn address(&mut self) -> SocketAddr {
-        let line = self.line_with("listening on ");
-        let (_, address) = line
-            .split_once("listening on ")
-            .expect("the text just found");
-        address.parse().expect("an address")
+        self.address_or_end().expect("an address")
+    }
+
+    /// As [`Self::address`]; `None` when the program ends before.
+    pub(crate) fn address_or_end(&mut self) -> Option<SocketAddr> {
+        let line = self.line_or_end("listening on ")?;
+        let (_, address) = line.split_once("listening on ").expect("just found");
+        Some(address.parse().expect("an address"))
     }
 
     /// The number of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
-    }
-
-    /// As [`Self::address`]; `None` when the program ends before.
-    pub(crate) fn address_or_end(&mut self) -> Option<SocketAddr> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let line = match self.lines.recv_timeout(left) {
-                Ok(line) => line,
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => panic!("neither; there were {:#?}", self.seen),
-            };
-            let address = line.split_once("listening on ").map(|(_, it)| it.parse());
-            self.seen.push(line);
-            if let Some(address) = address {
-                return Some(address.expect("an address"));
-            }
-        }
     }
 
     /// All lines that were waited for or passed over.
@@ -234,14 +236,30 @@ impl Program {
         rustix::process::kill_process(id, signal).expect("the program runs");
     }
 
+    /// How many lines so far have this text in them.
+    pub(crate) fn count(&self, part: &str) -> usize {
+        self.seen.iter().filter(|line| line.contains(part)).count()
+    }
+
+    /// Sends a signal that ends the program, and waits for the end.
+    pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
+        self.wait()
+    }
+
+    /// Waits for the end, which must be with that exit code.
+    #[track_caller]
+    pub(crate) fn ends(&mut self, code: i32) {
+        let found = self.wait().code();
+        assert_eq!(found, Some(code), "{:#?}", self.seen);
+    }
+
     /// Waits for the end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         // The outputs close when the program ends; only then is waiting for it sure to be short.
         let deadline = Instant::now() + PATIENCE;
-        while let Ok(line) = self
-            .lines
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        while let Ok(line) = self.lines.recv_timeout(left()) {
             self.seen.push(line);
         }
         assert!(
@@ -251,6 +269,15 @@ impl Program {
         );
         self.child.wait().expect("the program ended")
     }
+}
+
+/// Sends the lines of an output, as long as somebody takes them.
+fn follow(output: Option<impl Read + Send + 'static>, lines: Sender<String>) {
+    let output = BufReader::new(output.expect("a pipe"));
+    std::thread::spawn(move || {
+        let mut all = output.lines().map_while(Result::ok);
+        all.all(|line| lines.send(line).is_ok())
+    });
 }
 
 impl Drop for Program {
@@ -267,11 +294,16 @@ impl Directory {
         Self { path }
     }
 
+    /// The path of something in it.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        text_of(&self.path.join(name))
+    }
+
     /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
-        let path = self.path.join(name);
+        let path = self.path_of(name);
         std::fs::write(&path, text).expect("a file");
-        text_of(&path)
+        path
     }
 }
 

@@ -3,37 +3,38 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
-use crate::program::{Directory, Program, ask, command, connect, outcome, run, text_of};
+use crate::program::{Directory, Program, ask, connect, ends, outcome, run, serve, shows, text_of};
 
-/// A node on a free port with these flags.
-pub(crate) fn serve(flags: &[&str]) -> Program {
-    let all: Vec<&str> = ["serve", "--port", "0"]
-        .iter()
-        .chain(flags)
-        .copied()
-        .collect();
-    Program::start(command(&all))
+/// Runs `serve` with these flags to an end with that exit code: what it says.
+#[track_caller]
+pub(crate) fn refused(code: i32, flags: &str) -> String {
+    let (out, err) = ends(code, format!("serve --port 0 {flags}").split_whitespace());
+    assert_eq!(out, "", "{flags}");
+    err
 }
 
-/// Runs `serve` with these flags, which it refuses.
-pub(crate) fn refused(flags: &[&str]) -> (Option<i32>, String) {
-    let all: Vec<&str> = ["serve", "--port", "0"]
-        .iter()
-        .chain(flags)
-        .copied()
-        .collect();
-    let (code, out, err) = outcome(&run(&all));
-    assert_eq!(out, "", "{flags:?}");
-    (code, err)
+/// A directory for a node, and the flag that names it.
+pub(crate) fn node_directory(name: &str) -> (Directory, String) {
+    let directory = Directory::new(name);
+    let flag = format!("--dir {}", directory.path_of("node"));
+    (directory, flag)
 }
 
-/// The files of a directory, without the one that is locked.
-fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+/// Acquires a lock for that long, for ever without a number of milliseconds.
+#[track_caller]
+pub(crate) fn acquire(client: &mut TcpStream, key: &str, ttl_ms: Option<u64>) {
+    let ttl = ttl_ms.map_or(String::new(), |ttl_ms| format!(" PX {ttl_ms}"));
+    assert_eq!(ask(client, &format!("SET {key} token NX{ttl}")), "+OK");
+}
+
+/// The files of a directory, names and content, without the one that is locked.
+pub(crate) fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(path).expect("a directory").map(|entry| {
         let entry = entry.expect("an entry");
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -45,10 +46,10 @@ fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
 /// [G1] [G2] [G3]
 #[test]
 fn a_node_that_knows_nothing_waits_and_says_so() {
-    let mut node = serve(&[]);
+    let mut node = serve("");
     let address = node.address();
     let line = node.line_with("refusing locks for 60.");
-    assert!(line.contains("without a data directory"), "{line}");
+    shows(&line, &["without a data directory"]);
     node.line_with("--first-start");
     let mut client = connect(address);
     for request in ["PING", "SET k token NX PX 1000", "GET k"] {
@@ -61,18 +62,18 @@ fn a_node_that_knows_nothing_waits_and_says_so() {
     assert!(ask(&mut client, "INFO").starts_with('$'));
     node.signal(Signal::TERM);
     drop(client);
-    assert_eq!(node.wait().code(), Some(0));
+    node.ends(0);
 }
 
 /// [G3]
 #[test]
 fn the_end_of_the_quarantine_is_told_and_locks_are_granted() {
-    let mut node = serve(&["--max-ttl", "100ms"]);
+    let mut node = serve("--max-ttl 100ms");
     let address = node.address();
     node.line_with("refusing locks for 0.");
     node.line_with("the quarantine is over");
     let mut client = connect(address);
-    assert_eq!(ask(&mut client, "SET k token NX PX 50"), "+OK");
+    acquire(&mut client, "k", Some(50));
     let reply = ask(&mut client, "SET j token NX PX 101");
     assert!(reply.starts_with('-'), "{reply}");
 }
@@ -80,68 +81,65 @@ fn the_end_of_the_quarantine_is_told_and_locks_are_granted() {
 /// [G3]
 #[test]
 fn a_node_that_refuses_listens_when_its_quarantine_is_over() {
-    let mut node = serve(&["--quarantine", "refuse", "--max-ttl", "100ms"]);
+    let mut node = serve("--quarantine refuse --max-ttl 100ms");
     node.line_with("refusing locks for 0.");
     node.line_with("not listening");
     node.line_with("the quarantine is over");
     assert_eq!(ask(&mut connect(node.address()), "PING"), "+PONG");
 
-    let directory = Directory::new("refuse");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--quarantine", "refuse", "--dir", &path]);
+    let (_directory, dir) = node_directory("refuse");
+    let mut node = serve(&format!("--quarantine refuse {dir}"));
     node.line_with("not listening");
     node.signal(Signal::TERM);
     node.line_with("SIGTERM: stopping in quarantine");
-    assert_eq!(node.wait().code(), Some(0));
-    let mut node = serve(&["--dir", &path]);
-    node.line_with("refusing locks for");
+    node.ends(0);
+    serve(&dir).line_with("refusing locks for");
 }
 
 /// [G4] [G10] [S5]
 #[test]
 fn a_clean_stop_keeps_every_lock() {
-    let directory = Directory::new("clean-stop");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let (_directory, dir) = node_directory("clean-stop");
+    let mut node = serve(&format!("{dir} --first-start"));
     let address = node.address();
     node.line_with("run 1, durability long");
     node.line_with("serving, 0 locks");
     let mut client = connect(address);
-    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
-    assert_eq!(ask(&mut client, "SET long token NX PX 3600000"), "+OK");
-    assert_eq!(ask(&mut client, "SET eternal token NX"), "+OK");
+    for (key, ttl_ms) in [
+        ("short", Some(30_000)),
+        ("long", Some(3_600_000)),
+        ("eternal", None),
+    ] {
+        acquire(&mut client, key, ttl_ms);
+    }
     drop(client);
     node.signal(Signal::TERM);
     node.line_with("locks written to ");
-    assert_eq!(node.wait().code(), Some(0));
+    node.ends(0);
 
-    let mut node = serve(&["--dir", &path]);
+    let mut node = serve(&dir);
     let address = node.address();
     node.line_with("run 2, durability long");
     node.line_with("serving, 3 locks: the last run stopped cleanly");
     let mut client = connect(address);
     for key in ["short", "long", "eternal"] {
-        assert_eq!(
-            ask(&mut client, &format!("SET {key} other NX PX 1000")),
-            "$-1"
-        );
+        let again = format!("SET {key} other NX PX 1000");
+        assert_eq!(ask(&mut client, &again), "$-1");
     }
 }
 
 /// [G6] [L1] [L2]
 #[test]
 fn after_a_crash_long_locks_are_there_and_short_ones_are_waited_for() {
-    let directory = Directory::new("crash");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let (_directory, dir) = node_directory("crash");
+    let mut node = serve(&format!("{dir} --first-start"));
     let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET long token NX PX 3600000"), "+OK");
-    assert_eq!(ask(&mut client, "SET short token NX PX 100"), "+OK");
-    node.signal(Signal::KILL);
-    node.wait();
+    acquire(&mut client, "long", Some(3_600_000));
+    acquire(&mut client, "short", Some(100));
+    node.end(Signal::KILL);
 
     // A tenth of a second, a second of slack and what is added for drift.
-    let mut node = serve(&["--dir", &path]);
+    let mut node = serve(&dir);
     let address = node.address();
     node.line_with("refusing locks for ");
     node.line_with("the quarantine is over");
@@ -153,66 +151,59 @@ fn after_a_crash_long_locks_are_there_and_short_ones_are_waited_for() {
 /// [G10]
 #[test]
 fn shutdown_nosave_leaves_no_snapshot() {
-    let directory = Directory::new("nosave");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let (_directory, dir) = node_directory("nosave");
+    let mut node = serve(&format!("{dir} --first-start"));
     let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
-    std::io::Write::write_all(&mut client, b"SHUTDOWN NOSAVE\r\n").expect("sent");
+    acquire(&mut client, "short", Some(30_000));
+    client.write_all(b"SHUTDOWN NOSAVE\r\n").expect("sent");
     node.line_with("no locks written to ");
-    assert_eq!(node.wait().code(), Some(0));
-    serve(&["--dir", &path]).line_with("refusing locks for ");
+    node.ends(0);
+    serve(&dir).line_with("refusing locks for ");
 }
 
 /// [G15]
 #[test]
 fn without_the_guard_nothing_is_waited_for_and_nothing_limited() {
-    let mut node = serve(&["--restart-guard", "off"]);
+    let mut node = serve("--restart-guard off");
     let address = node.address();
     node.line_with("the restart guard is off");
-    let mut client = connect(address);
-    assert_eq!(ask(&mut client, "SET eternal token NX"), "+OK");
+    acquire(&mut connect(address), "eternal", None);
 }
 
 /// [L1]
 #[test]
 fn with_durability_always_a_crash_costs_no_wait() {
-    let directory = Directory::new("always");
-    let path = text_of(&directory.path.join("node"));
-    let flags = ["--dir", path.as_str(), "--durability", "always"];
-    let mut node = serve(&[&flags[..], &["--first-start"]].concat());
-    let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET short token NX PX 30000"), "+OK");
-    node.signal(Signal::KILL);
-    node.wait();
+    let (_directory, dir) = node_directory("always");
+    let flags = format!("{dir} --durability always");
+    let mut node = serve(&format!("{flags} --first-start"));
+    acquire(&mut connect(node.address()), "short", Some(30_000));
+    node.end(Signal::KILL);
     let mut node = serve(&flags);
     let address = node.address();
     node.line_with("serving, 1 lock: the last run crashed, and all its locks");
-    assert_eq!(
-        ask(&mut connect(address), "SET short other NX PX 1000"),
-        "$-1"
-    );
+    let again = ask(&mut connect(address), "SET short other NX PX 1000");
+    assert_eq!(again, "$-1");
 }
 
 /// [S1]
 #[test]
 fn a_directory_in_use_names_its_user() {
-    let directory = Directory::new("in-use");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
+    let (directory, dir) = node_directory("in-use");
+    let path = directory.path_of("node");
+    let mut node = serve(&format!("{dir} --first-start"));
     let address = node.address();
     node.line_with("serving");
     let before = files(Path::new(&path));
-    let (code, err) = refused(&["--dir", &path]);
-    assert_eq!(code, Some(69), "{err}");
-    for part in [
-        path.as_str(),
-        "in use by process",
-        "a directory of its own",
-        "--dir",
-    ] {
-        assert!(err.contains(part), "{part} in {err}");
-    }
+    let err = refused(69, &dir);
+    shows(
+        &err,
+        &[
+            &path,
+            "in use by process",
+            "a directory of its own",
+            "--dir",
+        ],
+    );
     assert_eq!(files(Path::new(&path)), before);
     assert_eq!(ask(&mut connect(address), "PING"), "+PONG");
 }
@@ -257,17 +248,17 @@ fn directories_that_are_not_right_are_refused_and_left_as_they_were() {
         prepare(&directory.path);
         let before = files(&directory.path);
         let path = text_of(&directory.path);
-        for flags in [&["--dir", &path][..], &["--dir", &path, "--first-start"]] {
-            let (code, err) = refused(flags);
-            assert!(
-                code == Some(69) || code == Some(64),
-                "{name}: {code:?}: {err}"
-            );
+        for flag in ["", "--first-start"] {
+            let line = format!("serve --port 0 --dir {path} {flag}");
+            let (code, out, err) = outcome(&run(line.split_whitespace()));
             // That it is no first start may be all there is to say.
-            let parts = if code == Some(64) { &["state"] } else { *parts };
-            for part in parts.iter().chain([&path.as_str(), &"--dir"]) {
-                assert!(err.contains(part), "{name}: {part:?} in {err}");
-            }
+            let parts = match code {
+                Some(64) => &["state"][..],
+                _ => parts,
+            };
+            assert!(matches!(code, Some(64 | 69)), "{name}: {code:?}: {err}");
+            assert_eq!(out, "", "{name}");
+            shows(&err, &[parts, &[&path, "--dir"]].concat());
             assert_eq!(files(&directory.path), before, "{name}");
         }
     }
@@ -275,14 +266,11 @@ fn directories_that_are_not_right_are_refused_and_left_as_they_were() {
 
 /// A directory that a node has left in order, with a lock in it.
 fn left_directory(name: &str) -> (Directory, String) {
-    let directory = Directory::new(name);
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
-    let mut client = connect(node.address());
-    assert_eq!(ask(&mut client, "SET k token NX PX 3600000"), "+OK");
-    drop(client);
-    node.signal(Signal::TERM);
-    assert_eq!(node.wait().code(), Some(0));
+    let (directory, dir) = node_directory(name);
+    let mut node = serve(&format!("{dir} --first-start"));
+    acquire(&mut connect(node.address()), "k", Some(3_600_000));
+    assert_eq!(node.end(Signal::TERM).code(), Some(0));
+    let path = directory.path_of("node");
     (directory, path)
 }
 
@@ -330,11 +318,8 @@ fn files_of_a_node_that_are_not_right_are_refused_and_left_as_they_were() {
         let (_directory, path) = left_directory(name);
         change(Path::new(&path));
         let before = files(Path::new(&path));
-        let (code, err) = refused(&["--dir", &path]);
-        assert_eq!(code, Some(69), "{name}: {err}");
-        for part in parts.iter().chain([&path.as_str()]) {
-            assert!(err.contains(part), "{name}: {part:?} in {err}");
-        }
+        let err = refused(69, &format!("--dir {path}"));
+        shows(&err, &[*parts, &[&path]].concat());
         assert_eq!(files(Path::new(&path)), before, "{name}");
     }
 }
@@ -344,9 +329,8 @@ fn files_of_a_node_that_are_not_right_are_refused_and_left_as_they_were() {
 fn with_half_of_the_state_damaged_a_node_waits_as_long_as_it_may_have_to() {
     let (_directory, path) = left_directory("half-damaged");
     change(&Path::new(&path).join("state"), |bytes| bytes[100] ^= 1);
-    let mut node = serve(&["--dir", &path]);
-    let line = node.line_with("refusing locks for 60.");
-    assert!(line.contains("part of the state file is damaged"), "{line}");
+    let line = serve(&format!("--dir {path}")).line_with("refusing locks for 60.");
+    shows(&line, &["part of the state file is damaged"]);
 }
 
 fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
@@ -379,20 +363,12 @@ fn crc32(bytes: &[u8]) -> u32 {
 /// [G4]
 #[test]
 fn a_first_start_where_there_is_state_is_refused() {
-    let directory = Directory::new("first-start");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
-    node.line_with("serving");
-    node.signal(Signal::TERM);
-    node.wait();
+    let (_directory, path) = left_directory("first-start");
     let before = files(Path::new(&path));
-    let (code, err) = refused(&["--dir", &path, "--first-start"]);
-    assert_eq!(code, Some(64), "{err}");
-    for part in [path.as_str(), "first start"] {
-        assert!(err.contains(part), "{part} in {err}");
-    }
+    let err = refused(64, &format!("--dir {path} --first-start"));
+    shows(&err, &[&path, "first start"]);
     assert_eq!(files(Path::new(&path)), before);
-    serve(&["--dir", &path]).line_with("the last run stopped cleanly");
+    serve(&format!("--dir {path}")).line_with("the last run stopped cleanly");
 }
 
 /// [S1]
@@ -406,57 +382,40 @@ fn paths_that_cannot_be_a_directory_are_refused() {
         ("/proc/node", "/proc/node"),
         ("/sys/node", "/sys/node"),
     ] {
-        let (code, err) = refused(&["--dir", path]);
-        assert_eq!(code, Some(69), "{path}: {err}");
-        assert!(err.contains(part) && err.contains(path), "{path}: {err}");
+        shows(&refused(69, &format!("--dir {path}")), &[part, path]);
     }
 }
 
 /// [G10] A port that is taken does not use up the marker of the clean stop.
 #[test]
 fn a_taken_port_costs_no_clean_stop() {
-    let directory = Directory::new("taken-port");
-    let path = text_of(&directory.path.join("node"));
-    let mut node = serve(&["--dir", &path, "--first-start"]);
-    node.line_with("serving");
-    node.signal(Signal::TERM);
-    node.wait();
+    let (_directory, path) = left_directory("taken-port");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = taken.local_addr().expect("an address").port().to_string();
-    for flags in [&[][..], &["--quarantine", "refuse"]] {
-        let all: Vec<&str> = ["serve", "--dir", &path, "--port", &port]
-            .iter()
-            .chain(flags)
-            .copied()
-            .collect();
-        let (code, _, err) = outcome(&run(&all));
-        assert_eq!(code, Some(69), "{err}");
+    let port = taken.local_addr().expect("an address").port();
+    for flags in ["", "--quarantine refuse"] {
+        let line = format!("serve --dir {path} --port {port} {flags}");
+        ends(69, line.split_whitespace());
     }
-    serve(&["--dir", &path]).line_with("the last run stopped cleanly");
+    serve(&format!("--dir {path}")).line_with("the last run stopped cleanly");
 }
 
 /// [G15]
 #[test]
 fn options_that_contradict_each_other_are_wrong_usage() {
     for (flags, part) in [
-        (&["--max-ttl", "0"][..], "at least 1ms"),
-        (&["--max-ttl", "0s"], "at least 1ms"),
-        (&["--max-ttl", "48h"], "at most 24h"),
-        (&["--max-ttl", "60"], "30s"),
-        (&["--durability", "always"], "--dir"),
-        (&["--durability", "never"], "long"),
+        ("--max-ttl 0", "at least 1ms"),
+        ("--max-ttl 0s", "at least 1ms"),
+        ("--max-ttl 48h", "at most 24h"),
+        ("--max-ttl 60", "30s"),
+        ("--durability always", "--dir"),
+        ("--durability never", "long"),
+        ("--restart-guard off --first-start", "leave one of them out"),
         (
-            &["--restart-guard", "off", "--first-start"],
-            "leave one of them out",
-        ),
-        (
-            &["--restart-guard", "off", "--dir", "/nonexistent"],
+            "--restart-guard off --dir /nonexistent",
             "leave one of them out",
         ),
     ] {
-        let (code, err) = refused(flags);
-        assert_eq!(code, Some(64), "{flags:?}: {err}");
-        assert!(err.contains(part), "{flags:?}: {err}");
+        shows(&refused(64, flags), &[part]);
     }
 }
 
@@ -464,44 +423,37 @@ fn options_that_contradict_each_other_are_wrong_usage() {
 #[cfg(feature = "status")]
 #[test]
 fn status_tells_a_quarantine_from_a_failure() {
-    let mut node = serve(&[]);
+    let mut node = serve("");
     let address = node.address().to_string();
     let ask = ["status", "--timeout", "10s", "--nodes", &address];
-    let (code, out, err) = outcome(&run(ask));
-    assert_eq!(code, Some(69), "{out}{err}");
-    assert!(
-        out.contains(&format!("{address}: in quarantine, ")),
-        "{out}"
-    );
-    assert!(out.contains(" s left (no directory): "), "{out}");
-    let (code, out, _) = outcome(&run([&ask[..], &["--json"]].concat()));
-    assert_eq!(code, Some(69));
-    for part in [
+    let (out, _) = ends(69, ask);
+    let note = format!("{address}: in quarantine, ");
+    shows(&out, &[&note, " s left (no directory): "]);
+    let (out, _) = ends(69, [&ask[..], &["--json"]].concat());
+    let parts = [
         "\"state\":\"quarantine\"",
         "\"reason\":\"no_directory\"",
         "\"wait_ms\":60602",
         "\"durability\":\"none\"",
-    ] {
-        assert!(out.contains(part), "{part} in {out}");
-    }
+    ];
+    shows(&out, &parts);
 }
 
 /// [G2]
 #[cfg(feature = "bench")]
 #[test]
 fn bench_says_that_a_node_is_in_quarantine() {
-    let mut node = serve(&[]);
+    let mut node = serve("");
     let address = node.address().to_string();
-    let (code, _, err) = outcome(&run(["bench", "--addr", &address, "--duration", "1s"]));
-    assert_eq!(code, Some(69), "{err}");
-    crate::program::shows(&err, &["quarantine", "--first-start"]);
+    let (_, err) = ends(69, ["bench", "--addr", &address, "--duration", "1s"]);
+    shows(&err, &["quarantine", "--first-start"]);
 }
 
 /// [G14] S16: a disk that takes nothing is reported when it begins, with what to do, and when it is over.
 #[test]
 fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
     let directory = Directory::new("full");
-    let path = text_of(&directory.path.join("node"));
+    let path = directory.path_of("node");
     // The limit lets the state be written, and no segment of the log.
     let mut limited = Command::new("sh");
     limited.args([
@@ -513,15 +465,13 @@ fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
     let mut node = Program::start(limited);
     let address = node.address();
     let mut client = connect(address);
-    assert_eq!(ask(&mut client, "SET short token NX PX 1000"), "+OK");
+    acquire(&mut client, "short", Some(1000));
     // The one that finds it full is not answered.
     client.write_all(b"SET eternal token NX\r\n").expect("sent");
     assert_eq!(client.read(&mut [0; 64]).expect("an end"), 0);
     let line = node.line_with("the disk takes no writes (");
-    assert!(
-        line.starts_with("warning: ") && line.contains("free some space"),
-        "{line}"
-    );
+    assert!(line.starts_with("warning: "), "{line}");
+    shows(&line, &["free some space"]);
     let mut client = connect(address);
     let reply = ask(&mut client, "SET other token NX");
     assert!(reply.starts_with("-MISCONF "), "{reply}");
@@ -533,12 +483,6 @@ fn a_full_disk_is_reported_when_it_begins_and_when_it_is_over() {
     };
     prlimit(Pid::from_raw(id), Resource::Fsize, unlimited).expect("room");
     node.line_with("the data directory can be written again");
-    assert_eq!(ask(&mut client, "SET other token NX"), "+OK");
-    let told = |part: &str| {
-        node.seen()
-            .iter()
-            .filter(|line| line.contains(part))
-            .count()
-    };
-    assert_eq!(told("the disk takes no writes"), 1);
+    acquire(&mut client, "other", None);
+    assert_eq!(node.count("the disk takes no writes"), 1);
 }

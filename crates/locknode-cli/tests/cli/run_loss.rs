@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use crate::cluster::Cluster;
-use crate::processes::{self, number_in, wait_until};
+use crate::processes::{self, command_of, number_in, wait_until};
 use crate::program::{Directory, Program, clean};
-use crate::run::patient_args;
+use crate::run::HOLDER;
 
 /// Says `ready` and writes the time, in milliseconds since 1970, to the file `$1` over and over.
 const OBEDIENT: &str = "echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
@@ -25,27 +25,27 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) fn start(name: &str, nodes: &str, flags: &[&str], script: &str) -> Self {
+    pub(crate) fn start(name: &str, cluster: &Cluster, flags: &str, script: &str) -> Self {
         let directory = Directory::new(&format!("run-loss-{name}"));
-        let program = env!("CARGO_BIN_EXE_locknode");
-        Self::start_in(directory, Command::new(program), nodes, flags, script)
+        let program = Command::new(env!("CARGO_BIN_EXE_locknode"));
+        Self::start_in(directory, program, cluster, flags, script)
     }
 
     /// The same by that program, which may run as another user.
     pub(crate) fn start_in(
         directory: Directory,
         mut program: Command,
-        nodes: &str,
-        flags: &[&str],
+        cluster: &Cluster,
+        flags: &str,
         script: &str,
     ) -> Self {
         let trail = directory.file("trail", "");
-        let flags = [flags, &["--json", "job"]].concat();
-        let args = patient_args(nodes, &flags, &["sh", "-c", script, "sh", &trail]);
+        let flags = format!("{flags} --json job");
+        let run = cluster.run(&flags, &["sh", "-c", script, "sh", &trail]);
         let all = std::fs::Permissions::from_mode(0o666);
         std::fs::set_permissions(&trail, all).expect("permissions");
         clean(&mut program);
-        program.args(args).stdin(Stdio::null());
+        program.args(run.get_args()).stdin(Stdio::null());
         let mut program = Program::start(program);
         program.line_with("ready");
         Self { directory, program }
@@ -85,7 +85,7 @@ impl Job {
     }
 
     pub(crate) fn has_said(&self, part: &str) -> bool {
-        self.program.seen().iter().any(|line| line.contains(part))
+        self.program.count(part) > 0
     }
 }
 
@@ -104,9 +104,8 @@ pub(crate) fn assert_is_killed_in_time(what: &str, play: impl Fn() -> Job) {
 fn a_command_that_takes_longer_than_its_lock_is_ended_before_the_lock_is() {
     let play = |name: &str, script, is_killed| {
         let cluster = Cluster::start();
-        let flags = ["--ttl", "1500ms", "--grace", "500ms"];
-        let mut job = Job::start(name, &cluster.nodes(), &flags, script);
-        assert_eq!(job.program.wait().code(), Some(79), "{name}");
+        let mut job = Job::start(name, &cluster, "--ttl 1500ms --grace 500ms", script);
+        job.program.ends(79);
         assert!(job.has_said("\"event\":\"lost\"") && job.has_said("--renew"));
         assert_eq!(job.has_said("\"event\":\"killed\""), is_killed, "{name}");
         assert!(cluster.is_free("job"));
@@ -119,13 +118,9 @@ fn a_command_that_takes_longer_than_its_lock_is_ended_before_the_lock_is() {
 #[test]
 fn a_command_that_ends_well_when_asked_has_lost_its_lock_nonetheless() {
     let cluster = Cluster::start();
-    for (flags, code) in [
-        (&["--ttl", "2s"][..], 79),
-        (&["--ttl", "2s", "--lost-exit-code", "5"], 5),
-    ] {
-        let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done";
-        let mut job = Job::start("ends-well", &cluster.nodes(), flags, script);
-        assert_eq!(job.program.wait().code(), Some(code));
+    for (flags, code) in [("--ttl 2s", 79), ("--ttl 2s --lost-exit-code 5", 5)] {
+        let mut job = Job::start("ends-well", &cluster, flags, HOLDER);
+        job.program.ends(code);
         assert!(job.has_said("\"event\":\"exited\",\"name\":\"job\",\"code\":0}"));
     }
 }
@@ -133,12 +128,10 @@ fn a_command_that_ends_well_when_asked_has_lost_its_lock_nonetheless() {
 #[test]
 fn a_command_with_no_grace_is_killed_at_the_end() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "2s", "--grace", "0s"];
-    let script =
-        "trap 'echo asked' TERM; echo ready; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done";
+    let script = format!("trap 'echo asked' TERM; {OBEDIENT}");
     assert_is_killed_in_time("no grace", || {
-        let mut job = Job::start("no-grace", &cluster.nodes(), &flags, script);
-        assert_eq!(job.program.wait().code(), Some(79));
+        let mut job = Job::start("no-grace", &cluster, "--ttl 2s --grace 0s", &script);
+        job.program.ends(79);
         assert!(job.has_said("\"event\":\"killed\""));
         job
     });
@@ -148,27 +141,20 @@ fn a_command_with_no_grace_is_killed_at_the_end() {
 fn a_renewed_lock_lasts_as_long_as_the_command() {
     let cluster = Cluster::start();
     let script = "echo ready; sleep 4; exit 3";
-    let flags = ["--ttl", "3s", "--renew"];
-    let mut job = Job::start("renewed", &cluster.nodes(), &flags, script);
+    let mut job = Job::start("renewed", &cluster, "--ttl 3s --renew", script);
     job.program.line_with("\"event\":\"renewed\"");
-    assert_eq!(
-        job.program.wait().code(),
-        Some(3),
-        "{:#?}",
-        job.program.seen()
-    );
+    job.program.ends(3);
     assert!(cluster.is_free("job"));
 }
 
 #[test]
 fn a_lock_is_not_renewed_longer_than_it_may_be_held() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "3s", "--max-hold", "8s"];
-    let mut job = Job::start("max-hold", &cluster.nodes(), &flags, OBEDIENT);
+    let mut job = Job::start("max-hold", &cluster, "--ttl 3s --max-hold 8s", OBEDIENT);
     job.program.line_with("\"event\":\"renewed\"");
     let line = job.program.line_with("\"event\":\"lost\"");
     assert!(line.contains("--max-hold"), "{line}");
-    assert_eq!(job.program.wait().code(), Some(79));
+    job.program.ends(79);
     job.assert_ended_in_time("max-hold");
 }
 
@@ -176,16 +162,12 @@ fn a_lock_is_not_renewed_longer_than_it_may_be_held() {
 fn with_three_of_five_nodes_gone_the_command_ends_before_the_validity() {
     let play = |name: &str, signal, script| {
         let cluster = Cluster::start_apart();
-        let flags = ["--ttl", "3s", "--renew"];
-        let mut job = Job::start(name, &cluster.nodes(), &flags, script);
+        let mut job = Job::start(name, &cluster, "--ttl 3s --renew", script);
         job.program.line_with("\"event\":\"renewed\"");
         cluster.signal(3, signal);
-        assert_eq!(job.program.wait().code(), Some(79), "{name}");
-        assert!(
-            job.has_said("no quorum"),
-            "{name}: {:#?}",
-            job.program.seen()
-        );
+        job.program.ends(79);
+        let seen = job.program.seen();
+        assert!(job.has_said("no quorum"), "{name}: {seen:#?}");
         job
     };
     for (name, signal) in [("stopped", Signal::STOP), ("killed", Signal::KILL)] {
@@ -199,36 +181,31 @@ fn with_three_of_five_nodes_gone_the_command_ends_before_the_validity() {
 fn with_two_of_five_nodes_gone_the_command_goes_on() {
     for signal in [Signal::STOP, Signal::KILL] {
         let cluster = Cluster::start_apart();
-        let flags = ["--ttl", "3s", "--renew"];
         let script = "trap 'exit 6' USR1; echo ready; while :; do sleep 0.01; done";
-        let mut job = Job::start("two-gone", &cluster.nodes(), &flags, script);
+        let mut job = Job::start("two-gone", &cluster, "--ttl 3s --renew", script);
         cluster.signal(2, signal);
         // More renewals than the TTL has room for without them.
         for _ in 0..4 {
             job.program.line_with("\"event\":\"renewed\"");
         }
-        job.program.signal(Signal::USR1);
-        assert_eq!(job.program.wait().code(), Some(6));
+        assert_eq!(job.program.end(Signal::USR1).code(), Some(6));
     }
 }
 
 #[test]
 fn a_lock_that_was_taken_away_ends_the_command_at_once() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "6s", "--grace", "1s", "--renew"];
-    let mut job = Job::start("taken", &cluster.nodes(), &flags, OBEDIENT);
+    let flags = "--ttl 6s --grace 1s --renew";
+    let mut job = Job::start("taken", &cluster, flags, OBEDIENT);
     cluster.ask("DEL job");
     cluster.ask("SET job other NX PX 60000");
     let line = job.program.line_with("\"event\":\"lost\"");
     let (_, left) = line.split_once("\"valid_ms\":").expect("a validity");
-    let left: u64 = left
-        .split(',')
-        .next()
-        .and_then(|left| left.parse().ok())
-        .expect("a number");
+    let left = left.split(',').next().and_then(|left| left.parse().ok());
+    let left: u64 = left.expect("a number");
     // Not when the grace begins, but when the nodes said so.
     assert!(left > 1000, "{line}");
-    assert_eq!(job.program.wait().code(), Some(79));
+    job.program.ends(79);
     // Nobody released the other one's lock.
     assert_eq!(cluster.ask("EXISTS job"), [":1"; 5]);
 }
@@ -239,14 +216,11 @@ fn what_a_command_started_does_not_outlive_the_lock() {
     // The command ends when asked, what it started does not.
     let script = "sh -c 'trap \"\" TERM; echo started; while :; do date +%s%3N >>\"$1\"; sleep 0.01; done' \
         sh \"$1\" & echo \"grandchild=$!\"; echo ready; wait";
-    let flags = ["--ttl", "1500ms", "--grace", "500ms"];
+    let flags = "--ttl 1500ms --grace 500ms";
     assert_is_killed_in_time("grandchild", || {
-        let mut job = Job::start("grandchild", &cluster.nodes(), &flags, script);
-        let line = job.program.line_ever_with("grandchild=");
-        let grandchild = line.strip_prefix("grandchild=");
-        let grandchild = grandchild.and_then(|grandchild| grandchild.parse().ok());
-        let grandchild: u32 = grandchild.expect("a process id");
-        assert_eq!(job.program.wait().code(), Some(79));
+        let mut job = Job::start("grandchild", &cluster, flags, script);
+        let grandchild = number_in(&job.program.line_ever_with("grandchild="));
+        job.program.ends(79);
         assert!(!processes::is_alive(grandchild));
         job
     });
@@ -255,8 +229,7 @@ fn what_a_command_started_does_not_outlive_the_lock() {
 #[test]
 fn a_command_that_was_stopped_with_us_past_the_end_does_not_go_on() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "1500ms", "--grace", "0s"];
-    let mut job = Job::start("stopped", &cluster.nodes(), &flags, OBEDIENT);
+    let mut job = Job::start("stopped", &cluster, "--ttl 1500ms --grace 0s", OBEDIENT);
     let trail = job.directory.path.join("trail");
     wait_until("the command works", || {
         std::fs::metadata(&trail).is_ok_and(|trail| trail.len() > 0)
@@ -267,21 +240,20 @@ fn a_command_that_was_stopped_with_us_past_the_end_does_not_go_on() {
     });
     wait_until("the nodes let go", || cluster.is_free("job"));
     job.program.signal(Signal::CONT);
-    assert_eq!(job.program.wait().code(), Some(79));
+    job.program.ends(79);
     job.assert_ended_in_time("stopped");
 }
 
 #[test]
 fn a_locknode_that_was_stopped_past_the_end_kills_when_it_goes_on() {
     let cluster = Cluster::start();
-    let flags = ["--ttl", "1500ms", "--grace", "500ms"];
-    let mut job = Job::start("frozen", &cluster.nodes(), &flags, STUBBORN);
-    let child = number_in(&job.program.line_ever_with("\"event\":\"started\""));
+    let mut job = Job::start("frozen", &cluster, "--ttl 1500ms --grace 500ms", STUBBORN);
+    let child = command_of(&mut job.program);
     job.program.signal(Signal::STOP);
     wait_until("the nodes let go", || cluster.is_free("job"));
     assert!(processes::is_alive(child));
     job.program.signal(Signal::CONT);
     job.program.line_with("\"event\":\"killed\"");
-    assert_eq!(job.program.wait().code(), Some(79));
+    job.program.ends(79);
     assert!(!job.has_said("\"event\":\"lost\"") && !processes::is_alive(child));
 }

@@ -8,8 +8,7 @@ use rustix::io::ioctl_fionbio;
 use rustix::termios::{Action, tcflow};
 
 use crate::cluster::Cluster;
-use crate::program::{Directory, PATIENCE, command};
-use crate::run::patient_args;
+use crate::program::{Directory, PATIENCE};
 use crate::terminal::Terminal;
 
 /// A pipe that is full, and its other end.
@@ -26,23 +25,16 @@ fn full_pipe() -> (std::io::PipeReader, Stdio) {
 fn run_with(
     name: &str,
     stderr: Stdio,
-    nodes: &str,
-    flags: &[&str],
+    cluster: &Cluster,
+    flags: &str,
     script: &str,
 ) -> (String, Option<i32>) {
     let directory = Directory::new(&format!("run-output-{name}"));
     let trail = directory.file("trail", "");
-    let flags = [flags, &["--json", "job"]].concat();
-    let mut locknode = command(patient_args(
-        nodes,
-        &flags,
-        &["sh", "-c", script, "sh", &trail],
-    ));
-    let mut child = locknode
-        .stderr(stderr)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    let flags = format!("{flags} --json job");
+    let mut locknode = cluster.run(&flags, &["sh", "-c", script, "sh", &trail]);
+    let child = locknode.stderr(stderr).stdout(Stdio::null()).spawn();
+    let mut child = child.expect("it starts");
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
         if let Some(status) = child.try_wait().expect("a child") {
@@ -54,19 +46,16 @@ fn run_with(
         }
         std::thread::sleep(crate::processes::LOOK_AGAIN);
     };
-    (
-        std::fs::read_to_string(trail).expect("a trail"),
-        status.code(),
-    )
+    let trail = std::fs::read_to_string(trail).expect("a trail");
+    (trail, status.code())
 }
 
 fn check(name: &str, stderr: impl Fn() -> (Box<dyn std::any::Any>, Stdio)) {
     let cluster = Cluster::start();
-    let nodes = cluster.nodes();
     // Renewals go on, and so does the end.
     let (_keep, full) = stderr();
-    let flags = ["--ttl", "1500ms", "--renew"];
-    let (_, code) = run_with(name, full, &nodes, &flags, "sleep 3; exit 3");
+    let flags = "--ttl 1500ms --renew";
+    let (_, code) = run_with(name, full, &cluster, flags, "sleep 3; exit 3");
     assert_eq!(code, Some(3));
     assert!(cluster.is_free("job"));
     // The kill comes in time; twice too late on a busy machine is no proof yet.
@@ -74,23 +63,13 @@ fn check(name: &str, stderr: impl Fn() -> (Box<dyn std::any::Any>, Stdio)) {
         while :; do date +%s%3N >>"$1"; sleep 0.01; done"#;
     let is_in_time = || {
         let (_keep, full) = stderr();
-        let (trail, code) = run_with(
-            name,
-            full,
-            &nodes,
-            &["--ttl", "1500ms", "--grace", "300ms"],
-            script,
-        );
+        let flags = "--ttl 1500ms --grace 300ms";
+        let (trail, code) = run_with(name, full, &cluster, flags, script);
         assert_eq!(code, Some(79));
         let number = |line: &str| line.trim_start_matches("until=").parse::<u64>().ok();
         let until = trail.lines().next().and_then(number).expect("a time");
-        let last = trail
-            .lines()
-            .skip(1)
-            .filter_map(number)
-            .max()
-            .expect("a time");
-        last < until
+        let last = trail.lines().skip(1).filter_map(number).max();
+        last.expect("a time") < until
     };
     assert!((0..3).any(|_| is_in_time()));
 }

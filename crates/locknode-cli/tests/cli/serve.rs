@@ -9,21 +9,13 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use crate::program::{
-    Directory, PATIENCE, Program, ask, command, connect, outcome, run, shows, text_of,
+    Directory, PATIENCE, Program, ask, command, connect, ended, ends, run, serve, shows,
 };
 
 #[test]
 fn a_node_on_a_free_port_prints_its_address_and_answers() {
     for threads in ["1", "3"] {
-        let flags = [
-            "serve",
-            "--first-start",
-            "--port",
-            "0",
-            "--threads",
-            threads,
-        ];
-        let mut node = Program::start(command(flags));
+        let mut node = serve(&format!("--first-start --threads {threads}"));
         let address = node.address();
         assert!(address.ip().is_loopback());
         node.line_with("in memory only");
@@ -32,18 +24,13 @@ fn a_node_on_a_free_port_prints_its_address_and_answers() {
         for index in 0..6 {
             let mut client = connect(address);
             assert_eq!(ask(&mut client, "PING"), "+PONG");
-            assert_eq!(
-                ask(&mut client, &format!("SET k{index} token NX PX 30000")),
-                "+OK"
-            );
+            let set = format!("SET k{index} token NX PX 30000");
+            assert_eq!(ask(&mut client, &set), "+OK");
         }
         // Whatever thread a connection lands on, the locks are the same.
         for index in 0..6 {
-            let mut client = connect(address);
-            assert_eq!(
-                ask(&mut client, &format!("SET k{index} other NX PX 30000")),
-                "$-1"
-            );
+            let set = format!("SET k{index} other NX PX 30000");
+            assert_eq!(ask(&mut connect(address), &set), "$-1");
         }
     }
 }
@@ -51,36 +38,22 @@ fn a_node_on_a_free_port_prints_its_address_and_answers() {
 #[test]
 fn a_signal_ends_the_node_and_its_connections() {
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
-        let flags = ["serve", "--first-start", "--port", "0", "--threads", "2"];
-        let mut node = Program::start(command(flags));
+        let mut node = serve("--first-start --threads 2");
         let mut client = connect(node.address());
         assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
         node.signal(signal);
         node.line_with(name);
-        let mut rest = Vec::new();
-        client
-            .read_to_end(&mut rest)
-            .expect("the connection is closed in order");
-        assert!(rest.is_empty());
-        assert_eq!(node.wait().code(), Some(0));
+        let rest = client.read(&mut [0]);
+        assert_eq!(rest.expect("the connection is closed in order"), 0);
+        node.ends(0);
     }
 }
 
 /// Pooled clients keep their connections open; an hour of drain would be waited for them if anything were.
 #[test]
 fn clients_that_have_their_replies_do_not_delay_the_end() {
-    let flags = [
-        "serve",
-        "--first-start",
-        "--port",
-        "0",
-        "--threads",
-        "2",
-        "--drain",
-        "1h",
-    ];
     for end in ["SIGTERM", "SHUTDOWN"] {
-        let mut node = Program::start(command(flags));
+        let mut node = serve("--first-start --threads 2 --drain 1h");
         let address = node.address();
         let mut pool: Vec<_> = (0..200).map(|_| connect(address)).collect();
         for (index, client) in pool.iter_mut().enumerate() {
@@ -91,42 +64,30 @@ fn clients_that_have_their_replies_do_not_delay_the_end() {
             "SIGTERM" => node.signal(Signal::TERM),
             _ => pool[0].write_all(b"SHUTDOWN\r\n").expect("sent"),
         }
-        assert_eq!(node.wait().code(), Some(0), "{end}");
+        node.ends(0);
     }
 }
 
 #[test]
 fn a_node_goes_on_when_its_terminal_is_closed() {
     let directory = Directory::new("hang-up");
-    let dir = text_of(&directory.path.join("node"));
-    let flags = ["serve", "--port", "0", "--dir", &dir];
-    let mut node = Program::start(command([&flags[..], &["--first-start"]].concat()));
+    let flags = format!("--dir {}", directory.path_of("node"));
+    let mut node = serve(&format!("{flags} --first-start"));
     let mut client = connect(node.address());
     assert_eq!(ask(&mut client, "SET k token NX PX 30000"), "+OK");
     node.signal(Signal::HUP);
     assert_eq!(ask(&mut client, "GET k"), "$5");
     // Signals of different kinds need not be taken in order: the end shows that the first one was no crash.
-    node.signal(Signal::TERM);
-    assert_eq!(node.wait().code(), Some(0));
-    let mut node = Program::start(command(flags));
-    node.line_with("serving, 1 lock");
+    assert_eq!(node.end(Signal::TERM).code(), Some(0));
+    serve(&flags).line_with("serving, 1 lock");
 }
 
 #[test]
 fn a_second_signal_does_not_wait_for_a_client_that_reads_nothing() {
     for threads in ["1", "2"] {
-        let flags = [
-            "serve",
-            "--restart-guard",
-            "off",
-            "--port",
-            "0",
-            "--drain",
-            "1h",
-            "--threads",
-            threads,
-        ];
-        let mut node = Program::start(command(flags));
+        let mut node = serve(&format!(
+            "--restart-guard off --drain 1h --threads {threads}"
+        ));
         let address = node.address();
         let mut client = connect(address);
         let value = "x".repeat(60_000);
@@ -139,24 +100,16 @@ fn a_second_signal_does_not_wait_for_a_client_that_reads_nothing() {
         node.line_with("SIGTERM:");
         node.signal(Signal::TERM);
         node.line_with("SIGTERM again");
-        assert_eq!(node.wait().code(), Some(0));
+        node.ends(0);
     }
 }
 
 #[test]
 fn shutdown_from_a_client_ends_the_process() {
-    let mut node = Program::start(command([
-        "serve",
-        "--port",
-        "0",
-        "--threads",
-        "2",
-        "--bind",
-        "127.0.0.1 -::1",
-    ]));
+    let mut node = serve("--threads 2 --bind 127.0.0.1 --bind -::1");
     let mut client = connect(node.address());
     client.write_all(b"SHUTDOWN NOSAVE\r\n").expect("sent");
-    assert_eq!(node.wait().code(), Some(0));
+    node.ends(0);
 }
 
 #[test]
@@ -164,20 +117,18 @@ fn a_taken_port_is_named_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     for threads in ["1", "2"] {
-        let (code, out, err) = outcome(&run(["serve", "--port", &port, "--threads", threads]));
-        assert_eq!(code, Some(69), "{err}");
+        let (out, err) = ends(69, ["serve", "--port", &port, "--threads", threads]);
         assert_eq!(out, "");
-        assert!(err.contains(&port) && err.contains("--port"), "{err}");
+        shows(&err, &[&port, "--port"]);
     }
 }
 
 #[test]
 fn two_nodes_never_share_a_port() {
-    let mut first = Program::start(command(["serve", "--port", "0", "--threads", "2"]));
+    let mut first = serve("--threads 2");
     let port = first.address().port().to_string();
     for threads in ["1", "2"] {
-        let (code, _, err) = outcome(&run(["serve", "--port", &port, "--threads", threads]));
-        assert_eq!(code, Some(69), "{err}");
+        ends(69, ["serve", "--port", &port, "--threads", threads]);
     }
 }
 
@@ -185,40 +136,25 @@ fn two_nodes_never_share_a_port() {
 fn a_unix_socket_has_its_permissions_and_goes_with_the_node() {
     let directory = Directory::new("unix");
     let path = directory.path.join("node.sock");
-    let flags = [
-        "serve",
-        "--first-start",
-        "--bind",
-        "",
-        "--unixsocket",
-        &text_of(&path),
-        "--unixsocketperm",
-        "600",
-        "--threads",
-        "2",
-    ];
-    let mut node = Program::start(command(flags));
+    let socket = directory.path_of("node.sock");
+    let flags = format!(
+        "serve --first-start --bind= --unixsocket {socket} --unixsocketperm 600 --threads 2"
+    );
+    let mut node = Program::start(command(flags.split(' ')));
     node.line_with("listening on unix:");
-    let mode = std::fs::metadata(&path)
-        .expect("a socket")
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let socket = std::fs::metadata(&path).expect("a socket");
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
     let mut client = UnixStream::connect(&path).expect("somebody listens");
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     assert_eq!(ask(&mut client, "PING"), "+PONG");
 
-    let (code, _, err) = outcome(&run(flags));
-    assert_eq!(code, Some(69), "{err}");
-    assert!(err.contains("--unixsocket"), "{err}");
-    assert!(
-        path.exists(),
-        "a second node leaves the first one's socket alone"
-    );
+    let (_, err) = ends(69, flags.split(' '));
+    shows(&err, &["--unixsocket"]);
+    let stays = "a second node leaves the first one's socket alone";
+    assert!(path.exists(), "{stays}");
 
     drop(client);
-    node.signal(Signal::TERM);
-    assert_eq!(node.wait().code(), Some(0));
+    assert_eq!(node.end(Signal::TERM).code(), Some(0));
     assert!(!path.exists());
 }
 
@@ -229,31 +165,21 @@ fn options_reach_the_node() {
     let mut node = Program::start(serve);
     let address = node.address();
     let mut client = connect(address);
+    let without_password = ask(&mut client, "SET k t NX");
     assert!(
-        ask(&mut client, "SET k t NX").starts_with("-NOAUTH"),
-        "a password is needed"
+        without_password.starts_with("-NOAUTH"),
+        "{without_password}"
     );
     assert_eq!(ask(&mut client, "AUTH secret"), "+OK");
     assert_eq!(ask(&mut client, "SET k t NX PX 30000"), "+OK");
-    let mut refused = String::new();
-    connect(address)
-        .read_to_string(&mut refused)
-        .expect("closed in order");
+    let refused = std::io::read_to_string(connect(address)).expect("closed in order");
     assert_eq!(refused, "-ERR max number of clients reached\r\n");
 }
 
 /// A buffer for a megabyte takes up to two: not all requests fit, but some do.
 #[test]
 fn unfinished_requests_beyond_maxmemory_clients_are_closed() {
-    let flags = [
-        "serve",
-        "--first-start",
-        "--port",
-        "0",
-        "--maxmemory-clients",
-        "4mb",
-    ];
-    let mut node = Program::start(command(flags));
+    let mut node = serve("--first-start --maxmemory-clients 4mb");
     let address = node.address();
     let mut clients = [(); 6].map(|()| connect(address));
     let (begun, rest) = (vec![b'v'; 900_000], vec![b'v'; 100_000]);
@@ -268,8 +194,7 @@ fn unfinished_requests_beyond_maxmemory_clients_are_closed() {
     let connected = || {
         let mut asking = connect(address);
         asking.write_all(b"INFO clients\r\nQUIT\r\n").expect("sent");
-        let mut info = String::new();
-        asking.read_to_string(&mut info).expect("a reply");
+        let info = std::io::read_to_string(asking).expect("a reply");
         let mut lines = info.lines();
         let count = lines.find_map(|line| line.strip_prefix("connected_clients:"));
         count.expect("a count").parse::<usize>().expect("a number")
@@ -294,13 +219,9 @@ fn unfinished_requests_beyond_maxmemory_clients_are_closed() {
 
 #[test]
 fn too_few_descriptors_lower_maxclients_with_a_warning() {
-    let program = env!("CARGO_BIN_EXE_locknode");
     let mut limited = std::process::Command::new("sh");
-    limited.args([
-        "-c",
-        "ulimit -n 100; exec \"$0\" serve --port 0 --maxclients 5000",
-        program,
-    ]);
+    let script = "ulimit -n 100; exec \"$0\" serve --port 0 --maxclients 5000";
+    limited.args(["-c", script, env!("CARGO_BIN_EXE_locknode")]);
     let mut node = Program::start(limited);
     let line = node.line_with("maxclients is");
     shows(&line, &["instead of 5000", "ulimit"]);
@@ -308,37 +229,26 @@ fn too_few_descriptors_lower_maxclients_with_a_warning() {
 
 #[test]
 fn an_open_address_without_a_password_is_warned_about() {
-    let mut node = Program::start(command(["serve", "--port", "0", "--bind", "0.0.0.0"]));
-    node.line_with("protected mode");
-    let mut node = Program::start(command(
-        "serve --port 0 --bind * --protected-mode no".split(' '),
-    ));
-    node.line_with("no password");
+    serve("--bind 0.0.0.0").line_with("protected mode");
+    serve("--bind * --protected-mode no").line_with("no password");
 }
 
 #[test]
 fn addresses_that_cannot_be_used_are_explained() {
     for (flags, code, part) in [
+        ("--port 0 --bind 192.0.2.1", 69, "--bind"),
+        ("--bind=", 64, "nothing to listen on"),
+        ("--bind 127.0.0.1:80", 64, "--port"),
         (
-            &["serve", "--port", "0", "--bind", "192.0.2.1"][..],
-            69,
-            "--bind",
-        ),
-        (&["serve", "--bind", ""], 64, "nothing to listen on"),
-        (&["serve", "--bind", "127.0.0.1:80"], 64, "--port"),
-        (
-            &["serve", "--unixsocket", "/nonexistent/x.sock", "--bind", ""],
+            "--unixsocket /nonexistent/x.sock --bind=",
             69,
             "/nonexistent/x.sock",
         ),
     ] {
-        let (found, _, err) = outcome(&run(flags));
-        assert_eq!(found, Some(code), "{flags:?}: {err}");
-        assert!(err.contains(part), "{flags:?}: {err}");
+        let (_, err) = ended(code, &run(format!("serve {flags}").split(' ')));
+        shows(&err, &[part]);
     }
     // The same address is no error when it may be missing.
-    let mut node = Program::start(command(
-        "serve --port 0 --bind 127.0.0.1,-192.0.2.1".split(' '),
-    ));
+    let mut node = serve("--bind 127.0.0.1,-192.0.2.1");
     assert!(node.address().ip().is_loopback());
 }
