@@ -113,7 +113,7 @@ fn answer(error: &clap::Error, args: &[OsString]) -> Result<Exit, Failure> {
             Ok(Exit::Success)
         }
         _ => {
-            // With standard error gone there is nobody left to tell; the exit code still says it.
+            // If standard error is closed, the exit code still says it.
             let _ = error.print();
             if let Some(variable) = variable_at_fault(error, args) {
                 let _ = writeln!(

@@ -1,4 +1,4 @@
-//! File descriptors: each connection needs one, and the system gives only so many.
+//! File descriptors: each connection needs one, and the system limits their number.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

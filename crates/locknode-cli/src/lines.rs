@@ -51,8 +51,7 @@ impl Lines {
     }
 }
 
-/// One write per line, so that it does not mix with what others write. With standard error gone there is nobody left
-/// to tell.
+/// One write per line, so that it does not mix with what others write. A failed write cannot be reported anywhere.
 fn write(jobs: &Receiver<Job>) {
     for job in jobs {
         match job {

@@ -46,8 +46,8 @@ impl Log {
 
     fn line(self, level: LogLevel, prefix: &str, message: impl fmt::Display) {
         if level <= self.level {
-            // One write per line, so that lines of several threads do not mix. With standard error gone there is
-            // nobody left to tell.
+            // One write per line, so that lines of several threads do not mix. A failed write cannot be reported
+            // anywhere.
             let line = format!("{prefix}{message}\n");
             let _ = std::io::stderr().lock().write_all(line.as_bytes());
         }

@@ -55,7 +55,7 @@ struct Signals {
     interrupt: Signal,
 }
 
-/// The calling thread's runtime, and the signals that it listens to. Made before anybody is told that the nodes
+/// The calling thread's runtime, and the signals that it listens to. Made before anybody learns that the nodes
 /// listen, and before any thread serves: from then on a signal ends them in order and does not kill the process.
 pub(crate) struct Serving {
     runtime: Runtime,
@@ -100,7 +100,7 @@ impl Serving {
         })
     }
 
-    /// Serves until SIGTERM or SIGINT, until every node was told SHUTDOWN by a client, or until `beside` fails. One
+    /// Serves until SIGTERM or SIGINT, until a client has sent every node SHUTDOWN, or until `beside` fails. One
     /// thread is started for each entry of `threads` but the first, which the calling thread serves itself, along
     /// with `beside`.
     ///

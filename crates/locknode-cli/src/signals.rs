@@ -95,8 +95,8 @@ pub(crate) fn stop_self() {
     let _ = kill_process(getpid(), Signal::STOP);
 }
 
-/// The signals that are ignored, a bit each. Only Linux tells without a system call that needs unsafe code; elsewhere
-/// none is.
+/// The signals that are ignored, a bit each. Only Linux reports them without a system call that needs unsafe code;
+/// elsewhere none counts as ignored.
 fn ignored() -> u64 {
     std::fs::read_to_string("/proc/self/status")
         .ok()

@@ -20,7 +20,7 @@ pub(super) struct Batch {
 pub(super) struct Replies<'b> {
     /// What each must be.
     reply: &'b [u8],
-    /// How much of the next one has come.
+    /// The number of bytes of the next one that have come.
     at: usize,
     /// Whether the number at that place has begun.
     has_digit: bool,
@@ -70,7 +70,7 @@ impl Replies<'_> {
     ///
     /// # Errors
     ///
-    /// What came instead.
+    /// The reply that came instead.
     pub(super) fn check(&mut self, bytes: &[u8]) -> Result<u64, String> {
         let mut completed = 0;
         for (index, &byte) in bytes.iter().enumerate() {

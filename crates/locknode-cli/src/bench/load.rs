@@ -347,6 +347,6 @@ fn thread_lost() -> Failure {
     Failure::internal("a load thread ended unexpectedly")
 }
 
-/// Redis answers others with BUSY after a script has run for 5 s: whoever is silent for twice as long on every
-/// connection hangs.
+/// Redis answers others with BUSY after a script has run for 5 s: a server that is silent for twice as long on
+/// every connection hangs.
 const STALL: Duration = Duration::from_secs(10);

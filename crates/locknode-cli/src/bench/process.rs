@@ -1,6 +1,6 @@
 //! The process of a server, and what CPU time it takes, as Linux reports them in /proc. Elsewhere no process is found.
 //!
-//! A server tells its process id by INFO. A process with that id on this machine need not be the server: that may run in
+//! A server reports its process id in INFO. A process with that id on this machine need not be the server: that may run in
 //! a container, or behind a tunnel. So the process must own a listening socket of the server's port; where another
 //! user's sockets cannot be seen, it must have started when the server says that it did.
 

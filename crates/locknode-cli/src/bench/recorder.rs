@@ -47,7 +47,7 @@ impl Recorder {
         }
     }
 
-    /// Notes that `replies` to commands of a step came so long after they were sent.
+    /// Notes that `replies` to commands of a step came `latency` after they were sent.
     #[inline]
     pub(super) fn note(&mut self, step: usize, latency: Duration, replies: u64) {
         self.replies_total += replies;

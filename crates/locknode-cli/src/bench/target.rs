@@ -23,7 +23,7 @@ pub(super) struct Target {
     /// The server's process, whose CPU time is read, or why it is not known.
     pub(super) process: Result<Process, String>,
     scripts: ScriptShas,
-    /// What tells a run of a server from all others.
+    /// Distinguishes a run of a server from all others.
     run_id: Option<String>,
 }
 
@@ -143,7 +143,7 @@ fn random_digits() -> String {
 /// Connecting, INFO and SCRIPT LOAD together.
 const PREPARATION_MAX: Duration = Duration::from_secs(5);
 
-/// Digits that tell the keys of this run from those of others.
+/// Digits that distinguish the keys of this run from those of others.
 const RUN_LEN: usize = 8;
 
 /// Hexadecimal digits of a SHA1.

@@ -51,7 +51,7 @@ pub(super) struct Material {
     pub(super) key_prefix: Vec<u8>,
     pub(super) token: Vec<u8>,
     pub(super) ttl_ms: u64,
-    /// The SHA1s of the scripts, as the server told them; empty for a workload without scripts.
+    /// The SHA1s of the scripts, as the server returned them; empty for a workload without scripts.
     pub(super) scripts: ScriptShas,
 }
 

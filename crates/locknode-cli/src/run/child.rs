@@ -38,7 +38,7 @@ pub(super) struct Child {
 /// What a look at the command showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
-    /// How the command itself ended, told once.
+    /// How the command itself ended, reported once.
     pub(super) ending: Option<Ending>,
     /// Nothing of the command is left.
     pub(super) is_gone: bool,
@@ -108,7 +108,7 @@ impl Child {
         u64::try_from(self.pid.as_raw_nonzero().get()).unwrap_or(0)
     }
 
-    /// Who tells which signals came to us alone.
+    /// Finds out which signals came to us alone.
     pub(super) const fn witness(&mut self) -> &mut Witness {
         &mut self.witness
     }
@@ -216,7 +216,7 @@ impl Child {
         descendants::find(&others)
     }
 
-    /// For systems that do not tell who descends from whom.
+    /// For systems that do not report which process descends from which.
     fn send_to_group(&self, signals: &[Signal]) -> Vec<Refusal> {
         let send = |signal: &Signal| match (self.has_group, self.is_reaped) {
             (true, _) => kill_process_group(self.pid, *signal),

@@ -55,7 +55,7 @@ impl ClientThread {
 }
 
 impl<T: 'static> Work<T> {
-    /// What came out.
+    /// The result of the work.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ pub(super) struct Process {
 }
 
 /// The processes that descend from this one, those in `others` and what descends from them left out. `None` where the
-/// system does not tell.
+/// system does not report them.
 pub(super) fn find(others: &[Pid]) -> Option<Vec<Process>> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let mut all = Vec::new();

@@ -204,7 +204,7 @@ impl Timeline {
                 self.kill(now, true, Why::RanOut, actions);
             }
             Phase::Running if lost || validity <= grace + lead => {
-                // A renewal that comes now would be too late: the command has been told.
+                // A renewal that comes now would be too late: the command has its SIGTERM.
                 self.phase = Phase::Terminating {
                     kill_at: kill_at.min(now + grace),
                     is_lost: true,

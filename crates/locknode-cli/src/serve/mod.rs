@@ -94,7 +94,7 @@ fn serve_node(
 ) -> Result<(), Failure> {
     let sockets = match sockets {
         Some(sockets) => {
-            sockets.tell(node, setup, log);
+            sockets.announce(node, setup, log);
             quarantine::announce(node, &setup.restart, log);
             sockets
         }
@@ -104,7 +104,7 @@ fn serve_node(
                 return Ok(());
             }
             let sockets = open_sockets(setup)?;
-            sockets.tell(node, setup, log);
+            sockets.announce(node, setup, log);
             sockets
         }
     };
@@ -124,7 +124,7 @@ fn serve_node(
         };
         sockets.into_iter().map(service).collect()
     });
-    let beside = quarantine::tell_changes(node.clone(), log);
+    let beside = quarantine::report_changes(node.clone(), log);
     serving.run(threads.collect(), log, beside)
 }
 
@@ -138,8 +138,8 @@ struct Sockets {
 }
 
 impl Sockets {
-    /// Tells INFO and people where the node listens.
-    fn tell(&self, node: &Node, setup: &ServeFlags, log: Log) {
+    /// Reports where the node listens, in INFO and on standard error.
+    fn announce(&self, node: &Node, setup: &ServeFlags, log: Log) {
         for address in &self.tcp {
             node.listens_on(*address);
             log.info(format_args!("listening on {address}"));
@@ -183,7 +183,7 @@ fn open_sockets(setup: &ServeFlags) -> Result<Sockets, Failure> {
         let (socket, file) = unix_socket::listen(path, setup.unixsocketperm, backlog)?;
         sockets.file = Some(file);
         for thread in &mut sockets.threads {
-            // A path has one socket: the threads share it, and whoever is free first accepts.
+            // A path has one socket: the threads share it, and the one that is free first accepts.
             let socket = socket.try_clone();
             let shared = socket
                 .map_err(|error| Failure::internal(format!("cannot share a socket: {error}")))?;

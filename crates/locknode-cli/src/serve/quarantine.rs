@@ -86,16 +86,16 @@ pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, 
 }
 
 /// Reports when the quarantine of a serving node ends, when its disk gets into trouble, and when it works again.
-pub(super) async fn tell_changes(node: Node, log: Log) -> Result<(), Failure> {
-    // Whatever else is so by now has not been said.
-    let mut told = match left(&node) {
+pub(super) async fn report_changes(node: Node, log: Log) -> Result<(), Failure> {
+    // No other state has been reported by now.
+    let mut reported = match left(&node) {
         Some(_) => GuardState::Quarantine,
         None => GuardState::Serving,
     };
     loop {
-        let guard = node.guard_changed(told).await;
+        let guard = node.guard_changed(reported).await;
         match guard.state {
-            GuardState::Serving if told == GuardState::Quarantine => log.info(OVER),
+            GuardState::Serving if reported == GuardState::Quarantine => log.info(OVER),
             GuardState::Serving => {
                 log.info("the data directory can be written again: granting all locks");
             }
@@ -109,7 +109,7 @@ pub(super) async fn tell_changes(node: Node, log: Log) -> Result<(), Failure> {
             )),
             GuardState::Quarantine | GuardState::Closed => {}
         }
-        told = guard.state;
+        reported = guard.state;
     }
 }
 
@@ -205,7 +205,7 @@ impl Durability {
 
 const OVER: &str = "the quarantine is over: granting locks";
 
-/// How often the wait is looked at, and told.
+/// How often the rest of the wait is checked and reported.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
