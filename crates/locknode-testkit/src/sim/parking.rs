@@ -1,14 +1,14 @@
 //! What waits before a link that lets nothing pass, and how it is let go: in its order, and overtaken by nothing.
 
 use crate::fault::Way;
-use crate::sim::due::Due;
 use crate::sim::link::{Conn, Link};
+use crate::sim::queue::ScheduledEvent;
 use crate::sim::world::{Event, World};
 
 /// What has come to one direction of a link while nothing passed.
 #[derive(Debug, Default)]
 pub(crate) struct Parking {
-    waiting: Vec<Due>,
+    waiting: Vec<ScheduledEvent>,
     /// It has been let go and is on its way again; what comes meanwhile follows it.
     is_draining: bool,
 }

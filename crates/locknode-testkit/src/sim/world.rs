@@ -20,9 +20,9 @@ use crate::random::Random;
 use crate::scenario::{ClientAction, Dialect, Hook, Scenario};
 use crate::sim::buffers::Buffers;
 use crate::sim::client::SimClient;
-use crate::sim::due::{Due, Place, Queue};
 use crate::sim::link::{Conn, Link};
 use crate::sim::node::SimNode;
+use crate::sim::queue::{Place, Queue, ScheduledEvent};
 use crate::sim::recorder::{Counters, Recorder, Recording};
 use crate::span::{SimTime, nanos};
 
@@ -333,7 +333,7 @@ impl World {
 
     /// An event has come: it happens, unless the process that it is for stands still. Then it waits, and keeps its place
     /// before all that was sent later.
-    pub(crate) fn come(&mut self, mut due: Due) {
+    pub(crate) fn come(&mut self, mut due: ScheduledEvent) {
         if let Some(goes_on) = self.stopped_until(&due.event)
             && goes_on > self.now
         {
@@ -346,8 +346,8 @@ impl World {
     }
 
     /// The event that happens now, to come later in its place.
-    pub(crate) const fn postponed(&self, event: Event) -> Due {
-        Due {
+    pub(crate) const fn postponed(&self, event: Event) -> ScheduledEvent {
+        ScheduledEvent {
             at: self.now.as_nanos(),
             place: self.present,
             event,
@@ -423,7 +423,7 @@ impl World {
             seq: self.seq,
         };
         let at = at.as_nanos();
-        self.queue.push(Due { at, place, event });
+        self.queue.push(ScheduledEvent { at, place, event });
     }
 
     /// Until when the process stands still that an event is for.

@@ -1,4 +1,4 @@
-//! An event and its place in the order of a world.
+//! The events to come in a world, in their order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,14 +7,14 @@ use crate::sim::world::Event;
 
 /// An event and when it is due.
 #[derive(Debug)]
-pub(crate) struct Due {
+pub(crate) struct ScheduledEvent {
     pub(crate) at: u64,
     pub(crate) place: Place,
     pub(crate) event: Event,
 }
 
-/// Its place among those that are due at the same moment: what has waited comes first, in the order in which it came, then the
-/// others in the order in which they were pushed.
+/// Its place among the events that are due at the same moment: those that have waited come first, in the order in which they
+/// came, then the others in the order in which they were pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// When it was due at first.
@@ -22,7 +22,7 @@ pub(crate) struct Place {
     pub(crate) seq: u64,
 }
 
-/// What is still to come. The heap sorts small keys; events stay where they were put.
+/// The events to come. The heap sorts small keys; events stay where they were put.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     keys: BinaryHeap<Reverse<Key>>,
@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 type Key = (u64, Place, u32);
 
 impl Queue {
-    pub(crate) fn push(&mut self, due: Due) {
+    pub(crate) fn push(&mut self, due: ScheduledEvent) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.events.push(None);
             u32::try_from(self.events.len() - 1).unwrap_or(u32::MAX)
@@ -46,11 +46,11 @@ impl Queue {
     }
 
     /// The earliest event.
-    pub(crate) fn pop(&mut self) -> Option<Due> {
+    pub(crate) fn pop(&mut self) -> Option<ScheduledEvent> {
         let Reverse((at, place, slot)) = self.keys.pop()?;
         self.free.push(slot);
         let event = self.events.get_mut(slot as usize)?.take()?;
-        Some(Due { at, place, event })
+        Some(ScheduledEvent { at, place, event })
     }
 
     /// When the earliest event comes, in nanoseconds.
