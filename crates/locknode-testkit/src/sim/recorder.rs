@@ -38,14 +38,14 @@ pub(crate) struct Recorder {
     attempts: Vec<BTreeMap<Vec<u8>, AttemptNo>>,
     next_attempt: AttemptNo,
     /// By attempt: the client whose it is.
-    owners: Vec<Option<u8>>,
+    owners: BTreeMap<AttemptNo, u8>,
 }
 
 impl Counters {
     /// How often it happened.
     pub fn of(&self, what: &str) -> u64 {
-        let counted = self.place(what).ok().and_then(|at| self.counts.get(at));
-        counted.map_or(0, |(_, count)| *count)
+        let counted = self.iter().find(|(name, _)| *name == what);
+        counted.map_or(0, |(_, count)| count)
     }
 
     /// All that happened, by name.
@@ -70,18 +70,11 @@ impl Counters {
     }
 
     fn raise(&mut self, what: &'static str, by: u64) {
-        match self.place(what) {
-            Ok(place) => {
-                if let Some((_, count)) = self.counts.get_mut(place) {
-                    *count += by;
-                }
-            }
-            Err(place) => self.counts.insert(place, (what, by)),
+        let place = self.counts.partition_point(|(name, _)| *name < what);
+        match self.counts.get_mut(place) {
+            Some((name, count)) if *name == what => *count += by,
+            _ => self.counts.insert(place, (what, by)),
         }
-    }
-
-    fn place(&self, what: &str) -> Result<usize, usize> {
-        self.counts.binary_search_by(|(name, _)| (*name).cmp(what))
     }
 }
 
@@ -101,38 +94,26 @@ impl Recorder {
             keys: BTreeMap::new(),
             attempts: Vec::new(),
             next_attempt: 0,
-            owners: Vec::new(),
+            owners: BTreeMap::new(),
         }
     }
 
     /// The client whose attempt it is, as far as known.
     pub(crate) fn owner(&self, attempt: AttemptNo) -> Option<u8> {
-        let owner = *self.owners.get(usize::try_from(attempt).ok()?)?;
+        let owner = self.owners.get(&attempt).copied();
         owner.filter(|owner| *owner != SHARED)
     }
 
     /// An attempt is of more than one client.
     pub(crate) fn is_shared(&mut self, attempt: AttemptNo) {
-        self.set_owner(attempt, SHARED);
+        self.owners.insert(attempt, SHARED);
     }
 
     /// An attempt is a client's from now on, unless it is of more than one.
     pub(crate) fn owns(&mut self, client: u8, attempt: AttemptNo) {
-        let place = usize::try_from(attempt).unwrap_or(usize::MAX);
-        if self.owners.get(place) != Some(&Some(SHARED)) {
-            self.set_owner(attempt, client);
-        }
-    }
-
-    fn set_owner(&mut self, attempt: AttemptNo, client: u8) {
-        let Ok(place) = usize::try_from(attempt) else {
-            return;
-        };
-        if self.owners.len() <= place {
-            self.owners.resize(place + 1, None);
-        }
-        if let Some(owner) = self.owners.get_mut(place) {
-            *owner = Some(client);
+        let owner = self.owners.entry(attempt).or_insert(client);
+        if *owner != SHARED {
+            *owner = client;
         }
     }
 
