@@ -6,12 +6,12 @@ use std::time::Duration;
 use redlock_proto::Time;
 
 use crate::bug::Bug;
-use crate::history::{Event as Told, KeyNo, LockNo};
+use crate::history::{self, KeyNo, LockNo};
 use crate::random::Random;
-use crate::scenario::{Hook, LockAction, Setup};
+use crate::scenario::{Ending, Hook, LockAction, Setup};
 use crate::sim::clocks::{Clocks, Rule};
 use crate::sim::conduct::Finding;
-use crate::sim::notice::{ClientNotice, Handle};
+use crate::sim::notice::ClientNotice;
 use crate::sim::player::Player;
 use crate::sim::world::{Chore, Event, World};
 use crate::span::{SimTime, nanos};
@@ -34,7 +34,6 @@ pub(crate) struct SimClient {
 #[derive(Clone, Debug)]
 pub(crate) struct ActiveLock {
     pub(crate) lock: LockNo,
-    pub(crate) handle: Handle,
     pub(crate) key: KeyNo,
     pub(crate) act: Arc<LockAction>,
     pub(crate) held: Option<Held>,
@@ -50,7 +49,7 @@ pub(crate) struct ActiveLock {
 pub(crate) struct Held {
     pub(crate) valid_until: Time,
     pub(crate) fencing: Option<u64>,
-    /// The attempt that had it began no sooner.
+    /// The attempt that acquired it began no sooner.
     pub(crate) since: Time,
 }
 
@@ -76,39 +75,50 @@ impl SimClient {
         }
     }
 
-    /// Up to now its clocks went as they did.
-    pub(crate) fn note_time(&mut self, now: SimTime) {
-        self.time(now);
-    }
-
     pub(crate) fn time(&mut self, now: SimTime) -> Time {
         Time::from_nanos(self.clocks.read(now, &mut self.random))
+    }
+
+    pub(crate) fn lock(&mut self, lock: LockNo) -> Option<&mut ActiveLock> {
+        self.locks.iter_mut().find(|active| active.lock == lock)
     }
 }
 
 impl World {
-    /// Takes what the client has to say, writes what it wants written, and sets its timer. A holder learns of a shortened
-    /// validity before any node can act on it.
+    pub(crate) fn client(&mut self, client: u8) -> Option<&mut SimClient> {
+        self.clients.get_mut(usize::from(client))
+    }
+
+    /// A client whose process runs, and the time that its clock shows.
+    pub(crate) fn running(&mut self, client: u8) -> Option<(&mut SimClient, Time)> {
+        let now = self.now;
+        let it = self.client(client).filter(|it| it.is_up)?;
+        let time = it.time(now);
+        Some((it, time))
+    }
+
+    /// Adds an event to the history.
+    pub(crate) fn note(&mut self, event: history::Event) {
+        self.recorder.push(self.now, event);
+    }
+
+    /// Takes the client's reports, sends what it has written, and sets its timer. A holder learns of a shortened validity
+    /// before any node can act on it.
     pub(crate) fn turn(&mut self, client: u8) {
-        let place = usize::from(client);
         let mut notices = 0_u32;
-        while let Some(notice) = self
-            .clients
-            .get_mut(place)
-            .and_then(|it| it.player.poll_notice())
-        {
+        while let Some(notice) = self.client(client).and_then(|it| it.player.poll_notice()) {
             self.notice(client, notice);
             notices += 1;
             if notices > NOTICES_MAX {
                 return self.never_ends();
             }
-            if !self.clients.get(place).is_some_and(|it| it.is_up) {
+            if !self.client(client).is_some_and(|it| it.is_up) {
                 return;
             }
         }
         let mut bytes = self.buffers.take();
         for node in 0..u8::try_from(self.nodes.len()).unwrap_or(u8::MAX) {
-            let it = self.clients.get_mut(place);
+            let it = self.client(client);
             if it.is_some_and(|it| it.player.take_output(node, &mut bytes)) {
                 let taken = std::mem::replace(&mut bytes, self.buffers.take());
                 self.send_request(client, node, taken);
@@ -116,25 +126,28 @@ impl World {
         }
         self.buffers.recycle(bytes);
         let now = self.now;
-        let findings = self.clients.get_mut(place).map(|it| {
+        let findings = self.client(client).map(|it| {
             let time = it.time(now);
             it.player.settle(time)
         });
         for Finding { key, text } in findings.unwrap_or_default() {
-            let (key, text) = (self.recorder.key(&key), text.into());
-            let told = Told::Misbehaved { client, key, text };
-            self.recorder.push(self.now, told);
+            self.misbehaved(client, &key, &text);
         }
         self.set_timer(client);
     }
 
+    fn misbehaved(&mut self, client: u8, key: &[u8], text: &str) {
+        let (key, text) = (self.recorder.key(key), text.into());
+        self.note(history::Event::Misbehaved { client, key, text });
+    }
+
     pub(crate) fn set_timer(&mut self, client: u8) {
-        let now = self.now;
-        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+        let (now, bug) = (self.now, self.scenario.setup.bug);
+        let Some(it) = self.client(client) else {
             return;
         };
         let mut deadline = it.player.next_deadline();
-        if self.scenario.setup.bug == Some(Bug::Restless) && !it.locks.is_empty() {
+        if bug == Some(Bug::Restless) && !it.locks.is_empty() {
             deadline = Time::ZERO;
         }
         if !it.is_up || deadline == Time::NEVER {
@@ -155,16 +168,13 @@ impl World {
     }
 
     pub(crate) fn timer(&mut self, client: u8) {
-        let now = self.now;
-        let Some(it) = self.clients.get_mut(usize::from(client)) else {
-            return;
-        };
-        it.wakes_at = SimTime::NEVER;
-        let time = it.time(now);
-        if time >= it.player.next_deadline() {
-            it.player.on_time(time);
+        if let Some((it, time)) = self.running(client) {
+            it.wakes_at = SimTime::NEVER;
+            if time >= it.player.next_deadline() {
+                it.player.on_time(time);
+            }
+            self.turn(client);
         }
-        self.turn(client);
     }
 
     /// The pace of a client's clock changed: its timer and the ends of its locks are others now.
@@ -174,33 +184,22 @@ impl World {
             return;
         };
         it.wakes_at = SimTime::NEVER;
-        let held: Vec<(LockNo, Time)> = it
-            .locks
-            .iter()
-            .filter_map(|active| Some((active.lock, active.held?.valid_until)))
-            .collect();
-        for (lock, valid_until) in held {
-            let Some(it) = self.clients.get(usize::from(client)) else {
-                return;
-            };
-            let valid_until = it.clocks.when(now, valid_until.as_nanos());
-            let told = Told::Validity {
+        for active in &it.locks {
+            let Some(held) = active.held else { continue };
+            let event = history::Event::Validity {
                 client,
-                lock,
-                valid_until,
+                lock: active.lock,
+                valid_until: it.clocks.when(now, held.valid_until.as_nanos()),
                 is_extension: false,
             };
-            self.recorder.push(now, told);
+            self.recorder.push(now, event);
         }
         self.set_timer(client);
     }
 
     /// Something reaches a client, if its process is there.
     pub(crate) fn tell_client(&mut self, client: u8, tell: impl FnOnce(&mut Player, Time)) {
-        let now = self.now;
-        let it = self.clients.get_mut(usize::from(client));
-        if let Some(it) = it.filter(|it| it.is_up) {
-            let time = it.time(now);
+        if let Some((it, time)) = self.running(client) {
             tell(&mut it.player, time);
             self.turn(client);
         }
@@ -208,35 +207,31 @@ impl World {
 
     /// A client's process ends. What it sent still arrives.
     pub(crate) fn client_down(&mut self, client: u8) {
-        let now = self.now;
-        let Some(it) = self
-            .clients
-            .get_mut(usize::from(client))
-            .filter(|it| it.is_up)
-        else {
+        let Some(it) = self.client(client).filter(|it| it.is_up) else {
             return;
         };
         it.is_up = false;
         it.life += 1;
         it.locks.clear();
         it.wakes_at = SimTime::NEVER;
-        self.recorder.push(now, Told::ClientDown { client });
+        self.note(history::Event::ClientDown { client });
         for node in 0..u8::try_from(self.nodes.len()).unwrap_or(u8::MAX) {
             self.give_up(client, node);
         }
-        self.push(now + CLIENT_STARTS_AFTER, Event::ClientStarts { client });
+        let starts_at = self.now + CLIENT_STARTS_AFTER;
+        self.push(starts_at, Event::ClientStarts { client });
     }
 
     pub(crate) fn client_starts(&mut self, client: u8) {
         let scenario = Arc::clone(&self.scenario);
-        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+        let Some(it) = self.client(client) else {
             return;
         };
         let number = u64::from(client) + (u64::from(it.life) << 8);
         let tokens = Random::stream(scenario.setup.seed, "tokens", number);
         it.player = Player::new(&scenario.setup, client, tokens);
         it.is_up = true;
-        self.recorder.push(self.now, Told::ClientStarted { client });
+        self.note(history::Event::ClientStarted { client });
     }
 
     fn notice(&mut self, client: u8, notice: ClientNotice) {
@@ -249,43 +244,32 @@ impl World {
                 fencing,
                 valid_until,
             } => {
-                self.acquired(client, lock, &token, fencing, valid_until);
+                self.acquired(client, lock, token, fencing, valid_until);
             }
             ClientNotice::Failed { lock, why } => {
-                if let Some(lock) = self.forget(client, lock) {
+                if self.forget(client, lock).is_some() {
                     self.recorder.counters.bump(failed_word(why));
-                    self.recorder
-                        .push(self.now, Told::Failed { client, lock, why });
+                    self.note(history::Event::Failed { client, lock, why });
                     self.hook(Hook::Failed(client));
                 }
             }
-            ClientNotice::Extended {
-                lock,
-                result: Ok(valid_until),
-            } => {
-                self.validity(client, lock, valid_until, true);
-            }
-            ClientNotice::Extended {
-                lock,
-                result: Err(why),
-            } => {
-                if let Some(lock) = self.by_handle(client, lock).map(|it| it.lock) {
+            ClientNotice::Extended { lock, result } => match result {
+                Ok(valid_until) => self.validity(client, lock, valid_until, true),
+                Err(why) if self.active(client, lock).is_some() => {
                     self.recorder.counters.bump("extension-failed");
-                    self.recorder
-                        .push(self.now, Told::NotExtended { client, lock, why });
+                    self.note(history::Event::NotExtended { client, lock, why });
                 }
-            }
+                Err(_) => {}
+            },
             ClientNotice::Validity { lock, valid_until } => {
                 self.validity(client, lock, valid_until, false);
             }
-            ClientNotice::Lost { lock: handle, why } => {
-                let now = self.now;
-                if let Some(lock) = self.forget(client, handle) {
+            ClientNotice::Lost { lock, why } => {
+                if self.forget(client, lock).is_some() {
                     self.recorder.counters.bump("lock-lost");
-                    self.recorder.push(now, Told::Lost { client, lock, why });
-                    if let Some(it) = self.clients.get_mut(usize::from(client)) {
-                        let time = it.time(now);
-                        it.player.let_go(time, handle, None);
+                    self.note(history::Event::Lost { client, lock, why });
+                    if let Some((it, time)) = self.running(client) {
+                        it.player.end(time, lock, Ending::Drop, None);
                     }
                     self.hook(Hook::Lost(client));
                 }
@@ -295,37 +279,29 @@ impl World {
                 for token in tokens {
                     self.recorder.counters.bump("look-finds-holder");
                     if self.recorder.known(0, &key, &token).is_none() {
-                        let (key, text) = (self.recorder.key(&key), NEVER_THERE.into());
-                        let told = Told::Misbehaved { client, key, text };
-                        self.recorder.push(self.now, told);
+                        self.misbehaved(client, &key, NEVER_THERE);
                     }
                 }
             }
             ClientNotice::Kept { lock, confirmed } => {
-                let until = self.by_handle(client, lock).map(|it| it.kept_until);
-                let is_told = usize::from(confirmed) > self.nodes.len() / 2;
-                if let (Some(until), Some(lock)) = (until, self.forget(client, lock))
-                    && is_told
-                {
+                let is_kept = usize::from(confirmed) > self.nodes.len() / 2;
+                if let Some(active) = self.forget(client, lock).filter(|_| is_kept) {
                     self.recorder.counters.bump("released-and-kept");
-                    let told = Told::Kept {
+                    let until = active.kept_until;
+                    self.note(history::Event::Kept {
                         client,
                         lock,
                         until,
-                    };
-                    self.recorder.push(self.now, told);
+                    });
                 }
             }
             ClientNotice::Released { lock, confirmed } => {
-                if let Some(lock) = self.forget(client, lock) {
-                    self.recorder.push(
-                        self.now,
-                        Told::Released {
-                            client,
-                            lock,
-                            confirmed,
-                        },
-                    );
+                if self.forget(client, lock).is_some() {
+                    self.note(history::Event::Released {
+                        client,
+                        lock,
+                        confirmed,
+                    });
                 }
             }
         }
@@ -334,75 +310,57 @@ impl World {
     fn acquired(
         &mut self,
         client: u8,
-        handle: Handle,
-        token: &[u8],
+        lock: LockNo,
+        token: Vec<u8>,
         fencing: Option<u64>,
-        valid_until: Time,
+        until: Time,
     ) {
         let now = self.now;
-        let Some(key) = self.by_handle(client, handle).map(|it| it.key) else {
-            return;
-        };
-        let attempt = self.recorder.attempt(key, token);
         let Some(it) = self.clients.get_mut(usize::from(client)) else {
             return;
         };
-        let until = it.clocks.when(now, valid_until.as_nanos());
-        let Some(active) = it.locks.iter_mut().find(|active| active.handle == handle) else {
-            return;
-        };
-        let since = valid_until.as_nanos().saturating_sub(nanos(active.act.ttl));
+        let valid_until = it.clocks.when(now, until.as_nanos());
+        let Some(active) = it.lock(lock) else { return };
+        let (key, act) = (active.key, Arc::clone(&active.act));
+        let attempt = self.recorder.attempt(key, &token);
         active.held = Some(Held {
-            valid_until,
+            valid_until: until,
             fencing,
-            since: Time::from_nanos(since),
+            since: Time::from_nanos(until.as_nanos().saturating_sub(nanos(act.ttl))),
         });
-        active.token = token.to_vec();
-        let (lock, act) = (active.lock, Arc::clone(&active.act));
+        active.token = token;
         self.recorder.counters.bump("acquired");
-        self.recorder.push(
-            now,
-            Told::Acquired {
-                client,
-                lock,
-                key,
-                attempt,
-                fencing,
-                valid_until: until,
-            },
-        );
-        self.plan_chore(
+        self.note(history::Event::Acquired {
             client,
             lock,
-            act.write_every.map(|_| FIRST_WRITE_AFTER),
-            Chore::Write,
-        );
+            key,
+            attempt,
+            fencing,
+            valid_until,
+        });
+        let first_write = act.write_every.map(|_| FIRST_WRITE_AFTER);
+        self.plan_chore(client, lock, first_write, Chore::Write);
         self.plan_chore(client, lock, act.extend_every, Chore::Extend);
         self.plan_chore(client, lock, act.hold, Chore::End);
         self.hook(Hook::Acquired(client));
     }
 
-    fn validity(&mut self, client: u8, handle: Handle, valid_until: Time, is_extension: bool) {
+    fn validity(&mut self, client: u8, lock: LockNo, until: Time, is_extension: bool) {
         let now = self.now;
-        let Some(it) = self.clients.get_mut(usize::from(client)) else {
+        let Some(it) = self.client(client) else {
             return;
         };
-        let until = it.clocks.when(now, valid_until.as_nanos());
-        let Some(active) = it.locks.iter_mut().find(|active| active.handle == handle) else {
-            return;
-        };
-        let (Some(held), lock) = (&mut active.held, active.lock) else {
-            return;
-        };
-        held.valid_until = valid_until;
+        let valid_until = it.clocks.when(now, until.as_nanos());
+        let Some(active) = it.lock(lock) else { return };
+        let Some(held) = &mut active.held else { return };
+        held.valid_until = until;
         let is_renewal = is_extension && active.act.renew_every.is_some();
-        let told = Told::Validity {
+        self.note(history::Event::Validity {
             client,
             lock,
-            valid_until: until,
+            valid_until,
             is_extension,
-        };
-        self.recorder.push(now, told);
+        });
         if is_renewal {
             self.recorder.counters.bump("renewed");
         }
@@ -412,28 +370,21 @@ impl World {
         }
     }
 
-    pub(crate) fn active(&self, client: u8, lock: LockNo) -> Option<&ActiveLock> {
-        let it = self.clients.get(usize::from(client))?;
-        it.locks.iter().find(|active| active.lock == lock)
-    }
-
-    pub(crate) fn by_handle(&self, client: u8, handle: Handle) -> Option<&ActiveLock> {
-        let it = self.clients.get(usize::from(client))?;
-        it.locks.iter().find(|active| active.handle == handle)
+    pub(crate) fn active(&mut self, client: u8, lock: LockNo) -> Option<&mut ActiveLock> {
+        self.client(client)?.lock(lock)
     }
 
     /// The lock that a client holds under a key.
-    pub(crate) fn held(&self, client: u8, key: &str) -> Option<&ActiveLock> {
-        let it = self.clients.get(usize::from(client))?;
-        it.locks
-            .iter()
-            .find(|active| active.held.is_some() && &*active.act.key == key)
+    pub(crate) fn held(&self, client: u8, key: &str) -> Option<LockNo> {
+        let mut locks = self.clients.get(usize::from(client))?.locks.iter();
+        let held = locks.find(|active| active.held.is_some() && &*active.act.key == key);
+        held.map(|active| active.lock)
     }
 
-    fn forget(&mut self, client: u8, handle: Handle) -> Option<LockNo> {
-        let it = self.clients.get_mut(usize::from(client))?;
-        let place = it.locks.iter().position(|active| active.handle == handle)?;
-        Some(it.locks.remove(place).lock)
+    fn forget(&mut self, client: u8, lock: LockNo) -> Option<ActiveLock> {
+        let locks = &mut self.client(client)?.locks;
+        let place = locks.iter().position(|active| active.lock == lock)?;
+        Some(locks.remove(place))
     }
 }
 

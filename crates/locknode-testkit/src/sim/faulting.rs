@@ -112,7 +112,7 @@ impl World {
                 it.clocks.changed(now, change)
             }),
             Who::Client(client) => self.clients.get_mut(usize::from(client)).map(|it| {
-                it.note_time(now);
+                it.time(now);
                 it.clocks.changed(now, change)
             }),
         };

@@ -1,15 +1,14 @@
-//! What a simulated client says to its world: the same for the shipped core and the plain client.
+//! What a simulated client reports to its world: the same for the shipped core and the plain client.
 
 use redlock_proto::Time;
 
-/// A lock act of one client, by its place in that client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Handle(pub(crate) u64);
+/// A lock of a client, by its number in the history.
+pub(crate) type Handle = crate::history::LockNo;
 
-/// What a client has to say. Times are of the client's own clock.
+/// What a client reports. Times are of the client's own clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClientNotice {
-    /// Open a connection to the node; then say `connected` or `disconnected`.
+    /// Open a connection to the node; then call `connected` or `disconnected`.
     Connect(u8),
     /// Close the connection to the node, or stop opening it.
     Disconnect(u8),
@@ -20,9 +19,9 @@ pub(crate) enum ClientNotice {
         fencing: Option<u64>,
         valid_until: Time,
     },
-    /// The lock was not had; it is over.
+    /// The lock was not acquired.
     Failed { lock: Handle, why: &'static str },
-    /// The extension that was asked for is decided; the new validity, or why there is none.
+    /// The outcome of an extension: the new validity, or why it failed.
     Extended {
         lock: Handle,
         result: Result<Time, &'static str>,
@@ -31,9 +30,9 @@ pub(crate) enum ClientNotice {
     Validity { lock: Handle, valid_until: Time },
     /// The lock is not held any more.
     Lost { lock: Handle, why: &'static str },
-    /// A release is decided: so many nodes had the lock and deleted it. It is over.
+    /// The lock is released: `confirmed` nodes held it and deleted it.
     Released { lock: Handle, confirmed: u8 },
-    /// A release is decided that leaves the key taken for a while: so many nodes keep it. It is over.
+    /// The lock is released and the key stays taken for a while: `confirmed` nodes keep it.
     Kept { lock: Handle, confirmed: u8 },
     /// Nodes hold the key for these tokens.
     Looked { key: Vec<u8>, tokens: Vec<Vec<u8>> },

@@ -58,7 +58,6 @@ pub(crate) struct PlainTerms {
 pub(crate) struct PlainClient {
     links: Vec<Link>,
     locks: BTreeMap<Handle, Lock>,
-    next_handle: u64,
     drift: Drift,
     random: Random,
     bug: Option<Bug>,
@@ -83,7 +82,6 @@ impl PlainClient {
                 .map(|node| Link::new(node, connect_timeout))
                 .collect(),
             locks: BTreeMap::new(),
-            next_handle: 0,
             drift,
             random,
             bug,
@@ -94,12 +92,9 @@ impl PlainClient {
     }
 
     /// Begins to acquire a lock. Ends in [`ClientNotice::Acquired`] or [`ClientNotice::Failed`].
-    pub(crate) fn acquire(&mut self, now: Time, terms: PlainTerms) -> Handle {
-        let handle = Handle(self.next_handle);
-        self.next_handle += 1;
-        self.locks.insert(handle, Lock::new(terms));
-        self.attempt(now, handle);
-        handle
+    pub(crate) fn acquire(&mut self, now: Time, lock: Handle, terms: PlainTerms) {
+        self.locks.insert(lock, Lock::new(terms));
+        self.attempt(now, lock);
     }
 
     /// Begins to extend a lock. Ends in [`ClientNotice::Extended`], unless the lock is released or left before.

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use redlock_proto::{
-    Cause, Core, CoreConfig, Drift, Entropy, ErrorKind, LockTerms, Login, NodeId, Notice, OpId,
-    RenewPolicy, RetryPolicy, Time, Token,
+    Cause, Core, CoreConfig, Drift, Entropy, ErrorKind, FencingToken, LockTerms, Login, NodeId,
+    Notice, OpId, RenewPolicy, RetryPolicy, Time, Token,
 };
 
+use crate::history::LockNo;
 use crate::random::Random;
-use crate::scenario::{LockAction, Setup};
-use crate::sim::conduct::{Conduct, Finding, Terms};
-use crate::sim::notice::{ClientNotice, Handle};
+use crate::scenario::{Ending, LockAction, Setup};
+use crate::sim::conduct::{Conduct, Finding};
+use crate::sim::notice::ClientNotice;
 use crate::sim::plain::{PlainClient, PlainTerms};
 
 /// A client without its clock, its sockets and its caller.
@@ -20,18 +21,17 @@ pub(crate) enum Player {
     Plain(Box<PlainClient>),
 }
 
-/// The shipped core, with the handles of its operations and, for every second client, a model of what it may say.
+/// The shipped core, with the locks of its operations and, for every second client, a model that checks it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shipped {
     core: Core<Dice>,
     conduct: Option<Conduct>,
-    handles: Vec<(OpId, Handle)>,
+    locks: Vec<(OpId, LockNo)>,
     /// Which key each open look asks about.
     looks: Vec<(OpId, Vec<u8>)>,
-    next: u64,
 }
 
-/// The randomness of a client. One that tries for ever within one moment would never give it back.
+/// The randomness of a client, with a limit: a core that draws without end within one moment would never return.
 #[derive(Clone, Debug)]
 struct Dice {
     random: Random,
@@ -66,9 +66,8 @@ impl Player {
                 conduct: setup
                     .watches(number)
                     .then(|| Conduct::new(setup.nodes, drift)),
-                handles: Vec::new(),
+                locks: Vec::new(),
                 looks: Vec::new(),
-                next: 0,
             })),
             _ => Self::Plain(Box::new(PlainClient::new(
                 setup.nodes,
@@ -80,67 +79,74 @@ impl Player {
         }
     }
 
-    pub(crate) fn acquire(&mut self, now: Time, act: &LockAction) -> Handle {
-        let timeout = timeout(act.ttl);
+    pub(crate) fn acquire(&mut self, now: Time, lock: LockNo, act: &LockAction) {
         match self {
             Self::Shipped(it) => {
                 let op = it.core.acquire(now, terms(act));
-                if let Some(conduct) = it.conduct_at(now) {
-                    conduct.calls(op, act.key.as_bytes(), wanted(act));
-                }
-                it.handle_of(op)
+                it.watch(now, |conduct| conduct.calls(op, act));
+                it.locks.push((op, lock));
             }
-            Self::Plain(it) => it.acquire(
-                now,
-                PlainTerms {
+            Self::Plain(it) => {
+                let terms = PlainTerms {
                     key: act.key.as_bytes().into(),
                     ttl: act.ttl,
-                    timeout,
+                    timeout: timeout(act.ttl),
                     tries: act.tries,
-                },
-            ),
+                };
+                it.acquire(now, lock, terms);
+            }
         }
     }
 
-    /// Takes over a lock that somebody else acquired; the plain client does not know how.
-    pub(crate) fn adopt(&mut self, now: Time, act: &LockAction, token: &[u8]) -> Option<Handle> {
-        let Self::Shipped(it) = self else { return None };
-        let op = it.core.adopt(now, terms(act), Token::new(token).ok()?);
-        if let Some(conduct) = it.conduct_at(now) {
-            conduct.takes_over(op, act.key.as_bytes(), token, wanted(act));
-        }
-        Some(it.handle_of(op))
+    /// Takes over a lock that another client acquired; returns whether it does, which the plain client cannot.
+    pub(crate) fn adopt(
+        &mut self,
+        now: Time,
+        lock: LockNo,
+        act: &LockAction,
+        token: &[u8],
+    ) -> bool {
+        let (Self::Shipped(it), Ok(known)) = (self, Token::new(token)) else {
+            return false;
+        };
+        let op = it.core.adopt(now, terms(act), known);
+        it.watch(now, |conduct| conduct.takes_over(op, act, token));
+        it.locks.push((op, lock));
+        true
     }
 
-    /// Releases a lock that another client left; the plain client does not know how.
-    pub(crate) fn release_token(&mut self, now: Time, act: &LockAction, token: &[u8]) {
+    /// Releases a lock that another client left, which the plain client cannot.
+    pub(crate) fn release_token(
+        &mut self,
+        now: Time,
+        lock: LockNo,
+        act: &LockAction,
+        token: &[u8],
+    ) {
         if let (Self::Shipped(it), Ok(known)) = (self, Token::new(token)) {
             let key = act.key.as_bytes();
             let terms = LockTerms::looking(key.into(), timeout(act.ttl));
             let op = it.core.release_token(now, terms, known);
-            if let Some(conduct) = it.conduct_at(now) {
-                conduct.releases(op, key, token);
-            }
-            it.handle_of(op);
+            it.watch(now, |conduct| conduct.releases(op, key, token));
+            it.locks.push((op, lock));
         }
     }
 
-    /// Asks every node who holds a key; the plain client does not know how.
+    /// Asks every node who holds a key, which the plain client cannot.
     pub(crate) fn look(&mut self, now: Time, key: &str) {
         if let Self::Shipped(it) = self {
-            let op = it.core.look(now, Some(key.as_bytes().into()), LOOK_TIMEOUT);
-            it.looks.push((op, key.as_bytes().to_vec()));
-            if let Some(conduct) = it.conduct_at(now) {
-                conduct.looks(op, key.as_bytes(), now + LOOK_TIMEOUT);
-            }
+            let key = key.as_bytes();
+            let op = it.core.look(now, Some(key.into()), LOOK_TIMEOUT);
+            it.looks.push((op, key.to_vec()));
+            it.watch(now, |conduct| conduct.looks(op, key, now + LOOK_TIMEOUT));
         }
     }
 
-    pub(crate) fn extend(&mut self, now: Time, lock: Handle, ttl: Duration) {
+    pub(crate) fn extend(&mut self, now: Time, lock: LockNo, ttl: Duration) {
         match self {
             Self::Shipped(it) => {
                 if let Some(op) = it.op(lock) {
-                    it.conduct_at(now);
+                    it.see(|conduct| conduct.begins(now));
                     it.core.extend(now, op, ttl);
                 }
             }
@@ -148,54 +154,34 @@ impl Player {
         }
     }
 
-    /// Ends a lock; with `kept_until` its key may have to stay taken for a while, and does up to then at least.
-    pub(crate) fn release(&mut self, now: Time, lock: Handle, kept_until: Option<Time>) {
+    /// The caller ends a lock that it wants, holds, has lost or releases. With `kept_until` the key may stay taken for a
+    /// while, and does at least until then.
+    pub(crate) fn end(
+        &mut self,
+        now: Time,
+        lock: LockNo,
+        ending: Ending,
+        kept_until: Option<Time>,
+    ) {
+        let is_left = ending.leaves();
         match self {
             Self::Shipped(it) => {
-                if let Some(op) = it.op(lock) {
-                    let is_kept = kept_until.is_some();
-                    let until = kept_until.unwrap_or(Time::ZERO);
-                    if let Some(conduct) = it.conduct_at(now) {
-                        conduct.ends(op, is_kept, until);
-                    }
-                    it.core.release(now, op);
+                let Some(op) = it.op(lock) else { return };
+                let kept_until = if is_left {
+                    Some(Time::NEVER)
+                } else {
+                    kept_until
+                };
+                it.watch(now, |conduct| conduct.ends(op, kept_until));
+                match ending {
+                    Ending::Release => return it.core.release(now, op),
+                    Ending::Drop => it.core.drop_interest(now, op),
+                    _ => it.core.leak(op),
                 }
+                it.forget(op);
             }
+            Self::Plain(it) if is_left => it.leave(lock),
             Self::Plain(it) => it.release(now, lock),
-        }
-    }
-
-    /// The caller has no more interest in a lock that it wants, holds, has lost or releases; for `kept_until` see
-    /// [`release`](Self::release).
-    pub(crate) fn let_go(&mut self, now: Time, lock: Handle, kept_until: Option<Time>) {
-        match self {
-            Self::Shipped(it) => {
-                if let Some(op) = it.op(lock) {
-                    let until = kept_until.unwrap_or(Time::ZERO);
-                    if let Some(conduct) = it.conduct_at(now) {
-                        conduct.ends(op, kept_until.is_some(), until);
-                    }
-                    it.core.drop_interest(now, op);
-                    it.forget(lock);
-                }
-            }
-            Self::Plain(it) => it.release(now, lock),
-        }
-    }
-
-    /// The lock is left to its TTL.
-    pub(crate) fn leave(&mut self, lock: Handle) {
-        match self {
-            Self::Shipped(it) => {
-                if let Some(op) = it.op(lock) {
-                    if let Some(conduct) = &mut it.conduct {
-                        conduct.ends(op, true, Time::NEVER);
-                    }
-                    it.core.leak(op);
-                    it.forget(lock);
-                }
-            }
-            Self::Plain(it) => it.leave(lock),
         }
     }
 
@@ -203,9 +189,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
-                    if let Some(conduct) = it.conduct_at(now) {
-                        conduct.opens(node.index());
-                    }
+                    it.watch(now, |conduct| conduct.opens(node.index()));
                     it.core.connected(now, node);
                 }
             }
@@ -217,9 +201,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
-                    if let Some(conduct) = it.conduct_at(now) {
-                        conduct.closes(node.index());
-                    }
+                    it.watch(now, |conduct| conduct.closes(node.index()));
                     it.core.disconnected(now, node, Cause::Disconnected);
                 }
             }
@@ -231,9 +213,7 @@ impl Player {
         match self {
             Self::Shipped(it) => {
                 if let Some(node) = NodeId::new(node.into()) {
-                    if let Some(conduct) = it.conduct_at(now) {
-                        conduct.hears(node.index(), bytes);
-                    }
+                    it.watch(now, |conduct| conduct.hears(node.index(), bytes));
                     it.core.received(now, node, bytes);
                 }
             }
@@ -244,7 +224,7 @@ impl Player {
     pub(crate) fn on_time(&mut self, now: Time) {
         match self {
             Self::Shipped(it) => {
-                it.conduct_at(now);
+                it.see(|conduct| conduct.begins(now));
                 it.core.on_time(now);
             }
             Self::Plain(it) => it.on_time(now),
@@ -258,7 +238,7 @@ impl Player {
         }
     }
 
-    /// Moves the bytes to be written to a node into `bytes`; whether there are any.
+    /// Moves the bytes to be written to a node into `bytes`; returns whether there are any.
     pub(crate) fn take_output(&mut self, node: u8, bytes: &mut Vec<u8>) -> bool {
         let out = match self {
             Self::Shipped(it) => NodeId::new(node.into()).and_then(|node| {
@@ -275,19 +255,17 @@ impl Player {
         true
     }
 
-    /// All is said and written: what was not as it has to be. Of the plain client nothing is known.
+    /// Everything is reported and written: returns what was wrong. Nobody watches the plain client.
     pub(crate) fn settle(&mut self, now: Time) -> Vec<Finding> {
-        match self {
-            Self::Shipped(it) => {
-                let Some(conduct) = &mut it.conduct else {
-                    return Vec::new();
-                };
-                conduct.sees_operations(it.core.operations());
-                conduct.settle(it.core.next_deadline() > now);
-                std::mem::take(&mut conduct.findings)
-            }
-            Self::Plain(_) => Vec::new(),
-        }
+        let Self::Shipped(it) = self else {
+            return Vec::new();
+        };
+        let Some(conduct) = &mut it.conduct else {
+            return Vec::new();
+        };
+        conduct.sees_operations(it.core.operations());
+        conduct.settle(it.core.next_deadline() > now);
+        std::mem::take(&mut conduct.findings)
     }
 
     pub(crate) fn poll_notice(&mut self) -> Option<ClientNotice> {
@@ -299,62 +277,62 @@ impl Player {
 }
 
 impl Shipped {
-    fn op(&self, lock: Handle) -> Option<OpId> {
-        self.handles
-            .iter()
-            .find(|(_, handle)| *handle == lock)
-            .map(|(op, _)| *op)
+    fn op(&self, lock: LockNo) -> Option<OpId> {
+        let found = self.locks.iter().find(|(_, known)| *known == lock);
+        found.map(|(op, _)| *op)
     }
 
-    fn handle_of(&mut self, op: OpId) -> Handle {
-        let handle = Handle(self.next);
-        self.next += 1;
-        self.handles.push((op, handle));
-        handle
+    fn lock(&self, op: OpId) -> Option<LockNo> {
+        let found = self.locks.iter().find(|(known, _)| *known == op);
+        found.map(|(_, lock)| *lock)
     }
 
-    fn handle(&self, op: OpId) -> Option<Handle> {
-        let found = self.handles.iter().find(|(known, _)| *known == op);
-        found.map(|(_, handle)| *handle)
-    }
-
-    /// Whose call or lock a notice ends or begins: somebody waits for it.
-    fn awaited(&mut self, op: OpId) -> Option<Handle> {
-        let handle = self.handle(op);
-        if let (None, Some(conduct)) = (handle, &mut self.conduct) {
-            conduct.find(&[], "reports to nobody");
+    /// The lock that a report begins or ends: a caller waits for it.
+    fn awaited(&mut self, op: OpId) -> Option<LockNo> {
+        let lock = self.lock(op);
+        if lock.is_none() {
+            self.see(|conduct| conduct.find(&[], "reports to nobody"));
         }
-        handle
+        lock
     }
 
-    fn forget(&mut self, lock: Handle) {
-        self.handles.retain(|(_, handle)| *handle != lock);
+    fn forget(&mut self, op: OpId) {
+        self.locks.retain(|(known, _)| *known != op);
     }
 
-    /// The model of a client that has one, which is called now.
-    fn conduct_at(&mut self, now: Time) -> Option<&mut Conduct> {
-        let conduct = self.conduct.as_mut()?;
-        conduct.begins(now);
-        Some(conduct)
+    /// Shows the model, if there is one, what the core is about to be given.
+    fn watch(&mut self, now: Time, see: impl FnOnce(&mut Conduct)) {
+        self.see(|conduct| {
+            conduct.begins(now);
+            see(conduct);
+        });
+    }
+
+    /// Shows the model, if there is one, what the core reports.
+    fn see(&mut self, see: impl FnOnce(&mut Conduct)) {
+        if let Some(conduct) = &mut self.conduct {
+            see(conduct);
+        }
     }
 
     fn poll_notice(&mut self) -> Option<ClientNotice> {
         loop {
             let notice = self.core.poll_notice()?;
-            self.note(&notice);
-            if let Some(told) = self.translate(notice) {
-                return Some(told);
+            if let Some(report) = self.report(notice) {
+                return Some(report);
             }
         }
     }
 
-    /// The model hears what the core says.
-    fn note(&mut self, notice: &Notice) {
-        let Some(conduct) = &mut self.conduct else {
-            return;
-        };
-        match *notice {
-            Notice::Disconnect(node) => conduct.closes(node.index()),
+    /// What the core reports, for the model and for the world.
+    fn report(&mut self, notice: Notice) -> Option<ClientNotice> {
+        let number = |node: NodeId| u8::try_from(node.index()).unwrap_or(u8::MAX);
+        Some(match notice {
+            Notice::Connect(node) => ClientNotice::Connect(number(node)),
+            Notice::Disconnect(node) => {
+                self.see(|conduct| conduct.closes(node.index()));
+                ClientNotice::Disconnect(number(node))
+            }
             Notice::Acquired {
                 op,
                 token,
@@ -362,110 +340,75 @@ impl Shipped {
                 valid_until,
                 ..
             } => {
-                let fencing = fencing.map(redlock_proto::FencingToken::get);
-                conduct.acquired(op, token.as_ref(), fencing, valid_until);
-            }
-            Notice::NotAcquired { op, .. } => conduct.failed(op),
-            Notice::Validity {
-                op,
-                valid_until,
-                is_renewal: false,
-            } => conduct.shortened(op, valid_until),
-            Notice::Validity {
-                op,
-                valid_until: until,
-                ..
-            }
-            | Notice::Extended {
-                op,
-                result: Ok(until),
-                ..
-            } => conduct.extended(op, until),
-            Notice::Lost { op, kind, .. } => conduct.lost(op, kind == ErrorKind::Lost),
-            Notice::Released { op, confirmed, .. } => {
-                conduct.released(op, confirmed.iter().map(NodeId::index));
-            }
-            _ => {}
-        }
-    }
-
-    fn translate(&mut self, notice: Notice) -> Option<ClientNotice> {
-        let number = |node: NodeId| u8::try_from(node.index()).unwrap_or(u8::MAX);
-        Some(match notice {
-            Notice::Connect(node) => ClientNotice::Connect(number(node)),
-            Notice::Disconnect(node) => ClientNotice::Disconnect(number(node)),
-            Notice::Acquired {
-                op,
-                token,
-                fencing,
-                valid_until,
-                ..
-            } => ClientNotice::Acquired {
-                lock: self.awaited(op)?,
-                token: token.as_ref().to_vec(),
-                fencing: fencing.map(redlock_proto::FencingToken::get),
-                valid_until,
-            },
-            Notice::NotAcquired { op, kind, .. } => {
-                let lock = self.awaited(op)?;
-                self.forget(lock);
-                ClientNotice::Failed {
-                    lock,
-                    why: word(kind),
+                let (token, fencing) = (token.as_ref(), fencing.map(FencingToken::get));
+                self.see(|conduct| conduct.acquired(op, token, fencing, valid_until));
+                ClientNotice::Acquired {
+                    lock: self.awaited(op)?,
+                    token: token.to_vec(),
+                    fencing,
+                    valid_until,
                 }
+            }
+            Notice::NotAcquired { op, kind, .. } => {
+                self.see(|conduct| conduct.failed(op));
+                let lock = self.awaited(op)?;
+                self.forget(op);
+                let why = word(kind);
+                ClientNotice::Failed { lock, why }
             }
             // A renewal is an extension that the core asked for itself.
             Notice::Validity {
                 op,
                 valid_until,
                 is_renewal: true,
-            } => ClientNotice::Extended {
-                lock: self.handle(op)?,
-                result: Ok(valid_until),
-            },
+            } => self.extended(op, Ok(valid_until))?,
             Notice::Validity {
                 op, valid_until, ..
-            } => ClientNotice::Validity {
-                lock: self.handle(op)?,
-                valid_until,
-            },
-            Notice::RenewalFailed { op, .. } => ClientNotice::Extended {
-                lock: self.handle(op)?,
-                result: Err("renewal-failed"),
-            },
-            Notice::Extended { op, result, .. } => ClientNotice::Extended {
-                lock: self.handle(op)?,
-                result: result.map_err(word),
-            },
-            Notice::Lost { op, kind, .. } => ClientNotice::Lost {
-                lock: self.awaited(op)?,
-                why: word(kind),
-            },
+            } => {
+                self.see(|conduct| conduct.shortened(op, valid_until));
+                let lock = self.lock(op)?;
+                ClientNotice::Validity { lock, valid_until }
+            }
+            Notice::RenewalFailed { op, .. } => self.extended(op, Err("renewal-failed"))?,
+            Notice::Extended { op, result, .. } => self.extended(op, result.map_err(word))?,
+            Notice::Lost { op, kind, .. } => {
+                self.see(|conduct| conduct.lost(op, kind == ErrorKind::Lost));
+                let (lock, why) = (self.awaited(op)?, word(kind));
+                ClientNotice::Lost { lock, why }
+            }
             Notice::Released {
                 op,
                 confirmed,
                 is_kept,
                 ..
             } => {
+                self.see(|conduct| conduct.released(op, confirmed.iter().map(NodeId::index)));
                 let lock = self.awaited(op)?;
-                self.forget(lock);
+                self.forget(op);
                 let confirmed = u8::try_from(confirmed.len()).unwrap_or(u8::MAX);
-                match is_kept {
-                    true => ClientNotice::Kept { lock, confirmed },
-                    false => ClientNotice::Released { lock, confirmed },
+                if is_kept {
+                    ClientNotice::Kept { lock, confirmed }
+                } else {
+                    ClientNotice::Released { lock, confirmed }
                 }
             }
             Notice::Looked { op, looks } => {
                 let place = self.looks.iter().position(|(known, _)| *known == op)?;
                 let (_, key) = self.looks.swap_remove(place);
-                if let Some(conduct) = &mut self.conduct {
-                    conduct.looked(op);
-                }
+                self.see(|conduct| conduct.looked(op));
                 let tokens = looks.into_iter().filter_map(|look| look.token).collect();
                 ClientNotice::Looked { key, tokens }
             }
             _ => return None,
         })
+    }
+
+    fn extended(&mut self, op: OpId, result: Result<Time, &'static str>) -> Option<ClientNotice> {
+        if let Ok(until) = result {
+            self.see(|conduct| conduct.extended(op, until));
+        }
+        let lock = self.lock(op)?;
+        Some(ClientNotice::Extended { lock, result })
     }
 }
 
@@ -474,7 +417,7 @@ pub(crate) fn timeout(ttl: Duration) -> Duration {
     (ttl / 10).clamp(Duration::from_millis(5), Duration::from_millis(250))
 }
 
-/// What the core is told of a lock.
+/// The terms of a lock.
 fn terms(act: &LockAction) -> LockTerms {
     LockTerms {
         key: act.key.as_bytes().into(),
@@ -489,14 +432,6 @@ fn terms(act: &LockAction) -> LockTerms {
     }
 }
 
-/// What the model is told of a lock.
-fn wanted(act: &LockAction) -> Terms {
-    Terms {
-        within: act.within,
-        renews: act.renew_every.filter(|_| act.renew_for.is_none()),
-    }
-}
-
 /// How the core is to renew a lock on its own.
 fn renewal(act: &LockAction) -> Option<RenewPolicy> {
     let policy = match act.renew_for {
@@ -506,7 +441,7 @@ fn renewal(act: &LockAction) -> Option<RenewPolicy> {
     Some(policy.every(act.renew_every?))
 }
 
-/// An error in a word.
+/// The word for an error.
 pub(crate) const fn word(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Busy => "busy",
@@ -520,7 +455,7 @@ pub(crate) const fn word(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// What nodes have to say who holds a key.
+/// How long nodes have to reply to a look.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The shipped client's default.

@@ -1,10 +1,10 @@
-//! Looks, locks of other clients, calls that are given up, releases, and what is left when all of that is over.
+//! Looks, locks of other clients, releases, and what is left when all of that is over.
 
 use std::time::Duration;
 
 use redlock_proto::{OpId, Time};
 
-use super::tale::{Part, Stand, Tale};
+use super::attempt::{Attempt, NodeView, Part};
 use super::{Conduct, Finding};
 
 /// A question to all nodes who holds a key.
@@ -16,13 +16,13 @@ pub(super) struct Look {
 }
 
 impl Conduct {
-    /// A caller asks who holds a key, and has the answer when `due` at the latest.
+    /// A caller asks who holds a key, and gets the answer at `due` at the latest.
     pub(crate) fn looks(&mut self, op: OpId, key: &[u8], due: Time) {
         let key = key.to_vec();
         self.looks.push(Look { op, key, due });
     }
 
-    /// The client says who holds the key.
+    /// The client reports who holds the key.
     pub(crate) fn looked(&mut self, op: OpId) {
         self.looks.retain(|look| look.op != op);
     }
@@ -31,38 +31,28 @@ impl Conduct {
     pub(super) fn see_looks(&mut self) {
         let now = self.now;
         for look in self.looks.extract_if(.., |look| look.due <= now) {
-            let text = "does not say in time who holds a key".to_owned();
-            self.findings.push(Finding {
-                key: look.key,
-                text,
-            });
+            let finding = Finding::new(&look.key, "does not say in time who holds a key");
+            self.findings.push(finding);
         }
     }
 
     /// A caller releases a lock that was another client's: any node may hold it.
     pub(crate) fn releases(&mut self, op: OpId, key: &[u8], token: &[u8]) {
         let (over, until) = (Part::Over(Some(op), self.turn), self.now + UNKNOWN_TTL);
-        let place = self.tale(token);
+        let place = self.attempt(token);
         let place = place.unwrap_or_else(|| self.begin(key, token, over, Duration::ZERO));
-        if let Some(tale) = self.tales.get_mut(place) {
-            tale.part = over;
-            for stand in &mut tale.stands {
-                stand.may_hold = Some(until);
+        if let Some(attempt) = self.attempts.get_mut(place) {
+            attempt.part = over;
+            for view in &mut attempt.views {
+                view.may_hold = Some(until);
             }
         }
     }
 
-    /// The caller of a call that is not decided has no more interest in it.
-    pub(super) fn gives_up(&mut self, op: OpId) {
-        if self.calls.iter().any(|call| call.op == op) {
-            self.failed(op);
-        }
-    }
-
-    /// The client has so many operations. One that nobody waits for and no node has anything to do with ends, when connections
-    /// that are being made have come to something.
+    /// The client has `count` operations. One that nobody waits for and that concerns no node ends once the connections that are
+    /// being opened are open or refused.
     pub(crate) fn sees_operations(&mut self, count: usize) {
-        if count <= self.calls.len() + self.tales.len() + self.looks.len() {
+        if count <= self.calls.len() + self.attempts.len() + self.looks.len() {
             self.excess = None;
             return;
         }
@@ -76,24 +66,27 @@ impl Conduct {
         }
     }
 
-    /// The client says that these nodes have deleted its lock.
+    /// The client reports that these nodes have deleted its lock.
     pub(crate) fn released(&mut self, op: OpId, mut nodes: impl Iterator<Item = usize>) {
-        let of = |tale: &&Tale| matches!(tale.part, Part::Over(Some(of), _) if of == op);
-        let Some(tale) = self.tales.iter().find(of) else {
+        let of = |attempt: &&Attempt| matches!(attempt.part, Part::Over(Some(of), _) if of == op);
+        let Some(attempt) = self.attempts.iter().find(of) else {
             return;
         };
-        let was_freed = |node| tale.stands.get(node).is_some_and(|it: &Stand| it.was_freed);
+        let was_freed = |node| {
+            attempt
+                .views
+                .get(node)
+                .is_some_and(|it: &NodeView| it.was_freed)
+        };
         if !nodes.all(was_freed) {
-            let key = tale.key.clone();
-            self.find(
-                &key,
-                "says that a node has released a lock that has not said so",
-            );
+            let key = attempt.key.clone();
+            let text = "says that a node has released a lock that has not said so";
+            self.find(&key, text);
         }
     }
 }
 
-/// For so long the client tries to release a token from elsewhere, whose TTL it does not know.
+/// How long the client tries to release another client's token, whose TTL it does not know.
 const UNKNOWN_TTL: Duration = Duration::from_secs(600);
 
 /// Connections and silent nodes are given up after a second each.

@@ -1,8 +1,9 @@
-//! What a client asks of a node and what the node says, as far as locks are concerned. Both come from code of this workspace,
-//! so that nothing here has limits.
+//! What a client asks of a node and what the node replies, as far as locks are concerned.
 
 use std::ops::Range;
 use std::time::Duration;
+
+use locknode_resp::{Decoder, Limits, Reply, ReplyDecoder, ReplyLimits};
 
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(super) enum Ask {
 /// A reply of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// It was done; the counter of a grant, if it tells one.
+    /// It was done; the counter of a grant, if it has one.
     Yes(Option<u64>),
     /// It was not, because the key is not as it has to be.
     No,
@@ -54,15 +55,15 @@ impl Written {
             return;
         }
         self.requests.clear();
-        let mut at = 0;
-        while let Some((request, len)) = bytes.get(at..).and_then(request) {
+        let mut rest = bytes;
+        while let Some((request, len)) = request(&mut Decoder::new(), rest) {
             let place = |word: &[u8]| {
                 let start = word.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
                 start..start.wrapping_add(word.len())
             };
             let (key, token) = (place(request.key), place(request.token));
             self.requests.push((key, token, request.ask));
-            at += len;
+            rest = rest.get(len..).unwrap_or_default();
         }
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
@@ -79,18 +80,16 @@ impl Written {
 }
 
 /// The next request in these bytes, and how long it is.
-pub(super) fn request(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
+pub(super) fn request<'b>(
+    decoder: &'b mut Decoder,
+    bytes: &'b [u8],
+) -> Option<(Request<'b>, usize)> {
+    let frame = decoder.decode(bytes, &Limits::default(), true).ok()??;
     let mut words = [&[][..]; WORDS_MAX];
-    let (count, mut at) = header(bytes, b'*')?;
-    for place in 0..usize::try_from(count).ok()? {
-        let (len, head) = header(bytes.get(at..)?, b'$')?;
-        let end = at + head + usize::try_from(len).ok()?;
-        if let Some(word) = words.get_mut(place) {
-            *word = bytes.get(at + head..end)?;
-        }
-        at = end + 2;
+    for (word, arg) in words.iter_mut().zip(frame.args()) {
+        *word = arg;
     }
-    Some((meant(&words), at))
+    Some((meant(&words), frame.consumed()))
 }
 
 fn meant<'a>(words: &[&'a [u8]; WORDS_MAX]) -> Request<'a> {
@@ -122,71 +121,28 @@ fn meant<'a>(words: &[&'a [u8]; WORDS_MAX]) -> Request<'a> {
 
 /// What the next reply in these bytes says, and how long it is; `None` while it is not complete.
 pub(super) fn reply(bytes: &[u8]) -> Option<(Said, usize)> {
-    let len = match bytes {
-        [b':', _, b'\r', b'\n', ..] => 4,
-        _ => reply_len(bytes)?,
-    };
-    let said = match bytes.get(..len)? {
-        b"+OK\r\n" | b":1\r\n" => Said::Yes(None),
-        b"$-1\r\n" | b":0\r\n" => Said::No,
-        [b'-', b'N', b'O', b'S', b'C', ..] => Said::UnknownScript,
-        [b'-', ..] => Said::Error,
-        other => match other.strip_prefix(b"*3\r\n:") {
-            Some([b'0', b'\r', ..]) => Said::No,
-            Some([b'1', b'\r', b'\n', b':', rest @ ..]) => {
-                Said::Yes(rest.split(|byte| *byte == b'\r').next().and_then(number))
+    let mut decoder = ReplyDecoder::new(ReplyLimits::default());
+    let (reply, len) = decoder.decode(bytes).ok()??;
+    let said = match &reply {
+        Reply::Simple(text) if text == b"OK" => Said::Yes(None),
+        Reply::Integer(1) => Said::Yes(None),
+        Reply::Null | Reply::Integer(0) => Said::No,
+        Reply::Error(text) if text.starts_with(b"NOSC") => Said::UnknownScript,
+        Reply::Error(_) => Said::Error,
+        Reply::Array(parts) => match parts[..] {
+            [Reply::Integer(1), Reply::Integer(counter), _] => {
+                Said::Yes(u64::try_from(counter).ok())
             }
+            [Reply::Integer(0), _, _] => Said::No,
             _ => Said::Other,
         },
+        _ => Said::Other,
     };
     Some((said, len))
 }
 
-fn reply_len(bytes: &[u8]) -> Option<usize> {
-    let (mut at, mut missing) = (0, 1);
-    while missing > 0 {
-        let rest = bytes.get(at..)?;
-        missing -= 1;
-        match rest.first()? {
-            mark @ (b'$' | b'*' | b':') => {
-                let (number, head) = header(rest, *mark)?;
-                at += head;
-                match (mark, usize::try_from(number)) {
-                    (b'$', Ok(len)) => at += len + 2,
-                    (b'*', Ok(len)) => missing += len,
-                    _ => {}
-                }
-            }
-            _ => at += line(rest)?.len() + 2,
-        }
-    }
-    (bytes.len() >= at).then_some(at)
-}
-
-/// The number in a first line that begins so, and where what it tells of begins; `-1` for any below zero.
-fn header(bytes: &[u8], first: u8) -> Option<(i64, usize)> {
-    if bytes.get(1) == Some(&b'-') {
-        return Some((-1, line(bytes)?.len() + 2));
-    }
-    let (mut count, mut at) = (0, 1);
-    while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
-        (count, at) = (count * 10 + i64::from(digit - b'0'), at + 1);
-    }
-    let is_whole = bytes.first() == Some(&first) && bytes.get(at + 1).is_some();
-    is_whole.then_some((count, at + 2))
-}
-
-fn line(bytes: &[u8]) -> Option<&[u8]> {
-    let end = bytes.iter().position(|byte| *byte == b'\r')?;
-    bytes.get(..=end + 1)?;
-    bytes.get(..end)
-}
-
 fn number(word: &[u8]) -> Option<u64> {
-    word.iter().try_fold(0_u64, |number, byte| {
-        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        number.checked_mul(10)?.checked_add(digit.into())
-    })
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// The words of a request that matter.

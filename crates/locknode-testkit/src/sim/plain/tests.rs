@@ -371,7 +371,7 @@ fn two_clones_that_are_given_the_same_do_the_same() {
     let mut client = Cluster::new(3, 1, None).client(0).clone();
     let mut clone = client.clone();
     for client in [&mut client, &mut clone] {
-        client.acquire(Time::ZERO, terms(2));
+        client.acquire(Time::ZERO, 0, terms(2));
         for node in 0..3 {
             client.connected(Time::ZERO, node);
         }

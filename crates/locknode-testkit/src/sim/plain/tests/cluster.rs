@@ -17,6 +17,7 @@ pub(super) struct Cluster {
     now: Duration,
     engines: Vec<Engine>,
     clients: Vec<Side>,
+    next_lock: Handle,
 }
 
 /// What lies between one client and one node.
@@ -62,13 +63,15 @@ impl Cluster {
             now: ms(10_000),
             engines: (0..nodes).map(|_| engine(ms(10_000))).collect(),
             clients: sides.collect(),
+            next_lock: 0,
         }
     }
 
     /// Begins to acquire, and does what can be done at once.
     pub(super) fn acquire(&mut self, client: usize, terms: PlainTerms) -> Handle {
-        let now = self.clock(client);
-        let lock = self.clients[client].client.acquire(now, terms);
+        let (now, lock) = (self.clock(client), self.next_lock);
+        self.next_lock += 1;
+        self.clients[client].client.acquire(now, lock, terms);
         self.settle();
         lock
     }

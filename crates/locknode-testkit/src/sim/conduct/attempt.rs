@@ -19,15 +19,15 @@ pub(super) struct Line {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    pub(super) tale: u32,
+    pub(super) attempt: u32,
     pub(super) ask: Ask,
     pub(super) at: Time,
     pub(super) turn: u32,
 }
 
 /// What is known of an attempt.
-#[derive(Clone, Debug)]
-pub(super) struct Tale {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attempt {
     pub(super) number: u32,
     pub(super) key: Vec<u8>,
     pub(super) token: Vec<u8>,
@@ -38,8 +38,6 @@ pub(super) struct Tale {
     /// The TTL of the last extension.
     pub(super) last_ttl: Duration,
     pub(super) is_written_back: bool,
-    /// On some node.
-    pub(super) is_heal_due: bool,
     /// The last extension that succeeded.
     pub(super) confirmed: Option<Confirmed>,
     pub(super) valid_until: Time,
@@ -49,20 +47,19 @@ pub(super) struct Tale {
     pub(super) unrenewed_since: Option<Time>,
     /// Since when that is so for too long.
     pub(super) overdue_since: Option<Time>,
-    /// It is let go, and not to be released before.
-    pub(super) kept_until: Time,
-    pub(super) stands: Vec<Stand>,
+    pub(super) views: Vec<NodeView>,
 }
 
 /// What an attempt is to its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
     /// Nobody knows yet.
+    #[default]
     Open,
     /// It is the lock of a caller.
     Held(OpId),
-    /// It was, or was of another client, and is left to its TTL.
-    Left,
+    /// It was, or was another client's; it is left to its TTL, and not released before this.
+    Left(Time),
     /// It is to be released, since this turn.
     Over(Option<OpId>, u32),
 }
@@ -76,9 +73,9 @@ pub(super) struct Confirmed {
     pub(super) turn: u32,
 }
 
-/// How a node stands to an attempt.
+/// What is known of a node and an attempt.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stand {
+pub(super) struct NodeView {
     /// When it granted it over the present connection, and its counter.
     pub(super) granted: Option<(Time, u64)>,
     pub(super) accepted: Option<u64>,
@@ -106,31 +103,31 @@ pub(super) enum Release {
     Answered,
 }
 
-impl Tale {
+impl Attempt {
     /// How many nodes are behind a lock that is valid so long.
     pub(super) fn behind(&self, until: Time) -> usize {
-        let is_behind = |stand: &&Stand| {
-            stand.reach.is_some_and(|(reach, ttl)| {
-                reach >= until && stand.doubt.is_none_or(|doubt| doubt >= ttl)
+        let is_behind = |view: &&NodeView| {
+            view.reach.is_some_and(|(reach, ttl)| {
+                reach >= until && view.doubt.is_none_or(|doubt| doubt >= ttl)
             })
         };
-        self.stands.iter().filter(is_behind).count()
+        self.views.iter().filter(is_behind).count()
     }
 
     /// How many nodes hold this fencing token.
     pub(super) fn credited(&self, fencing: u64) -> usize {
-        let is_credited = |stand: &&Stand| match stand.granted {
-            Some((_, counter)) if counter < fencing => stand.accepted == Some(fencing),
+        let is_credited = |view: &&NodeView| match view.granted {
+            Some((_, counter)) if counter < fencing => view.accepted == Some(fencing),
             Some((_, counter)) => counter == fencing,
             None => false,
         };
-        self.stands.iter().filter(is_credited).count()
+        self.views.iter().filter(is_credited).count()
     }
 
     /// How many nodes told a counter.
     pub(super) fn counting(&self) -> usize {
-        let counts = |stand: &&Stand| stand.granted.is_some_and(|(_, counter)| counter > 0);
-        self.stands.iter().filter(counts).count()
+        let counts = |view: &&NodeView| view.granted.is_some_and(|(_, counter)| counter > 0);
+        self.views.iter().filter(counts).count()
     }
 }
 
