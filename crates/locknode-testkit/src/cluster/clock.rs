@@ -64,11 +64,11 @@ impl MachineClock {
 
     /// How far the clock that the process goes by is ahead of the runtime's time, in nanoseconds, and how far it goes in a
     /// million of them.
-    pub(crate) fn face(&self) -> (i128, u32) {
+    pub(crate) fn view(&self) -> (i128, u32) {
         let (mut state, now) = self.settled();
-        let face = state.clocks.face(now);
-        let ahead = i128::from(face.shows.as_nanos()) - i128::from(now.as_nanos());
-        (ahead, face.per_million)
+        let view = state.clocks.view(now);
+        let ahead = i128::from(view.shows.as_nanos()) - i128::from(now.as_nanos());
+        (ahead, view.per_million)
     }
 
     /// The state, in which clocks that have stood still long enough go on, and the present.
@@ -110,7 +110,7 @@ impl locknode::Clock for MachineClock {
     fn slip_ns(&self) -> u64 {
         let (mut state, now) = self.settled();
         state.reading(now);
-        state.clocks.slip()
+        state.clocks.slip
     }
 
     fn reading(&self) -> Reading {
@@ -180,7 +180,7 @@ mod tests {
 
         /// By how many milliseconds node and client are ahead, and their pace.
         fn faces(&self) -> [(i128, u32); 2] {
-            let faces = self.0.each_ref().map(MachineClock::face);
+            let faces = self.0.each_ref().map(MachineClock::view);
             faces.map(|(ahead_ns, per_million)| (ahead_ns / 1_000_000, per_million))
         }
     }

@@ -293,7 +293,7 @@ impl Cluster {
             return;
         };
         recorder.note_with(|now| {
-            let (ahead, per_million) = clock.face();
+            let (ahead, per_million) = clock.view();
             let shows = i128::from(now.as_nanos()) + ahead;
             Event::Clock {
                 who,

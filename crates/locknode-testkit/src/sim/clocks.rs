@@ -28,35 +28,36 @@ pub(crate) enum Rule {
 /// The clocks of one machine. Everything is nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
-    boottime: Hand,
-    raw: Hand,
-    wall: Hand,
+    boottime: Clock,
+    raw: Clock,
+    wall: Clock,
     rule: Rule,
     /// The time that the process goes by, at the last reading, and what the clocks showed then.
     time: u64,
     last: [u64; 3],
     /// How far behind the machine's clocks it had fallen by then.
-    slip: u64,
+    pub(crate) slip: u64,
     noise: u64,
     /// By how much readings may have been off so far.
-    noise_max: u64,
+    pub(crate) noise_max: u64,
     shown: u64,
     /// What an onlooker sees, who is not concerned by restarts, and what the clocks showed when he last looked.
-    face: u64,
-    face_last: [u64; 3],
+    viewed: u64,
+    viewed_last: [u64; 3],
 }
 
 /// What an onlooker sees of the clock that a process goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Face {
+pub(crate) struct ClockView {
     /// From the start of the world on.
     pub(crate) shows: SimTime,
     /// How far it goes in a million nanoseconds of true time.
     pub(crate) per_million: u32,
 }
 
+/// One clock.
 #[derive(Clone, Copy, Debug)]
-struct Hand {
+struct Clock {
     shows: u64,
     mark: u64,
     ppm: i32,
@@ -66,37 +67,38 @@ struct Hand {
 impl Clocks {
     /// Clocks of a machine that has been running for `uptime`, where the calendar shows `wall`.
     pub(crate) fn new(rule: Rule, uptime: u64, wall: u64) -> Self {
-        let hand = |shows| Hand {
+        let clock = |shows| Clock {
             shows,
             mark: 0,
             ppm: 0,
             stops: 0,
         };
+        let last = [uptime, uptime, wall];
+        let [boottime, raw, wall] = last.map(clock);
         Self {
-            boottime: hand(uptime),
-            raw: hand(uptime),
-            wall: hand(wall),
+            boottime,
+            raw,
+            wall,
             rule,
             time: 0,
-            last: [uptime, uptime, wall],
+            last,
             slip: 0,
             noise: 0,
             noise_max: 0,
             shown: 0,
-            face: 0,
-            face_last: [uptime, uptime, wall],
+            viewed: 0,
+            viewed_last: last,
         }
     }
 
     /// What an onlooker sees now. Looking changes nothing for the process.
-    pub(crate) fn face(&mut self, now: SimTime) -> Face {
+    pub(crate) fn view(&mut self, now: SimTime) -> ClockView {
         let readings = self.readings(now);
-        self.face = self
-            .face
-            .saturating_add(self.step(self.face_last, readings));
-        self.face_last = readings;
-        Face {
-            shows: SimTime::from_nanos(self.face),
+        let step = self.step(self.viewed_last, readings);
+        self.viewed = self.viewed.saturating_add(step);
+        self.viewed_last = readings;
+        ClockView {
+            shows: SimTime::from_nanos(self.viewed),
             per_million: u32::try_from(self.pace()).unwrap_or(u32::MAX),
         }
     }
@@ -106,10 +108,10 @@ impl Clocks {
         &mut self,
         now: SimTime,
         change: impl FnOnce(&mut Self, SimTime),
-    ) -> (Face, Face) {
-        let before = self.face(now);
+    ) -> (ClockView, ClockView) {
+        let before = self.view(now);
         change(self, now);
-        (before, self.face(now))
+        (before, self.view(now))
     }
 
     /// The time of a process that starts now begins at `from`.
@@ -125,20 +127,21 @@ impl Clocks {
 
     /// The machine is another one, which has been running for `uptime`.
     pub(crate) fn replace(&mut self, now: SimTime, uptime: u64) {
-        self.face(now);
-        self.boottime.set(now, uptime);
-        self.raw.set(now, uptime);
-        self.face_last = self.readings(now);
+        self.set(now, [uptime, uptime]);
     }
 
     /// The machine's clocks go back within its boot.
     pub(crate) fn put_back(&mut self, now: SimTime, by: u64) {
-        self.face(now);
-        let shows = self.machine(now);
-        self.boottime
-            .set(now, shows.boottime_ns - by.min(shows.boottime_ns));
-        self.raw.set(now, shows.raw_ns - by.min(shows.raw_ns));
-        self.face_last = self.readings(now);
+        let [boottime, raw, _] = self.readings(now);
+        self.set(now, [boottime.saturating_sub(by), raw.saturating_sub(by)]);
+    }
+
+    /// Boottime and raw show something else, and an onlooker sees nothing of it.
+    fn set(&mut self, now: SimTime, [boottime, raw]: [u64; 2]) {
+        self.view(now);
+        self.boottime.set(now, boottime);
+        self.raw.set(now, raw);
+        self.viewed_last = self.readings(now);
     }
 
     /// What the process takes for the time; readings never run back.
@@ -187,16 +190,6 @@ impl Clocks {
         WallTime::from_unix_nanos(self.wall.at(now))
     }
 
-    /// By how much readings may have been off so far.
-    pub(crate) const fn noise_max(&self) -> u64 {
-        self.noise_max
-    }
-
-    /// How far the time has fallen behind the machine's clocks.
-    pub(crate) const fn slip(&self) -> u64 {
-        self.slip
-    }
-
     /// When the process's time reaches `target` if the clocks go on as they do: never sooner than it really does, by less
     /// than a microsecond later; the present when it has.
     pub(crate) fn when(&self, now: SimTime, target: u64) -> SimTime {
@@ -204,28 +197,15 @@ impl Clocks {
         let Some(left) = target.checked_sub(time) else {
             return now;
         };
-        let per_million = self.pace();
-        if per_million == 0 {
-            return SimTime::NEVER;
-        }
-        if per_million == 1_000_000 {
-            return SimTime::from_nanos(now.as_nanos().saturating_add(left));
-        }
-        let wait = u128::from(left) * 1_000_000 / u128::from(per_million) + 1;
-        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
-        SimTime::from_nanos(now.as_nanos().saturating_add(wait))
+        let pace = self.pace();
+        let when = passed(now, left, pace);
+        SimTime::from_nanos(when.as_nanos().saturating_add(u64::from(pace != EVEN)))
     }
 
     /// When a lock with this TTL ends that a node grants now and whose clocks go on as they do, by the rule that nodes have to
     /// follow, whatever this one does.
     pub(crate) fn ends(&self, now: SimTime, ttl: u64) -> SimTime {
-        let per_million = self.boottime.pace().min(self.raw.pace());
-        if per_million == 0 {
-            return SimTime::NEVER;
-        }
-        let wait = u128::from(ttl) * 1_000_000 / u128::from(per_million);
-        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
-        SimTime::from_nanos(now.as_nanos().saturating_add(wait))
+        passed(now, ttl, self.boottime.pace().min(self.raw.pace()))
     }
 
     /// Both monotonic clocks run so many millionths too fast from now on.
@@ -269,15 +249,15 @@ impl Clocks {
 
     /// All clocks stand still.
     pub(crate) fn freeze(&mut self, now: SimTime) {
-        for hand in [&mut self.boottime, &mut self.raw, &mut self.wall] {
-            hand.stop(now);
+        for clock in [&mut self.boottime, &mut self.raw, &mut self.wall] {
+            clock.stop(now);
         }
     }
 
     /// They go on.
     pub(crate) fn thaw(&mut self, now: SimTime) {
-        for hand in [&mut self.boottime, &mut self.raw, &mut self.wall] {
-            hand.go(now);
+        for clock in [&mut self.boottime, &mut self.raw, &mut self.wall] {
+            clock.go(now);
         }
     }
 
@@ -286,30 +266,31 @@ impl Clocks {
     }
 
     fn step(&self, last: [u64; 3], readings: [u64; 3]) -> u64 {
-        let [boot, raw, wall] = [0, 1, 2].map(|i| readings[i].saturating_sub(last[i]));
-        match self.rule {
-            Rule::Slower => boot.min(raw),
-            Rule::Faster => boot.max(raw),
-            Rule::Boottime => boot,
-            Rule::Raw => raw,
-            Rule::Wall => wall,
-        }
+        let steps = [0, 1, 2].map(|i| readings[i].saturating_sub(last[i]));
+        self.rule.of(steps)
     }
 
     /// Nanoseconds of the process's time in a million of true time.
     fn pace(&self) -> u64 {
-        let (boot, raw) = (self.boottime.pace(), self.raw.pace());
-        match self.rule {
-            Rule::Slower => boot.min(raw),
-            Rule::Faster => boot.max(raw),
-            Rule::Boottime => boot,
-            Rule::Raw => raw,
-            Rule::Wall => self.wall.pace(),
+        let clocks = [self.boottime, self.raw, self.wall];
+        self.rule.of(clocks.map(|clock| clock.pace()))
+    }
+}
+
+impl Rule {
+    /// What counts of boottime's, raw's and the wall clock's.
+    fn of(self, [boottime, raw, wall]: [u64; 3]) -> u64 {
+        match self {
+            Self::Slower => boottime.min(raw),
+            Self::Faster => boottime.max(raw),
+            Self::Boottime => boottime,
+            Self::Raw => raw,
+            Self::Wall => wall,
         }
     }
 }
 
-impl Hand {
+impl Clock {
     #[inline]
     fn at(&self, now: SimTime) -> u64 {
         let passed = now.as_nanos().saturating_sub(self.mark);
@@ -345,11 +326,27 @@ impl Hand {
 
     fn pace(&self) -> u64 {
         match self.stops {
-            0 => u64::try_from(1_000_000 + i64::from(self.ppm)).unwrap_or(0),
+            0 => EVEN.saturating_add_signed(self.ppm.into()),
             _ => 0,
         }
     }
 }
+
+/// When a clock that goes on by `pace` in a million nanoseconds has gone on by `span`.
+fn passed(now: SimTime, span: u64, pace: u64) -> SimTime {
+    let wait = match pace {
+        0 => return SimTime::NEVER,
+        EVEN => span,
+        _ => {
+            let wait = u128::from(span) * u128::from(EVEN) / u128::from(pace);
+            u64::try_from(wait).unwrap_or(u64::MAX)
+        }
+    };
+    SimTime::from_nanos(now.as_nanos().saturating_add(wait))
+}
+
+/// The pace of a clock that is right.
+const EVEN: u64 = 1_000_000;
 
 /// A clock that gains or loses nine tenths is broken enough.
 const PPM_MAX: i32 = 900_000;
@@ -358,6 +355,7 @@ const PPM_MAX: i32 = 900_000;
 mod tests {
     use std::time::Duration;
 
+    use super::Rule::{Boottime, Faster, Raw, Slower, Wall};
     use super::*;
 
     fn at(seconds: u64) -> SimTime {
@@ -385,13 +383,7 @@ mod tests {
             ("asleep", |c| c.suspend(at(0)), [0, 100, 100, 0, 100]),
             ("frozen", |c| c.freeze(at(0)), [0, 0, 0, 0, 0]),
         ];
-        let rules = [
-            Rule::Slower,
-            Rule::Faster,
-            Rule::Boottime,
-            Rule::Raw,
-            Rule::Wall,
-        ];
+        let rules = [Slower, Faster, Boottime, Raw, Wall];
         for (name, change, wants) in rows {
             for (rule, want) in rules.into_iter().zip(wants) {
                 let mut clocks = Clocks::new(rule, SECOND, SECOND);
@@ -405,14 +397,14 @@ mod tests {
     #[test]
     fn the_moment_that_is_foretold_comes() {
         for ppm in [0, 10_000, -10_000, 83_333, -500_000] {
-            let mut clocks = Clocks::new(Rule::Slower, 0, 0);
+            let mut clocks = Clocks::new(Slower, 0, 0);
             clocks.set_rate(at(0), ppm);
             let when = clocks.when(at(0), 10 * SECOND);
             let shown = clocks.read(when, &mut Random::new(1));
             assert!(shown >= 10 * SECOND, "{ppm}: {shown}");
             assert!(shown < 10 * SECOND + 1_000, "{ppm}: {shown}");
         }
-        let mut clocks = Clocks::new(Rule::Raw, 0, 0);
+        let mut clocks = Clocks::new(Raw, 0, 0);
         clocks.suspend(at(0));
         assert_eq!(clocks.when(at(0), 1), SimTime::NEVER);
         clocks.wake(at(5));
@@ -421,32 +413,32 @@ mod tests {
 
     #[test]
     fn an_onlooker_sees_the_pace_and_no_restart() {
-        let mut clocks = Clocks::new(Rule::Slower, 5 * SECOND, 0);
-        let face = |seconds, per_million| Face {
+        let mut clocks = Clocks::new(Slower, 5 * SECOND, 0);
+        let view = |seconds, per_million| ClockView {
             shows: at(seconds),
             per_million,
         };
-        assert_eq!(clocks.face(at(10)), face(10, 1_000_000));
+        assert_eq!(clocks.view(at(10)), view(10, 1_000_000));
         clocks.set_rate(at(10), -500_000);
-        assert_eq!(clocks.face(at(10)), face(10, 500_000));
+        assert_eq!(clocks.view(at(10)), view(10, 500_000));
         clocks.restart(at(20), 0);
         clocks.reboot(at(30));
-        assert_eq!(clocks.face(at(30)), face(20, 500_000));
+        assert_eq!(clocks.view(at(30)), view(20, 500_000));
         clocks.set_rate(at(30), 0);
         clocks.suspend(at(30));
-        assert_eq!(clocks.face(at(40)), face(20, 0));
+        assert_eq!(clocks.view(at(40)), view(20, 0));
         clocks.wake(at(40));
         // Of the wall clock a node's time knows nothing.
         clocks.jump_wall(at(40), 3_600_000);
-        assert_eq!(clocks.face(at(50)), face(30, 1_000_000));
-        let mut clocks = Clocks::new(Rule::Wall, 0, SECOND);
+        assert_eq!(clocks.view(at(50)), view(30, 1_000_000));
+        let mut clocks = Clocks::new(Wall, 0, SECOND);
         clocks.jump_wall(at(1), 60_000);
-        assert_eq!(clocks.face(at(1)), face(61, 1_000_000));
+        assert_eq!(clocks.view(at(1)), view(61, 1_000_000));
     }
 
     #[test]
     fn noise_never_turns_time_back() {
-        let (mut clocks, mut random) = (Clocks::new(Rule::Faster, 0, 0), Random::new(3));
+        let (mut clocks, mut random) = (Clocks::new(Faster, 0, 0), Random::new(3));
         clocks.set_noise(1_000_000);
         let mut last = 0;
         for step in 0..1_000 {

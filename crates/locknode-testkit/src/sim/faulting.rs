@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::fault::link_state::LinkState;
 use crate::fault::{DiskFault, Fault, Links, Way, Who};
 use crate::history::Event as Told;
-use crate::sim::clocks::{Clocks, Face};
+use crate::sim::clocks::{ClockView, Clocks};
 use crate::sim::link::Link;
 use crate::sim::world::{Event, Stop, World};
 use crate::span::{SimTime, nanos};
@@ -105,7 +105,7 @@ impl World {
 
     fn clocks(&mut self, who: Who, change: impl FnOnce(&mut Clocks, SimTime)) {
         let now = self.now;
-        let faces = match who {
+        let views = match who {
             Who::Node(node) => self.nodes.get_mut(usize::from(node)).map(|it| {
                 // Up to now it went as it did.
                 it.clocks.read(now, &mut it.random);
@@ -116,9 +116,9 @@ impl World {
                 it.clocks.changed(now, change)
             }),
         };
-        let Some((before, after)) = faces else { return };
+        let Some((before, after)) = views else { return };
         if before != after {
-            let Face { shows, per_million } = after;
+            let ClockView { shows, per_million } = after;
             self.recorder.push(
                 now,
                 Told::Clock {

@@ -1,4 +1,4 @@
-//! A node held to its word: its oracle is asked at every reply and at every start.
+//! Whether a node keeps its promises: its oracle is asked at every reply and at every start.
 
 use locknode_engine::Time;
 use locknode_engine::durable::{MachineTime, StartReason, Which};
@@ -13,17 +13,17 @@ use crate::sim::recorder::Recorder;
 use crate::span::{SimTime, nanos};
 
 impl SimNode {
-    /// A reply leaves that tells of this: what a crash at this moment would take back.
+    /// A reply leaves that reports this: what a crash at this moment would take back.
     pub(crate) fn told(&mut self, now: SimTime, cover: &Cover, recorder: &Recorder) -> Vec<Breach> {
         self.oracle.tell(cover);
         let left = left_of(cover.until, self.clocks.machine(now));
-        if !self.keeps() || self.is_rotten {
+        if !self.keeps() {
             return Vec::new();
         }
         if self.oracle.looks(left, cover) {
             return self.look(now, recorder);
         }
-        if self.clocks.slip() > 0 && !cover.is_logged && !self.oracle.is_within(cover.until) {
+        if self.clocks.slip > 0 && !cover.is_logged && !self.oracle.is_within(cover.until) {
             self.look_at_horizon(now, recorder)
         } else {
             Vec::new()
@@ -34,14 +34,16 @@ impl SimNode {
     fn look_at_horizon(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
         self.settle(now, recorder);
         let mut horizon = self.clocks.machine(now);
-        for clock in [Clock::Boottime, Clock::Raw] {
-            let mut place = self.here(now);
+        let boottime: Clock = |time| (&mut time.boottime_ns, &mut time.raw_ns);
+        let raw: Clock = |time| (&mut time.raw_ns, &mut time.boottime_ns);
+        for clock in [boottime, raw] {
+            let mut trial = self.trial(now, self.disk.survivor(true), "later");
             // The other one is long past it.
-            *clock.other(&mut place.clocks) = u64::MAX;
-            let tried = self.try_start(now, self.disk.survivor(true), place, recorder);
-            *clock.of(&mut horizon) += tried.map_or(0, |outcome| outcome.wait_ns);
+            *clock(&mut trial.reading.machine).1 = u64::MAX;
+            let tried = self.try_start(&trial, recorder);
+            *clock(&mut horizon).0 += tried.map_or(0, |outcome| outcome.wait_ns);
         }
-        self.oracle.reaches(horizon);
+        self.oracle.horizon = horizon;
         self.try_crash(now, recorder)
     }
 
@@ -49,35 +51,31 @@ impl SimNode {
     /// and after something else.
     fn look(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
         self.settle(now, recorder);
-        let (generation, tolerance) = (self.disk.generation(), self.clocks.noise_max());
+        let (generation, tolerance) = (self.disk.generation(), self.clocks.noise_max);
+        let when = "after a power loss";
         if self.oracle.seen(generation).is_none() {
-            let place = self.after_power_loss(1);
-            match self.try_start(now, self.disk.survivor(false), place, recorder) {
+            match self.try_start(&self.after_power_loss(now, when), recorder) {
                 Ok(outcome) => self.oracle.see(generation, outcome),
-                Err(why) => return vec![Breach::Refusal(format!("after a power loss: {why}"))],
+                Err(breach) => return vec![breach],
             }
         }
-        let mut breaches = Vec::new();
-        if let Some(outcome) = self.oracle.seen(generation) {
-            let when = "after a power loss";
-            breaches = self.oracle.judge(outcome, tolerance, when);
-            breaches.extend(self.oracle.judge_back(outcome, true, tolerance, when));
-        }
+        let seen = self.oracle.seen(generation);
+        let judge = |outcome| self.oracle.judge(outcome, true, tolerance, when);
+        let mut breaches = seen.map_or_else(Vec::new, judge);
         breaches.extend(self.try_something(now, recorder));
         breaches
     }
 
     /// Looks at a disk on which something has become less.
     pub(crate) fn look_if_lowered(&mut self, now: SimTime, recorder: &Recorder) -> Vec<Breach> {
-        let looks = std::mem::take(&mut self.has_lowered) && !self.is_rotten;
-        if looks && self.keeps() {
+        if std::mem::take(&mut self.has_lowered) && self.keeps() {
             self.look(now, recorder)
         } else {
             Vec::new()
         }
     }
 
-    /// The process has ended: what starts that are cut short would make of what it left.
+    /// The process has ended: what is wrong with starts on its disk that are cut short.
     pub(crate) fn look_at_remains(
         &mut self,
         now: SimTime,
@@ -122,7 +120,7 @@ impl SimNode {
         now: SimTime,
         outcome: &Outcome,
     ) -> (Vec<Breach>, Vec<(KeyNo, AttemptNo)>) {
-        self.pardon = self.pardon.or(match self.guard {
+        self.pardon = self.pardon.max(match self.guard {
             GuardMode::Off => Pardon::All,
             GuardMode::Memory => Pardon::LostDisk,
             GuardMode::Long | GuardMode::Always => Pardon::Nothing,
@@ -131,33 +129,26 @@ impl SimNode {
         let pardon = std::mem::take(&mut self.pardon);
         let forgotten = self.oracle.pardon(pardon, outcome);
         let mut breaches = Vec::new();
-        let has_mark = self
-            .run
-            .as_ref()
-            .is_some_and(|run| run.reason == StartReason::CleanStop);
+        let reason = self.run.as_ref().map(|run| run.reason);
+        let has_mark = reason == Some(StartReason::CleanStop);
         let was_stopped = std::mem::take(&mut self.may_be_clean);
         if pardon != Pardon::All {
-            let tolerance = self.clocks.noise_max();
+            let tolerance = self.clocks.noise_max;
             if std::mem::take(&mut self.is_rotten) {
                 self.oracle.rots();
             }
             let when = "after its start";
-            breaches = self.oracle.judge(outcome, tolerance, when);
-            breaches.extend(self.oracle.judge_back(outcome, false, tolerance, when));
+            breaches = self.oracle.judge(outcome, false, tolerance, when);
             if has_mark && !was_stopped {
-                breaches.push(Breach::Lock {
-                    key: KeyNo::MAX,
-                    attempt: AttemptNo::MAX,
-                    why: "says that its last run ended in order, which it did not".to_owned(),
-                });
+                let why = "says that its last run ended in order, which it did not";
+                breaches.push(Breach::of_node(why));
             }
         }
         self.oracle.adopt(outcome, self.clocks.machine(now), since);
         (breaches, forgotten)
     }
 
-    /// A start begins to wait. Of what was told before, the time that has passed since counts where the machine's clocks are
-    /// those of before.
+    /// A start begins to wait. For earlier replies the time since then counts if the machine's clocks are still the same.
     pub(super) fn count_time(&mut self, now: SimTime) -> Since {
         let since = std::mem::take(&mut self.since);
         self.oracle.begin(self.clocks.machine(now), since);
@@ -167,32 +158,12 @@ impl SimNode {
         since
     }
 
-    /// Whether it runs, keeps anything and is watched.
+    /// Whether it runs and is watched, and its files are to keep what it grants.
     fn keeps(&self) -> bool {
-        let store = self.run.as_ref().map(|run| &run.store);
-        self.is_looked_at && store.is_some_and(Option::is_some) && self.guard != GuardMode::Memory
+        let has_store = self.run.as_ref().is_some_and(|run| run.store.is_some());
+        has_store && self.is_looked_at && !self.is_rotten && self.guard != GuardMode::Memory
     }
 }
 
-/// A clock of a machine that goes on while the node is down.
-#[derive(Clone, Copy)]
-enum Clock {
-    Boottime,
-    Raw,
-}
-
-impl Clock {
-    const fn of(self, time: &mut MachineTime) -> &mut u64 {
-        match self {
-            Self::Boottime => &mut time.boottime_ns,
-            Self::Raw => &mut time.raw_ns,
-        }
-    }
-
-    const fn other(self, time: &mut MachineTime) -> &mut u64 {
-        match self {
-            Self::Boottime => &mut time.raw_ns,
-            Self::Raw => &mut time.boottime_ns,
-        }
-    }
-}
+/// One of a machine's clocks that go on while the node is down, and the other one.
+type Clock = fn(&mut MachineTime) -> (&mut u64, &mut u64);

@@ -80,7 +80,7 @@ pub(crate) struct Withheld {
 pub(crate) type Covers = SmallVec<[Cover; 2]>;
 
 /// A lock that a reply tells of as held, and a counter: what has to be durable when it leaves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cover {
     pub(crate) key: KeyNo,
     pub(crate) attempt: AttemptNo,

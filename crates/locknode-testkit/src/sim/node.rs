@@ -34,7 +34,7 @@ use crate::scenario::{Dialect, GuardMode, Setup};
 use crate::sim::batch::Request;
 use crate::sim::clocks::{Clocks, Rule};
 use crate::sim::node::disk::Job;
-use crate::sim::oracle::{Oracle, Outcome, Pardon, Since, nanos_of};
+use crate::sim::oracle::{Oracle, Outcome, Pardon, Since};
 use crate::sim::recorder::Recorder;
 use crate::sim::reference::{Condition, Reference};
 use crate::span::{SimTime, nanos};
@@ -131,12 +131,7 @@ pub(crate) struct Run {
     has_failed: bool,
     /// Its quarantine is over, or there was none.
     pub(crate) is_serving: bool,
-    /// Locks of earlier runs, until the world has taken note.
-    restored: Vec<Restored>,
 }
-
-/// A lock of an earlier run: its database, its key, its token, and its deadline in the node's time.
-pub(crate) type Restored = (u8, Vec<u8>, Vec<u8>, u64);
 
 /// Why a node did not start.
 #[derive(Debug)]
@@ -267,12 +262,9 @@ impl SimNode {
         config.sizes = TABLES;
         let mut reference = Reference::new(self.guard, self.max_ttl, config.guard.fence_base);
         let engine = Engine::new(config, reading.moment);
-        let mut restored = Vec::new();
         for lock in start.locks() {
             engine.restore(&lock, reading.moment.time);
             reference.restore(&lock, reading.moment.time.as_nanos());
-            let ends = nanos_of(lock.deadline);
-            restored.push((lock.db, lock.key.to_vec(), lock.token.to_vec(), ends));
         }
         self.run = Some(Run {
             engine,
@@ -284,7 +276,6 @@ impl SimNode {
             batches: 0,
             waits_until,
             stop: None,
-            restored,
             has_failed: false,
             is_serving: false,
         });
@@ -317,7 +308,7 @@ impl SimNode {
         };
         let moment = self.clocks.moment(now, &mut self.random);
         self.executed_at = moment.time.as_nanos();
-        run.engine.guard().note_slip(self.clocks.slip());
+        run.engine.guard().note_slip(self.clocks.slip);
         if self.bug == Some(Bug::WriteBackAnyway)
             && let [request] = requests
             && request.with(is_fence)
@@ -401,13 +392,6 @@ impl SimNode {
         let time = self.clocks.read(now, &mut self.random);
         let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         Some(self.clocks.when(now, time.saturating_add(left)))
-    }
-
-    /// The locks that this run began with; once.
-    pub(crate) fn take_restored(&mut self) -> Vec<Restored> {
-        let run = self.run.as_mut();
-        run.map(|run| std::mem::take(&mut run.restored))
-            .unwrap_or_default()
     }
 
     /// From its next start on the longest TTL that rides on the guard is another.

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use locknode_engine::durable::MachineTime;
-
-use crate::history::{AttemptNo, Event as Told, KeyNo};
+use crate::history::{AttemptNo, Event, KeyNo};
 use crate::lock_effect::LockEffect;
 use crate::scenario::Hook;
 use crate::sim::link::{Cover, Covers};
@@ -26,11 +24,16 @@ impl World {
     ) {
         let db = manner.db;
         let mut judged = Judged::default();
-        self.judge(node, manner, (args, reply), &mut judged);
+        if let Some(at) = self.nodes.get_mut(usize::from(node))
+            && let Some(condition) = at.condition()
+            && let Some(run) = &mut at.run
+            && let Some(reference) = &mut run.reference
+        {
+            reference.judge(condition, manner, args, reply, &mut judged);
+        }
         if let Some(text) = &judged.deviation {
             let text = text.as_str().into();
-            self.recorder
-                .push(self.now, Told::Deviated { node, client, text });
+            self.note(Event::Deviated { node, client, text });
         }
         self.count(client, node, args, reply);
         let states = [
@@ -47,32 +50,14 @@ impl World {
         if judged.is_unsure && is_aside {
             self.unsure(node, db, args);
         }
-        if judged.is_known && judged.deviation.is_none() {
-            for effect in &judged.effects {
-                covers.extend(self.effect(client, node, by, db, effect));
-            }
-        } else {
-            covers.extend(self.lock_effect((client, node), by, db, args, reply))
+        if !judged.is_known || judged.deviation.is_some() {
+            judged.effects = Effect::seen(db, args, reply).into_iter().collect();
+        }
+        for effect in &judged.effects {
+            covers.extend(self.effect(client, node, by, db, effect));
         }
         for shown in &judged.shown {
             covers.extend(self.shown(node, db, shown));
-        }
-    }
-
-    fn judge(
-        &mut self,
-        node: u8,
-        manner: &mut Manner,
-        (args, reply): (&[&[u8]], &[u8]),
-        judged: &mut Judged,
-    ) {
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        let condition = at.condition();
-        let reference = at.run.as_mut().and_then(|run| run.reference.as_mut());
-        if let (Some(condition), Some(reference)) = (condition, reference) {
-            reference.judge(condition, manner, args, reply, judged);
         }
     }
 
@@ -89,8 +74,7 @@ impl World {
                     "MISCONF" => "refused-by-failed-disk",
                     _ => "refused",
                 });
-                let told = Told::Refused { node, client, why };
-                self.recorder.push(self.now, told);
+                self.note(Event::Refused { node, client, why });
             }
             LockEffect::WriteBack { is_taken } => {
                 self.recorder.counters.bump(if is_taken {
@@ -103,7 +87,7 @@ impl World {
         }
     }
 
-    /// What the model says that a request has done.
+    /// A request has changed a lock: what its reply says of that.
     fn effect(
         &mut self,
         client: u8,
@@ -121,52 +105,26 @@ impl World {
             } => {
                 let key = self.key_no(db, key);
                 let attempt = self.recorder.attempt(key, token);
-                let ttl = Duration::from_nanos(*ttl);
-                self.granted(client, node, key, attempt, (*counter, ttl))
+                self.granted(client, node, key, attempt, (*counter, *ttl))
             }
             Effect::Moved { key, ttl } => {
                 let key = self.key_no(db, key);
-                self.prolonged(node, key, by, Duration::from_nanos(*ttl))
+                self.prolonged(node, key, by, *ttl)
             }
             Effect::Freed { db, key, for_good } => {
                 let key = self.key_no(*db, key);
                 let attempt = self.freed(node, key, by)?;
-                let gone = self.gone(node, key, attempt);
-                gone.filter(|_| *for_good)
+                let at = self.nodes.get(usize::from(node))?;
+                for_good.then(|| Cover {
+                    key,
+                    attempt,
+                    holding: at.oracle.holding(key),
+                    until: at.clocks.machine(self.now),
+                    is_logged: true,
+                    is_gone: true,
+                    ..Cover::default()
+                })
             }
-        }
-    }
-
-    /// What a reply says that a request has done.
-    fn lock_effect(
-        &mut self,
-        (client, node): (u8, u8),
-        by: Option<u8>,
-        db: u8,
-        args: &[&[u8]],
-        reply: &[u8],
-    ) -> Option<Cover> {
-        match LockEffect::of(args, reply) {
-            LockEffect::Grant {
-                key,
-                token,
-                counter,
-                ttl,
-            } => {
-                let key = self.key_no(db, key);
-                let attempt = self.recorder.attempt(key, token);
-                self.granted(client, node, key, attempt, (counter, ttl))
-            }
-            LockEffect::Extension { key, ttl } => {
-                let key = self.key_no(db, key);
-                self.prolonged(node, key, by, ttl)
-            }
-            LockEffect::Release { key } => {
-                let key = self.key_no(db, key);
-                self.freed(node, key, by);
-                None
-            }
-            LockEffect::Nothing | LockEffect::Refusal(_) | LockEffect::WriteBack { .. } => None,
         }
     }
 
@@ -175,9 +133,9 @@ impl World {
         let key = self.key_no(db, &shown.key);
         let attempt = self.recorder.attempt(key, &shown.token);
         self.recorder.counters.bump("lock-shown");
-        let holding = self.holding(node, key, false);
         let at = self.nodes.get(usize::from(node))?;
         let left = shown.ends.saturating_sub(at.executed_at);
+        let until = until(at.clocks.machine(self.now), left);
         let ends_true = match shown.ends {
             u64::MAX => SimTime::NEVER,
             _ => at.clocks.ends(self.now, left),
@@ -185,11 +143,9 @@ impl World {
         Some(Cover {
             key,
             attempt,
-            holding,
+            holding: at.oracle.holding(key),
             counter: shown.counter,
-            until: at
-                .oracle
-                .ends(key, attempt, until(at.clocks.machine(self.now), left)),
+            until: at.oracle.ends(key, attempt, until),
             is_logged: shown.is_logged,
             shown: Some(ends_true),
             is_gone: false,
@@ -210,100 +166,82 @@ impl World {
         node: u8,
         key: KeyNo,
         attempt: AttemptNo,
-        (counter, ttl): (u64, Duration),
+        (counter, ttl): (u64, u64),
     ) -> Option<Cover> {
         self.look_again_whether_serving(node);
-        let (until, ends_true, is_logged) = self.ends(node, ttl)?;
         let before = self.mirror(node, key)?.replace(attempt);
-        let holding = self.holding(node, key, before != Some(attempt));
-        self.nodes
-            .get_mut(usize::from(node))?
-            .oracle
-            .moves(key, attempt, until);
-        let told = Told::Granted {
+        if before != Some(attempt) {
+            self.changes_hands(node, key);
+        }
+        let (cover, ends) = self.binds(node, key, attempt, (counter, ttl))?;
+        self.note(Event::Granted {
             node,
             key,
             attempt,
             client,
             counter,
-            ends: ends_true,
-        };
-        self.recorder.push(self.now, told);
+            ends,
+        });
         if self.recorder.owner(attempt) == Some(client) {
             self.recorder.counters.bump("healed");
         }
-        if is_logged {
+        if cover.is_logged {
             self.recorder.counters.bump("lock-on-the-log");
         }
-        if ttl == Duration::from_nanos(u64::MAX) {
+        if ttl == u64::MAX {
             self.recorder.counters.bump("lock-without-end");
         }
         self.recorder.owns(client, attempt);
         self.hook(Hook::Granted(node));
-        Some(Cover {
-            key,
-            attempt,
-            holding,
-            counter,
-            until,
-            is_logged,
-            shown: None,
-            is_gone: false,
-        })
+        Some(cover)
     }
 
-    fn prolonged(&mut self, node: u8, key: KeyNo, by: Option<u8>, ttl: Duration) -> Option<Cover> {
+    fn prolonged(&mut self, node: u8, key: KeyNo, by: Option<u8>, ttl: u64) -> Option<Cover> {
         self.look_again_whether_serving(node);
         let attempt = (*self.mirror(node, key)?)?;
         self.note_robbery(node, key, attempt, by);
-        let (until, ends_true, is_logged) = self.ends(node, ttl)?;
-        let told = Told::Extended {
+        let (cover, ends) = self.binds(node, key, attempt, (0, ttl))?;
+        self.note(Event::Extended {
             node,
             key,
             attempt,
-            ends: ends_true,
-        };
-        self.recorder.push(self.now, told);
-        self.nodes
-            .get_mut(usize::from(node))?
-            .oracle
-            .moves(key, attempt, until);
+            ends,
+        });
         self.hook(Hook::Extended(node));
-        Some(Cover {
-            key,
-            attempt,
-            holding: self.holding(node, key, false),
-            counter: 0,
-            until,
-            is_logged,
-            shown: None,
-            is_gone: false,
-        })
+        Some(cover)
     }
 
     fn freed(&mut self, node: u8, key: KeyNo, by: Option<u8>) -> Option<AttemptNo> {
         let attempt = self.mirror(node, key)?.take()?;
-        self.holding(node, key, true);
+        self.changes_hands(node, key);
         self.note_robbery(node, key, attempt, by);
-        let told = Told::Freed { node, key, attempt };
-        self.recorder.push(self.now, told);
+        self.note(Event::Freed { node, key, attempt });
         self.hook(Hook::Freed(node));
         Some(attempt)
     }
 
-    /// A reply tells that a lock is gone for good.
-    fn gone(&mut self, node: u8, key: KeyNo, attempt: AttemptNo) -> Option<Cover> {
-        let at = self.nodes.get(usize::from(node))?;
-        Some(Cover {
+    /// A node holds a lock for this TTL from now on: what its reply tells of that, and when the lock ends in true time.
+    fn binds(
+        &mut self,
+        node: u8,
+        key: KeyNo,
+        attempt: AttemptNo,
+        (counter, ttl): (u64, u64),
+    ) -> Option<(Cover, SimTime)> {
+        let now = self.now;
+        let at = self.nodes.get_mut(usize::from(node))?;
+        let until = until(at.clocks.machine(now), ttl);
+        at.oracle.moves(key, attempt, until);
+        let cover = Cover {
             key,
             attempt,
             holding: at.oracle.holding(key),
-            counter: 0,
-            until: at.clocks.machine(self.now),
-            is_logged: true,
-            shown: None,
-            is_gone: true,
-        })
+            counter,
+            until,
+            is_logged: at.logs(Duration::from_nanos(ttl)),
+            ..Cover::default()
+        };
+        Some((cover, at.clocks.ends(now, ttl)))
     }
 
     /// Nobody knows what a request has done: the locks that it names bind the node no more.
@@ -323,40 +261,31 @@ impl World {
         };
         for key in keys {
             if let Some(attempt) = self.mirror(node, key).and_then(Option::take) {
-                self.holding(node, key, true);
-                let told = Told::Forgotten { node, key, attempt };
-                self.recorder.push(self.now, told);
+                self.changes_hands(node, key);
+                self.note(Event::Forgotten { node, key, attempt });
             }
         }
     }
 
     /// Whoever extends or releases a lock compares first, and so never does that to another's.
     fn note_robbery(&mut self, node: u8, key: KeyNo, attempt: AttemptNo, by: Option<u8>) {
-        let Some(client) = by else { return };
-        if self
-            .recorder
-            .owner(attempt)
-            .is_some_and(|owner| owner != client)
+        if let Some(client) = by
+            && let Some(owner) = self.recorder.owner(attempt)
+            && owner != client
         {
-            let told = Told::Robbed {
+            self.note(Event::Robbed {
                 node,
                 client,
                 key,
                 attempt,
-            };
-            self.recorder.push(self.now, told);
+            });
         }
     }
 
-    /// The number of a key's holding on a node, of the next one when it changes hands.
-    fn holding(&mut self, node: u8, key: KeyNo, changes_hands: bool) -> u32 {
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return 0;
-        };
-        if changes_hands {
-            at.oracle.changes_hands(key)
-        } else {
-            at.oracle.holding(key)
+    /// What a node told of a key binds it no more: the key is another attempt's now, or nobody's.
+    fn changes_hands(&mut self, node: u8, key: KeyNo) {
+        if let Some(at) = self.nodes.get_mut(usize::from(node)) {
+            at.oracle.changes_hands(key);
         }
     }
 
@@ -369,12 +298,33 @@ impl World {
         }
         mirror.get_mut(place)
     }
+}
 
-    /// When a lock ends that is granted now, by the machine's clocks and in true time; and whether it is on the log.
-    fn ends(&self, node: u8, ttl: Duration) -> Option<(MachineTime, SimTime, bool)> {
-        let at = self.nodes.get(usize::from(node))?;
-        let ends = until(at.clocks.machine(self.now), nanos(ttl));
-        let ends_true = at.clocks.ends(self.now, nanos(ttl));
-        Some((ends, ends_true, at.logs(ttl)))
+impl Effect {
+    /// What a request has done, by its words and its reply alone.
+    fn seen(db: u8, args: &[&[u8]], reply: &[u8]) -> Option<Self> {
+        match LockEffect::of(args, reply) {
+            LockEffect::Grant {
+                key,
+                token,
+                counter,
+                ttl,
+            } => Some(Self::Granted {
+                key: key.into(),
+                token: token.into(),
+                counter,
+                ttl: nanos(ttl),
+            }),
+            LockEffect::Extension { key, ttl } => Some(Self::Moved {
+                key: key.into(),
+                ttl: nanos(ttl),
+            }),
+            LockEffect::Release { key } => Some(Self::Freed {
+                db,
+                key: key.into(),
+                for_good: false,
+            }),
+            LockEffect::Nothing | LockEffect::Refusal(_) | LockEffect::WriteBack { .. } => None,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! One oracle: whether what a node has told is what its disk would give back.
+//! The oracle of a node: whether its disk would give back what the node has replied.
 //!
 //! ```text
 //!   a reply leaves: Cover ---> pledges ----+
@@ -8,10 +8,10 @@
 //!                                       Breach
 //! ```
 //!
-//! A lock that was told as held has to come back with the time that it had left, or the wait has to cover that; counters
-//! begin no lower than one that was told; and what comes back is what the log held last, not what was let go. To open a second
-//! store for every reply would be slow, so an outcome is kept until it does not cover what is told any more; every so often it is
-//! looked at anew although it would.
+//! A lock that a reply reported as held has to come back with the time that it had left, or the wait has to cover that time;
+//! counters begin no lower than the highest in a reply; and what comes back is what the log held last, not what was released.
+//! To open a second store for every reply would be slow, so an outcome is kept until it no longer covers what replies report;
+//! now and then the disk is looked at anew although it would.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,24 +31,24 @@ pub(crate) struct Oracle {
     /// When the last lock of each key ends by the machine's clocks, as it was granted or extended last. The node itself holds it a
     /// little longer where its clocks disagree, and only to this it is bound; also when a crash takes back a release.
     ends: BTreeMap<KeyNo, (AttemptNo, MachineTime)>,
-    /// The highest counter that was told.
+    /// The highest counter in a reply.
     counter: u64,
-    /// Locks that were told to be gone for good.
+    /// Locks that replies reported as gone for good.
     gone: BTreeSet<(KeyNo, AttemptNo)>,
     /// What the log may give back: first what it held after the last piece of work that was done, then what it would hold
     /// after each that was tried since.
-    logged: Vec<Vec<Logged>>,
+    logged: Vec<Vec<StoredLock>>,
     /// Once the files were damaged: the locks that were granted or extended since. Of all others a start may have dropped the
     /// newest record, and an older one holds, which was there for longer.
     since_rot: Option<BTreeSet<(KeyNo, AttemptNo)>>,
     seen: Option<(u64, Outcome)>,
     /// Up to where a start in the same boot would wait.
-    horizon: MachineTime,
+    pub(crate) horizon: MachineTime,
     replies: u32,
     looks: u32,
 }
 
-/// A lock that a node has told of.
+/// A lock that a reply has reported as held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pledge {
     pub(crate) attempt: AttemptNo,
@@ -62,18 +62,6 @@ pub(crate) struct Pledge {
     is_excused: bool,
 }
 
-/// A lock as the log has it.
-#[derive(Clone, Debug)]
-struct Logged {
-    db: u8,
-    key: Vec<u8>,
-    token: Vec<u8>,
-    /// In the node's time.
-    deadline: u64,
-    /// The time that is left after a start that knows nothing of the time that passed: what was left when it was written.
-    most: u64,
-}
-
 /// What a node begins with.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
@@ -81,18 +69,21 @@ pub(crate) struct Outcome {
     /// From the start on.
     pub(crate) wait_ns: u64,
     pub(crate) fence_base: u64,
-    pub(crate) locks: Vec<Back>,
+    pub(crate) locks: Vec<StoredLock>,
 }
 
-/// A lock that came back.
+/// A lock on a disk.
 #[derive(Clone, Debug)]
-pub(crate) struct Back {
+pub(crate) struct StoredLock {
     pub(crate) db: u8,
     pub(crate) key: Vec<u8>,
     pub(crate) token: Vec<u8>,
+    /// The time that is left after a start; on the log, after one that knows nothing of the time that has passed: what was left
+    /// when it was written.
     pub(crate) left: u64,
-    /// In the time of the node that starts.
+    /// In the node's time.
     pub(crate) deadline: u64,
+    /// Of one that came back, if it is a client's.
     pub(crate) known: Option<(KeyNo, AttemptNo)>,
 }
 
@@ -121,7 +112,7 @@ pub(crate) enum Since {
     Other,
 }
 
-/// What a start need not bring back.
+/// What a start need not bring back, from the least to the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pardon {
     /// All is to come back, or to be waited for.
@@ -135,20 +126,22 @@ pub(crate) enum Pardon {
     All,
 }
 
-impl Pardon {
-    /// Both.
-    pub(crate) fn or(self, other: Self) -> Self {
-        self.max(other)
+impl Breach {
+    /// One that is not about a lock.
+    pub(crate) fn of_node(why: impl Into<String>) -> Self {
+        Self::Lock {
+            key: KeyNo::MAX,
+            attempt: AttemptNo::MAX,
+            why: why.into(),
+        }
     }
 }
 
 impl Oracle {
-    /// A key changes hands: what was told of it binds no more. The number of the holding that begins.
-    pub(crate) fn changes_hands(&mut self, key: KeyNo) -> u32 {
+    /// A key changes hands: earlier replies about it bind no more.
+    pub(crate) fn changes_hands(&mut self, key: KeyNo) {
         self.pledges.remove(&key);
-        let holding = self.holdings.entry(key).or_default();
-        *holding += 1;
-        *holding
+        *self.holdings.entry(key).or_default() += 1;
     }
 
     /// A lock is granted or extended.
@@ -180,7 +173,7 @@ impl Oracle {
         self.holdings.get(&key).copied().unwrap_or(0)
     }
 
-    /// A reply leaves that tells of this.
+    /// A reply leaves that reports this.
     pub(crate) fn tell(&mut self, cover: &Cover) {
         self.counter = self.counter.max(cover.counter);
         if cover.holding != self.holding(cover.key) {
@@ -218,11 +211,6 @@ impl Oracle {
     /// Whether a start in the same boot is known to wait for a lock that ends then.
     pub(crate) fn is_within(&self, until: MachineTime) -> bool {
         earlier(until, self.horizon) == until
-    }
-
-    /// A start in the same boot would wait until then.
-    pub(crate) const fn reaches(&mut self, horizon: MachineTime) {
-        self.horizon = horizon;
     }
 
     /// The disk was looked at.
@@ -267,23 +255,23 @@ impl Oracle {
 
     /// The log is about to hold what is in `table`, as of `now` in the node's time.
     pub(crate) fn log(&mut self, table: &[u8], now: u64) {
-        let before: Vec<&Logged> = self.logged.iter().flatten().collect();
-        let entry = |(db, key, token, deadline): (u8, &[u8], &[u8], u64)| {
-            let same = before.iter().find(|it| {
-                it.deadline == deadline && it.db == db && it.key == key && it.token == token
-            });
-            Logged {
+        let stored = |(db, key, token, deadline): (u8, &[u8], &[u8], u64)| {
+            let mut lock = StoredLock {
                 db,
                 key: key.to_vec(),
                 token: token.to_vec(),
+                left: u64::MAX,
                 deadline,
-                most: match deadline {
-                    u64::MAX => u64::MAX,
-                    _ => same.map_or(deadline.saturating_sub(now), |it| it.most),
-                },
+                known: None,
+            };
+            if deadline != u64::MAX {
+                let mut before = self.logged.iter().flatten();
+                let same = before.find(|it| it.deadline == deadline && it.is_same(&lock));
+                lock.left = same.map_or(deadline.saturating_sub(now), |it| it.left);
             }
+            lock
         };
-        let mut next: Vec<Logged> = locks(table).map(entry).collect();
+        let mut next: Vec<StoredLock> = locks(table).map(stored).collect();
         // What has ended by itself is on the log still, and a start that knows nothing of the time that passed gives it back.
         let newest = self.logged.last().into_iter().flatten();
         let ended = newest.filter(|it| {
@@ -305,13 +293,28 @@ impl Oracle {
         self.logged.extend(newest);
     }
 
-    /// What a start gives back, held against what was told.
-    pub(crate) fn judge(&self, outcome: &Outcome, tolerance: u64, when: &str) -> Vec<Breach> {
-        self.judge_but(outcome, u64::MAX, tolerance, when)
+    /// Compares what a start gives back with what was replied and with what the log has held. `is_synced_only`: nothing of what
+    /// was not synced was kept.
+    pub(crate) fn judge(
+        &self,
+        outcome: &Outcome,
+        is_synced_only: bool,
+        tolerance: u64,
+        when: &str,
+    ) -> Vec<Breach> {
+        let mut breaches = self.judge_told(outcome, u64::MAX, tolerance, when);
+        let logged = if is_synced_only {
+            self.logged.get(..1).unwrap_or_default()
+        } else {
+            &self.logged[..]
+        };
+        let stored = outcome.locks.iter();
+        breaches.extend(stored.filter_map(|back| self.judge_back(back, logged, tolerance, when)));
+        breaches
     }
 
-    /// The same, but for locks on the log with more than `longest` left: it is damaged.
-    pub(crate) fn judge_but(
+    /// Compares what a start gives back with what was replied, except for locks on the log with more than `longest` left.
+    pub(crate) fn judge_told(
         &self,
         outcome: &Outcome,
         longest: u64,
@@ -330,84 +333,45 @@ impl Oracle {
         }
         if outcome.fence_base < self.counter {
             let (counter, base) = (self.counter, outcome.fence_base);
-            breaches.push(Breach::Lock {
-                key: KeyNo::MAX,
-                attempt: AttemptNo::MAX,
-                why: format!(
-                    "has told counter {counter}, and {when} its counters would begin at {base}"
-                ),
-            });
+            breaches.push(Breach::of_node(format!(
+                "has told counter {counter}, and {when} its counters would begin at {base}"
+            )));
         }
         breaches
     }
 
-    /// What a start gives back, held against what the log has held. `is_synced_only`: nothing of what was not synced was kept.
-    pub(crate) fn judge_back(
+    /// Compares a lock that a start gives back with what the log has held.
+    fn judge_back(
         &self,
-        outcome: &Outcome,
-        is_synced_only: bool,
+        back: &StoredLock,
+        logged: &[Vec<StoredLock>],
         tolerance: u64,
         when: &str,
-    ) -> Vec<Breach> {
-        let mut breaches = Vec::new();
-        let candidates = if is_synced_only {
-            self.logged.get(..1).unwrap_or_default()
-        } else {
-            &self.logged[..]
-        };
-        for Back {
-            db,
-            key,
-            token,
-            left,
-            known,
-            ..
-        } in &outcome.locks
-        {
-            if let Some((key, attempt)) = known.filter(|it| self.gone.contains(it))
-                && self.since_rot.is_none()
-            {
-                breaches.push(Breach::Lock {
-                    key,
-                    attempt,
-                    why: format!(
-                        "has told that the lock of attempt {attempt} is gone, and {when} holds it for {left} ns"
-                    ),
-                });
-                continue;
-            }
-            let is_of = |it: &Logged| it.db == *db && it.key == *key && it.token == *token;
-            let most = candidates
-                .iter()
-                .flatten()
-                .filter(|it| is_of(it))
-                .map(|it| it.most)
-                .max();
-            if most.is_some_and(|most| *left <= most.saturating_add(tolerance)) {
-                continue;
-            }
-            let is_older = |since: &BTreeSet<_>| known.is_some_and(|it| !since.contains(&it));
-            if self.since_rot.as_ref().is_some_and(is_older) {
-                continue;
-            }
-            let (key, attempt) = known.unwrap_or((KeyNo::MAX, AttemptNo::MAX));
-            let had = match most {
-                Some(most) => format!("was written with {most} ns left"),
-                None => "its log does not hold".to_owned(),
-            };
-            breaches.push(Breach::Lock {
-                key,
-                attempt,
-                why: format!(
-                    "{when} holds the lock of attempt {attempt} for {left} ns, which {had}"
-                ),
-            });
+    ) -> Option<Breach> {
+        let (key, attempt) = back.known.unwrap_or((KeyNo::MAX, AttemptNo::MAX));
+        let (left, is_gone) = (back.left, self.gone.contains(&(key, attempt)));
+        if is_gone && self.since_rot.is_none() {
+            let why = format!(
+                "has told that the lock of attempt {attempt} is gone, and {when} holds it for {left} ns"
+            );
+            return Some(Breach::Lock { key, attempt, why });
         }
-        breaches
+        let most = most_left(logged, back);
+        let is_older = |since: &BTreeSet<_>| back.known.is_some_and(|it| !since.contains(&it));
+        if most.is_some_and(|most| left <= most.saturating_add(tolerance))
+            || self.since_rot.as_ref().is_some_and(is_older)
+        {
+            return None;
+        }
+        let had = match most {
+            Some(most) => format!("was written with {most} ns left"),
+            None => "its log does not hold".to_owned(),
+        };
+        let why = format!("{when} holds the lock of attempt {attempt} for {left} ns, which {had}");
+        Some(Breach::Lock { key, attempt, why })
     }
 
-    /// The node starts again: what was told before binds as far as it goes. `since` says what the
-    /// machine's clocks are.
+    /// The node starts again: what it replied before binds as far as it goes. `since` says what the machine's clocks are.
     pub(crate) fn begin(&mut self, clocks: MachineTime, since: Since) {
         for pledge in self.pledges.values_mut() {
             match since {
@@ -441,31 +405,14 @@ impl Oracle {
             }
         }
         let before = std::mem::take(&mut self.logged);
-        let entry = |back: &Back| {
-            let is_same =
-                |it: &&Logged| it.db == back.db && it.key == back.key && it.token == back.token;
-            let most = before
-                .iter()
-                .flatten()
-                .filter(is_same)
-                .map(|it| it.most)
-                .max();
-            Logged {
-                db: back.db,
-                key: back.key.clone(),
-                token: back.token.clone(),
-                deadline: back.deadline,
-                most: most.unwrap_or(back.left),
-            }
-        };
-        let mut next: Vec<Logged> = outcome.locks.iter().map(entry).collect();
+        let mut next = outcome.locks.clone();
+        for lock in &mut next {
+            lock.left = most_left(&before, lock).unwrap_or(lock.left);
+        }
         // What has ended meanwhile is on the log still.
         for mut ended in before.into_iter().flatten() {
-            let is_same = |it: &&mut Logged| {
-                it.db == ended.db && it.key == ended.key && it.token == ended.token
-            };
-            match next.iter_mut().find(is_same) {
-                Some(same) => same.most = same.most.max(ended.most),
+            match next.iter_mut().find(|it| it.is_same(&ended)) {
+                Some(same) => same.left = same.left.max(ended.left),
                 None => {
                     ended.deadline = 0;
                     next.push(ended);
@@ -525,6 +472,13 @@ impl Pledge {
     }
 }
 
+impl StoredLock {
+    /// Whether both are of one attempt.
+    fn is_same(&self, other: &Self) -> bool {
+        self.db == other.db && self.key == other.key && self.token == other.token
+    }
+}
+
 impl Outcome {
     /// Whether a lock of which `left` nanoseconds are left is safe after this start.
     fn covers(&self, key: KeyNo, attempt: AttemptNo, left: u64) -> bool {
@@ -532,9 +486,15 @@ impl Outcome {
     }
 
     fn left(&self, key: KeyNo, attempt: AttemptNo) -> Option<u64> {
-        let is_it = |back: &&Back| back.known == Some((key, attempt));
+        let is_it = |back: &&StoredLock| back.known == Some((key, attempt));
         self.locks.iter().find(is_it).map(|back| back.left)
     }
+}
+
+/// The longest time left with which the log holds a lock, or has held it.
+fn most_left(logged: &[Vec<StoredLock>], lock: &StoredLock) -> Option<u64> {
+    let same = logged.iter().flatten().filter(|it| it.is_same(lock));
+    same.map(|it| it.left).max()
 }
 
 /// How long it takes until both clocks have passed `until`.
@@ -577,11 +537,11 @@ fn locks(mut records: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8], u64)> {
     })
 }
 
-/// Every so many replies the disk is looked at although what was seen of it covers the reply.
+/// At every 128th reply the disk is looked at although what was seen of it covers the reply.
 const LOOK_EVERY: u32 = 128;
 
-/// Where every lock is on the log, nothing that was seen before covers a new one: then so many looks are taken at once,
-/// and one in so many from there on.
+/// Where every lock is on the log, nothing that was seen before covers a new one: then the first two looks are taken at once,
+/// and one in 32 after that.
 const LOOKS_FIRST: u32 = 2;
 const LOOK_SOME: u32 = 32;
 
@@ -625,7 +585,11 @@ mod tests {
             oracle.excuse(2_000, Pardon::LostDisk);
             let lost = oracle.pardon(Pardon::LostDisk, &EMPTY);
             assert_eq!(!lost.is_empty(), is_lost, "{left}");
-            assert_eq!(oracle.judge(&EMPTY, 0, "").is_empty(), is_lost, "{left}");
+            assert_eq!(
+                oracle.judge(&EMPTY, false, 0, "").is_empty(),
+                is_lost,
+                "{left}"
+            );
         }
     }
 
@@ -643,6 +607,6 @@ mod tests {
         oracle.begin(until(MachineTime::default(), 1_500), Since::Same);
         oracle.excuse(2_000, Pardon::LostDisk);
         assert_eq!(oracle.pardon(Pardon::LostLog, &EMPTY), []);
-        assert_eq!(oracle.judge(&EMPTY, 0, "").len(), 1);
+        assert_eq!(oracle.judge(&EMPTY, false, 0, "").len(), 1);
     }
 }

@@ -346,7 +346,6 @@ impl World {
             Ok(outcome) => outcome,
             Err(why) => return self.does_not_start(node, why),
         };
-        let restored = at.take_restored();
         let reason = at
             .run
             .as_ref()
@@ -360,13 +359,13 @@ impl World {
                 reason,
             },
         );
-        for (db, key, token, ends) in restored {
-            let key = self.key_no(db, &key);
-            let attempt = self.recorder.attempt(key, &token);
+        for lock in &outcome.locks {
+            let key = self.key_no(lock.db, &lock.key);
+            let attempt = self.recorder.attempt(key, &lock.token);
             let Some(at) = self.nodes.get(usize::from(node)) else {
                 return;
             };
-            let ends_true = at.clocks.when(now, ends);
+            let ends_true = at.clocks.when(now, lock.deadline);
             if let Some(held) = self.mirror(node, key) {
                 *held = Some(attempt);
             }

@@ -7,7 +7,7 @@
 //!               Closing: nothing is granted; what the guard still wants is written, then the last snapshot and the mark
 //!                  |   all is written, or the disk refuses
 //!                  v
-//!               down, and started again if somebody waits for that
+//!               down, and started again if somebody waits for it
 //! ```
 //!
 //! Whatever else ends the process meanwhile does so at once: a kill, a power loss.
@@ -20,7 +20,7 @@ use crate::sim::node::Stage;
 use crate::sim::world::{Event, World};
 
 impl World {
-    /// A node's process is asked to end in order. One that stands still learns of it when it goes on.
+    /// A node's process is asked to end in order. A process that stands still is asked again when it goes on.
     pub(crate) fn stop_node(&mut self, node: u8, incarnation: u32) {
         let now = self.now;
         if self.incarnation(node) != incarnation {
@@ -29,12 +29,10 @@ impl World {
         if self.is_stopped(node) {
             return self.push(now, Event::AskedToStop { node, incarnation });
         }
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
+        let at = self.nodes.get_mut(usize::from(node));
+        let Some(at) = at.filter(|at| at.is_up()) else {
             return;
         };
-        if !at.is_up() {
-            return;
-        }
         match at.ask_to_stop() {
             None => {
                 self.push(now + DRAIN, Event::Drained { node, incarnation });

@@ -10,7 +10,7 @@ use super::{SimNode, WRITTEN_MAX};
 use crate::fault::{DiskFault, Phase};
 use crate::faulty_disk::FaultyDisk;
 use crate::scenario::GuardMode;
-use crate::sim::oracle::{Back, Pardon, nanos_of};
+use crate::sim::oracle::{Pardon, StoredLock, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
 
@@ -155,7 +155,7 @@ impl SimNode {
         }
         self.is_rotten = true;
         self.image = None;
-        self.pardon = self.pardon.or(Pardon::LostLog);
+        self.pardon = self.pardon.max(Pardon::LostLog);
     }
 
     /// Whether it does not start on its files, which were damaged, and its operator gives it an empty disk.
@@ -166,7 +166,7 @@ impl SimNode {
         self.disk.kill();
         self.disk.erase();
         self.is_rotten = false;
-        self.pardon = self.pardon.or(Pardon::LostDisk);
+        self.pardon = self.pardon.max(Pardon::LostDisk);
         true
     }
 
@@ -184,8 +184,8 @@ impl SimNode {
 }
 
 /// The locks that a node begins with.
-pub(in crate::sim) fn backs(start: &Start, time: Time, recorder: &Recorder) -> Vec<Back> {
-    let back = |lock: LockRecord<'_>| Back {
+pub(in crate::sim) fn backs(start: &Start, time: Time, recorder: &Recorder) -> Vec<StoredLock> {
+    let back = |lock: LockRecord<'_>| StoredLock {
         db: lock.db,
         key: lock.key.to_vec(),
         token: lock.token.to_vec(),

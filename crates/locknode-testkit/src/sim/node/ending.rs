@@ -180,7 +180,7 @@ impl SimNode {
                 self.disk.kill_as_it_is();
                 self.disk.erase();
                 self.image = None;
-                self.pardon = self.pardon.or(Pardon::LostDisk);
+                self.pardon = self.pardon.max(Pardon::LostDisk);
             }
             Crash::Rollback => {
                 self.disk.kill_as_it_is();

@@ -4,8 +4,7 @@
 use locknode_engine::WallTime;
 use locknode_engine::durable::StartReason;
 
-use super::SimNode;
-use crate::history::{AttemptNo, KeyNo};
+use super::{Run, SimNode};
 use crate::sim::oracle::Breach;
 use crate::span::SimTime;
 
@@ -19,15 +18,13 @@ impl SimNode {
             let is_over = self.struck.is_none() && run.owed.1 < now && self.disk_rests_until < now;
             is_idle && is_over && !guard.has_failed() && !guard.is_durable(&run.owed.0)
         });
-        let breach = |since| {
-            breach(format!(
+        let breach = |run: &Run| {
+            let since = run.owed.1;
+            Breach::of_node(format!(
                 "has let its disk rest since {since}, and what it granted is not durable"
             ))
         };
-        neglected
-            .map(|run| breach(run.owed.1))
-            .into_iter()
-            .collect()
+        neglected.map(breach).into_iter().collect()
     }
 
     /// The run ends: up to where the next one's counters begin `[F3]`, but for the calendar and damage.
@@ -57,7 +54,7 @@ impl SimNode {
         if let Some(end) = run.waits_until
             && run.engine.guard().quarantine_left(end).is_none()
         {
-            return Some(breach("serves before its quarantine has ended".to_owned()));
+            return Some(Breach::of_node("serves before its quarantine has ended"));
         }
         let reason = run.reason;
         if matches!(
@@ -68,19 +65,11 @@ impl SimNode {
         }
         let most = std::mem::replace(&mut self.base_most, base);
         (base > most).then(|| {
-            breach(format!(
+            Breach::of_node(format!(
                 "begins its counters at {base}, {} above where it has to",
                 base - most
             ))
         })
-    }
-}
-
-fn breach(why: String) -> Breach {
-    Breach::Lock {
-        key: KeyNo::MAX,
-        attempt: AttemptNo::MAX,
-        why,
     }
 }
 

@@ -39,7 +39,6 @@ impl SimNode {
             batches: 0,
             waits_until: None,
             stop: None,
-            restored: Vec::new(),
             has_failed: false,
             is_serving: false,
         });
