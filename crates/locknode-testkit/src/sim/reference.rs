@@ -7,6 +7,7 @@
 mod command;
 mod words;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use locknode_engine::durable::LockRecord;
@@ -24,7 +25,8 @@ type Word = Arc<[u8]>;
 #[derive(Debug)]
 pub(crate) struct Reference {
     kept: Vec<Kept>,
-    counters: Vec<Counter>,
+    /// By database and key.
+    counters: BTreeMap<(u8, Word), u64>,
     /// Where all counters began.
     base: u64,
     guard: GuardMode,
@@ -110,19 +112,12 @@ struct Kept {
     is_logged: bool,
 }
 
-#[derive(Debug)]
-struct Counter {
-    db: u8,
-    key: Word,
-    value: u64,
-}
-
 impl Reference {
     /// A node that begins without a lock.
     pub(crate) fn new(guard: GuardMode, max_ttl: std::time::Duration, base: u64) -> Self {
         Self {
             kept: Vec::new(),
-            counters: Vec::new(),
+            counters: BTreeMap::new(),
             base,
             guard,
             max_ttl_ns: nanos(max_ttl),
@@ -133,7 +128,7 @@ impl Reference {
 
     /// It begins with a lock of an earlier run; of two for one key the first counts.
     pub(crate) fn restore(&mut self, lock: &LockRecord<'_>, now: u64) {
-        if self.find(now, lock.db, lock.key).is_none() {
+        if self.alive(now, lock.db, lock.key).is_none() {
             self.kept.push(Kept {
                 db: lock.db,
                 key: lock.key.into(),
@@ -150,18 +145,16 @@ impl Reference {
 
     /// Where the counters began, and the highest of them; nothing when not all requests are known.
     pub(crate) fn counters(&self) -> Option<(u64, u64)> {
-        let highest = self.counters.iter().map(|it| it.value).max();
+        let highest = self.counters.values().copied().max();
         (!self.is_lost).then_some((self.base, highest.unwrap_or(self.base)))
     }
 
     /// A live lock; one that has ended is forgotten on the way.
-    fn find(&mut self, now: u64, db: u8, key: &[u8]) -> Option<usize> {
-        let place = self
-            .kept
-            .iter()
-            .position(|kept| kept.db == db && *kept.key == *key)?;
+    fn alive(&mut self, now: u64, db: u8, key: &[u8]) -> Option<usize> {
+        let is_it = |kept: &Kept| kept.db == db && *kept.key == *key;
+        let place = self.kept.iter().position(is_it)?;
         // A lock is alive at exactly its deadline.
-        if self.kept.get(place).is_some_and(|kept| kept.ends >= now) {
+        if self.kept[place].ends >= now {
             return Some(place);
         }
         self.kept.remove(place);
@@ -169,20 +162,8 @@ impl Reference {
     }
 
     fn counter(&mut self, db: u8, key: &[u8]) -> &mut u64 {
-        let known = self
-            .counters
-            .iter()
-            .position(|it| it.db == db && *it.key == *key);
-        let place = known.unwrap_or(self.counters.len());
-        if known.is_none() {
-            let (key, value) = (key.into(), self.base);
-            self.counters.push(Counter { db, key, value });
-        }
-        // It was pushed just now, or found.
-        match self.counters.get_mut(place) {
-            Some(counter) => &mut counter.value,
-            None => &mut self.base,
-        }
+        let counter = self.counters.entry((db, key.into()));
+        counter.or_insert(self.base)
     }
 
     /// Whether a lock that has so long is written to the log.

@@ -1,14 +1,12 @@
 //! The commands, one after the other, as they are described and not as they are built.
 
-use super::words::{
-    Lower, NULL, OK, Replies, SetOptions, left, millis, number, put_array, put_bulk, put_counter,
-    put_integer, seconds,
-};
 use std::sync::Arc;
 
-use crate::scenario::GuardMode;
+use locknode_resp::{Encoder, Protocol};
 
+use super::words::{Lower, Replies, SetOptions, left, millis, number, seconds};
 use super::{Condition, Effect, Judged, Kept, Manner, NEVER, Reference, Shown, Word};
+use crate::scenario::GuardMode;
 
 /// One request under way.
 struct Turn<'a> {
@@ -18,16 +16,6 @@ struct Turn<'a> {
     is_refused: bool,
     out: Vec<u8>,
     judged: &'a mut Judged,
-}
-
-/// How the model answers.
-enum Answer {
-    /// With what was written.
-    Told,
-    /// The node has to refuse it.
-    Refused,
-    /// Of this command the model knows nothing.
-    Unknown,
 }
 
 impl Reference {
@@ -49,11 +37,14 @@ impl Reference {
             manner.replies = Replies::All;
         }
         if name == b"client"
-            && args
-                .get(1)
-                .is_some_and(|word| word.eq_ignore_ascii_case(b"reply"))
+            && let [_, word, rest @ ..] = args
+            && word.eq_ignore_ascii_case(b"reply")
         {
-            manner.replies = match args.get(2).map(|word| word.to_ascii_lowercase()).as_deref() {
+            manner.replies = match rest
+                .first()
+                .map(|word| word.to_ascii_lowercase())
+                .as_deref()
+            {
                 Some(b"off") => Replies::None,
                 Some(b"skip") if before == Replies::None => Replies::None,
                 Some(b"skip") => Replies::SkipNext,
@@ -61,7 +52,6 @@ impl Reference {
             };
             return;
         }
-        let is_silent = before != Replies::All;
         if let Some(db) = selected(name, args) {
             manner.db = db;
         }
@@ -78,391 +68,313 @@ impl Reference {
             judged: &mut *judged,
         };
         turn.out.clear();
-        let answer = self.answer(&mut turn, name, args);
+        let is_known = self.answer(&mut turn, name, args).is_some();
         let (expected, is_refused) = (std::mem::take(&mut turn.out), turn.is_refused);
-        judged.is_known = !matches!(answer, Answer::Unknown);
-        judged.is_refused = matches!(answer, Answer::Refused);
-        let wrong = match answer {
-            Answer::Unknown => None,
-            _ if is_silent => {
-                judged.shown.clear();
-                // Whether it was refused cannot be seen.
-                if at.is_troubled && !judged.effects.is_empty() {
-                    judged.effects.clear();
-                    (judged.is_unsure, self.is_lost) = (true, true);
-                }
-                (!reply.is_empty()).then_some("nothing")
+        judged.is_known = is_known;
+        let wanted = if !is_known {
+            None
+        } else if before != Replies::All {
+            judged.shown.clear();
+            // Whether it was refused cannot be seen.
+            if at.is_troubled && !judged.effects.is_empty() {
+                judged.effects.clear();
+                (judged.is_unsure, self.is_lost) = (true, true);
             }
-            Answer::Refused => (!is_error).then_some("a refusal"),
-            Answer::Told if at.is_quarantined && name != b"select" => (!reply
-                .starts_with(b"-LOADING"))
-            .then_some("LOADING, which it does in its quarantine"),
-            Answer::Told if at.has_failed && !is_error && takes_hold(&judged.effects) => {
-                Some("a refusal, because its disk has failed")
-            }
-            Answer::Told if is_error => {
-                if is_right(name, reply, at) {
-                    None
-                } else {
-                    Some("no error")
-                }
-            }
-            Answer::Told => (!is_same(name, &expected, reply)).then_some(""),
+            (!reply.is_empty()).then_some("nothing")
+        } else if judged.is_refused {
+            (!is_error).then_some("a refusal")
+        } else if at.is_quarantined && name != b"select" {
+            let is_right = reply.starts_with(b"-LOADING");
+            (!is_right).then_some("LOADING, which it does in its quarantine")
+        } else if at.has_failed && !is_error && takes_hold(&judged.effects) {
+            Some("a refusal, because its disk has failed")
+        } else if is_error {
+            (!is_right(name, reply, at)).then_some("no error")
+        } else {
+            (!is_same(name, &expected, reply)).then_some("")
         };
-        if let Some(wanted) = wrong {
+        if let Some(wanted) = wanted {
+            let shown = |reply: &[u8]| String::from_utf8_lossy(reply).replace("\r\n", " ");
             let wanted = match wanted {
-                "" => String::from_utf8_lossy(&expected).replace("\r\n", " "),
+                "" => shown(&expected),
                 wanted => wanted.to_owned(),
             };
-            let asked: Vec<_> = args
-                .iter()
-                .map(|word| String::from_utf8_lossy(word))
-                .collect();
-            let told = String::from_utf8_lossy(reply).replace("\r\n", " ");
             judged.deviation = Some(format!(
                 "answered `{}` with `{}`, and has to answer {}",
-                asked.join(" "),
-                told.trim_end(),
+                String::from_utf8_lossy(&args.join(&b' ')),
+                shown(reply).trim_end(),
                 wanted.trim_end()
             ));
         }
-        if is_refused || is_error {
+        if is_refused {
             judged.shown.clear();
         }
         self.expected = expected;
     }
 
-    fn answer(&mut self, turn: &mut Turn<'_>, name: &[u8], args: &[&[u8]]) -> Answer {
-        let key = args.get(1).copied().unwrap_or_default();
-        let word = |place: usize| args.get(place).copied().unwrap_or_default();
-        match (name, args.len()) {
-            (b"lock.acquire", 4 | 6) => {
-                let (Some(ttl), floor) = (millis(word(3)), number(word(5)).unwrap_or(0)) else {
-                    return Answer::Unknown;
-                };
-                self.acquire(turn, key, word(2), ttl, floor)
+    /// Answers a request; `None` when the model does not know it.
+    fn answer(&mut self, turn: &mut Turn<'_>, name: &[u8], args: &[&[u8]]) -> Option<()> {
+        match (name, args) {
+            (b"lock.acquire", [_, key, token, ttl]) => {
+                self.acquire(turn, key, token, millis(ttl)?, 0);
             }
-            (b"lock.extend", 4) => self.extend(turn, key, word(2), millis(word(3))),
-            (b"lock.release" | b"delifeq", 3) => self.release(turn, key, word(2)),
-            (b"delex", 4) if word(2).eq_ignore_ascii_case(b"ifeq") => {
-                self.release(turn, key, word(3))
+            (b"lock.acquire", [_, key, token, ttl, _, floor]) => {
+                let floor = number(floor).unwrap_or(0);
+                self.acquire(turn, key, token, millis(ttl)?, floor);
             }
+            (b"lock.extend", [_, key, token, ttl])
             // The scripts that everybody uses: a key and a token, and a TTL when it is extended.
-            (b"eval" | b"evalsha", 5) if word(2) == b"1" => self.release(turn, word(3), word(4)),
-            (b"eval" | b"evalsha", 6) if word(2) == b"1" => {
-                self.extend(turn, word(3), word(4), millis(word(5)))
+            | (b"eval" | b"evalsha", [_, _, b"1", key, token, ttl]) => {
+                let place = self.held_by(turn, key, token);
+                self.move_end(turn, place, millis(ttl)?);
             }
-            (b"lock.fence", 5) => self.write_back(turn, args),
-            (b"lock.get", 2) => self.look(turn, key),
-            (b"set", 3..) => match SetOptions::of(args.get(3..).unwrap_or_default()) {
-                Some(options) => self.set(turn, key, word(2), options),
-                None => Answer::Unknown,
-            },
-            (b"setnx", 3) => match self.find(turn.at.now, turn.db, key) {
-                Some(place) => {
-                    self.show(turn, place, 0);
-                    turn.integer(0)
-                }
-                None => {
-                    turn.integer(1);
-                    self.grant(turn, key, word(2), NEVER, None)
-                }
-            },
-            (b"get", 2) => {
-                self.value(turn, key);
-                Answer::Told
+            (b"lock.release" | b"delifeq", [_, key, token])
+            | (b"eval" | b"evalsha", [_, _, b"1", key, token]) => self.release(turn, key, token),
+            (b"delex", [_, key, condition, token])
+                if condition.eq_ignore_ascii_case(b"ifeq") =>
+            {
+                self.release(turn, key, token);
             }
-            (b"mget", 2..) => {
-                put_array(&mut turn.out, args.len() - 1);
-                for key in args.iter().skip(1) {
+            (b"lock.fence", [_, key, token, grant, wanted]) => {
+                let (grant, wanted) = (number(grant)?, number(wanted)?);
+                self.write_back(turn, key, token, grant, wanted);
+            }
+            (b"lock.get", [_, key]) => self.look(turn, key),
+            (b"set", [_, key, value, options @ ..]) => {
+                self.set(turn, key, value, SetOptions::of(options)?);
+            }
+            (b"setnx", [_, key, value]) => {
+                let place = self.find_shown(turn, key);
+                turn.integer(i64::from(place.is_none()));
+                if place.is_none() {
+                    self.grant(turn, key, value, NEVER, None);
+                }
+            }
+            (b"get", [_, key]) => self.value(turn, key),
+            (b"mget", [_, keys @ ..]) if !keys.is_empty() => {
+                turn.reply().array(keys.len());
+                for key in keys {
                     self.value(turn, key);
                 }
-                Answer::Told
             }
-            (b"exists", 2..) => {
+            (b"exists", [_, keys @ ..]) if !keys.is_empty() => {
+                let found = keys.iter().filter_map(|key| self.find_shown(turn, key));
+                let count = found.count();
+                turn.integer(as_integer(count as u64));
+            }
+            (b"del" | b"unlink", [_, keys @ ..]) if !keys.is_empty() => {
                 let mut count = 0;
-                for key in args.iter().skip(1) {
-                    if let Some(place) = self.find(turn.at.now, turn.db, key) {
-                        self.show(turn, place, 0);
-                        count += 1;
-                    }
-                }
-                turn.integer(count)
-            }
-            (b"pttl", 2) => self.time_left(turn, key, |left| left),
-            (b"ttl", 2) => self.time_left(turn, key, |left| (left + 500).div_euclid(1_000)),
-            (b"pexpire", 3) => self.expire(turn, key, millis(word(2))),
-            (b"expire", 3) => self.expire(turn, key, seconds(word(2))),
-            (b"persist", 2) => {
-                let place = self.find(turn.at.now, turn.db, key);
-                match place.filter(|place| self.kept.get(*place).is_some_and(|it| it.ends != NEVER))
-                {
-                    Some(place) => {
-                        turn.integer(1);
-                        self.set_end(turn, place, NEVER)
-                    }
-                    None => turn.integer(0),
-                }
-            }
-            (b"del" | b"unlink", 2..) => {
-                let mut count = 0;
-                for key in args.iter().skip(1) {
-                    if let Some(place) = self.find(turn.at.now, turn.db, key) {
+                for key in keys {
+                    if let Some(place) = self.find(turn, key) {
                         self.free(turn, place, false);
                         count += 1;
                     }
                 }
-                turn.integer(count)
+                turn.integer(count);
             }
-            (b"getdel", 2) => {
+            (b"getdel", [_, key]) => {
                 self.value(turn, key);
                 // What it tells of is gone.
                 turn.judged.shown.clear();
-                if let Some(place) = self.find(turn.at.now, turn.db, key) {
+                if let Some(place) = self.find(turn, key) {
                     self.free(turn, place, false);
                 }
-                Answer::Told
             }
-            (b"scan", 2) if key == b"0" => {
-                self.names(turn, &[b"*2\r\n$1\r\n0\r\n"]);
-                Answer::Told
+            (b"pttl", [_, key]) => self.time_left(turn, key, |left| left),
+            (b"ttl", [_, key]) => self.time_left(turn, key, |left| (left + 500).div_euclid(1_000)),
+            (b"pexpire", [_, key, ttl]) => {
+                let place = self.find(turn, key);
+                self.move_end(turn, place, millis(ttl)?);
             }
-            (b"keys", 2) if key == b"*" => {
-                self.names(turn, &[]);
-                Answer::Told
+            (b"expire", [_, key, ttl]) => {
+                let place = self.find(turn, key);
+                self.move_end(turn, place, seconds(ttl)?);
             }
-            (b"flushdb", 1) => self.flush(turn, Some(turn.db)),
-            (b"flushall", 1) => self.flush(turn, None),
-            (b"select", _) if selected(name, args).is_some() => {
-                turn.out.extend_from_slice(OK);
-                Answer::Told
+            (b"persist", [_, key]) => {
+                let place = self.find(turn, key);
+                let place = place.filter(|place| self.kept[*place].ends != NEVER);
+                self.move_end(turn, place, NEVER);
             }
-            _ => Answer::Unknown,
+            (b"scan", [_, b"0"]) => {
+                turn.reply().array(2);
+                turn.reply().bulk(b"0");
+                self.names(turn);
+            }
+            (b"keys", [_, b"*"]) => self.names(turn),
+            (b"flushdb", [_]) => self.flush(turn, Some(turn.db)),
+            (b"flushall", [_]) => self.flush(turn, None),
+            (b"select", _) if selected(name, args).is_some() => turn.reply().ok(),
+            _ => return None,
         }
+        Some(())
     }
 
-    fn acquire(
-        &mut self,
-        turn: &mut Turn<'_>,
-        key: &[u8],
-        token: &[u8],
-        ttl: u64,
-        floor: u64,
-    ) -> Answer {
-        put_array(&mut turn.out, 3);
-        if let Some(place) = self.find(turn.at.now, turn.db, key) {
-            let counter = *self.counter(turn.db, key);
-            self.show(turn, place, counter);
-            let ends = self.kept.get(place).map_or(0, |kept| kept.ends);
-            put_integer(&mut turn.out, 0);
-            put_counter(&mut turn.out, counter);
-            return turn.integer(left(turn.at.now, ends));
-        }
-        let counter = (*self.counter(turn.db, key) + 1).max(floor + 1);
-        put_integer(&mut turn.out, 1);
-        put_counter(&mut turn.out, counter);
-        put_integer(&mut turn.out, left(0, ttl));
-        self.grant(turn, key, token, ttl, Some(floor))
-    }
-
-    fn extend(
-        &mut self,
-        turn: &mut Turn<'_>,
-        key: &[u8],
-        token: &[u8],
-        ttl: Option<u64>,
-    ) -> Answer {
-        let Some(ttl) = ttl else {
-            return Answer::Unknown;
-        };
-        match self.held_by(turn, key, token) {
+    fn acquire(&mut self, turn: &mut Turn<'_>, key: &[u8], token: &[u8], ttl: u64, floor: u64) {
+        let place = self.find(turn, key);
+        let counter = *self.counter(turn.db, key);
+        let (counter, left) = match place {
             Some(place) => {
-                turn.integer(1);
-                self.set_end(turn, place, ttl)
+                self.show(turn, place, counter);
+                (counter, left(turn.at.now, self.kept[place].ends))
             }
-            None => turn.integer(0),
+            None => ((counter + 1).max(floor + 1), left(0, ttl)),
+        };
+        turn.reply().array(3);
+        turn.integer(i64::from(place.is_none()));
+        turn.integer(as_integer(counter));
+        turn.integer(left);
+        if place.is_none() {
+            self.grant(turn, key, token, ttl, Some(floor));
         }
     }
 
-    fn release(&mut self, turn: &mut Turn<'_>, key: &[u8], token: &[u8]) -> Answer {
-        match self.held_by(turn, key, token) {
-            Some(place) => {
-                self.free(turn, place, false);
-                turn.integer(1)
-            }
-            None => turn.integer(0),
+    /// Says whether there is a lock, and gives it another time from now.
+    fn move_end(&mut self, turn: &mut Turn<'_>, place: Option<usize>, ttl: u64) {
+        turn.integer(i64::from(place.is_some()));
+        if let Some(place) = place {
+            self.set_end(turn, place, ttl);
         }
     }
 
-    fn write_back(&mut self, turn: &mut Turn<'_>, args: &[&[u8]]) -> Answer {
-        let [_, key, token, grant, wanted] = *args else {
-            return Answer::Unknown;
-        };
-        let (Some(grant), Some(wanted)) = (number(grant), number(wanted)) else {
-            return Answer::Unknown;
-        };
+    fn release(&mut self, turn: &mut Turn<'_>, key: &[u8], token: &[u8]) {
         let place = self.held_by(turn, key, token);
-        let is_it =
-            place.is_some_and(|place| self.kept.get(place).is_some_and(|it| it.grant == grant));
-        if is_it && !turn.is_refused {
+        turn.integer(i64::from(place.is_some()));
+        if let Some(place) = place {
+            self.free(turn, place, false);
+        }
+    }
+
+    fn write_back(
+        &mut self,
+        turn: &mut Turn<'_>,
+        key: &[u8],
+        token: &[u8],
+        grant: u64,
+        wanted: u64,
+    ) {
+        let place = self.held_by(turn, key, token);
+        let place = place.filter(|place| self.kept[*place].grant == grant);
+        turn.integer(i64::from(place.is_some()));
+        if let Some(place) = place
+            && !turn.is_refused
+        {
             let counter = self.counter(turn.db, key);
             *counter = (*counter).max(wanted);
             let counter = *counter;
-            if let Some(place) = place {
-                self.show(turn, place, counter);
-            }
+            self.show(turn, place, counter);
         }
-        turn.integer(i64::from(is_it))
     }
 
-    fn look(&mut self, turn: &mut Turn<'_>, key: &[u8]) -> Answer {
+    fn look(&mut self, turn: &mut Turn<'_>, key: &[u8]) {
         let counter = *self.counter(turn.db, key);
-        let Some(place) = self.find(turn.at.now, turn.db, key) else {
-            turn.out.extend_from_slice(NULL);
-            return Answer::Told;
+        let Some(place) = self.find(turn, key) else {
+            return turn.reply().null();
         };
         self.show(turn, place, counter);
-        if let Some(kept) = self.kept.get(place) {
-            put_array(&mut turn.out, 4);
-            put_bulk(&mut turn.out, &kept.token);
-            put_integer(&mut turn.out, left(turn.at.now, kept.ends));
-            put_counter(&mut turn.out, kept.grant);
-            put_counter(&mut turn.out, counter);
-        }
-        Answer::Told
+        let kept = &self.kept[place];
+        turn.reply().array(4);
+        turn.reply().bulk(&kept.token);
+        turn.integer(left(turn.at.now, kept.ends));
+        turn.integer(as_integer(kept.grant));
+        turn.integer(as_integer(counter));
     }
 
-    fn set(
-        &mut self,
-        turn: &mut Turn<'_>,
-        key: &[u8],
-        value: &[u8],
-        options: SetOptions<'_>,
-    ) -> Answer {
-        let place = self.find(turn.at.now, turn.db, key);
-        let old = place.and_then(|place| self.kept.get(place)).cloned();
+    fn set(&mut self, turn: &mut Turn<'_>, key: &[u8], value: &[u8], options: SetOptions<'_>) {
+        let place = self.find(turn, key);
+        let old = place.map(|place| self.kept[place].clone());
         let is_allowed = match (&old, options.if_equal) {
             (Some(old), Some(wanted)) => *old.token == *wanted,
             (None, Some(_)) => false,
             (Some(_), None) => !options.is_new,
             (None, None) => !options.is_old,
         };
-        match (&old, options.wants_old) {
-            (Some(old), true) => put_bulk(&mut turn.out, &old.token),
-            (None, true) => turn.out.extend_from_slice(NULL),
-            (_, false) if is_allowed => turn.out.extend_from_slice(OK),
-            (_, false) => turn.out.extend_from_slice(NULL),
+        match &old {
+            Some(old) if options.wants_old => turn.reply().bulk(&old.token),
+            _ if is_allowed && !options.wants_old => turn.reply().ok(),
+            _ => turn.reply().null(),
         }
         if !is_allowed {
             if let Some(place) = place {
                 self.show(turn, place, 0);
             }
-            return Answer::Told;
+            return;
         }
-        let kept_ttl = old
-            .as_ref()
-            .filter(|_| options.keeps_ttl)
-            .map(|old| match old.ends {
-                NEVER => NEVER,
-                ends => ends - turn.at.now,
-            });
+        let kept_ttl = old.as_ref().filter(|_| options.keeps_ttl);
+        let kept_ttl = kept_ttl.map(|old| match old.ends {
+            NEVER => NEVER,
+            ends => ends - turn.at.now,
+        });
         let ttl = options.ttl.or(kept_ttl).unwrap_or(NEVER);
         match place {
-            Some(place) if old.is_some_and(|old| *old.token == *value) => {
-                self.set_end(turn, place, ttl)
-            }
+            Some(place) if *self.kept[place].token == *value => self.set_end(turn, place, ttl),
             _ => self.grant(turn, key, value, ttl, None),
         }
     }
 
-    fn time_left(&mut self, turn: &mut Turn<'_>, key: &[u8], unit: fn(i64) -> i64) -> Answer {
-        let Some(place) = self.find(turn.at.now, turn.db, key) else {
-            return turn.integer(-2);
+    fn time_left(&mut self, turn: &mut Turn<'_>, key: &[u8], unit: fn(i64) -> i64) {
+        let left = match self.find_shown(turn, key) {
+            Some(place) => left(turn.at.now, self.kept[place].ends),
+            None => -2,
         };
-        self.show(turn, place, 0);
-        let ends = self.kept.get(place).map_or(0, |kept| kept.ends);
-        match left(turn.at.now, ends) {
-            -1 => turn.integer(-1),
-            left => turn.integer(unit(left)),
-        }
-    }
-
-    fn expire(&mut self, turn: &mut Turn<'_>, key: &[u8], ttl: Option<u64>) -> Answer {
-        let Some(ttl) = ttl else {
-            return Answer::Unknown;
-        };
-        match self.find(turn.at.now, turn.db, key) {
-            Some(place) => {
-                turn.integer(1);
-                self.set_end(turn, place, ttl)
-            }
-            None => turn.integer(0),
-        }
+        turn.integer(if left < 0 { left } else { unit(left) });
     }
 
     fn value(&mut self, turn: &mut Turn<'_>, key: &[u8]) {
-        match self.find(turn.at.now, turn.db, key) {
-            Some(place) => {
-                self.show(turn, place, 0);
-                let token = self.kept.get(place).map(|kept| &*kept.token);
-                put_bulk(&mut turn.out, token.unwrap_or_default());
-            }
-            None => turn.out.extend_from_slice(NULL),
+        match self.find_shown(turn, key) {
+            Some(place) => turn.reply().bulk(&self.kept[place].token),
+            None => turn.reply().null(),
         }
     }
 
     /// The names of all keys.
-    fn names(&mut self, turn: &mut Turn<'_>, head: &[&[u8]]) {
-        let now = turn.at.now;
-        self.kept.retain(|kept| kept.ends >= now);
-        let places: Vec<usize> = (0..self.kept.len())
-            .filter(|place| self.kept.get(*place).is_some_and(|it| it.db == turn.db))
-            .collect();
-        for part in head {
-            turn.out.extend_from_slice(part);
-        }
-        put_array(&mut turn.out, places.len());
+    fn names(&mut self, turn: &mut Turn<'_>) {
+        self.kept.retain(|kept| kept.ends >= turn.at.now);
+        let mut places: Vec<usize> = (0..self.kept.len()).collect();
+        places.retain(|place| self.kept[*place].db == turn.db);
+        turn.reply().array(places.len());
         for place in places {
             self.show(turn, place, 0);
-            if let Some(kept) = self.kept.get(place) {
-                put_bulk(&mut turn.out, &kept.key);
-            }
+            turn.reply().bulk(&self.kept[place].key);
         }
     }
 
-    fn flush(&mut self, turn: &mut Turn<'_>, db: Option<u8>) -> Answer {
-        turn.out.extend_from_slice(OK);
+    fn flush(&mut self, turn: &mut Turn<'_>, db: Option<u8>) {
+        turn.reply().ok();
         let now = turn.at.now;
+        let is_meant = |kept: &Kept| db.is_none_or(|db| kept.db == db) && kept.ends >= now;
         while !turn.is_refused
-            && let Some(place) = self
-                .kept
-                .iter()
-                .position(|kept| db.is_none_or(|db| kept.db == db) && kept.ends >= now)
+            && let Some(place) = self.kept.iter().position(is_meant)
         {
             self.free(turn, place, true);
         }
-        Answer::Told
+    }
+
+    fn find(&mut self, turn: &Turn<'_>, key: &[u8]) -> Option<usize> {
+        self.alive(turn.at.now, turn.db, key)
+    }
+
+    /// A lock of which the reply tells.
+    fn find_shown(&mut self, turn: &mut Turn<'_>, key: &[u8]) -> Option<usize> {
+        let place = self.find(turn, key)?;
+        self.show(turn, place, 0);
+        Some(place)
     }
 
     fn held_by(&mut self, turn: &Turn<'_>, key: &[u8], token: &[u8]) -> Option<usize> {
-        let place = self.find(turn.at.now, turn.db, key)?;
-        self.kept
-            .get(place)
-            .filter(|kept| *kept.token == *token)
-            .map(|_| place)
+        let place = self.find(turn, key)?;
+        (*self.kept[place].token == *token).then_some(place)
     }
 
     /// The reply tells of a lock.
     fn show(&self, turn: &mut Turn<'_>, place: usize, counter: u64) {
-        if let Some(kept) = self.kept.get(place) {
-            turn.judged.shown.push(Shown {
-                key: Arc::clone(&kept.key),
-                token: Arc::clone(&kept.token),
-                ends: kept.ends,
-                counter,
-                is_logged: kept.is_logged,
-            });
-        }
+        let kept = &self.kept[place];
+        turn.judged.shown.push(Shown {
+            key: Arc::clone(&kept.key),
+            token: Arc::clone(&kept.token),
+            ends: kept.ends,
+            counter,
+            is_logged: kept.is_logged,
+        });
     }
 
     /// A new holder; the key's counter rises, and is told where there may be a floor.
@@ -473,12 +385,11 @@ impl Reference {
         token: &[u8],
         ttl: u64,
         floor: Option<u64>,
-    ) -> Answer {
-        if let Some(answer) = self.refuses(turn, ttl) {
-            return answer;
+    ) {
+        if self.refuses(turn, ttl) {
+            return;
         }
-        let old = self.find(turn.at.now, turn.db, key);
-        let old = old.map(|place| self.kept.remove(place));
+        let old = self.find(turn, key).map(|place| self.kept.remove(place));
         let was_logged = old.as_ref().is_some_and(|old| old.is_logged);
         if let Some(Kept { db, key, .. }) = old {
             turn.judged.effects.push(Effect::Freed {
@@ -505,47 +416,50 @@ impl Reference {
             counter: floor.map_or(0, |_| grant),
             ttl,
         });
-        Answer::Told
     }
 
-    fn set_end(&mut self, turn: &mut Turn<'_>, place: usize, ttl: u64) -> Answer {
-        if let Some(answer) = self.refuses(turn, ttl) {
-            return answer;
+    fn set_end(&mut self, turn: &mut Turn<'_>, place: usize, ttl: u64) {
+        if self.refuses(turn, ttl) {
+            return;
         }
         let logs = self.logs(ttl);
-        if let Some(kept) = self.kept.get_mut(place) {
-            kept.ends = turn.at.now.saturating_add(ttl);
-            kept.is_logged |= logs;
-            let key = Arc::clone(&kept.key);
-            turn.judged.effects.push(Effect::Moved { key, ttl });
-        }
-        Answer::Told
+        let kept = &mut self.kept[place];
+        kept.ends = turn.at.now.saturating_add(ttl);
+        kept.is_logged |= logs;
+        let key = Arc::clone(&kept.key);
+        turn.judged.effects.push(Effect::Moved { key, ttl });
     }
 
     fn free(&mut self, turn: &mut Turn<'_>, place: usize, is_flush: bool) {
-        if !turn.is_refused && place < self.kept.len() {
+        if !turn.is_refused {
             let Kept { db, key, ends, .. } = self.kept.remove(place);
             let for_good = is_flush || ends == NEVER;
-            turn.judged
-                .effects
-                .push(Effect::Freed { db, key, for_good });
+            let freed = Effect::Freed { db, key, for_good };
+            turn.judged.effects.push(freed);
         }
     }
 
     /// Whether nothing may come of it: where nothing is kept, locks above the longest TTL are refused.
-    fn refuses(&self, turn: &Turn<'_>, ttl: u64) -> Option<Answer> {
-        if self.guard == GuardMode::Memory && ttl > self.max_ttl_ns {
-            return Some(Answer::Refused);
-        }
-        turn.is_refused.then_some(Answer::Told)
+    fn refuses(&self, turn: &mut Turn<'_>, ttl: u64) -> bool {
+        let must_refuse = self.guard == GuardMode::Memory && ttl > self.max_ttl_ns;
+        turn.judged.is_refused |= must_refuse;
+        must_refuse || turn.is_refused
     }
 }
 
 impl Turn<'_> {
-    fn integer(&mut self, number: i64) -> Answer {
-        put_integer(&mut self.out, number);
-        Answer::Told
+    fn reply(&mut self) -> Encoder<'_> {
+        Encoder::new(&mut self.out, Protocol::Resp2)
     }
+
+    fn integer(&mut self, number: i64) {
+        self.reply().integer(number);
+    }
+}
+
+/// A counter as a reply tells it.
+fn as_integer(counter: u64) -> i64 {
+    i64::try_from(counter).unwrap_or(i64::MAX)
 }
 
 /// The database that a connection chooses.
@@ -559,21 +473,16 @@ fn selected(name: &[u8], args: &[&[u8]]) -> Option<u8> {
 
 /// Whether two replies are the same. Nodes tell the names of keys in an order of their own.
 fn is_same(name: &[u8], expected: &[u8], reply: &[u8]) -> bool {
-    expected == reply
-        || (matches!(name, b"scan" | b"keys") && {
-            let sorted = |bytes: &[u8]| {
-                let mut lines: Vec<Vec<u8>> = bytes
-                    .split(|byte| *byte == b'\n')
-                    .map(<[u8]>::to_vec)
-                    .collect();
-                lines.sort_unstable();
-                lines
-            };
-            sorted(expected) == sorted(reply)
-        })
+    let sorted = |bytes: &[u8]| {
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let mut lines: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
+        lines.sort_unstable();
+        lines
+    };
+    expected == reply || (matches!(name, b"scan" | b"keys") && sorted(expected) == sorted(reply))
 }
 
-/// Whether a node may refuse so.
+/// Whether something is granted or extended, or gone for good.
 fn takes_hold(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| {
         !matches!(
@@ -586,6 +495,7 @@ fn takes_hold(effects: &[Effect]) -> bool {
     })
 }
 
+/// Whether a node may refuse so.
 fn is_right(name: &[u8], reply: &[u8], at: Condition) -> bool {
     reply.starts_with(b"-LOADING locknode is shutting down")
         || (reply.starts_with(b"-MISCONF") && at.is_troubled)

@@ -1,4 +1,4 @@
-//! The words of requests and the bytes of replies, as the model reads and writes them.
+//! The words of requests, as the model reads them.
 
 /// Which replies a connection wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,34 +87,3 @@ pub(super) fn left(now: u64, ends: u64) -> i64 {
         _ => i64::try_from(ends.saturating_sub(now).div_ceil(1_000_000)).unwrap_or(i64::MAX),
     }
 }
-
-pub(super) fn put_integer(out: &mut Vec<u8>, number: i64) {
-    put_line(
-        out,
-        if number < 0 { b":-" } else { b":" },
-        number.unsigned_abs(),
-    );
-}
-
-pub(super) fn put_counter(out: &mut Vec<u8>, number: u64) {
-    put_line(out, b":", number);
-}
-
-pub(super) fn put_array(out: &mut Vec<u8>, len: usize) {
-    put_line(out, b"*", len as u64);
-}
-
-pub(super) fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_line(out, b"$", bytes.len() as u64);
-    out.extend_from_slice(bytes);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn put_line(out: &mut Vec<u8>, mark: &[u8], number: u64) {
-    out.extend_from_slice(mark);
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-    out.extend_from_slice(b"\r\n");
-}
-
-pub(super) const OK: &[u8] = b"+OK\r\n";
-pub(super) const NULL: &[u8] = b"$-1\r\n";
