@@ -6,11 +6,13 @@
 
 mod rot;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use locknode_engine::durable::Disk;
+
+use crate::random::split_mix;
 
 /// A directory of files in memory. Clones are handles to the same disk.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,8 @@ struct Inner {
     names: BTreeMap<String, u64>,
     /// Names as a crash leaves them.
     durable_names: BTreeMap<String, u64>,
-    pending_names: Vec<NameChange>,
+    /// Names that were created, with their files, or removed.
+    pending_names: Vec<(String, Option<u64>)>,
     syncs: BTreeMap<String, u64>,
     dir_syncs: u64,
     /// Operations that change something, or make a change durable.
@@ -57,18 +60,12 @@ enum Change {
     Write(usize, Vec<u8>),
 }
 
-#[derive(Clone, Debug)]
-enum NameChange {
-    Create(String, u64),
-    Remove(String),
-}
-
 #[derive(Clone, Debug, Default)]
 struct Faults {
     /// Syncs that still succeed before one fails.
     sync_in: Option<(u64, ErrorKind)>,
     /// Writes that still succeed before one fails, how it fails and how many of its bytes are written.
-    write_in: Option<(u64, ErrorKind, usize)>,
+    write_in: Option<(u64, (ErrorKind, usize))>,
     capacity: Option<u64>,
     /// Operations that still succeed before nothing does any more.
     stop_in: Option<u64>,
@@ -107,7 +104,7 @@ impl FaultyDisk {
         for file in inner.files.values_mut() {
             let changes = std::mem::take(&mut file.pending);
             for change in changes {
-                change.apply_partly(&mut file.durable, keep);
+                change.apply(&mut file.durable, keep);
             }
             file.content.clone_from(&file.durable);
         }
@@ -143,7 +140,7 @@ impl FaultyDisk {
 
     /// The write after `after` further ones fails with `kind`, with its first `written` bytes written.
     pub fn fail_write(&self, after: u64, kind: ErrorKind, written: usize) {
-        self.lock().faults.write_in = Some((after, kind, written));
+        self.lock().faults.write_in = Some((after, (kind, written)));
     }
 
     /// The disk holds so many bytes; `None` for any number.
@@ -171,37 +168,23 @@ impl FaultyDisk {
     /// `is_as_written`, with what the next process would read.
     pub fn survivor(&self, is_as_written: bool) -> Self {
         let inner = self.lock();
-        let names = if is_as_written {
-            &inner.names
+        let (names, content): (_, fn(&File) -> &Vec<u8>) = if is_as_written {
+            (&inner.names, |file| &file.content)
         } else {
-            &inner.durable_names
+            (&inner.durable_names, |file| &file.durable)
         };
-        let mut files = BTreeMap::new();
-        for id in names.values() {
-            let file = &inner.files[id];
-            let content = if is_as_written {
-                &file.content
-            } else {
-                &file.durable
-            };
-            let file = File {
-                content: content.clone(),
-                durable: content.clone(),
-                pending: Vec::new(),
-            };
-            files.insert(*id, file);
-        }
+        let files = names
+            .values()
+            .map(|id| (*id, File::new(content(&inner.files[id]))));
         let survivor = Inner {
-            files,
+            files: files.collect(),
             next_file: inner.next_file,
             names: names.clone(),
             durable_names: names.clone(),
             was_cut: inner.was_cut,
             ..Inner::default()
         };
-        Self {
-            inner: Arc::new(Mutex::new(survivor)),
-        }
+        Self::from(survivor)
     }
 
     /// Another disk, with all that the next process would read, durable or not. Faults are gone.
@@ -210,9 +193,7 @@ impl FaultyDisk {
             faults: Faults::default(),
             ..self.lock().clone()
         };
-        Self {
-            inner: Arc::new(Mutex::new(forked)),
-        }
+        Self::from(forked)
     }
 
     /// Grows whenever what a power loss would leave is another.
@@ -245,12 +226,7 @@ impl FaultyDisk {
         for (name, content) in image {
             let id = inner.next_file;
             inner.next_file += 1;
-            let file = File {
-                content: content.clone(),
-                durable: content.clone(),
-                pending: Vec::new(),
-            };
-            inner.files.insert(id, file);
+            inner.files.insert(id, File::new(content));
             inner.names.insert(name.clone(), id);
         }
         inner.durable_names = inner.names.clone();
@@ -324,11 +300,7 @@ pub fn keep_first(bytes: usize) -> impl FnMut(usize) -> usize {
 pub fn dice(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |len| {
-        // SplitMix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        let bits = split_mix(&mut state);
         match bits % 8 {
             0..=2 => 0,
             3..=6 => len,
@@ -377,14 +349,9 @@ impl Disk for FaultyDisk {
         assert!(offset <= len || inner.was_cut, "a hole in {name}");
         let mut written = bytes.len();
         let mut result = Ok(());
-        match &mut inner.faults.write_in {
-            Some((0, kind, fault_written)) => {
-                result = Err(refusal(*kind));
-                written = written.min(*fault_written);
-                inner.faults.write_in = None;
-            }
-            Some((after, ..)) => *after -= 1,
-            None => {}
+        if let Some((kind, fault_written)) = take_due(&mut inner.faults.write_in) {
+            result = Err(refusal(kind));
+            written = written.min(fault_written);
         }
         let room = len.saturating_add(usize::try_from(inner.room()).unwrap_or(usize::MAX));
         if room < offset + written {
@@ -398,19 +365,14 @@ impl Disk for FaultyDisk {
     fn sync(&mut self, name: &str) -> Result<()> {
         let mut inner = self.lock();
         inner.operate()?;
-        match inner.syncs.get_mut(name) {
-            Some(syncs) => *syncs += 1,
-            None => {
-                inner.syncs.insert(name.to_owned(), 1);
-            }
-        }
+        *inner.syncs.entry(name.to_owned()).or_default() += 1;
         let result = inner.sync_fault();
         inner.generation += 1;
         let id = *inner.names.get(name).ok_or(ErrorKind::NotFound)?;
         let file = inner.files.get_mut(&id).ok_or(ErrorKind::NotFound)?;
         for change in std::mem::take(&mut file.pending) {
             if result.is_ok() {
-                change.apply(&mut file.durable);
+                change.apply(&mut file.durable, &mut keep_all);
             }
         }
         result
@@ -420,9 +382,7 @@ impl Disk for FaultyDisk {
         let mut inner = self.lock();
         inner.operate()?;
         if inner.names.remove(name).is_some() {
-            inner
-                .pending_names
-                .push(NameChange::Remove(name.to_owned()));
+            inner.pending_names.push((name.to_owned(), None));
         }
         inner.forget_nameless();
         Ok(())
@@ -442,6 +402,14 @@ impl Disk for FaultyDisk {
     }
 }
 
+impl From<Inner> for FaultyDisk {
+    fn from(inner: Inner) -> Self {
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+}
+
 impl Inner {
     fn operate(&mut self) -> Result<()> {
         match &mut self.faults.stop_in {
@@ -457,16 +425,8 @@ impl Inner {
     }
 
     fn sync_fault(&mut self) -> Result<()> {
-        match &mut self.faults.sync_in {
-            Some((0, kind)) => {
-                let kind = *kind;
-                self.faults.sync_in = None;
-                Err(refusal(kind))
-            }
-            Some((after, _)) => {
-                *after -= 1;
-                Ok(())
-            }
+        match take_due(&mut self.faults.sync_in) {
+            Some(kind) => Err(refusal(kind)),
             None => Ok(()),
         }
     }
@@ -476,35 +436,30 @@ impl Inner {
         self.next_file += 1;
         self.files.insert(id, File::default());
         self.names.insert(name.to_owned(), id);
-        self.pending_names
-            .push(NameChange::Create(name.to_owned(), id));
+        self.pending_names.push((name.to_owned(), Some(id)));
         id
     }
 
     fn change(&mut self, id: u64, change: Change) {
         if let Some(file) = self.files.get_mut(&id) {
-            change.apply(&mut file.content);
+            change.apply(&mut file.content, &mut keep_all);
             file.pending.push(change);
         }
     }
 
-    fn change_durable_name(&mut self, change: NameChange) {
-        match change {
-            NameChange::Create(name, id) => self.durable_names.insert(name, id),
-            NameChange::Remove(name) => self.durable_names.remove(&name),
+    fn change_durable_name(&mut self, (name, id): (String, Option<u64>)) {
+        match id {
+            Some(id) => self.durable_names.insert(name, id),
+            None => self.durable_names.remove(&name),
         };
     }
 
     /// Drops files that no name leads to, now or after a crash.
     fn forget_nameless(&mut self) {
-        let (names, durable, pending) = (&self.names, &self.durable_names, &self.pending_names);
-        self.files.retain(|id, _| {
-            names.values().any(|it| it == id)
-                || durable.values().any(|it| it == id)
-                || pending
-                    .iter()
-                    .any(|it| matches!(it, NameChange::Create(_, it) if it == id))
-        });
+        let names = self.names.values().chain(self.durable_names.values());
+        let pending = self.pending_names.iter().filter_map(|(_, id)| id.as_ref());
+        let named: BTreeSet<u64> = names.chain(pending).copied().collect();
+        self.files.retain(|id, _| named.contains(id));
     }
 
     fn bytes(&self) -> u64 {
@@ -522,24 +477,17 @@ impl Inner {
 }
 
 impl Change {
-    fn apply(&self, content: &mut Vec<u8>) {
-        match self {
-            Self::Empty => content.clear(),
-            Self::Zeros(len) => zero(content, *len),
-            Self::Write(offset, bytes) => write(content, *offset, bytes),
-        }
-    }
-
-    fn apply_partly(self, content: &mut Vec<u8>, keep: &mut dyn FnMut(usize) -> usize) {
+    /// Changes the content as far as `keep` says: it is asked for each piece.
+    fn apply(&self, content: &mut Vec<u8>, keep: &mut dyn FnMut(usize) -> usize) {
         match self {
             Self::Empty => {
                 if keep(1) > 0 {
                     content.clear();
                 }
             }
-            Self::Zeros(len) => zero(content, keep(len)),
-            Self::Write(mut offset, bytes) => {
-                let mut rest = &bytes[..];
+            Self::Zeros(len) => zero(content, keep(*len)),
+            Self::Write(offset, bytes) => {
+                let (mut offset, mut rest) = (*offset, &bytes[..]);
                 while !rest.is_empty() {
                     let len = (SECTOR - offset % SECTOR).min(rest.len());
                     let kept = keep(len);
@@ -552,6 +500,29 @@ impl Change {
             }
         }
     }
+}
+
+impl File {
+    /// A file with this content, durably.
+    fn new(content: &[u8]) -> Self {
+        Self {
+            content: content.to_vec(),
+            durable: content.to_vec(),
+            pending: Vec::new(),
+        }
+    }
+}
+
+/// What a fault brings, if no other operation comes before it; it is over then.
+fn take_due<T: Copy>(fault: &mut Option<(u64, T)>) -> Option<T> {
+    let (left, what) = fault.as_mut()?;
+    if *left > 0 {
+        *left -= 1;
+        return None;
+    }
+    let what = *what;
+    *fault = None;
+    Some(what)
 }
 
 /// Overwrites with zeros, and extends.
