@@ -1,11 +1,14 @@
 //! The simulator: worlds of nodes and clients in one thread, without sockets and without real time.
 
+mod backlog;
 mod batch;
 mod buffers;
+mod by_number;
 mod caller;
 mod client;
 mod clocks;
 mod conduct;
+mod event;
 mod faulting;
 mod judging;
 mod link;
@@ -13,7 +16,6 @@ mod node;
 mod notice;
 mod observing;
 mod oracle;
-mod parking;
 mod plain;
 mod player;
 mod queue;

@@ -34,6 +34,7 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     (
         "locknode-testkit",
         &[
+            "sim::backlog",
             "sim::batch",
             "sim::client",
             "sim::link",
@@ -41,7 +42,6 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
             "sim::node::disk",
             "sim::node::ending",
             "sim::oracle",
-            "sim::parking",
             "sim::queue",
             "sim::world",
         ],

@@ -1,16 +1,15 @@
 //! What one connection has sent, executed in one go as the server does: at one moment, with one write of all replies, after
 //! one wait for the disk.
 
-use locknode_engine::Session;
 use locknode_resp::{Decoder, Limits};
 use smallvec::SmallVec;
 
 use crate::bug::Bug;
 use crate::history::Event as Told;
-use crate::sim::link::{Covers, Withheld};
-use crate::sim::node::{Fate, SimNode};
-use crate::sim::reference::Manner;
-use crate::sim::world::{Event, World};
+use crate::sim::event::Event;
+use crate::sim::link::{Claims, Conn, NodeEnd, PendingReplies};
+use crate::sim::node::Delivery;
+use crate::sim::world::World;
 
 /// The words of a request.
 #[derive(Debug)]
@@ -73,119 +72,114 @@ impl Request<'_> {
 
 impl World {
     /// Refuses the request that was read, if a fault of the link says so. Only one is read then.
-    pub(crate) fn refuses(
-        &mut self,
-        conn: u32,
-        client: u8,
-        node: u8,
-        requests: &Requests<'_>,
-    ) -> bool {
-        let link = self.link_mut(client, node);
-        let Some(link) = link.filter(|link| link.conn == Some(conn)) else {
+    pub(crate) fn refuses(&mut self, conn: u32, requests: &Requests<'_>) -> bool {
+        let Conn { client, node, .. } = self.conns[conn];
+        let link = &mut self.links[client][node];
+        if link.conn != Some(conn) {
             return false;
-        };
+        }
         let name = |args: &[&[u8]]| args.first().and_then(|name| link.state.take_refusal(name));
         let Some(refusal) = requests.first().and_then(|request| request.with(name)) else {
             return false;
         };
         let why = refusal.name();
         self.recorder.counters.bump("refused-by-fault");
-        let told = Told::Refused { node, client, why };
-        self.recorder.push(self.now, told);
+        self.tell(Told::Refused { node, client, why });
         self.send_reply(conn, refusal.reply().to_vec());
         true
     }
 
-    /// Executes requests in one go; what is withheld then, unless this end of the connection is gone.
+    /// Executes requests in one go. The replies are sent, or wait at this end of the connection; false when the end is
+    /// gone.
     pub(crate) fn execute(
         &mut self,
         conn: u32,
-        (client, node): (u8, u8),
-        (session, manner): (&mut Session, &mut Manner),
+        end: &mut NodeEnd,
         requests: &[Request<'_>],
-    ) -> Result<Option<Withheld>, Gone> {
-        let is_aside = self.conn(conn).is_some_and(|conn| conn.is_aside);
-        let now = self.now;
+    ) -> bool {
+        let Conn {
+            client,
+            node,
+            is_aside,
+            ..
+        } = self.conns[conn];
         let mut out = std::mem::take(&mut self.out);
         let mut ends = std::mem::take(&mut self.ends);
         out.clear();
         ends.clear();
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return Err(Gone);
-        };
+        let at = &mut self.nodes[node];
         let incarnation = at.incarnation;
-        let need = at.execute(now, (session, is_aside), requests, &mut out, &mut ends);
+        let session = (&mut end.session, is_aside);
+        let need = at.execute(self.now, session, requests, &mut out, &mut ends);
         if let Some(lag) = self.scenario.setup.replica_lag {
             for request in requests {
                 let args = request.with(|args| args.iter().map(|arg| arg.to_vec()).collect());
-                self.push(now + lag, Event::Replicated { node, args });
+                self.push(self.now + lag, Event::Replicated { node, args });
             }
         }
-        let (mut covers, mut begin) = (Covers::new(), 0);
+        let (mut claims, mut begin) = (Claims::new(), 0);
         self.held_hooks = Some(Vec::new());
-        for (request, end) in requests.iter().zip(&ends) {
-            let reply = out.get(begin..*end).unwrap_or_default();
-            begin = *end;
+        for (request, reply_end) in requests.iter().zip(&ends) {
+            let reply = out.get(begin..*reply_end).unwrap_or_default();
+            begin = *reply_end;
             let who = (client, node, is_aside);
-            request.with(|args| self.observe(who, manner, (args, reply), &mut covers));
+            let manner = &mut end.manner;
+            request.with(|args| self.observe(who, manner, (args, reply), &mut claims));
         }
-        let is_read = !covers.is_empty() && covers.iter().all(|cover| cover.shown.is_some());
+        let is_read = !claims.is_empty() && claims.iter().all(|claim| claim.shown.is_some());
         let is_hasty = is_read && self.scenario.setup.bug == Some(Bug::ReadsNotAwaited);
-        let is_logged = covers
+        let is_logged = claims
             .iter()
-            .any(|cover| cover.is_logged && cover.shown.is_none());
+            .any(|claim| claim.is_logged && claim.shown.is_none());
         // Steps that waited for this come when all is done. One may end the process, and another start it again.
         for hook in self.held_hooks.take().unwrap_or_default() {
             self.hook(hook);
         }
-        let is_same = |at: &&SimNode| at.run.is_some() && at.incarnation == incarnation;
         let mut bytes = self.buffers.take();
         bytes.extend_from_slice(&out);
         (self.out, self.ends) = (out, ends);
-        let Some(at) = self.nodes.get(usize::from(node)).filter(is_same) else {
-            return Err(Gone);
-        };
+        let at = &self.nodes[node];
+        if !at.is_up() || at.incarnation != incarnation {
+            return false;
+        }
         // A process that was stopped by what waited for the grant says nothing until it goes on.
-        let fate = match self.is_stopped(node) {
-            true => Fate::Wait,
-            false if is_hasty => Fate::Leave,
-            false => at.fate(&need, is_logged),
+        let delivery = if self.is_stopped(node) {
+            Delivery::Later
+        } else if is_hasty {
+            Delivery::Now
+        } else {
+            at.delivery(&need, is_logged)
         };
-        match fate {
-            Fate::Leave => {
-                for cover in &covers {
-                    self.leaves(node, client, false, cover);
+        match delivery {
+            Delivery::Now => {
+                for claim in &claims {
+                    self.leaves(node, client, false, claim);
                 }
                 self.send_reply(conn, bytes);
-                Ok(None)
             }
-            Fate::Wait => {
+            Delivery::Later => {
                 self.recorder.counters.bump("reply-waits-for-disk");
                 if requests.len() > 1 {
                     self.recorder.counters.bump("replies-wait-together");
                 }
-                Ok(Some(Withheld {
+                end.pending.push_back(PendingReplies {
                     need,
                     is_logged,
                     bytes,
-                    covers,
-                }))
+                    claims,
+                });
             }
-            Fate::Lost => {
+            Delivery::Never => {
                 self.recorder.counters.bump("reply-lost-to-disk");
-                for cover in &covers {
-                    self.never_leaves(node, client, cover);
+                for claim in &claims {
+                    self.never_leaves(node, client, claim);
                 }
                 self.hang_up(conn);
-                Err(Gone)
             }
         }
+        delivery != Delivery::Never
     }
 }
-
-/// This end of the connection is gone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gone;
 
 /// The words of all requests that clients usually send.
 const SHORT: usize = 9;

@@ -8,7 +8,8 @@ use redlock_proto::{Drift, Time};
 use crate::history::{self, KeyNo, LockNo};
 use crate::scenario::{ClientAction, Ending, Hook, LockAction};
 use crate::sim::client::{ActiveLock, Held};
-use crate::sim::world::{Chore, Event, World};
+use crate::sim::event::{CallerTask, Event};
+use crate::sim::world::World;
 use crate::span::SimTime;
 
 impl World {
@@ -19,7 +20,7 @@ impl World {
         if stopped > self.now {
             self.recorder.counters.bump("act-while-stopped");
             let act = Box::new(act.clone());
-            self.push(stopped, Event::ClientAction { client, act });
+            self.push(stopped, Event::Act { client, act });
             return;
         }
         if !self.client(client).is_some_and(|it| it.is_up) {
@@ -192,7 +193,7 @@ impl World {
     }
 
     /// Something that a caller had planned is due.
-    pub(crate) fn chore(&mut self, client: u8, life: u32, lock: LockNo, what: Chore) {
+    pub(crate) fn chore(&mut self, client: u8, life: u32, lock: LockNo, what: CallerTask) {
         if !self.lives(client, life) {
             return;
         }
@@ -202,8 +203,8 @@ impl World {
         };
         let act = Arc::clone(&active.act);
         match what {
-            Chore::End => self.end_lock(client, lock, act.ending),
-            Chore::Extend => {
+            CallerTask::End => self.end_lock(client, lock, act.ending),
+            CallerTask::Extend => {
                 active.extensions = active.extensions.wrapping_add(1);
                 let ttl = act.ttl_of_extension(active.extensions);
                 if ttl < act.ttl {
@@ -213,11 +214,11 @@ impl World {
                     self.recorder.counters.bump("extension-to-another-ttl");
                 }
                 self.tell_client(client, |player, now| player.extend(now, lock, ttl));
-                self.plan_chore(client, lock, act.extend_every, Chore::Extend);
+                self.plan_chore(client, lock, act.extend_every, CallerTask::Extend);
             }
-            Chore::Write => {
+            CallerTask::Write => {
                 self.check_and_write(client, lock, WRITE_TAKES);
-                self.plan_chore(client, lock, act.write_every, Chore::Write);
+                self.plan_chore(client, lock, act.write_every, CallerTask::Write);
             }
         }
     }
@@ -262,7 +263,7 @@ impl World {
         client: u8,
         lock: LockNo,
         every: Option<Duration>,
-        what: Chore,
+        what: CallerTask,
     ) {
         if let Some(every) = every
             && let Some(it) = self.client(client)

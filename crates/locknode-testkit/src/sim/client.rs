@@ -11,9 +11,10 @@ use crate::random::Random;
 use crate::scenario::{Ending, Hook, LockAction, Setup};
 use crate::sim::clocks::{Clocks, Rule};
 use crate::sim::conduct::Finding;
+use crate::sim::event::{CallerTask, Event};
 use crate::sim::notice::ClientNotice;
 use crate::sim::player::Player;
-use crate::sim::world::{Chore, Event, World};
+use crate::sim::world::World;
 use crate::span::{SimTime, nanos};
 
 /// A client's process and the machine it runs on.
@@ -339,9 +340,9 @@ impl World {
             valid_until,
         });
         let first_write = act.write_every.map(|_| FIRST_WRITE_AFTER);
-        self.plan_chore(client, lock, first_write, Chore::Write);
-        self.plan_chore(client, lock, act.extend_every, Chore::Extend);
-        self.plan_chore(client, lock, act.hold, Chore::End);
+        self.plan_chore(client, lock, first_write, CallerTask::Write);
+        self.plan_chore(client, lock, act.extend_every, CallerTask::Extend);
+        self.plan_chore(client, lock, act.hold, CallerTask::End);
         self.hook(Hook::Acquired(client));
     }
 

@@ -6,7 +6,7 @@ use locknode_engine::durable::{MachineTime, StartReason, Which};
 use crate::fault::Crash;
 use crate::history::{AttemptNo, KeyNo};
 use crate::scenario::GuardMode;
-use crate::sim::link::Cover;
+use crate::sim::link::Claim;
 use crate::sim::node::SimNode;
 use crate::sim::oracle::{Breach, Outcome, Pardon, Since, left_of};
 use crate::sim::recorder::Recorder;
@@ -14,7 +14,7 @@ use crate::span::{SimTime, nanos};
 
 impl SimNode {
     /// A reply leaves that reports this: what a crash at this moment would take back.
-    pub(crate) fn told(&mut self, now: SimTime, cover: &Cover, recorder: &Recorder) -> Vec<Breach> {
+    pub(crate) fn told(&mut self, now: SimTime, cover: &Claim, recorder: &Recorder) -> Vec<Breach> {
         self.oracle.tell(cover);
         let left = left_of(cover.until, self.clocks.machine(now));
         if !self.keeps() {

@@ -13,10 +13,11 @@ use smallvec::SmallVec;
 use crate::fault::link_state::{LaneState, LinkState, take_one};
 use crate::history::{AttemptNo, KeyNo, Message};
 use crate::random::Random;
-use crate::sim::parking::Parking;
+use crate::sim::backlog::Backlog;
+use crate::sim::event::Event;
 use crate::sim::recorder::NO_MESSAGE;
 use crate::sim::reference::Manner;
-use crate::sim::world::{Event, World};
+use crate::sim::world::World;
 use crate::span::{SimTime, nanos};
 
 /// What happens to what one client and one node send each other.
@@ -25,8 +26,8 @@ pub(crate) struct Link {
     random: Random,
     /// What is wrong with it.
     pub(crate) state: LinkState,
-    requests: Parking,
-    replies: Parking,
+    requests: Backlog,
+    replies: Backlog,
     /// The connection of the client, one through which requests arrive a second time, and those of the client's other
     /// threads.
     pub(crate) conn: Option<u32>,
@@ -40,18 +41,23 @@ pub(crate) struct Conn {
     pub(crate) node: u8,
     /// The client has not given it up.
     pub(crate) is_open: bool,
-    /// The node's end, while that is open.
+    /// The node's end, while it is open.
     pub(crate) end: Option<Box<NodeEnd>>,
-    /// What the client sends is lost from here on; what the node sends is.
-    loses_requests: bool,
-    loses_replies: bool,
+    requests: Lane,
+    replies: Lane,
     /// Nobody reads the replies.
     is_shadow: bool,
     /// It is not that of the client's locks, nor does it double that one.
     pub(crate) is_aside: bool,
-    /// When the last bytes of each direction arrive.
-    node_at: SimTime,
-    client_at: SimTime,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+struct Lane {
+    /// What is sent is lost from here on.
+    is_broken: bool,
+    /// When the last bytes arrive.
+    arrives_at: SimTime,
 }
 
 /// A node's end of a connection.
@@ -62,39 +68,39 @@ pub(crate) struct NodeEnd {
     pub(crate) decoder: Decoder,
     pub(crate) unread: Vec<u8>,
     /// Replies that wait for the disk; nothing is executed meanwhile, as in the server.
-    pub(crate) withheld: VecDeque<Withheld>,
+    pub(crate) pending: VecDeque<PendingReplies>,
     /// The client has closed, and what it had sent before is still to be executed.
     pub(crate) is_closing: bool,
 }
 
-/// Replies that have not left.
+/// Replies that wait for the disk.
 #[derive(Debug)]
-pub(crate) struct Withheld {
+pub(crate) struct PendingReplies {
     pub(crate) need: Need,
     pub(crate) is_logged: bool,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) covers: Covers,
+    pub(crate) claims: Claims,
 }
 
-/// What replies tell of: mostly of one lock.
-pub(crate) type Covers = SmallVec<[Cover; 2]>;
+/// What replies claim: mostly of one lock.
+pub(crate) type Claims = SmallVec<[Claim; 2]>;
 
-/// A lock that a reply tells of as held, and a counter: what has to be durable when it leaves.
+/// What a reply claims of a lock, that it is held or gone, and of a counter: this has to be durable when the reply is sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cover {
+pub(crate) struct Claim {
     pub(crate) key: KeyNo,
     pub(crate) attempt: AttemptNo,
-    /// Which time of the key's being held, on the node.
+    /// The number of this holding of the key on the node.
     pub(crate) holding: u32,
-    /// 0 when the reply tells none.
+    /// 0 when the reply says none.
     pub(crate) counter: u64,
-    /// When the lock ends by the machine's clocks: when both have passed this.
+    /// When the lock expires by the machine's clocks: when both have passed this.
     pub(crate) until: MachineTime,
     /// It is on the log; otherwise it rides on the restart guard.
     pub(crate) is_logged: bool,
-    /// Of a lock that the reply merely tells of: when it ends in true time.
+    /// Of a lock that the reply merely shows: when it expires in true time.
     pub(crate) shown: Option<SimTime>,
-    /// The reply tells that the lock is gone, and no crash may bring it back: it had no end, or all were let go.
+    /// The lock is gone, and no crash may bring it back: it had no end, or all were released.
     pub(crate) is_gone: bool,
 }
 
@@ -103,21 +109,21 @@ impl Link {
         Self {
             random,
             state: LinkState::default(),
-            requests: Parking::default(),
-            replies: Parking::default(),
+            requests: Backlog::default(),
+            replies: Backlog::default(),
             conn: None,
             shadows: [None; 1 + LINES],
         }
     }
 
     /// What is wrong with one direction, and what waits before it.
-    pub(crate) const fn lane(&mut self, is_requests: bool) -> (&mut LaneState, &mut Parking) {
-        let parking = if is_requests {
+    pub(crate) const fn lane(&mut self, is_requests: bool) -> (&mut LaneState, &mut Backlog) {
+        let backlog = if is_requests {
             &mut self.requests
         } else {
             &mut self.replies
         };
-        (self.state.lane(is_requests), parking)
+        (self.state.lane(is_requests), backlog)
     }
 
     pub(crate) fn travel(&mut self, range: (Duration, Duration)) -> Duration {
@@ -126,291 +132,212 @@ impl Link {
     }
 }
 
+impl Conn {
+    const fn lane(&mut self, is_requests: bool) -> &mut Lane {
+        if is_requests {
+            &mut self.requests
+        } else {
+            &mut self.replies
+        }
+    }
+}
+
 impl World {
-    pub(crate) fn conn(&self, conn: u32) -> Option<&Conn> {
-        self.conns.get(usize::try_from(conn).ok()?)
-    }
-
-    pub(crate) fn conn_mut(&mut self, conn: u32) -> Option<&mut Conn> {
-        self.conns.get_mut(usize::try_from(conn).ok()?)
-    }
-
-    pub(crate) fn link_mut(&mut self, client: u8, node: u8) -> Option<&mut Link> {
-        let place = usize::from(client) * self.nodes.len() + usize::from(node);
-        self.links.get_mut(place)
-    }
-
     /// A client wants a connection.
     pub(crate) fn open(&mut self, client: u8, node: u8) {
         let conn = self.new_conn(client, node, false);
         let delay = self.scenario.setup.delay;
-        let is_machine_on = self
-            .nodes
-            .get(usize::from(node))
-            .is_some_and(|node| node.run.is_some());
-        let now = self.now;
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
+        let link = &mut self.links[client][node];
         link.conn = Some(conn);
         if link.state.is_cut() {
-            // Nobody answers; the client's patience ends some time.
+            // Nobody answers, until the client gives up.
             return;
         }
         let there_and_back = link.travel(delay) + link.travel(delay);
-        if is_machine_on {
-            self.push(now + there_and_back, Event::Opened { conn })
+        let event = if self.is_up(node) {
+            Event::Opened(conn)
         } else {
-            self.push(now + there_and_back, Event::Refused { conn })
-        }
+            Event::Refused(conn)
+        };
+        self.push(self.now + there_and_back, event);
     }
 
     /// A client gives its connection up; what is under way still arrives.
     pub(crate) fn give_up(&mut self, client: u8, node: u8) {
-        let (now, delay) = (self.now, self.scenario.setup.delay);
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        let Some(conn) = link.conn.take() else { return };
-        let travel = link.travel(delay);
-        if let Some(it) = self.conn_mut(conn) {
-            it.is_open = false;
-            let at = it.node_at.max(now + travel);
-            it.node_at = at;
-            self.push(at, Event::ClosedAtNode { conn });
+        if let Some(conn) = self.links[client][node].conn.take() {
+            let travel = self.travel(conn);
+            self.conns[conn].is_open = false;
+            self.send_end(conn, true, travel);
         }
     }
 
     /// The connection is open now, if its node still is there.
     pub(crate) fn opened(&mut self, conn: u32) {
-        let Some(&Conn {
+        let Conn {
             client,
             node,
-            is_open: true,
+            is_open,
             ..
-        }) = self.conn(conn)
-        else {
+        } = self.conns[conn];
+        if !is_open {
             return;
-        };
-        let now = self.now;
-        let session = self
-            .nodes
-            .get_mut(usize::from(node))
-            .and_then(|node| node.connect(now));
-        match session {
-            Some(session) => {
-                self.new_end(conn, node, session);
-                self.tell_client(client, |player, now| player.connected(now, node));
+        }
+        if let Some(session) = self.nodes[node].connect(self.now) {
+            self.new_end(conn, session);
+            self.tell_client(client, |player, now| player.connected(now, node));
+        } else {
+            if self.is_stopping(node) {
+                self.recorder.counters.bump("refused-by-stop");
             }
-            None => {
-                if self.is_stopping(node) {
-                    self.recorder.counters.bump("refused-by-stop");
-                }
-                self.closed_at_client(conn);
-            }
+            self.closed_at_client(conn);
         }
     }
 
     /// A client sees the end of its connection.
     pub(crate) fn closed_at_client(&mut self, conn: u32) {
-        let Some(it) = self.conn_mut(conn) else {
-            return;
-        };
-        if !it.is_open {
-            return;
-        }
-        it.is_open = false;
-        let (client, node) = (it.client, it.node);
-        if let Some(link) = self.link_mut(client, node) {
-            link.conn = None;
-        }
-        self.tell_client(client, |player, now| player.disconnected(now, node));
-    }
-
-    /// The end of a connection comes to a client, unless nothing passes.
-    pub(crate) fn end_reaches_client(&mut self, conn: u32) {
-        if !self.is_parked(conn, false, || Event::ClosedAtClient { conn }) {
-            self.closed_at_client(conn)
+        let it = &mut self.conns[conn];
+        if std::mem::take(&mut it.is_open) {
+            let (client, node) = (it.client, it.node);
+            self.links[client][node].conn = None;
+            self.tell_client(client, |player, now| player.disconnected(now, node));
         }
     }
 
-    /// A node sees the end of a connection, after all that was sent before it, unless nothing passes. What waits there behind
-    /// a reply that the disk holds back is executed before the node looks for more, as in the server.
+    /// A node sees the end of a connection, after all that was sent before it. What waits there behind a reply that the disk
+    /// holds back is executed before the node looks for more, as in the server.
     pub(crate) fn closed_at_node(&mut self, conn: u32) {
-        if self.is_parked(conn, true, || Event::ClosedAtNode { conn }) {
-            return;
-        }
-        let end = self.conn_mut(conn).and_then(|it| it.end.as_mut());
-        match end {
-            Some(end) if !end.withheld.is_empty() => end.is_closing = true,
+        match &mut self.conns[conn].end {
+            Some(end) if !end.pending.is_empty() => end.is_closing = true,
             _ => self.drop_end(conn),
         }
     }
 
     /// A node has an end of a connection.
-    fn new_end(&mut self, conn: u32, node: u8, session: Session) {
-        if let Some(it) = self.conn_mut(conn) {
-            it.end = Some(Box::new(NodeEnd::new(session)));
-        }
-        if let Some(live) = self.live.get_mut(usize::from(node)) {
-            live.push(conn);
-        }
+    fn new_end(&mut self, conn: u32, session: Session) {
+        let it = &mut self.conns[conn];
+        it.end = Some(Box::new(NodeEnd::new(session)));
+        self.live[it.node].push(conn);
     }
 
-    /// A node has no end of a connection any more; replies that wait there never leave.
+    /// A node has no end of a connection any more; replies that wait there are never sent.
     pub(crate) fn drop_end(&mut self, conn: u32) {
-        let Some(it) = self.conn_mut(conn) else {
-            return;
-        };
+        let it = &mut self.conns[conn];
         let (client, node, end) = (it.client, it.node, it.end.take());
-        if let Some(live) = self.live.get_mut(usize::from(node)) {
-            live.retain(|other| *other != conn);
-        }
-        let withheld = end.into_iter().flat_map(|end| end.withheld);
-        for cover in withheld.flat_map(|withheld| withheld.covers) {
-            self.never_leaves(node, client, &cover);
+        self.live[node].retain(|other| *other != conn);
+        let pending = end.into_iter().flat_map(|end| end.pending);
+        for claim in pending.flat_map(|pending| pending.claims) {
+            self.never_leaves(node, client, &claim);
         }
         self.look_whether_drained(node);
     }
 
     /// A node closes a connection, or its process is gone and the machine says so.
     pub(crate) fn hang_up(&mut self, conn: u32) {
-        let (now, delay) = (self.now, self.scenario.setup.delay);
-        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
-            return;
-        };
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        let travel = link.travel(delay);
+        let travel = self.travel(conn);
         self.drop_end(conn);
-        if let Some(it) = self.conn_mut(conn) {
-            let at = it.client_at.max(now + travel);
-            it.client_at = at;
-            self.push(at, Event::ClosedAtClient { conn });
-        }
+        self.send_end(conn, false, travel);
+    }
+
+    /// How long the next message of a connection travels.
+    fn travel(&mut self, conn: u32) -> Duration {
+        let Conn { client, node, .. } = self.conns[conn];
+        self.links[client][node].travel(self.scenario.setup.delay)
+    }
+
+    /// The end of a connection follows what was sent before it.
+    fn send_end(&mut self, conn: u32, is_request: bool, travel: Duration) {
+        let lane = self.conns[conn].lane(is_request);
+        let at = lane.arrives_at.max(self.now + travel);
+        lane.arrives_at = at;
+        self.push(at, Event::Closed { conn, is_request });
     }
 
     /// A client writes to a node.
     pub(crate) fn send_request(&mut self, client: u8, node: u8, bytes: Vec<u8>) {
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
+        let link = &mut self.links[client][node];
         let Some(conn) = link.conn else { return };
-        let is_doubled = take_one(&mut link.state.doubles);
-        let is_dropped = take_one(&mut link.state.requests.losses);
-        let message = self.record(client, node, true, &bytes);
-        if is_doubled {
+        if take_one(&mut link.state.doubles) {
             self.recorder.counters.bump("duplicated-request");
             self.send_shadow(client, node, 0, bytes.clone());
         }
-        let Some(it) = self.conn_mut(conn) else {
-            return;
-        };
-        if is_dropped {
-            it.loses_requests = true;
-            self.recorder.counters.bump("lost-request");
-        } else if !it.loses_requests {
-            self.send(conn, true, message, bytes);
-        }
+        self.write(conn, true, bytes);
     }
 
     /// A node writes to a client.
     pub(crate) fn send_reply(&mut self, conn: u32, bytes: Vec<u8>) {
-        let Some(&Conn {
-            client,
-            node,
-            is_shadow,
-            ..
-        }) = self.conn(conn)
-        else {
-            return;
-        };
-        if is_shadow {
-            return;
-        }
-        let message = self.record(client, node, false, &bytes);
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        let is_dropped = take_one(&mut link.state.replies.losses);
-        let Some(it) = self.conn_mut(conn) else {
-            return;
-        };
-        if is_dropped {
-            it.loses_replies = true;
-            self.recorder.counters.bump("lost-reply");
-        } else if !it.loses_replies {
-            self.send(conn, false, message, bytes);
+        if !self.conns[conn].is_shadow {
+            self.write(conn, false, bytes);
         }
     }
 
-    /// Bytes arrive at a node, unless nothing passes.
-    pub(crate) fn reach_node(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
-        let mut bytes = Some(bytes);
-        let event = || Event::ToNode {
-            conn,
-            message,
-            bytes: bytes.take().unwrap_or_default(),
-        };
-        if self.is_parked(conn, true, event) {
-            return;
+    /// One end of a connection writes; what it writes may get lost, and with it all that follows.
+    fn write(&mut self, conn: u32, is_request: bool, bytes: Vec<u8>) {
+        let it = &mut self.conns[conn];
+        let (client, node) = (it.client, it.node);
+        let sent = self.now;
+        let message = self.recorder.message(|| Message {
+            client,
+            node,
+            is_request,
+            sent,
+            arrived: None,
+            text: words(&bytes),
+        });
+        let (state, _) = self.links[client][node].lane(is_request);
+        let lane = it.lane(is_request);
+        if take_one(&mut state.losses) {
+            lane.is_broken = true;
+            self.recorder.counters.bump(if is_request {
+                "lost-request"
+            } else {
+                "lost-reply"
+            });
+        } else if !lane.is_broken {
+            self.send(conn, is_request, message, bytes);
         }
+    }
+
+    /// Bytes arrive at a node.
+    pub(crate) fn reach_node(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
         self.recorder.arrived(message, self.now);
-        let Some(it) = self.conn(conn) else { return };
+        let it = &self.conns[conn];
         match it.end {
-            Some(_) => self.serve(conn, bytes.unwrap_or_default()),
+            Some(_) => self.serve(conn, bytes),
             // The node has started anew meanwhile; its machine says so.
             None if it.is_open && self.is_up(it.node) => self.hang_up(conn),
             None => {}
         }
     }
 
-    /// Bytes arrive at a client, unless nothing passes.
+    /// Bytes arrive at a client.
     pub(crate) fn reach_client(&mut self, conn: u32, message: u32, bytes: Vec<u8>) {
-        let mut bytes = Some(bytes);
-        let event = || Event::ToClient {
-            conn,
-            message,
-            bytes: bytes.take().unwrap_or_default(),
-        };
-        if self.is_parked(conn, false, event) {
-            return;
-        }
-        let Some(&Conn {
+        let Conn {
             client,
             node,
-            is_open: true,
+            is_open,
             ..
-        }) = self.conn(conn)
-        else {
-            return;
-        };
-        self.recorder.arrived(message, self.now);
-        let bytes = bytes.unwrap_or_default();
-        self.tell_client(client, |player, now| player.received(now, node, &bytes));
-        self.buffers.recycle(bytes);
+        } = self.conns[conn];
+        if is_open {
+            self.recorder.arrived(message, self.now);
+            self.tell_client(client, |player, now| player.received(now, node, &bytes));
+            self.buffers.recycle(bytes);
+        }
     }
 
     /// The connection between the two breaks; both ends notice.
     pub(crate) fn reset(&mut self, client: u8, node: u8) {
-        let Some(conn) = self.link_mut(client, node).and_then(|link| link.conn) else {
-            return;
-        };
-        if let Some(it) = self.conn_mut(conn) {
-            it.loses_requests = true;
-            it.loses_replies = true;
+        if let Some(conn) = self.links[client][node].conn {
+            let it = &mut self.conns[conn];
+            it.requests.is_broken = true;
+            it.replies.is_broken = true;
+            self.hang_up(conn);
         }
-        self.hang_up(conn);
     }
 
     /// The node's process is gone, and with it its ends of all connections.
     pub(crate) fn drop_ends(&mut self, node: u8, is_told: bool) {
-        let live = self.live.get_mut(usize::from(node)).map(std::mem::take);
-        for conn in live.unwrap_or_default() {
-            let Some(it) = self.conn_mut(conn) else {
-                continue;
-            };
+        for conn in std::mem::take(&mut self.live[node]) {
+            let it = &mut self.conns[conn];
             if it.end.take().is_some() && is_told && it.is_open {
                 self.hang_up(conn);
             }
@@ -423,71 +350,46 @@ impl World {
             node,
             is_open: !is_shadow,
             end: None,
-            loses_requests: false,
-            loses_replies: false,
+            requests: Lane::default(),
+            replies: Lane::default(),
             is_shadow,
             is_aside: false,
-            node_at: SimTime::ZERO,
-            client_at: SimTime::ZERO,
-        });
-        u32::try_from(self.conns.len() - 1).unwrap_or(u32::MAX)
+        })
     }
 
     /// Puts bytes under way, now and then in two pieces.
     fn send(&mut self, conn: u32, is_request: bool, message: u32, mut bytes: Vec<u8>) {
         let (now, delay) = (self.now, self.scenario.setup.delay);
-        let Some(&Conn {
-            client,
-            node,
-            node_at,
-            client_at,
-            ..
-        }) = self.conn(conn)
-        else {
-            return;
-        };
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
+        let it = &mut self.conns[conn];
+        let link = &mut self.links[it.client][it.node];
+        let lane = it.lane(is_request);
         let travel = link.travel(delay) + link.state.lane(is_request).take_late();
-        let mut at = (now + travel).max(if is_request { node_at } else { client_at });
-        let mut second = None;
+        let at = (now + travel).max(lane.arrives_at);
+        lane.arrives_at = at;
+        let mut rest = None;
         if bytes.len() > 1 && link.random.chance(CUT_PERCENT) {
-            let rest = bytes.split_off(1 + link.random.index(bytes.len() - 1));
-            second = Some((at + link.travel(delay), rest));
+            rest = Some(bytes.split_off(1 + link.random.index(bytes.len() - 1)));
+            lane.arrives_at = at + link.travel(delay);
         }
-        self.push(at, arrival(conn, is_request, message, bytes));
-        if let Some((later, rest)) = second {
-            self.recorder.counters.bump("message-in-two-pieces");
-            at = later;
-            self.push(at, arrival(conn, is_request, NO_MESSAGE, rest));
-        }
-        if let Some(it) = self.conn_mut(conn) {
-            if is_request {
-                it.node_at = at
-            } else {
-                it.client_at = at
-            }
-        }
-    }
-
-    fn record(&mut self, client: u8, node: u8, is_request: bool, bytes: &[u8]) -> u32 {
-        let sent = self.now;
-        self.recorder.message(|| Message {
-            client,
-            node,
+        let later = lane.arrives_at;
+        let arrives = |message, bytes| Event::Arrives {
+            conn,
             is_request,
-            sent,
-            arrived: None,
-            text: words(bytes),
-        })
+            message,
+            bytes,
+        };
+        self.push(at, arrives(message, bytes));
+        if let Some(rest) = rest {
+            self.recorder.counters.bump("message-in-two-pieces");
+            self.push(later, arrives(NO_MESSAGE, rest));
+        }
     }
 }
 
 impl NodeEnd {
     /// Whether no reply is in the way of what has been read, or of the end of the connection.
     pub(crate) fn is_ready(&self) -> bool {
-        self.withheld.is_empty() && (self.is_closing || !self.unread.is_empty())
+        self.pending.is_empty() && (self.is_closing || !self.unread.is_empty())
     }
 
     fn new(session: Session) -> Self {
@@ -496,24 +398,8 @@ impl NodeEnd {
             manner: Manner::default(),
             decoder: Decoder::new(),
             unread: Vec::new(),
-            withheld: VecDeque::new(),
+            pending: VecDeque::new(),
             is_closing: false,
-        }
-    }
-}
-
-const fn arrival(conn: u32, is_request: bool, message: u32, bytes: Vec<u8>) -> Event {
-    if is_request {
-        Event::ToNode {
-            conn,
-            message,
-            bytes,
-        }
-    } else {
-        Event::ToClient {
-            conn,
-            message,
-            bytes,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   execute: clock -> engine -> Need          begin_work: engine -> Work     finish_work: store, disk -> engine
-//!   fate(Need): the replies leave, wait for the disk, or are lost
+//!   delivery(Need): the replies are sent, wait for the disk, or are lost
 //! ```
 //!
 //! Nothing in here is random but the names of machines and what a crash leaves of unsynced writes, which a stream of the
@@ -25,6 +25,7 @@ use locknode_engine::{
     Engine, EngineConfig, GuardConfig, GuardMode as EngineGuard, GuardState, Moment, Need, Peer,
     Session, TableSizes, Time,
 };
+use locknode_resp::{Reply, ReplyDecoder, ReplyLimits, parse_integer};
 
 use crate::bug::Bug;
 use crate::fault::{Crash, DiskFault, Phase};
@@ -48,53 +49,53 @@ pub(crate) struct SimNode {
     pub(crate) clocks: Clocks,
     pub(crate) random: Random,
     pub(crate) run: Option<Run>,
-    /// The time by which it executed the last request.
+    /// The node's time when it executed its last request.
     pub(crate) executed_at: u64,
-    /// When it ended last its machine went off: nobody says that the process is gone.
+    /// Its machine went down with its process, so nobody tells its clients that the process is gone.
     pub(crate) is_silent: bool,
     /// Counts starts.
     pub(crate) incarnation: u32,
-    /// Its disk was broken once.
+    /// Its disk has failed at least once.
     pub(super) was_broken: bool,
-    /// What a file ends with may be a part of something.
+    /// The last write to a file may be incomplete.
     pub(super) is_torn: bool,
-    /// Its last work has lowered what is durable.
+    /// The last work of its disk lowered the durable TTL in use.
     pub(super) has_lowered: bool,
     /// Whether starts are tried on its disk.
     pub(super) is_looked_at: bool,
-    /// How often the state had been synced when the last batch of this run's log was durable, if there is one.
+    /// How often the state had been synced when the last batch of this run became durable in the log.
     pub(super) log_marked: Option<u64>,
     /// What the machine's clocks showed when it started.
     pub(super) began_at: MachineTime,
-    /// The disk comes back with nothing for now.
+    /// The disk finishes nothing for now.
     pub(crate) is_stalled: bool,
     /// What each piece of work takes instead of its usual time.
     pub(crate) slow: Option<Duration>,
-    /// It has refused, and is not asked again before this.
+    /// Its disk has refused work, and gets no more before this.
     pub(crate) disk_rests_until: SimTime,
     pub(crate) oracle: Oracle,
     /// Chooses what is tried on copies of its disk.
     pub(super) trials: Random,
     /// What its next start need not bring back.
     pub(super) pardon: Pardon,
-    /// It is to start when its orderly stop has ended; with `true` on an empty disk, if it does not on its own.
+    /// It starts again after its orderly stop; with `true` on an empty disk, if it refuses its own.
     pub(crate) starts_again: Option<bool>,
     /// Its last run has begun to write the mark of a clean stop.
     pub(super) may_be_clean: bool,
-    /// How it ended in the middle of something, until the world has taken note.
+    /// In which phase its process ended, and how, until the world has taken note.
     struck: Option<(Phase, Crash)>,
-    /// What its files suffer when it has ended next.
+    /// What happens to its files when its process ends next.
     rots: Option<DiskFault>,
-    /// Files are not as they were left.
+    /// Its files were damaged.
     pub(super) is_rotten: bool,
-    /// What the clocks of its machine are to those of its last run.
+    /// How the clocks of its machine compare with those of its last run.
     pub(super) since: Since,
-    /// How it is to end in the middle of something, and after how many more operations on its disk.
+    /// In which phase its process is to end, after how many more operations of its disk, and how.
     doom: Option<(Phase, u16, Crash)>,
     pub(super) guard: GuardMode,
     pub(super) max_ttl: Duration,
     /// What `max_ttl` is from the next start on.
-    next_max_ttl: Duration,
+    pub(crate) next_max_ttl: Duration,
     bug: Option<Bug>,
     pub(super) disk: FaultyDisk,
     pub(super) machine: Machine,
@@ -102,7 +103,7 @@ pub(crate) struct SimNode {
     image: Option<Image>,
     /// Where the counters began at the first start.
     pub(super) first_base: Option<u64>,
-    /// Where they begin at most at the next one, if it is not known better.
+    /// Where they begin at most at the next start, as far as is known.
     pub(super) base_most: u64,
     has_replica: bool,
     dialect: Dialect,
@@ -116,16 +117,16 @@ pub(crate) struct SimNode {
 pub(crate) struct Run {
     pub(crate) engine: Engine,
     pub(crate) reason: StartReason,
-    /// What it has to answer; none for a replica that was promoted, and where a planted bug answers.
+    /// The model of its answers; none for a promoted replica, and where a planted bug answers.
     pub(crate) reference: Option<Reference>,
     pub(super) store: Option<Store<FaultyDisk>>,
     in_flight: Option<(Job, Reading)>,
     /// How far an orderly stop has come.
     stop: Option<Stage>,
-    /// What its batches need of the disk, with or without a reply, and when the last of them ran that needs something.
+    /// What its batches need of the disk, and when the last of them ran that needs something.
     owed: (Need, SimTime),
     batches: u32,
-    /// When its quarantine ends, if it began with one: at exactly this instant it waits still.
+    /// When its quarantine ends, if it began with one. At exactly this instant it still waits.
     pub(super) waits_until: Option<Time>,
     /// Its disk has failed, and not because it was full.
     has_failed: bool,
@@ -136,21 +137,20 @@ pub(crate) struct Run {
 /// Why a node did not start.
 #[derive(Debug)]
 pub(crate) enum NoStart {
-    /// Its store refused, for this reason; `is_damage` when it says that files are not as they should be.
+    /// Its store refused, for this reason; `is_damage` when it found damaged files.
     Refused { why: String, is_damage: bool },
     /// The process ended in the middle of it.
     CutShort(Crash),
 }
 
-/// What becomes of replies.
+/// When replies are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// They leave.
-    Leave,
-    /// They wait for the disk.
-    Wait,
-    /// They are lost; their connection is closed.
-    Lost,
+pub(crate) enum Delivery {
+    Now,
+    /// When the disk has caught up.
+    Later,
+    /// They are lost, and their connection is closed.
+    Never,
 }
 
 impl SimNode {
@@ -267,17 +267,10 @@ impl SimNode {
             reference.restore(&lock, reading.moment.time.as_nanos());
         }
         self.run = Some(Run {
-            engine,
-            reason: start.reason,
             reference: (self.bug != Some(Bug::WriteBackAnyway)).then_some(reference),
             store,
-            in_flight: None,
-            owed: (Need::NONE, now),
-            batches: 0,
             waits_until,
-            stop: None,
-            has_failed: false,
-            is_serving: false,
+            ..Run::new(engine, start.reason, now)
         });
         Ok(outcome)
     }
@@ -287,14 +280,14 @@ impl SimNode {
         self.run.is_some()
     }
 
-    /// Enters a connection; `None` when the node is down or takes no more.
+    /// Opens a connection; `None` when the node is down or accepts no more.
     pub(crate) fn connect(&mut self, now: SimTime) -> Option<Session> {
         let run = self.run.as_ref().filter(|run| run.stop.is_none())?;
         let time = Time::from_nanos(self.clocks.read(now, &mut self.random));
         run.engine.connect(Peer::default(), time)
     }
 
-    /// Executes requests in one go, appends their replies, and tells where each of them ends.
+    /// Executes requests in one go, and appends their replies and where each of them ends.
     pub(crate) fn execute(
         &mut self,
         now: SimTime,
@@ -341,9 +334,10 @@ impl SimNode {
         let run = self.run.as_ref()?;
         let now = Time::from_nanos(self.executed_at);
         let guard = run.engine.guard();
-        let is_troubled = match self.was_broken {
-            true => guard.report(now).state != GuardState::Serving,
-            false => guard.has_failed(),
+        let is_troubled = if self.was_broken {
+            guard.report(now).state != GuardState::Serving
+        } else {
+            guard.has_failed()
         };
         Some(Condition {
             now: self.executed_at,
@@ -361,10 +355,10 @@ impl SimNode {
         }
     }
 
-    /// What becomes of replies that rest on `need`. `is_logged`: it was the log's part.
-    pub(crate) fn fate(&self, need: &Need, is_logged: bool) -> Fate {
+    /// When replies are sent that rest on `need`. `is_logged`: it was the log's part.
+    pub(crate) fn delivery(&self, need: &Need, is_logged: bool) -> Delivery {
         let Some(run) = &self.run else {
-            return Fate::Lost;
+            return Delivery::Never;
         };
         let guard = run.engine.guard();
         let is_planted = match self.bug {
@@ -372,31 +366,28 @@ impl SimNode {
             Some(Bug::LogNotAwaited) => is_logged,
             _ => false,
         };
-        match need.is_none() || is_planted || guard.is_durable(need) {
-            true => Fate::Leave,
-            false if guard.is_hopeless(need) => Fate::Lost,
-            false => Fate::Wait,
+        if need.is_none() || is_planted || guard.is_durable(need) {
+            Delivery::Now
+        } else if guard.is_hopeless(need) {
+            Delivery::Never
+        } else {
+            Delivery::Later
         }
     }
 
-    /// How long the node stays out of every lock still.
+    /// How long the node still refuses locks.
     pub(crate) fn quarantine_left(&mut self, now: SimTime) -> Option<Duration> {
         let run = self.run.as_ref()?;
         let time = Time::from_nanos(self.clocks.read(now, &mut self.random));
         run.engine.guard().quarantine_left(time)
     }
 
-    /// When the quarantine is over in true time, if clocks go on as they do.
+    /// When the quarantine ends in true time, if the clocks keep their pace.
     pub(crate) fn serves_at(&mut self, now: SimTime) -> Option<SimTime> {
         let left = self.quarantine_left(now)?;
         let time = self.clocks.read(now, &mut self.random);
         let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         Some(self.clocks.when(now, time.saturating_add(left)))
-    }
-
-    /// From its next start on the longest TTL that rides on the guard is another.
-    pub(crate) fn set_max_ttl(&mut self, max_ttl: Duration) {
-        self.next_max_ttl = max_ttl;
     }
 
     fn open(
@@ -441,6 +432,23 @@ impl SimNode {
 }
 
 impl Run {
+    /// A run that keeps nothing, begins with no locks and serves at once.
+    const fn new(engine: Engine, reason: StartReason, now: SimTime) -> Self {
+        Self {
+            engine,
+            reason,
+            reference: None,
+            store: None,
+            in_flight: None,
+            stop: None,
+            owed: (Need::NONE, now),
+            batches: 0,
+            waits_until: None,
+            has_failed: false,
+            is_serving: false,
+        }
+    }
+
     /// The locks of its table, as records.
     pub(super) fn table(&self, which: Which, time: Time) -> Vec<u8> {
         let (mut records, mut cursor) = (Vec::new(), 0);
@@ -449,7 +457,7 @@ impl Run {
         records
     }
 
-    /// The write-back without its condition: whoever holds the key, the counter is raised and the client told so.
+    /// The write-back without its condition: it raises the counter and says so, whoever holds the key.
     fn write_back_anyway(
         &mut self,
         moment: Moment,
@@ -460,34 +468,28 @@ impl Run {
         let [_, key, _, _, wanted, ..] = *args else {
             return Need::NONE;
         };
-        let below = std::str::from_utf8(wanted)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok());
-        let below = below.unwrap_or(1).saturating_sub(1).to_string();
         let mut unheard = Vec::new();
         let mut batch = self.engine.batch(moment);
         batch.execute(session, &[b"LOCK.GET", key], &mut unheard);
-        let mut words = unheard.split(|byte| *byte == b'\n');
-        // `*4 $n token :left :grant :fence`, a line each.
-        let token = words.nth(2).map(<[u8]>::trim_ascii).map(<[u8]>::to_vec);
-        let grant = words.nth(1).map(<[u8]>::trim_ascii).map(<[u8]>::to_vec);
-        if let (Some(token), Some(grant)) = (token, grant) {
-            let grant = grant.get(1..).unwrap_or_default();
-            batch.execute(
-                session,
-                &[b"LOCK.FENCE", key, &token, grant, wanted],
-                &mut unheard,
-            );
+        let reply = ReplyDecoder::new(ReplyLimits::default()).decode(&unheard);
+        if let Ok(Some((Reply::Array(parts), _))) = reply
+            && let [Reply::Bulk(token), _, Reply::Integer(grant), _] = &parts[..]
+        {
+            let grant = grant.to_string();
+            let request = [b"LOCK.FENCE", key, token, grant.as_bytes(), wanted];
+            batch.execute(session, &request, &mut unheard);
         } else {
-            let floor: [&[u8]; 6] = [
+            let below = parse_integer(wanted).unwrap_or(1).saturating_sub(1);
+            let (below, ttl) = (below.to_string(), b"1");
+            let request = [
                 b"LOCK.ACQUIRE",
                 key,
                 b"nobody",
-                b"1",
+                ttl,
                 b"FLOOR",
                 below.as_bytes(),
             ];
-            batch.execute(session, &floor, &mut unheard);
+            batch.execute(session, &request, &mut unheard);
             batch.execute(session, &[b"LOCK.RELEASE", key, b"nobody"], &mut unheard);
         }
         out.extend_from_slice(b":1\r\n");
@@ -540,11 +542,11 @@ const UPTIME_SHORT_NS: u64 = 3_000_000_000;
 /// ... or run for up to a century.
 const UPTIME_LONG_NS: u64 = 100 * 365 * 86_400_000_000_000;
 
-/// A world's keys are few: sweeping now and then reclaims what has ended.
+/// A world's keys are few: sweeping now and then reclaims what has expired.
 const SWEEP_EVERY: u32 = 64;
 
 /// More than a world's locks.
 const SWEEP_SLOTS: usize = 256;
 
-/// A write that fails has written up to so many bytes before.
+/// How many bytes a failing write may have written.
 const WRITTEN_MAX: usize = 600;

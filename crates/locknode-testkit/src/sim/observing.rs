@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::history::{AttemptNo, Event, KeyNo};
 use crate::lock_effect::LockEffect;
 use crate::scenario::Hook;
-use crate::sim::link::{Cover, Covers};
+use crate::sim::link::{Claim, Claims};
 use crate::sim::oracle::until;
 use crate::sim::recorder::name_in;
 use crate::sim::reference::{Effect, Judged, Manner, Shown};
@@ -20,7 +20,7 @@ impl World {
         (client, node, is_aside): (u8, u8, bool),
         manner: &mut Manner,
         (args, reply): (&[&[u8]], &[u8]),
-        covers: &mut Covers,
+        covers: &mut Claims,
     ) {
         let db = manner.db;
         let mut judged = Judged::default();
@@ -95,7 +95,7 @@ impl World {
         by: Option<u8>,
         db: u8,
         effect: &Effect,
-    ) -> Option<Cover> {
+    ) -> Option<Claim> {
         match effect {
             Effect::Granted {
                 key,
@@ -115,21 +115,21 @@ impl World {
                 let key = self.key_no(*db, key);
                 let attempt = self.freed(node, key, by)?;
                 let at = self.nodes.get(usize::from(node))?;
-                for_good.then(|| Cover {
+                for_good.then(|| Claim {
                     key,
                     attempt,
                     holding: at.oracle.holding(key),
                     until: at.clocks.machine(self.now),
                     is_logged: true,
                     is_gone: true,
-                    ..Cover::default()
+                    ..Claim::default()
                 })
             }
         }
     }
 
     /// A reply tells of a lock: it binds the node as its grant does.
-    fn shown(&mut self, node: u8, db: u8, shown: &Shown) -> Option<Cover> {
+    fn shown(&mut self, node: u8, db: u8, shown: &Shown) -> Option<Claim> {
         let key = self.key_no(db, &shown.key);
         let attempt = self.recorder.attempt(key, &shown.token);
         self.recorder.counters.bump("lock-shown");
@@ -140,7 +140,7 @@ impl World {
             u64::MAX => SimTime::NEVER,
             _ => at.clocks.ends(self.now, left),
         };
-        Some(Cover {
+        Some(Claim {
             key,
             attempt,
             holding: at.oracle.holding(key),
@@ -167,7 +167,7 @@ impl World {
         key: KeyNo,
         attempt: AttemptNo,
         (counter, ttl): (u64, u64),
-    ) -> Option<Cover> {
+    ) -> Option<Claim> {
         self.look_again_whether_serving(node);
         let before = self.mirror(node, key)?.replace(attempt);
         if before != Some(attempt) {
@@ -196,7 +196,7 @@ impl World {
         Some(cover)
     }
 
-    fn prolonged(&mut self, node: u8, key: KeyNo, by: Option<u8>, ttl: u64) -> Option<Cover> {
+    fn prolonged(&mut self, node: u8, key: KeyNo, by: Option<u8>, ttl: u64) -> Option<Claim> {
         self.look_again_whether_serving(node);
         let attempt = (*self.mirror(node, key)?)?;
         self.note_robbery(node, key, attempt, by);
@@ -227,19 +227,19 @@ impl World {
         key: KeyNo,
         attempt: AttemptNo,
         (counter, ttl): (u64, u64),
-    ) -> Option<(Cover, SimTime)> {
+    ) -> Option<(Claim, SimTime)> {
         let now = self.now;
         let at = self.nodes.get_mut(usize::from(node))?;
         let until = until(at.clocks.machine(now), ttl);
         at.oracle.moves(key, attempt, until);
-        let cover = Cover {
+        let cover = Claim {
             key,
             attempt,
             holding: at.oracle.holding(key),
             counter,
             until,
             is_logged: at.logs(Duration::from_nanos(ttl)),
-            ..Cover::default()
+            ..Claim::default()
         };
         Some((cover, at.clocks.ends(now, ttl)))
     }

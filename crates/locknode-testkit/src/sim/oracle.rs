@@ -1,7 +1,7 @@
 //! The oracle of a node: whether its disk would give back what the node has replied.
 //!
 //! ```text
-//!   a reply leaves: Cover ---> pledges ----+
+//!   a reply leaves: Claim ---> pledges ----+
 //!   work for the log: table -> logged -----+--> held against a Start: a real one, or the one that would follow
 //!                                          |    if the machine lost its power, or the process died, at this moment
 //!                                          v
@@ -19,7 +19,7 @@ use locknode_engine::Deadline;
 use locknode_engine::durable::{MachineTime, Record, StartReason};
 
 use crate::history::{AttemptNo, KeyNo};
-use crate::sim::link::Cover;
+use crate::sim::link::Claim;
 use crate::sim::recorder::Recorder;
 
 /// What one node is bound by.
@@ -174,7 +174,7 @@ impl Oracle {
     }
 
     /// A reply leaves that reports this.
-    pub(crate) fn tell(&mut self, cover: &Cover) {
+    pub(crate) fn tell(&mut self, cover: &Claim) {
         self.counter = self.counter.max(cover.counter);
         if cover.holding != self.holding(cover.key) {
             return;
@@ -195,7 +195,7 @@ impl Oracle {
 
     /// Whether the disk has to be looked at for a reply: it has changed since it was looked at, and what was seen then does
     /// not cover the reply, or it is time to look again.
-    pub(crate) fn looks(&mut self, left: u64, cover: &Cover) -> bool {
+    pub(crate) fn looks(&mut self, left: u64, cover: &Claim) -> bool {
         self.replies = self.replies.wrapping_add(1);
         if cover.is_gone || self.replies.is_multiple_of(LOOK_EVERY) {
             return true;

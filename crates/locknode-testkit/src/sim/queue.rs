@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::sim::world::Event;
+use crate::sim::event::Event;
 
 /// An event and when it is due.
 #[derive(Debug)]

@@ -6,24 +6,25 @@ use crate::bug::Bug;
 use crate::fault::{Crash, Phase};
 use crate::history::Event as Told;
 use crate::scenario::Hook;
-use crate::sim::batch::{Gone, Request, Requests};
-use crate::sim::link::{Cover, NodeEnd, Withheld};
-use crate::sim::node::{Fate, NoStart, SimNode};
+use crate::sim::batch::{Request, Requests};
+use crate::sim::event::NodeEvent;
+use crate::sim::link::{Claim, Conn, NodeEnd};
+use crate::sim::node::{Delivery, NoStart};
 use crate::sim::oracle::{Breach, Outcome};
-use crate::sim::world::{Event, World};
+use crate::sim::world::World;
 use crate::span::{SimTime, nanos};
 
 impl World {
     /// Bytes have arrived at a node.
     pub(crate) fn serve(&mut self, conn: u32, bytes: Vec<u8>) {
-        let Some(it) = self.conn(conn) else { return };
-        let (client, node) = (it.client, it.node);
+        let it = &self.conns[conn];
+        let node = it.node;
         if it.end.is_none() {
             return;
         }
         self.look_at_disk(node);
         self.hook(Hook::Asked(node));
-        let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) else {
+        let Some(mut end) = self.conns[conn].end.take() else {
             return;
         };
         let mut input = std::mem::take(&mut end.unread);
@@ -32,25 +33,20 @@ impl World {
         } else {
             input.extend_from_slice(&bytes)
         }
-        self.serve_input(conn, client, node, end, input);
+        self.serve_input(conn, end, input);
     }
 
     /// Executes what can be executed and gives the node its end back.
-    fn serve_input(
-        &mut self,
-        conn: u32,
-        client: u8,
-        node: u8,
-        mut end: Box<NodeEnd>,
-        input: Vec<u8>,
-    ) {
-        let incarnation = self.incarnation(node);
-        let most = match self.link_mut(client, node) {
-            Some(link) if link.state.refusals.is_some() => 1,
-            _ => self.nodes.get(usize::from(node)).map_or(1, SimNode::most),
+    fn serve_input(&mut self, conn: u32, mut end: Box<NodeEnd>, input: Vec<u8>) {
+        let Conn { client, node, .. } = self.conns[conn];
+        let incarnation = self.nodes[node].incarnation;
+        let most = if self.links[client][node].state.refusals.is_some() {
+            1
+        } else {
+            self.nodes[node].most()
         };
         let mut done = 0;
-        while end.withheld.is_empty() && !self.is_stopped(node) {
+        while end.pending.is_empty() && !self.is_stopped(node) {
             let rest = input.get(done..).unwrap_or_default();
             let mut requests = Requests::new();
             let read = Request::read(&mut end.decoder, rest, most, &mut requests);
@@ -61,94 +57,73 @@ impl World {
             if requests.is_empty() {
                 break;
             }
-            if self.refuses(conn, client, node, &requests) {
-                done += consumed;
+            done += consumed;
+            if self.refuses(conn, &requests) {
                 continue;
             }
             if end.is_closing && self.is_stopping(node) {
                 self.recorder.counters.bump("served-while-stopping");
             }
-            done += consumed;
-            let members = (client, node);
-            let state = (&mut end.session, &mut end.manner);
-            let executed = self.execute(conn, members, state, &requests);
-            if self.incarnation(node) != incarnation || !self.is_up(node) {
-                // The process ended meanwhile, and this end of the connection with it.
-                self.after_lost_end(conn, node);
+            let has_end = self.execute(conn, &mut end, &requests);
+            let at = &self.nodes[node];
+            if at.incarnation != incarnation || !at.is_up() {
+                // The process ended meanwhile, and this end of the connection with it: the client learns of it as others do.
+                if !at.is_silent && self.conns[conn].is_open {
+                    self.hang_up(conn);
+                }
                 return;
             }
-            match executed {
-                Ok(withheld) => end.withheld.extend(withheld),
-                Err(Gone) => return,
+            if !has_end {
+                return;
             }
         }
         end.unread = input.get(done..).unwrap_or_default().to_vec();
         self.buffers.recycle(input);
         end.is_closing |= self.is_stopping(node);
-        let is_done = end.withheld.is_empty() && !self.is_stopped(node);
-        let is_silent = end.withheld.iter().any(|it| it.bytes.is_empty());
-        match end.is_closing && is_done {
-            true if self.conn(conn).is_some_and(|it| it.is_open) => self.hang_up(conn),
-            true => self.drop_end(conn),
-            false => {
-                if let Some(it) = self.conn_mut(conn) {
-                    it.end = Some(end);
-                }
-            }
+        let is_done = end.pending.is_empty() && !self.is_stopped(node);
+        let is_silent = end.pending.iter().any(|it| it.bytes.is_empty());
+        if !(end.is_closing && is_done) {
+            self.conns[conn].end = Some(end);
+        } else if self.conns[conn].is_open {
+            self.hang_up(conn);
+        } else {
+            self.drop_end(conn);
         }
         if !is_silent || self.scenario.setup.bug != Some(Bug::SilentNotSynced) {
             self.start_disk(node);
         }
     }
 
-    /// The end of a connection that was being served when its process ended: the client is told as others are.
-    fn after_lost_end(&mut self, conn: u32, node: u8) {
-        let is_silent = self
-            .nodes
-            .get(usize::from(node))
-            .is_none_or(|at| at.is_silent);
-        if !is_silent && self.conn(conn).is_some_and(|it| it.is_open) {
-            self.hang_up(conn);
-        }
-    }
-
-    /// A reply leaves; what it tells of has to be durable.
-    pub(crate) fn leaves(&mut self, node: u8, client: u8, is_late: bool, cover: &Cover) {
-        let attempt = cover.attempt;
-        let told = match cover.shown {
-            _ if cover.is_gone => None,
-            Some(ends) => Some(Told::Shown {
+    /// A reply is sent; what it claims has to be durable.
+    pub(crate) fn leaves(&mut self, node: u8, client: u8, is_late: bool, claim: &Claim) {
+        let attempt = claim.attempt;
+        match claim.shown {
+            _ if claim.is_gone => self.recorder.counters.bump("told-to-be-gone"),
+            Some(ends) => self.tell(Told::Shown {
                 node,
                 client,
-                key: cover.key,
+                key: claim.key,
                 attempt,
                 ends,
             }),
-            None => Some(Told::Answered {
+            None => self.tell(Told::Answered {
                 node,
                 client,
                 attempt,
                 is_late,
             }),
-        };
-        match told {
-            Some(told) => self.recorder.push(self.now, told),
-            None => self.recorder.counters.bump("told-to-be-gone"),
         }
-        if cover.shown.is_some() && is_late {
+        if claim.shown.is_some() && is_late {
             self.recorder.counters.bump("read-waits-for-disk");
         }
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        let breaches = at.told(self.now, cover, &self.recorder);
+        let breaches = self.nodes[node].told(self.now, claim, &self.recorder);
         self.report(node, breaches);
     }
 
-    /// A node has broken its word, or would.
+    /// Reports that a node has broken its word, or would.
     fn report(&mut self, node: u8, breaches: Vec<Breach>) {
         for breach in breaches {
-            let told = match breach {
+            self.tell(match breach {
                 Breach::Lock { key, attempt, why } => Told::Unkept {
                     node,
                     key,
@@ -159,79 +134,59 @@ impl World {
                     node,
                     why: why.into(),
                 },
-            };
-            self.recorder.push(self.now, told);
+            });
         }
     }
 
-    /// Whether a node's disk does what it has to.
+    /// Checks that a node's disk does not rest while there is work.
     fn look_at_disk(&mut self, node: u8) {
-        let stopped_until = self.node_stopped.get(usize::from(node));
-        let runs = stopped_until.is_none_or(|until| *until < self.now);
-        let at = self.nodes.get(usize::from(node)).filter(|_| runs);
-        let breaches = at.map_or_else(Vec::new, |at| at.neglects(self.now));
-        self.report(node, breaches);
+        if self.node_stopped[node] < self.now {
+            let breaches = self.nodes[node].neglects(self.now);
+            self.report(node, breaches);
+        }
     }
 
-    /// A reply will never leave.
-    pub(crate) fn never_leaves(&mut self, node: u8, client: u8, cover: &Cover) {
-        if cover.shown.is_some() || cover.is_gone {
-            return;
+    /// A reply will never be sent.
+    pub(crate) fn never_leaves(&mut self, node: u8, client: u8, claim: &Claim) {
+        if claim.shown.is_none() && !claim.is_gone {
+            self.tell(Told::Unanswered {
+                node,
+                client,
+                attempt: claim.attempt,
+            });
         }
-        let attempt = cover.attempt;
-        let told = Told::Unanswered {
-            node,
-            client,
-            attempt,
-        };
-        self.recorder.push(self.now, told);
     }
 
     /// Gives a node's disk something to do, if there is anything and it is idle.
     pub(crate) fn start_disk(&mut self, node: u8) {
-        let (now, sync) = (self.now, self.scenario.setup.sync);
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
+        let now = self.now;
+        let at = &mut self.nodes[node];
         if at.disk_rests_until > now || !at.begin_work(now) {
             return;
         }
-        let (is_lowering, is_stalled) = (at.is_lowering(), at.is_stalled);
-        if is_lowering {
+        let is_stalled = at.is_stalled;
+        if at.is_lowering() {
             let incarnation = at.incarnation;
             self.recorder.counters.bump("ttl-in-use-lowered");
             self.hook(Hook::Lowers(node));
-            if self.incarnation(node) != incarnation || !self.is_up(node) {
+            let at = &self.nodes[node];
+            if at.incarnation != incarnation || !at.is_up() {
                 return;
             }
         }
-        let Some(at) = self
-            .nodes
-            .get_mut(usize::from(node))
-            .filter(|_| !is_stalled)
-        else {
-            return;
-        };
-        let usual = Duration::from_nanos(at.random.between(nanos(sync.0), nanos(sync.1)));
-        let takes = at.slow.unwrap_or(usual);
-        let incarnation = at.incarnation;
-        self.push(now + takes, Event::DiskDone { node, incarnation });
-    }
-
-    /// A stalled disk goes on with what it was asked to do.
-    pub(crate) fn resume_disk(&mut self, node: u8) {
-        let incarnation = self.incarnation(node);
-        self.push(self.now, Event::DiskDone { node, incarnation });
-    }
-
-    pub(crate) fn disk_done(&mut self, node: u8, incarnation: u32) {
-        if self.incarnation(node) != incarnation {
-            return;
+        if !is_stalled {
+            let (least, most) = self.scenario.setup.sync;
+            let at = &mut self.nodes[node];
+            let usual = Duration::from_nanos(at.random.between(nanos(least), nanos(most)));
+            let takes = at.slow.unwrap_or(usual);
+            self.push_for_node(now + takes, node, NodeEvent::DiskDone);
         }
+    }
+
+    /// A node's disk has finished its work.
+    pub(crate) fn disk_done(&mut self, node: u8) {
         let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
+        let at = &mut self.nodes[node];
         if at.is_stalled {
             return;
         }
@@ -242,43 +197,34 @@ impl World {
         if is_struck {
             return self.node_down(node, Crash::Kill);
         }
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
+        let at = &mut self.nodes[node];
         match done {
             _ if at.is_closing() => return self.go_on_stopping(node, done),
             Some(false) => {
-                self.recorder.counters.bump("disk-refused");
                 at.disk_rests_until = now + TRY_DISK_AGAIN;
-                self.push(now + TRY_DISK_AGAIN, Event::DiskDone { node, incarnation });
+                self.recorder.counters.bump("disk-refused");
+                self.push_for_node(now + TRY_DISK_AGAIN, node, NodeEvent::DiskDone);
             }
             Some(true) | None => self.start_disk(node),
         }
-        self.release_withheld(node);
+        self.release_pending(node);
     }
 
-    /// Lets replies go that may leave now, or never will, and executes what waited behind them.
-    pub(crate) fn release_withheld(&mut self, node: u8) {
-        for conn in self.live(node) {
-            let waits = |world: &Self| {
-                // What is let go may bring the fault that stops the process.
-                if world.is_stopped(node) {
-                    return None;
-                }
-                let it = world.conn(conn)?;
-                let end = it.end.as_ref()?;
-                let first = end.withheld.front()?;
-                let at = world.nodes.get(usize::from(node))?;
-                Some((it.client, at.fate(&first.need, first.is_logged)))
-            };
-            while let Some((client, fate)) = waits(self) {
-                match fate {
-                    Fate::Wait => break,
-                    Fate::Lost => {
+    /// Sends the replies that may be sent now, drops those that never will, and executes what waited behind them.
+    pub(crate) fn release_pending(&mut self, node: u8) {
+        for conn in self.live[node].clone() {
+            // A reply may bring the fault that stops the process.
+            while !self.is_stopped(node)
+                && let Some(end) = &self.conns[conn].end
+                && let Some(first) = end.pending.front()
+            {
+                match self.nodes[node].delivery(&first.need, first.is_logged) {
+                    Delivery::Later => break,
+                    Delivery::Never => {
                         self.recorder.counters.bump("reply-lost-to-disk");
                         self.hang_up(conn);
                     }
-                    Fate::Leave => self.release_one(conn, client, node),
+                    Delivery::Now => self.release_one(conn),
                 }
             }
         }
@@ -286,50 +232,37 @@ impl World {
 
     /// A node that stood still executes what it has read.
     pub(crate) fn serve_unread(&mut self, node: u8) {
-        for conn in self.live(node) {
-            let Some(it) = self.conn_mut(conn) else {
-                continue;
-            };
-            if let Some(mut end) = it.end.take_if(|end| end.is_ready()) {
-                let (client, input) = (it.client, std::mem::take(&mut end.unread));
-                self.serve_input(conn, client, node, end, input);
-            }
+        for conn in self.live[node].clone() {
+            self.serve_if_ready(conn);
         }
     }
 
-    /// The connections that a node has an end of.
-    pub(crate) fn live(&self, node: u8) -> Vec<u32> {
-        self.live
-            .get(usize::from(node))
-            .cloned()
-            .unwrap_or_default()
-    }
-
-    fn release_one(&mut self, conn: u32, client: u8, node: u8) {
-        let Some(end) = self.conn_mut(conn).and_then(|it| it.end.as_mut()) else {
-            return;
-        };
-        let Some(Withheld { bytes, covers, .. }) = end.withheld.pop_front() else {
-            return;
-        };
-        let is_ready = end.is_ready();
-        for cover in &covers {
-            self.leaves(node, client, true, cover);
-        }
-        self.send_reply(conn, bytes);
-        if is_ready && let Some(mut end) = self.conn_mut(conn).and_then(|it| it.end.take()) {
+    /// Executes what has been read from a connection, if no reply is in the way of it.
+    fn serve_if_ready(&mut self, conn: u32) {
+        if let Some(mut end) = self.conns[conn].end.take_if(|end| end.is_ready()) {
             let input = std::mem::take(&mut end.unread);
-            self.serve_input(conn, client, node, end, input);
+            self.serve_input(conn, end, input);
         }
+    }
+
+    fn release_one(&mut self, conn: u32) {
+        let Conn { client, node, .. } = self.conns[conn];
+        let pending = self.conns[conn].end.as_mut();
+        let Some(first) = pending.and_then(|end| end.pending.pop_front()) else {
+            return;
+        };
+        for claim in &first.claims {
+            self.leaves(node, client, true, claim);
+        }
+        self.send_reply(conn, first.bytes);
+        self.serve_if_ready(conn);
     }
 
     /// A node's process starts.
     pub(crate) fn start_node(&mut self, node: u8, is_first: bool) {
         let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        if at.run.is_some() {
+        let at = &mut self.nodes[node];
+        if at.is_up() {
             if at.stage().is_some() {
                 at.starts_again = at.starts_again.or(Some(false));
             }
@@ -339,85 +272,63 @@ impl World {
             let breaches = at.look_at_remains(now, Crash::Kill, &self.recorder);
             self.report(node, breaches);
         }
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
+        let at = &mut self.nodes[node];
         let outcome = match at.start(now, is_first, &self.recorder) {
             Ok(outcome) => outcome,
             Err(why) => return self.does_not_start(node, why),
         };
-        let reason = at
-            .run
-            .as_ref()
-            .map_or("down", |run| reason_word(run.reason));
+        let reason = reason_word(outcome.reason);
         let is_quarantined = at.quarantine_left(now).is_some();
-        self.recorder.push(
-            now,
-            Told::Started {
-                node,
-                is_quarantined,
-                reason,
-            },
-        );
+        self.tell(Told::Started {
+            node,
+            is_quarantined,
+            reason,
+        });
         for lock in &outcome.locks {
             let key = self.key_no(lock.db, &lock.key);
             let attempt = self.recorder.attempt(key, &lock.token);
-            let Some(at) = self.nodes.get(usize::from(node)) else {
-                return;
-            };
-            let ends_true = at.clocks.when(now, lock.deadline);
             if let Some(held) = self.mirror(node, key) {
                 *held = Some(attempt);
             }
             self.recorder.counters.bump("lock-restored");
-            self.recorder.push(
-                now,
-                Told::Restored {
-                    node,
-                    key,
-                    attempt,
-                    ends: ends_true,
-                },
-            );
+            self.tell(Told::Restored {
+                node,
+                key,
+                attempt,
+                ends: self.nodes[node].clocks.when(now, lock.deadline),
+            });
         }
         if !is_first {
             self.recorder.counters.bump(reason);
         }
         self.judge_start(node, &outcome);
         self.hook(Hook::Started(node));
-        let incarnation = self.incarnation(node);
-        self.look_whether_serving(node, incarnation);
+        self.look_whether_serving(node);
         self.start_disk(node);
     }
 
-    /// What a start brings back, held against what the node had told.
+    /// Compares what a start brings back with what the node had claimed.
     fn judge_start(&mut self, node: u8, outcome: &Outcome) {
-        let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        let (mut breaches, forgotten) = at.judge_start(now, outcome);
+        let at = &mut self.nodes[node];
+        let (mut breaches, forgotten) = at.judge_start(self.now, outcome);
         breaches.extend(at.judge_beginning(outcome.fence_base));
         for (key, attempt) in forgotten {
             self.recorder.counters.bump("lock-lost-with-disk");
-            let told = Told::Forgotten { node, key, attempt };
-            self.recorder.push(now, told);
+            self.tell(Told::Forgotten { node, key, attempt });
         }
         self.report(node, breaches);
     }
 
     /// A node's process does not start, or ends while it does.
     fn does_not_start(&mut self, node: u8, why: NoStart) {
-        let now = self.now;
         match why {
             NoStart::CutShort(how) => {
                 self.recorder.counters.bump(Phase::Open.cut_short());
-                if let Some(at) = self.nodes.get_mut(usize::from(node)) {
-                    at.lose(now, how);
-                    let breaches = at.look_at_remains(now, how, &self.recorder);
-                    self.report(node, breaches);
-                }
-                self.recorder.push(now, Told::Down { node, how });
+                let at = &mut self.nodes[node];
+                at.lose(self.now, how);
+                let breaches = at.look_at_remains(self.now, how, &self.recorder);
+                self.report(node, breaches);
+                self.tell(Told::Down { node, how });
                 self.hook(Hook::Down(node));
             }
             NoStart::Refused { why, is_damage } => {
@@ -425,93 +336,61 @@ impl World {
                 let why: Box<str> = why.into();
                 if is_damage {
                     let why = why.clone();
-                    self.recorder.push(now, Told::RefusesItself { node, why });
+                    self.tell(Told::RefusesItself { node, why });
                 }
-                self.recorder.push(now, Told::StaysDown { node, why });
+                self.tell(Told::StaysDown { node, why });
             }
         }
     }
 
     /// Notes that a node serves, or looks again when its quarantine should be over.
-    pub(crate) fn look_whether_serving(&mut self, node: u8, incarnation: u32) {
+    pub(crate) fn look_whether_serving(&mut self, node: u8) {
+        if !self.is_up(node) {
+            return;
+        }
         let now = self.now;
-        if self.incarnation(node) != incarnation || !self.is_up(node) {
-            return;
-        }
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
+        let again = match self.nodes[node].serves_at(now) {
+            Some(SimTime::NEVER) => now + LOOK_AGAIN,
+            Some(when) => when.max(now + Duration::from_nanos(1)),
+            None => return self.serves(node),
         };
-        match at.serves_at(now) {
-            Some(when) if when == SimTime::NEVER => {
-                self.push(now + LOOK_AGAIN, Event::Serving { node, incarnation });
-            }
-            Some(when) => {
-                let when = when.max(now + Duration::from_nanos(1));
-                self.push(when, Event::Serving { node, incarnation });
-            }
-            None => self.serves(node),
-        }
+        self.push_for_node(again, node, NodeEvent::Serving);
     }
 
-    /// A node grants: its clock may have become faster than it was when its quarantine was looked at last.
+    /// A node grants: its clock may run faster than when its quarantine was checked last.
     pub(crate) fn look_again_whether_serving(&mut self, node: u8) {
-        let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
+        let at = &mut self.nodes[node];
         let is_known = at.run.as_ref().is_none_or(|run| run.is_serving);
-        if !is_known && at.quarantine_left(now).is_none() {
+        if !is_known && at.quarantine_left(self.now).is_none() {
             self.serves(node);
         }
     }
 
     /// Whether a node's process stands still.
     pub(crate) fn is_stopped(&self, node: u8) -> bool {
-        let until = self.node_stopped.get(usize::from(node));
-        until.is_some_and(|until| *until > self.now)
+        self.node_stopped[node] > self.now
     }
 
     /// A node serves from now on.
     fn serves(&mut self, node: u8) {
-        let run = self
-            .nodes
-            .get_mut(usize::from(node))
-            .and_then(|at| at.run.as_mut());
+        let run = self.nodes[node].run.as_mut();
         if run.is_some_and(|run| !std::mem::replace(&mut run.is_serving, true)) {
-            self.recorder.push(self.now, Told::Serving { node });
+            self.tell(Told::Serving { node });
             self.hook(Hook::Serving(node));
-        }
-    }
-
-    /// A command reaches a node's replica.
-    pub(crate) fn replicate(&mut self, node: u8, args: &[Vec<u8>]) {
-        let now = self.now;
-        if let Some(at) = self.nodes.get_mut(usize::from(node)) {
-            at.replicate(now, args);
         }
     }
 
     /// A node is lost; its replica takes its place, if it has one.
     pub(crate) fn promote(&mut self, node: u8) {
-        if let Some(at) = self.nodes.get_mut(usize::from(node)) {
-            at.starts_again = None;
-        }
+        self.nodes[node].starts_again = None;
         self.node_down(node, Crash::Kill);
-        let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        if at.promote(now) {
+        if self.nodes[node].promote(self.now) {
             self.recorder.counters.bump("replica-promoted");
-            let (is_quarantined, reason) = (false, "promoted-replica");
-            self.recorder.push(
-                now,
-                Told::Started {
-                    node,
-                    is_quarantined,
-                    reason,
-                },
-            );
+            self.tell(Told::Started {
+                node,
+                is_quarantined: false,
+                reason: "promoted-replica",
+            });
             self.hook(Hook::Started(node));
             self.serves(node);
         }
@@ -519,14 +398,13 @@ impl World {
 
     /// A node's process ends.
     pub(crate) fn node_down(&mut self, node: u8, how: Crash) {
-        let running = self.nodes.get(usize::from(node));
-        let Some(at) = running.filter(|at| at.run.is_some()) else {
+        if !self.is_up(node) {
             return;
-        };
-        let (incarnation, is_stopping) = (at.incarnation, at.stage().is_some());
+        }
+        let is_stopping = self.is_stopping(node);
         self.look_at_disk(node);
         if how == Crash::CleanStop {
-            return self.stop_node(node, incarnation);
+            return self.stop_node(node);
         }
         if is_stopping {
             self.recorder.counters.bump("stop-cut-short");
@@ -537,16 +415,11 @@ impl World {
     /// A node's process has ended, with its disk and its machine as that leaves them.
     pub(crate) fn node_gone(&mut self, node: u8, how: Crash) {
         let now = self.now;
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
+        let at = &mut self.nodes[node];
         let (how, cut_short) = at.crash(now, how, &self.recorder);
         if let Some(phase) = cut_short {
             self.recorder.counters.bump(phase.cut_short());
         }
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
         let is_told = matches!(
             how,
             Crash::Kill | Crash::CleanStop | Crash::DiskLost | Crash::Contained | Crash::ClocksBack
@@ -554,19 +427,11 @@ impl World {
         at.is_silent = !is_told;
         let breaches = at.look_at_remains(now, how, &self.recorder);
         self.report(node, breaches);
-        if let Some(mirror) = self.mirrors.get_mut(usize::from(node)) {
-            mirror.clear();
-        }
-        self.recorder.push(now, Told::Down { node, how });
+        self.mirrors[node].clear();
+        self.tell(Told::Down { node, how });
         self.drop_ends(node, is_told);
         self.hook(Hook::Down(node));
         self.start_if_awaited(node);
-    }
-
-    pub(crate) fn incarnation(&self, node: u8) -> u32 {
-        self.nodes
-            .get(usize::from(node))
-            .map_or(0, |node| node.incarnation)
     }
 }
 

@@ -16,34 +16,31 @@ use std::time::Duration;
 
 use crate::fault::Crash;
 use crate::scenario::Hook;
+use crate::sim::event::NodeEvent;
 use crate::sim::node::Stage;
-use crate::sim::world::{Event, World};
+use crate::sim::world::World;
 
 impl World {
     /// A node's process is asked to end in order. A process that stands still is asked again when it goes on.
-    pub(crate) fn stop_node(&mut self, node: u8, incarnation: u32) {
-        let now = self.now;
-        if self.incarnation(node) != incarnation {
-            return;
-        }
+    pub(crate) fn stop_node(&mut self, node: u8) {
         if self.is_stopped(node) {
-            return self.push(now, Event::AskedToStop { node, incarnation });
+            return self.push_for_node(self.now, node, NodeEvent::AskedToStop);
         }
-        let at = self.nodes.get_mut(usize::from(node));
-        let Some(at) = at.filter(|at| at.is_up()) else {
+        let at = &mut self.nodes[node];
+        if !at.is_up() {
             return;
-        };
+        }
         match at.ask_to_stop() {
             None => {
-                self.push(now + DRAIN, Event::Drained { node, incarnation });
+                let incarnation = at.incarnation;
+                self.push_for_node(self.now + DRAIN, node, NodeEvent::Drained);
                 self.hook(Hook::Stops(node));
-                if self.incarnation(node) != incarnation {
+                if self.nodes[node].incarnation != incarnation {
                     return;
                 }
-                for conn in self.live(node) {
-                    let end = self.conn_mut(conn).and_then(|it| it.end.as_mut());
-                    match end {
-                        Some(end) if !end.withheld.is_empty() => end.is_closing = true,
+                for conn in self.live[node].clone() {
+                    match &mut self.conns[conn].end {
+                        Some(end) if !end.pending.is_empty() => end.is_closing = true,
                         Some(_) => self.hang_up(conn),
                         // It is being served, and is closed after that.
                         None => {}
@@ -53,20 +50,19 @@ impl World {
             }
             Some(Stage::Draining) => {
                 self.recorder.counters.bump("stop-hurried");
-                self.drained(node, incarnation);
+                self.drained(node);
             }
             Some(Stage::Closing { .. }) => {}
         }
     }
 
     /// A node that stops has waited for its connections for long enough.
-    pub(crate) fn drained(&mut self, node: u8, incarnation: u32) {
-        let stage = self.nodes.get(usize::from(node)).and_then(|at| at.stage());
-        if self.incarnation(node) != incarnation || stage != Some(Stage::Draining) {
+    pub(crate) fn drained(&mut self, node: u8) {
+        if self.nodes[node].stage() != Some(Stage::Draining) {
             return;
         }
-        let has_end = |conn: &u32| self.conn(*conn).is_some_and(|it| it.end.is_some());
-        let conns: Vec<u32> = self.live(node).into_iter().filter(has_end).collect();
+        let mut conns = self.live[node].clone();
+        conns.retain(|conn| self.conns[*conn].end.is_some());
         for conn in conns {
             self.recorder.counters.bump("stop-cuts-off");
             self.hang_up(conn);
@@ -75,20 +71,13 @@ impl World {
 
     /// Whether a node's process has been asked to end in order.
     pub(crate) fn is_stopping(&self, node: u8) -> bool {
-        let at = self.nodes.get(usize::from(node));
-        at.is_some_and(|at| at.stage().is_some())
+        self.nodes[node].stage().is_some()
     }
 
     /// A connection of a node has ended; if the node stops, it may have been the last one.
     pub(crate) fn look_whether_drained(&mut self, node: u8) {
-        let has_any = self
-            .live
-            .get(usize::from(node))
-            .is_some_and(|it| !it.is_empty());
-        let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-            return;
-        };
-        if has_any || at.stage() != Some(Stage::Draining) {
+        let at = &mut self.nodes[node];
+        if !self.live[node].is_empty() || at.stage() != Some(Stage::Draining) {
             return;
         }
         if at.close() {
@@ -98,10 +87,9 @@ impl World {
         }
     }
 
-    /// The disk of a node that writes what is left is done with something.
+    /// The disk of a node that writes what is left has finished some work.
     pub(crate) fn go_on_stopping(&mut self, node: u8, done: Option<bool>) {
-        let at = self.nodes.get_mut(usize::from(node));
-        if !at.is_some_and(|at| at.has_stopped(done)) {
+        if !self.nodes[node].has_stopped(done) {
             return self.start_disk(node);
         }
         if done == Some(false) {
@@ -112,8 +100,7 @@ impl World {
 
     /// A node is down: it starts if somebody has waited for that.
     pub(crate) fn start_if_awaited(&mut self, node: u8) {
-        let at = self.nodes.get_mut(usize::from(node));
-        if let Some(is_seen_to) = at.and_then(|at| at.starts_again.take()) {
+        if let Some(is_seen_to) = self.nodes[node].starts_again.take() {
             self.recorder.counters.bump("start-awaited");
             self.start_node(node, false);
             if is_seen_to {

@@ -14,17 +14,19 @@ mod hooks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fault::{Crash, Fault, Who};
+use crate::fault::{Fault, Who};
 use crate::history::{Event as Told, History};
 use crate::random::Random;
 use crate::scenario::{ClientAction, Dialect, Hook, Scenario};
 use crate::sim::buffers::Buffers;
+use crate::sim::by_number::ByNumber;
 use crate::sim::client::SimClient;
+use crate::sim::event::{Event, NodeEvent};
 use crate::sim::link::{Conn, Link};
 use crate::sim::node::SimNode;
 use crate::sim::queue::{Place, Queue, ScheduledEvent};
 use crate::sim::recorder::{Counters, Recorder, Recording};
-use crate::span::{SimTime, nanos};
+use crate::span::SimTime;
 
 /// One simulated run; see the module text.
 ///
@@ -48,18 +50,19 @@ pub struct World {
     pub(crate) queue: Queue,
     pub(crate) seq: u64,
     /// The place of the event that happens now.
-    present: Place,
-    pub(crate) nodes: Vec<SimNode>,
-    pub(crate) clients: Vec<SimClient>,
-    pub(crate) conns: Vec<Conn>,
+    pub(crate) present: Place,
+    pub(crate) nodes: ByNumber<SimNode>,
+    pub(crate) clients: ByNumber<SimClient>,
+    pub(crate) conns: ByNumber<Conn>,
     /// By node, the connections that it has an end of.
-    pub(crate) live: Vec<Vec<u32>>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) live: ByNumber<Vec<u32>>,
+    /// By client, and for each by node.
+    pub(crate) links: ByNumber<ByNumber<Link>>,
     /// When the process of each node goes on, and of each client.
-    pub(crate) node_stopped: Vec<SimTime>,
-    pub(crate) client_stopped: Vec<SimTime>,
+    pub(crate) node_stopped: ByNumber<SimTime>,
+    pub(crate) client_stopped: ByNumber<SimTime>,
     /// Whose attempt each node holds under each key, as its replies said.
-    pub(crate) mirrors: Vec<Vec<Option<u32>>>,
+    pub(crate) mirrors: ByNumber<Vec<Option<u32>>>,
     /// The highest fencing token that the resource behind each key has seen.
     pub(crate) resource: Vec<u64>,
     pub(crate) recorder: Recorder,
@@ -87,120 +90,6 @@ struct Waiting {
     step: usize,
 }
 
-/// What happens in a world.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// A step of the scenario.
-    Step(usize),
-    /// Bytes arrive at a node.
-    ToNode {
-        conn: u32,
-        message: u32,
-        bytes: Vec<u8>,
-    },
-    /// Bytes arrive at a client.
-    ToClient {
-        conn: u32,
-        message: u32,
-        bytes: Vec<u8>,
-    },
-    /// A client's connection is open, or refused.
-    Opened {
-        conn: u32,
-    },
-    Refused {
-        conn: u32,
-    },
-    /// A client sees the end of a connection; a node does.
-    ClosedAtClient {
-        conn: u32,
-    },
-    ClosedAtNode {
-        conn: u32,
-    },
-    /// What waited before a closed link arrives, in its order.
-    Drain {
-        client: u8,
-        node: u8,
-        is_requests: bool,
-    },
-    /// A client's timer.
-    Timer {
-        client: u8,
-        life: u32,
-    },
-    /// A client's process starts again.
-    ClientStarts {
-        client: u8,
-    },
-    /// What a caller was to do while its process stood still.
-    ClientAction {
-        client: u8,
-        act: Box<ClientAction>,
-    },
-    /// Something that a caller does under a lock.
-    Caller {
-        client: u8,
-        life: u32,
-        lock: u32,
-        what: Chore,
-    },
-    /// A caller's write comes to the resource: it was sent when the lock was held, and nobody looks again.
-    Write {
-        client: u8,
-        life: u32,
-        lock: u32,
-        key: u16,
-        fencing: Option<u64>,
-    },
-    /// A node's disk is done with what it was doing.
-    DiskDone {
-        node: u8,
-        incarnation: u32,
-    },
-    /// A node that stood still is asked to end in order.
-    AskedToStop {
-        node: u8,
-        incarnation: u32,
-    },
-    /// A node that ends in order waits for its clients no longer.
-    Drained {
-        node: u8,
-        incarnation: u32,
-    },
-    /// A node's quarantine may be over.
-    Serving {
-        node: u8,
-        incarnation: u32,
-    },
-    /// A command reaches a node's replica.
-    Replicated {
-        node: u8,
-        args: Vec<Vec<u8>>,
-    },
-    /// A process or machine goes on.
-    GoesOn {
-        who: Who,
-        stop: Stop,
-    },
-}
-
-/// What a caller does under a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chore {
-    End,
-    Extend,
-    Write,
-}
-
-/// How somebody stands still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Pause,
-    Suspend,
-    Freeze,
-}
-
 impl World {
     /// A world in which nothing has happened yet. Nodes start at once, at their first start.
     pub fn new(scenario: &Scenario) -> Self {
@@ -214,8 +103,12 @@ impl World {
             setup.nodes.clamp(1, MEMBERS_MAX),
             setup.clients.clamp(1, MEMBERS_MAX),
         );
-        let links = usize::from(nodes) * usize::from(clients);
-        let link = |number: usize| Link::new(Random::stream(setup.seed, "link", number as u64));
+        let link = |number: u16| Link::new(Random::stream(setup.seed, "link", number.into()));
+        let links_of = |client: u8| {
+            let numbers =
+                (0..nodes).map(|node| u16::from(client) * u16::from(nodes) + u16::from(node));
+            numbers.map(link).collect()
+        };
         let mut world = Self {
             now: SimTime::ZERO,
             queue: Queue::default(),
@@ -225,12 +118,12 @@ impl World {
             clients: (0..clients)
                 .map(|client| SimClient::new(setup, client))
                 .collect(),
-            conns: Vec::new(),
-            live: vec![Vec::new(); nodes.into()],
-            links: (0..links).map(link).collect(),
-            node_stopped: vec![SimTime::ZERO; nodes.into()],
-            client_stopped: vec![SimTime::ZERO; clients.into()],
-            mirrors: vec![Vec::new(); nodes.into()],
+            conns: ByNumber::new(),
+            live: (0..nodes).map(|_| Vec::new()).collect(),
+            links: (0..clients).map(links_of).collect(),
+            node_stopped: (0..nodes).map(|_| SimTime::ZERO).collect(),
+            client_stopped: (0..clients).map(|_| SimTime::ZERO).collect(),
+            mirrors: (0..nodes).map(|_| Vec::new()).collect(),
             resource: Vec::new(),
             recorder: Recorder::new(nodes, clients, recording),
             next_lock: 0,
@@ -258,8 +151,8 @@ impl World {
                 .recorder
                 .push(SimTime::ZERO, Told::ClientStarted { client });
         }
-        for step in 0..scenario.steps.len() {
-            world.plan(step);
+        for (number, step) in scenario.steps.iter().enumerate() {
+            world.plan(number, &step.when);
         }
         world
     }
@@ -272,37 +165,29 @@ impl World {
 
     /// Runs up to a moment, everything that is due then included.
     pub fn run_until(&mut self, end: SimTime) {
-        while let Some(at) = self.queue.next_at() {
-            if at > end.as_nanos() || self.is_stuck {
-                break;
-            }
-            self.step();
-        }
+        while self.step_within(end) {}
         self.now = self.now.max(end);
         self.recorder.history.end = self.now;
     }
 
     /// Runs until something has happened; whether it has, before the scenario's end.
     pub fn run_until_seen(&mut self, mut is_it: impl FnMut(&Told) -> bool) -> bool {
-        let end = self.scenario.setup.run_for;
+        let end = SimTime::from(self.scenario.setup.run_for);
         let mut seen = self.recorder.history.entries.len();
-        while let Some(at) = self.queue.next_at() {
-            if at > nanos(end) || self.is_stuck {
-                break;
-            }
-            self.step();
-            let fresh = self
-                .recorder
-                .history
-                .entries
-                .get(seen..)
-                .unwrap_or_default();
-            if fresh.iter().any(|entry| is_it(&entry.event)) {
+        while self.step_within(end) {
+            let mut fresh = self.recorder.history.entries.iter().skip(seen);
+            if fresh.any(|entry| is_it(&entry.event)) {
                 return true;
             }
             seen = self.recorder.history.entries.len();
         }
         false
+    }
+
+    /// Lets the next event happen if it is due by then; whether there was one, and the world gets on.
+    fn step_within(&mut self, end: SimTime) -> bool {
+        let next = self.queue.next_at();
+        next.is_some_and(|at| at <= end.as_nanos()) && !self.is_stuck && self.step()
     }
 
     /// Lets the next event happen; whether there was one.
@@ -311,9 +196,10 @@ impl World {
             return false;
         };
         let now = SimTime::from_nanos(due.at);
-        self.events_now = match now == self.now {
-            true => self.events_now + 1,
-            false => 0,
+        self.events_now = if now == self.now {
+            self.events_now + 1
+        } else {
+            0
         };
         self.now = now;
         self.recorder.history.end = self.now;
@@ -334,24 +220,14 @@ impl World {
     /// An event has come: it happens, unless the process that it is for stands still. Then it waits, and keeps its place
     /// before all that was sent later.
     pub(crate) fn come(&mut self, mut due: ScheduledEvent) {
-        if let Some(goes_on) = self.stopped_until(&due.event)
-            && goes_on > self.now
-        {
+        let goes_on = self.stopped_until(&due.event);
+        if goes_on > self.now {
             due.at = goes_on.as_nanos();
             self.queue.push(due);
             return;
         }
         self.present = due.place;
         self.happen(due.event);
-    }
-
-    /// The event that happens now, to come later in its place.
-    pub(crate) const fn postponed(&self, event: Event) -> ScheduledEvent {
-        ScheduledEvent {
-            at: self.now.as_nanos(),
-            place: self.present,
-            event,
-        }
     }
 
     /// Something goes wrong now.
@@ -394,6 +270,14 @@ impl World {
         self.recorder.events
     }
 
+    /// Whether there is such a node or client.
+    pub(crate) fn has(&self, who: Who) -> bool {
+        match who {
+            Who::Node(node) => usize::from(node) < self.nodes.len(),
+            Who::Client(client) => usize::from(client) < self.clients.len(),
+        }
+    }
+
     /// Whether a node's process runs.
     pub fn is_up(&self, node: u8) -> bool {
         self.nodes
@@ -405,6 +289,11 @@ impl World {
     pub fn quarantine_left(&mut self, node: u8) -> Option<Duration> {
         let now = self.now;
         self.nodes.get_mut(usize::from(node))?.quarantine_left(now)
+    }
+
+    /// Something happened that checkers may want to know.
+    pub(crate) fn tell(&mut self, event: Told) {
+        self.recorder.push(self.now, event);
     }
 
     pub(crate) fn push(&mut self, at: SimTime, event: Event) {
@@ -426,144 +315,114 @@ impl World {
         self.queue.push(ScheduledEvent { at, place, event });
     }
 
-    /// Until when the process stands still that an event is for.
-    fn stopped_until(&self, event: &Event) -> Option<SimTime> {
-        let of_client = |client: u8| self.client_stopped.get(usize::from(client)).copied();
-        let of_node = |node: u8| self.node_stopped.get(usize::from(node)).copied();
-        let conn = |conn: u32| self.conn(conn);
-        match event {
-            Event::ToNode { conn: it, .. } | Event::ClosedAtNode { conn: it } => {
-                of_node(conn(*it)?.node)
+    /// Something happens to a node's process later, if it is still the same one.
+    pub(crate) fn push_for_node(&mut self, at: SimTime, node: u8, what: NodeEvent) {
+        let incarnation = self.nodes[node].incarnation;
+        let event = Event::Node {
+            node,
+            incarnation,
+            what,
+        };
+        self.push(at, event);
+    }
+
+    /// Until when the process stands still that an event is for, if it does.
+    fn stopped_until(&self, event: &Event) -> SimTime {
+        match *event {
+            Event::Arrives {
+                conn, is_request, ..
             }
-            Event::ToClient { conn: it, .. }
-            | Event::Opened { conn: it }
-            | Event::Refused { conn: it }
-            | Event::ClosedAtClient { conn: it } => of_client(conn(*it)?.client),
+            | Event::Closed { conn, is_request } => {
+                let Conn { client, node, .. } = self.conns[conn];
+                if is_request {
+                    self.node_stopped[node]
+                } else {
+                    self.client_stopped[client]
+                }
+            }
+            Event::Opened(conn) | Event::Refused(conn) => {
+                self.client_stopped[self.conns[conn].client]
+            }
             Event::Timer { client, .. }
-            | Event::ClientAction { client, .. }
+            | Event::Act { client, .. }
             | Event::Caller { client, .. }
-            | Event::Write { client, .. } => of_client(*client),
-            Event::DiskDone { node, .. }
-            | Event::AskedToStop { node, .. }
-            | Event::Drained { node, .. }
-            | Event::Serving { node, .. } => of_node(*node),
+            | Event::Write { client, .. } => self.client_stopped[client],
+            Event::Node { node, .. } => self.node_stopped[node],
             Event::Step(_)
             | Event::Drain { .. }
             | Event::GoesOn { .. }
             | Event::ClientStarts { .. }
-            | Event::Replicated { .. } => None,
+            | Event::Replicated { .. } => SimTime::ZERO,
         }
     }
 
     fn happen(&mut self, event: Event) {
-        let at = self.now.as_nanos();
-        let note = |recorder: &mut Recorder, tag: u64, what: u64, bytes: &[u8]| {
-            recorder.note(at, [tag, what], bytes);
+        if let Event::Timer { client, life } = event
+            && !self.is_timer(client, life)
+        {
+            // One that was set anew is not an event.
+            return;
+        }
+        let (tag, number, bytes) = event.mark();
+        self.recorder
+            .note(self.now.as_nanos(), [tag, number], bytes);
+        let Some(event) = self.pass(event) else {
+            return;
         };
-        let recorder = &mut self.recorder;
         match event {
-            Event::Step(step) => {
-                note(recorder, 1, step as u64, &[]);
-                self.take_step(step);
-            }
-            Event::ToNode {
+            Event::Step(step) => self.take_step(step),
+            Event::Arrives {
+                conn,
+                is_request: true,
+                message,
+                bytes,
+            } => self.reach_node(conn, message, bytes),
+            Event::Arrives {
                 conn,
                 message,
                 bytes,
-            } => {
-                note(recorder, 2, conn.into(), &bytes);
-                self.reach_node(conn, message, bytes);
-            }
-            Event::ToClient {
+                ..
+            } => self.reach_client(conn, message, bytes),
+            Event::Closed {
                 conn,
-                message,
-                bytes,
-            } => {
-                note(recorder, 3, conn.into(), &bytes);
-                self.reach_client(conn, message, bytes);
-            }
-            Event::Opened { conn } => {
-                note(recorder, 4, conn.into(), &[]);
-                self.opened(conn);
-            }
-            Event::Refused { conn } => {
-                note(recorder, 5, conn.into(), &[]);
-                self.closed_at_client(conn);
-            }
-            Event::ClosedAtClient { conn } => {
-                note(recorder, 6, conn.into(), &[]);
-                self.end_reaches_client(conn);
-            }
+                is_request: true,
+            } => self.closed_at_node(conn),
+            Event::Closed { conn, .. } | Event::Refused(conn) => self.closed_at_client(conn),
+            Event::Opened(conn) => self.opened(conn),
             Event::Drain {
                 client,
                 node,
                 is_requests,
-            } => {
-                note(recorder, 17, node.into(), &[client]);
-                self.drain(client, node, is_requests);
-            }
-            Event::ClosedAtNode { conn } => {
-                note(recorder, 7, conn.into(), &[]);
-                self.closed_at_node(conn);
-            }
-            Event::Timer { client, life } => {
-                // One that was set anew is not an event.
-                if self.is_timer(client, life) {
-                    note(&mut self.recorder, 8, client.into(), &[]);
-                    self.timer(client);
-                }
-            }
-            Event::ClientAction { client, act } => {
-                note(recorder, 16, client.into(), &[]);
-                self.client_acts(client, &act);
-            }
-            Event::ClientStarts { client } => {
-                note(recorder, 9, client.into(), &[]);
-                self.client_starts(client);
-            }
+            } => self.drain(client, node, is_requests),
+            Event::Timer { client, .. } => self.timer(client),
+            Event::Act { client, act } => self.client_acts(client, &act),
+            Event::ClientStarts { client } => self.client_starts(client),
             Event::Caller {
                 client,
                 life,
                 lock,
                 what,
-            } => {
-                note(recorder, 10, lock.into(), &[what as u8]);
-                self.chore(client, life, lock, what);
-            }
+            } => self.chore(client, life, lock, what),
             Event::Write {
                 client,
                 life,
                 lock,
                 key,
                 fencing,
-            } => {
-                note(recorder, 15, lock.into(), &[]);
-                self.write_arrives(client, life, lock, key, fencing);
-            }
-            Event::DiskDone { node, incarnation } => {
-                note(recorder, 11, node.into(), &[]);
-                self.disk_done(node, incarnation);
-            }
-            Event::AskedToStop { node, incarnation } => {
-                note(recorder, 18, node.into(), &[]);
-                self.stop_node(node, incarnation);
-            }
-            Event::Drained { node, incarnation } => {
-                note(recorder, 19, node.into(), &[]);
-                self.drained(node, incarnation);
-            }
-            Event::Serving { node, incarnation } => {
-                note(recorder, 12, node.into(), &[]);
-                self.look_whether_serving(node, incarnation);
-            }
-            Event::Replicated { node, args } => {
-                note(recorder, 14, node.into(), &[]);
-                self.replicate(node, &args);
-            }
-            Event::GoesOn { who, stop } => {
-                note(recorder, 13, 0, &[]);
-                self.goes_on(who, stop);
-            }
+            } => self.write_arrives(client, life, lock, key, fencing),
+            Event::Node {
+                node,
+                incarnation,
+                what,
+            } if self.nodes[node].incarnation == incarnation => match what {
+                NodeEvent::DiskDone => self.disk_done(node),
+                NodeEvent::AskedToStop => self.stop_node(node),
+                NodeEvent::Drained => self.drained(node),
+                NodeEvent::Serving => self.look_whether_serving(node),
+            },
+            Event::Node { .. } => {}
+            Event::Replicated { node, args } => self.nodes[node].replicate(self.now, &args),
+            Event::GoesOn { who, stop } => self.goes_on(who, stop),
         }
     }
 
@@ -577,10 +436,6 @@ impl World {
     /// The hash after each event.
     pub(crate) fn take_hashes(&mut self) -> Vec<u64> {
         self.recorder.hashes.take().unwrap_or_default()
-    }
-
-    pub(crate) fn crash_node(&mut self, node: u8, how: Crash) {
-        self.node_down(node, how);
     }
 }
 

@@ -3,35 +3,24 @@
 use locknode_resp::encode_command;
 
 use super::{LINES, NO_MESSAGE};
+use crate::fault::Who;
 use crate::sim::world::World;
 
 impl World {
     /// Sends by a connection of which nobody reads the replies.
     pub(super) fn send_shadow(&mut self, client: u8, node: u8, place: usize, bytes: Vec<u8>) {
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        let shadow = link.shadows.get(place).copied().flatten();
-        let usable = shadow.filter(|conn| self.conn(*conn).is_some_and(|it| it.end.is_some()));
-        let conn = match usable {
+        let shadow = self.links[client][node].shadows[place];
+        let is_usable = |conn: &u32| self.conns[*conn].end.is_some();
+        let conn = match shadow.filter(is_usable) {
             Some(conn) => conn,
             None => {
-                let now = self.now;
-                let Some(at) = self.nodes.get_mut(usize::from(node)) else {
-                    return;
-                };
-                let Some(session) = at.connect(now) else {
+                let Some(session) = self.nodes[node].connect(self.now) else {
                     return;
                 };
                 let conn = self.new_conn(client, node, true);
-                self.new_end(conn, node, session);
-                if let Some(it) = self.conn_mut(conn) {
-                    it.is_aside = place > 0;
-                }
-                let link = self.link_mut(client, node);
-                if let Some(shadow) = link.and_then(|link| link.shadows.get_mut(place)) {
-                    *shadow = Some(conn);
-                }
+                self.new_end(conn, session);
+                self.conns[conn].is_aside = place > 0;
+                self.links[client][node].shadows[place] = Some(conn);
                 conn
             }
         };
@@ -40,6 +29,9 @@ impl World {
 
     /// Another thread of a client asks a node something, by one of its own connections.
     pub(crate) fn ask_aside(&mut self, client: u8, node: u8, line: u8, words: &str) {
+        if !self.has(Who::Node(node)) {
+            return;
+        }
         let mut bytes = Vec::new();
         for request in words.split(" ; ") {
             let words: Vec<&[u8]> = request

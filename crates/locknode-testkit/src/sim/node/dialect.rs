@@ -42,12 +42,13 @@ impl Dialect {
             Self::DelIfEq => b"delifeq",
             Self::Lock | Self::Script | Self::Mixed => b"",
         };
-        let shown = names
-            .iter()
-            .map(|name| match name.eq_ignore_ascii_case(known) {
-                true => *name,
-                false => &b"-"[..],
-            });
+        let shown = names.iter().map(|name| {
+            if name.eq_ignore_ascii_case(known) {
+                *name
+            } else {
+                &b"-"[..]
+            }
+        });
         Some([*name, *info].into_iter().chain(shown).collect())
     }
 }

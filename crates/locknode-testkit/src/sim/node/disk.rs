@@ -14,7 +14,7 @@ use crate::sim::oracle::{Pardon, StoredLock, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
 
-/// What a disk was given to do.
+/// Work for a disk.
 #[derive(Debug)]
 pub(super) enum Job {
     /// What the guard wants.
@@ -49,7 +49,7 @@ impl SimNode {
         true
     }
 
-    /// What was begun lowers the TTL in use.
+    /// Whether the work under way lowers the TTL in use.
     pub(crate) fn is_lowering(&self) -> bool {
         let run = self.run.as_ref();
         run.is_some_and(|run| match (&run.in_flight, &run.store) {
@@ -60,7 +60,7 @@ impl SimNode {
         })
     }
 
-    /// The disk does what was begun; whether it did, `None` when there was nothing.
+    /// The disk finishes the work under way. Returns whether it succeeded; `None` when there was none.
     pub(crate) fn finish_work(&mut self, now: SimTime) -> Option<bool> {
         let run = self.run.as_mut()?;
         let (job, reading) = run.in_flight.take()?;
@@ -91,14 +91,14 @@ impl SimNode {
             self.arm(Phase::Compact);
             let run = self.run.as_mut()?;
             let mut table = run.engine.table(reading.moment.time);
-            // A failure makes every later piece of work fail too, and that is told.
+            // A failure makes all later work fail too, and that is reported.
             let _ = run.store.as_mut()?.compact(&mut table, reading);
             self.struck = self.disarm(Phase::Compact);
         }
         Some(is_done)
     }
 
-    /// The last snapshot is written; whether all of it was, `None` when the process has ended in the middle of it.
+    /// Writes the last snapshot. Returns whether it succeeded; `None` when the process has ended in the middle of it.
     fn finish_close(&mut self, reading: Reading) -> Option<bool> {
         self.arm(Phase::Close);
         self.may_be_clean = true;
@@ -122,13 +122,13 @@ impl SimNode {
         match fault {
             DiskFault::SyncError => self.disk.fail_sync(0),
             DiskFault::SyncFull => self.disk.fail_sync_with(0, ErrorKind::StorageFull),
-            DiskFault::WriteError => {
+            DiskFault::WriteError | DiskFault::WriteFull => {
+                let kind = match fault {
+                    DiskFault::WriteFull => ErrorKind::StorageFull,
+                    _ => ErrorKind::Other,
+                };
                 let written = self.random.index(WRITTEN_MAX);
-                self.disk.fail_write(0, ErrorKind::Other, written);
-            }
-            DiskFault::WriteFull => {
-                let written = self.random.index(WRITTEN_MAX);
-                self.disk.fail_write(0, ErrorKind::StorageFull, written);
+                self.disk.fail_write(0, kind, written);
             }
             DiskFault::Rot | DiskFault::Cut => {
                 self.rots = Some(fault);
@@ -144,7 +144,7 @@ impl SimNode {
         }
     }
 
-    /// Its files suffer what they were to suffer.
+    /// Damages its files as a fault has asked for.
     pub(super) fn decay(&mut self) {
         let random = &mut self.random;
         let mut pick = |below| random.below(below);
@@ -158,7 +158,7 @@ impl SimNode {
         self.pardon = self.pardon.max(Pardon::LostLog);
     }
 
-    /// Whether it does not start on its files, which were damaged, and its operator gives it an empty disk.
+    /// Gives a node that does not start on its damaged files an empty disk. Returns whether it did.
     pub(crate) fn replaces_disk(&mut self) -> bool {
         if self.run.is_some() || !self.is_rotten {
             return false;

@@ -19,7 +19,7 @@ pub(crate) enum Stage {
     Draining,
     /// What is left is written.
     Closing {
-        /// What the disk was doing when the connections had ended is done.
+        /// The work is done that the disk was doing when the connections had closed.
         is_joined: bool,
     },
 }
@@ -30,12 +30,12 @@ impl SimNode {
         self.struck.is_some()
     }
 
-    /// How and in what, if it has.
+    /// In which phase and how, if it has.
     pub(crate) fn take_struck(&mut self) -> Option<(Phase, Crash)> {
         self.struck.take()
     }
 
-    /// The process is to end in the middle of something.
+    /// The process is to end in the middle of this phase.
     pub(crate) fn doom(&mut self, phase: Phase, after: u16, how: Crash) {
         self.doom = Some((phase, after, how));
     }
@@ -48,7 +48,7 @@ impl SimNode {
         }
     }
 
-    /// How the process has ended in this phase, if it was to.
+    /// In which phase and how the process has ended, if it was to end in this one.
     pub(super) fn disarm(&mut self, phase: Phase) -> Option<(Phase, Crash)> {
         let (doomed, after, how) = self.doom?;
         if doomed != phase {
@@ -67,7 +67,7 @@ impl SimNode {
         }
     }
 
-    /// The process is asked to end in order: it takes no more connections. How far it had come with that before.
+    /// Asks the process to end in order: it accepts no more connections. Returns how far it had come with that before.
     pub(crate) fn ask_to_stop(&mut self) -> Option<Stage> {
         let run = self.run.as_mut()?;
         run.stop.replace(run.stop.unwrap_or(Stage::Draining))
@@ -78,7 +78,7 @@ impl SimNode {
         self.run.as_ref()?.stop
     }
 
-    /// All connections have ended: nothing is granted any more, and what is left is written. Whether there is a disk to write to.
+    /// All connections have closed: the node grants nothing any more, and writes what is left. Returns whether there is a disk.
     pub(crate) fn close(&mut self) -> bool {
         let Some(run) = &mut self.run else {
             return false;
@@ -91,8 +91,8 @@ impl SimNode {
         run.store.is_some()
     }
 
-    /// The disk is done with something: whether the process that stops has nothing more to do. It leaves what it cannot write,
-    /// but for what was under way when its connections had ended: that is tried once more.
+    /// The disk has finished its work: whether the process that stops has nothing more to do. It gives up what it cannot
+    /// write, but tries once more what was under way when its connections had closed.
     pub(crate) fn has_stopped(&mut self, done: Option<bool>) -> bool {
         let Some(run) = &mut self.run else {
             return false;
@@ -107,7 +107,7 @@ impl SimNode {
         self.run.as_ref().is_some_and(Run::is_closing)
     }
 
-    /// The process ends, and may have ended otherwise in the middle of something: how it did end.
+    /// The process ends. Returns how it did, and in which phase, if it ended before in the middle of one.
     pub(crate) fn crash(
         &mut self,
         now: SimTime,
@@ -153,7 +153,7 @@ impl SimNode {
         self.machine.boot_id != Machine::default().boot_id
     }
 
-    /// What its system calls a boot.
+    /// The name of this boot, if its system has names for boots.
     pub(in crate::sim) fn boot_named(&self, boot_id: [u8; 16]) -> [u8; 16] {
         if self.knows_boot() {
             boot_id
@@ -171,31 +171,27 @@ impl SimNode {
     pub(crate) fn lose(&mut self, now: SimTime, how: Crash) {
         let seed = self.random.next();
         match how {
-            Crash::Kill | Crash::CleanStop | Crash::Contained | Crash::ClocksBack => {
-                self.disk.kill_as_it_is();
-            }
             Crash::PowerLoss | Crash::TornWrite => self.disk.crash_as_it_is(&mut dice(seed)),
             Crash::PowerLossAll => self.disk.crash_as_it_is(&mut keep_none),
+            _ => self.disk.kill_as_it_is(),
+        }
+        match how {
+            Crash::Kill | Crash::CleanStop => {}
+            Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
+                self.since = Since::Other;
+                self.clocks.reboot(now);
+                self.boots();
+            }
             Crash::DiskLost => {
-                self.disk.kill_as_it_is();
                 self.disk.erase();
                 self.image = None;
                 self.pardon = self.pardon.max(Pardon::LostDisk);
             }
             Crash::Rollback => {
-                self.disk.kill_as_it_is();
                 if let Some(image) = &self.image {
                     self.disk.restore(image);
                 }
                 self.pardon = Pardon::All;
-            }
-            Crash::Moved => self.disk.kill_as_it_is(),
-        }
-        match how {
-            Crash::PowerLoss | Crash::PowerLossAll | Crash::TornWrite => {
-                self.since = Since::Other;
-                self.clocks.reboot(now);
-                self.boots();
             }
             Crash::Moved => {
                 self.since = Since::Other;
@@ -220,7 +216,6 @@ impl SimNode {
                 let back = self.random.below(BACK_NS).min(least);
                 self.clocks.put_back(now, back);
             }
-            _ => {}
         }
         self.decay();
         if self.bug == Some(Bug::MarkerKept)

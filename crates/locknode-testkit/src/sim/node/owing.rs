@@ -1,5 +1,4 @@
-//! What a node does with nobody waiting for it: what it granted becomes durable, and its counters are not used up for
-//! nothing.
+//! What a node owes although nobody waits for it: what it granted becomes durable, and it does not waste its counters.
 
 use locknode_engine::WallTime;
 use locknode_engine::durable::StartReason;

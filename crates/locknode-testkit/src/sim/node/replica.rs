@@ -1,7 +1,7 @@
 //! The replica that takes a node's place: it has heard of some commands, and keeps nothing.
 
 use locknode_engine::durable::StartReason;
-use locknode_engine::{Engine, EngineConfig, Moment, Need, Peer, Session};
+use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session};
 
 use super::{Run, SimNode, TABLES};
 use crate::sim::oracle::Oracle;
@@ -29,19 +29,7 @@ impl SimNode {
         };
         self.incarnation += 1;
         self.oracle = Oracle::default();
-        self.run = Some(Run {
-            engine,
-            reason: StartReason::GuardOff,
-            reference: None,
-            store: None,
-            in_flight: None,
-            owed: (Need::NONE, now),
-            batches: 0,
-            waits_until: None,
-            stop: None,
-            has_failed: false,
-            is_serving: false,
-        });
+        self.run = Some(Run::new(engine, StartReason::GuardOff, now));
         true
     }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Event, Waiting, World};
+use super::{Waiting, World};
 use crate::scenario::{Action, Hook, Trigger};
+use crate::sim::event::Event;
 
 impl World {
     /// Something happened that a step may wait for: what is to come at once comes before anything else does.
@@ -37,26 +38,23 @@ impl World {
         }
     }
 
-    pub(super) fn plan(&mut self, step: usize) {
-        let scenario = Arc::clone(&self.scenario);
-        match scenario.steps.get(step).map(|step| &step.when) {
-            Some(Trigger::At(at)) => self.push(*at, Event::Step(step)),
-            Some(Trigger::On { hook, nth, after }) => self.waiting.push(Waiting {
-                hook: *hook,
-                left: (*nth).max(1),
-                after: *after,
+    pub(super) fn plan(&mut self, step: usize, when: &Trigger) {
+        match *when {
+            Trigger::At(at) => self.push(at, Event::Step(step)),
+            Trigger::On { hook, nth, after } => self.waiting.push(Waiting {
+                hook,
+                left: nth.max(1),
+                after,
                 step,
             }),
-            None => {}
         }
     }
 
     pub(super) fn take_step(&mut self, step: usize) {
         let scenario = Arc::clone(&self.scenario);
-        match scenario.steps.get(step).map(|step| &step.what) {
-            Some(Action::Fault(fault)) => self.apply(*fault),
-            Some(Action::Client(client, act)) => self.client_acts(*client, act),
-            None => {}
+        match &scenario.steps[step].what {
+            Action::Fault(fault) => self.apply(*fault),
+            Action::Client(client, act) => self.client_acts(*client, act),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! What waits before a link that lets nothing pass, and how it is let go: in its order, and overtaken by nothing.
 
-use crate::fault::Way;
+use crate::fault::{Links, Way};
+use crate::sim::event::Event;
 use crate::sim::link::{Conn, Link};
 use crate::sim::queue::ScheduledEvent;
-use crate::sim::world::{Event, World};
+use crate::sim::world::World;
 
 /// What has come to one direction of a link while nothing passed.
 #[derive(Debug, Default)]
-pub(crate) struct Parking {
+pub(crate) struct Backlog {
     waiting: Vec<ScheduledEvent>,
     /// It has been let go and is on its way again; what comes meanwhile follows it.
     is_draining: bool,
@@ -16,68 +17,64 @@ pub(crate) struct Parking {
 impl Link {
     /// Nothing that comes now may pass in one direction.
     const fn is_blocked(&mut self, is_requests: bool) -> bool {
-        let (state, parking) = self.lane(is_requests);
-        state.is_closed() || parking.is_draining
+        let (state, backlog) = self.lane(is_requests);
+        state.is_closed() || backlog.is_draining
     }
 }
 
 impl World {
-    /// Whether nothing passes in one direction: then the event waits, and comes in its turn.
-    pub(crate) fn is_parked(
-        &mut self,
-        conn: u32,
-        is_requests: bool,
-        event: impl FnOnce() -> Event,
-    ) -> bool {
-        let Some(&Conn { client, node, .. }) = self.conn(conn) else {
-            return false;
-        };
-        let is_blocked = self
-            .link_mut(client, node)
-            .is_some_and(|link| link.is_blocked(is_requests));
-        if is_blocked {
-            let due = self.postponed(event());
-            if let Some(link) = self.link_mut(client, node) {
-                link.lane(is_requests).1.waiting.push(due);
-            }
+    /// The event, unless it comes through a link that lets nothing pass: then it waits there, and comes in its turn.
+    pub(crate) fn pass(&mut self, event: Event) -> Option<Event> {
+        let (Event::Arrives {
+            conn, is_request, ..
         }
-        is_blocked
+        | Event::Closed { conn, is_request }) = event
+        else {
+            return Some(event);
+        };
+        let Conn { client, node, .. } = self.conns[conn];
+        let link = &mut self.links[client][node];
+        if !link.is_blocked(is_request) {
+            return Some(event);
+        }
+        let due = ScheduledEvent {
+            at: self.now.as_nanos(),
+            place: self.present,
+            event,
+        };
+        link.lane(is_request).1.waiting.push(due);
+        None
     }
 
     /// Lets go what arrived while nothing passed: it is on its way again, and nothing overtakes it.
-    pub(crate) fn unpark(&mut self, client: u8, node: u8, way: Way) {
-        let (now, delay) = (self.now, self.scenario.setup.delay);
-        for (is_requests, is_meant) in [(true, way.has_requests()), (false, way.has_replies())] {
-            let Some(link) = self.link_mut(client, node).filter(|_| is_meant) else {
-                continue;
-            };
-            let is_blocked = link.is_blocked(is_requests);
-            let (_, parking) = link.lane(is_requests);
-            if is_blocked || parking.waiting.is_empty() {
-                continue;
+    pub(crate) fn release_backlog(&mut self, links: Links, way: Way) {
+        let ways = [(true, way.has_requests()), (false, way.has_replies())];
+        for (client, node) in self.pairs(links) {
+            for (is_requests, _) in ways.into_iter().filter(|(_, is_meant)| *is_meant) {
+                let link = &mut self.links[client][node];
+                if link.is_blocked(is_requests) || link.lane(is_requests).1.waiting.is_empty() {
+                    continue;
+                }
+                link.lane(is_requests).1.is_draining = true;
+                let travel = link.travel(self.scenario.setup.delay);
+                let drain = Event::Drain {
+                    client,
+                    node,
+                    is_requests,
+                };
+                self.push(self.now + travel, drain);
             }
-            parking.is_draining = true;
-            let travel = link.travel(delay);
-            let drain = Event::Drain {
-                client,
-                node,
-                is_requests,
-            };
-            self.push(now + travel, drain);
         }
     }
 
     /// What was let go arrives, with all that came behind it.
     pub(crate) fn drain(&mut self, client: u8, node: u8, is_requests: bool) {
-        let Some(link) = self.link_mut(client, node) else {
-            return;
-        };
-        let (state, parking) = link.lane(is_requests);
-        parking.is_draining = false;
+        let (state, backlog) = self.links[client][node].lane(is_requests);
+        backlog.is_draining = false;
         if state.is_closed() {
             return;
         }
-        for due in std::mem::take(&mut parking.waiting) {
+        for due in std::mem::take(&mut backlog.waiting) {
             self.come(due);
         }
     }
@@ -149,7 +146,7 @@ mod tests {
     #[test]
     fn the_end_of_a_connection_does_not_pass_a_cut() {
         let mut world = connected(3);
-        let is_open = |world: &World| world.conn(0).is_some_and(|conn| conn.is_open);
+        let is_open = |world: &World| world.conns[0_u8].is_open;
         world.inject(Fault::Cut(Links::ALL, Way::Replies));
         world.inject(Fault::Crash(0, Crash::Kill));
         world.run_until(at(3_000));
