@@ -49,11 +49,6 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "locknode-testkit",
-        &["sim::plain::lock", "sim::plain::request"],
-        "a request names the lock that sends it",
-    ),
-    (
-        "locknode-testkit",
         &["swarm::faults", "swarm::kinds"],
         "the row of a kind says how it is drawn",
     ),

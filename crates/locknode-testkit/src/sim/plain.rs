@@ -25,6 +25,7 @@ mod round;
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 use locknode_resp::Reply;
@@ -32,11 +33,11 @@ use redlock_proto::{Drift, NODES_MAX, Time};
 
 use crate::bug::Bug;
 use crate::random::Random;
+use crate::sim::by_number::ByNumber;
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::plain::link::Link;
 use crate::sim::plain::lock::{Lock, State};
-use crate::sim::plain::request::{Answer, Asked, Request, What};
-use crate::sim::plain::round::Nodes;
+use crate::sim::plain::request::{Answer, Asked, What};
 
 /// What a lock is to be like.
 #[derive(Clone, Debug)]
@@ -56,19 +57,16 @@ pub(crate) struct PlainTerms {
 /// clones that are given the same do the same.
 #[derive(Clone, Debug)]
 pub(crate) struct PlainClient {
-    links: Vec<Link>,
+    links: ByNumber<Link>,
     locks: BTreeMap<Handle, Lock>,
     drift: Drift,
     random: Random,
     bug: Option<Bug>,
     notices: VecDeque<ClientNotice>,
-    /// Used again and again, empty between two calls.
-    heard: Vec<(Asked, Reply)>,
-    failed: Vec<(u8, Asked)>,
 }
 
 impl PlainClient {
-    /// A client of so many nodes, 16 at most, that makes one mistake or none.
+    /// A client of this many nodes, 16 at most, that makes one mistake or none.
     pub(crate) fn new(
         nodes: u8,
         drift: Drift,
@@ -86,26 +84,14 @@ impl PlainClient {
             random,
             bug,
             notices: VecDeque::new(),
-            heard: Vec::new(),
-            failed: Vec::new(),
         }
     }
 
     /// Begins to acquire a lock. Ends in [`ClientNotice::Acquired`] or [`ClientNotice::Failed`].
-    pub(crate) fn acquire(&mut self, now: Time, lock: Handle, terms: PlainTerms) {
-        self.locks.insert(lock, Lock::new(terms));
-        self.attempt(now, lock);
-    }
-
-    /// Begins to extend a lock. Ends in [`ClientNotice::Extended`], unless the lock is released or left before.
-    pub(crate) fn extend(&mut self, now: Time, lock: Handle, ttl: Duration) {
-        self.begin_extension(now, lock, ttl);
-    }
-
-    /// Begins to release a lock, whatever has become of it. Ends in [`ClientNotice::Released`] when every node has
-    /// answered or had its time.
-    pub(crate) fn release(&mut self, now: Time, lock: Handle) {
-        self.begin_release(now, lock);
+    pub(crate) fn acquire(&mut self, now: Time, handle: Handle, terms: PlainTerms) {
+        let mut lock = Lock::new(handle, terms);
+        self.attempt(now, &mut lock);
+        self.locks.insert(handle, lock);
     }
 
     /// Forgets a lock, which is left to its TTL. Nothing is said of it any more.
@@ -123,7 +109,7 @@ impl PlainClient {
     /// The connection could not be opened, or broke.
     pub(crate) fn disconnected(&mut self, now: Time, node: u8) {
         if let Some(link) = self.links.get_mut(usize::from(node)) {
-            link.broke(now, &mut self.failed);
+            link.broke(now);
             self.note_failed(now);
         }
     }
@@ -133,38 +119,32 @@ impl PlainClient {
         let Some(link) = self.links.get_mut(usize::from(node)) else {
             return;
         };
-        let mut heard = std::mem::take(&mut self.heard);
-        let makes_sense = link.receive(bytes, &mut heard);
-        if !makes_sense {
-            link.give_up(now, &mut self.failed, &mut self.notices);
+        let mut replies = Vec::new();
+        if !link.receive(bytes, &mut replies) {
+            link.give_up(now, &mut self.notices);
         }
-        for (asked, reply) in heard.drain(..) {
-            let answer = match self.locks.get(&asked.lock) {
-                Some(lock) => Answer::of(asked.what, &reply, &lock.token),
-                None => continue,
-            };
-            self.answered(now, node, asked, answer);
+        for (asked, reply) in replies {
+            self.answered(now, node, asked, Some(&reply));
         }
-        self.heard = heard;
         self.note_failed(now);
     }
 
     /// Time passed.
     pub(crate) fn on_time(&mut self, now: Time) {
         let keeps_connection = self.bug == Some(Bug::RepliesMixedUp);
-        for link in &mut self.links {
+        for link in self.links.iter_mut() {
             if link.next_deadline() <= now {
-                link.on_time(now, keeps_connection, &mut self.failed, &mut self.notices);
+                link.on_time(now, keeps_connection, &mut self.notices);
             }
         }
         // Only now, so that nothing is sent through a connection that is about to be closed.
         self.note_failed(now);
         // Each turn takes the lock out of the state in which it was due.
         while let Some(handle) = self.due(now) {
-            match self.locks.get(&handle).map(|lock| &lock.state) {
-                Some(State::Pausing { .. }) => self.attempt(now, handle),
-                _ => self.expire(now, handle),
-            }
+            self.with_lock(handle, |client, lock| match lock.state {
+                State::Pausing { .. } => client.attempt(now, lock),
+                _ => client.expire(now, lock),
+            });
         }
     }
 
@@ -182,7 +162,12 @@ impl PlainClient {
 
     /// The bytes to be written to the node. The driver takes off the front what it has written.
     pub(crate) fn output(&mut self, node: u8) -> Option<&mut Vec<u8>> {
-        self.links.get_mut(usize::from(node)).map(Link::output)
+        let link = self.links.get_mut(usize::from(node))?;
+        Some(&mut link.out)
+    }
+
+    fn nodes(&self) -> Range<u8> {
+        0..u8::try_from(self.links.len()).unwrap_or(u8::MAX)
     }
 
     /// How many nodes are a majority.
@@ -206,90 +191,86 @@ impl PlainClient {
         }
     }
 
-    /// Asks all nodes at once, on behalf of the round that runs.
-    fn ask_all(&mut self, now: Time, handle: Handle, what: What) {
-        let nodes = Nodes::first(self.links.len());
-        self.ask(now, handle, what, nodes);
+    /// Does something with a lock that is still there, and forgets it if that ends it.
+    fn with_lock(&mut self, handle: Handle, act: impl FnOnce(&mut Self, &mut Lock)) {
+        if let Some(mut lock) = self.locks.remove(&handle) {
+            act(self, &mut lock);
+            if lock.state != State::Over {
+                self.locks.insert(handle, lock);
+            }
+        }
     }
 
-    fn ask(&mut self, now: Time, handle: Handle, what: What, nodes: Nodes) {
-        let Some(lock) = self.locks.get(&handle) else {
-            return;
-        };
+    /// Asks nodes at once, on behalf of the round that runs, which awaits their answers.
+    fn ask(&mut self, now: Time, lock: &mut Lock, what: What, nodes: impl IntoIterator<Item = u8>) {
         let asked = Asked {
-            lock: handle,
-            round: lock.round.number(),
+            lock: lock.handle,
+            round: lock.round.number,
             what,
             deadline: now + lock.terms.timeout,
         };
-        for node in nodes.iter() {
-            let request = Request {
-                what,
-                lock,
-                grant: lock.round.fence(node),
-                bug: self.bug,
-            };
-            if let Some(link) = self.links.get_mut(usize::from(node)) {
-                link.ask(now, asked, &request, &mut self.notices);
-            }
+        for node in nodes {
+            lock.round.outstanding.insert(node);
+            let request = lock.request(what, node, self.bug);
+            self.links[node].ask(now, asked, request, &mut self.notices);
         }
     }
 
     /// Requests that get no reply any more.
     fn note_failed(&mut self, now: Time) {
-        if self.failed.is_empty() {
-            return;
+        for node in self.nodes() {
+            for asked in std::mem::take(&mut self.links[node].failed) {
+                self.answered(now, node, asked, None);
+            }
         }
-        let mut failed = std::mem::take(&mut self.failed);
-        for (node, asked) in failed.drain(..) {
-            self.answered(now, node, asked, Answer::Failed);
-        }
-        self.failed = failed;
     }
 
-    /// A node answered or will not. What concerns another round than the one that runs is of no interest.
-    fn answered(&mut self, now: Time, node: u8, asked: Asked, answer: Answer) {
-        let Some(lock) = self.locks.get_mut(&asked.lock) else {
-            return;
-        };
-        if asked.round != lock.round.number() || !lock.state.awaits(asked.what) {
-            return;
-        }
+    /// A node replied, or will not. What concerns another round than the one that runs is of no interest.
+    fn answered(&mut self, now: Time, node: u8, asked: Asked, reply: Option<&Reply>) {
+        self.with_lock(asked.lock, |client, lock| {
+            if asked.round == lock.round.number && lock.state.awaits(asked.what) {
+                let answer = reply.map_or(Answer::Failed, |reply| {
+                    Answer::of(asked.what, reply, lock.token.as_bytes())
+                });
+                client.count(now, node, lock, asked.what, answer);
+            }
+        });
+    }
+
+    /// Counts an answer for the round that runs.
+    fn count(&mut self, now: Time, node: u8, lock: &mut Lock, what: What, answer: Answer) {
         let is_refused = answer == Answer::No;
-        let is_again = is_refused && asked.what == What::Acquire && lock.tries > 1;
+        let is_again = is_refused && what == What::Acquire && lock.tries > 1;
         if is_again && self.bug == Some(Bug::TokenReused) {
             // Perhaps the key is ours, from the attempt before.
-            return self.ask(now, asked.lock, What::Look, Nodes::one(node));
+            return self.ask(now, lock, What::Look, [node]);
         }
-        if is_refused && self.bug == Some(Bug::ExtendOrSet) && asked.what == What::Extend {
-            return self.ask(now, asked.lock, What::SetAgain, Nodes::one(node));
+        if is_refused && self.bug == Some(Bug::ExtendOrSet) && what == What::Extend {
+            return self.ask(now, lock, What::SetAgain, [node]);
         }
         if let (State::WritingBack { fence }, What::Acquire | What::Look, Answer::Yes(grant)) =
-            (lock.state, asked.what, answer)
+            (lock.state, what, answer)
             && grant < fence
         {
             // It granted late, and can still accept the token.
-            lock.round.grants(node, grant);
-            return self.ask(now, asked.lock, What::Fence(fence), Nodes::one(node));
+            lock.round.fences.insert(node, grant);
+            return self.ask(now, lock, What::Fence(fence), [node]);
         }
-        lock.answered(node, asked.what, answer);
+        lock.round.answered(node, what, answer);
         match lock.state {
-            State::Acquiring | State::WritingBack { .. } => self.judge_attempt(now, asked.lock),
-            State::Held { .. } => self.judge_extension(now, asked.lock),
-            State::Undoing { why } if lock.round.is_complete() => {
-                self.undone(now, asked.lock, why);
-            }
-            State::Releasing if lock.round.is_complete() => self.released(asked.lock),
-            State::Undoing { .. } | State::Releasing | State::Pausing { .. } | State::Lost => {}
+            State::Acquiring | State::WritingBack { .. } => self.judge_attempt(now, lock),
+            State::Held { .. } => self.judge_extension(now, lock),
+            State::Undoing { why } if lock.round.is_complete() => self.undone(now, lock, why),
+            State::Releasing if lock.round.is_complete() => self.released(lock),
+            _ => {}
         }
     }
 
     /// The first lock for which something is to be done by now.
     fn due(&self, now: Time) -> Option<Handle> {
-        let mut locks = self.locks.iter();
-        locks
-            .find(|(_, lock)| self.deadline(lock) <= now)
-            .map(|(handle, _)| *handle)
+        let mut locks = self.locks.values();
+        let due = locks.find(|lock| self.deadline(lock) <= now)?;
+        Some(due.handle)
     }
 
     fn deadline(&self, lock: &Lock) -> Time {

@@ -14,7 +14,7 @@ use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 use redlock_proto::Time;
 
 use crate::sim::notice::ClientNotice;
-use crate::sim::plain::request::{Asked, Request};
+use crate::sim::plain::request::Asked;
 
 /// One node's connection.
 #[derive(Clone, Debug)]
@@ -22,11 +22,14 @@ pub(super) struct Link {
     node: u8,
     phase: Phase,
     connect_timeout: Duration,
-    out: Vec<u8>,
+    /// What is to be written to the node.
+    pub(super) out: Vec<u8>,
     /// What the next replies are for, oldest first.
     unanswered: VecDeque<Asked>,
     /// What is sent when there is a connection.
-    waiting: Vec<(Asked, Box<[u8]>)>,
+    waiting: Vec<(Asked, Vec<u8>)>,
+    /// What gets no reply any more.
+    pub(super) failed: Vec<Asked>,
     /// The beginning of a reply.
     input: Vec<u8>,
     decoder: ReplyDecoder,
@@ -51,6 +54,7 @@ impl Link {
             out: Vec::new(),
             unanswered: VecDeque::new(),
             waiting: Vec::new(),
+            failed: Vec::new(),
             input: Vec::new(),
             decoder: ReplyDecoder::new(LIMITS),
             failures: 0,
@@ -61,26 +65,20 @@ impl Link {
         self.phase == Phase::Up
     }
 
-    pub(super) const fn output(&mut self) -> &mut Vec<u8> {
-        &mut self.out
-    }
-
     /// Sends a request, now or when there is a connection.
     pub(super) fn ask(
         &mut self,
         now: Time,
         asked: Asked,
-        request: &Request<'_>,
+        request: Vec<u8>,
         notices: &mut VecDeque<ClientNotice>,
     ) {
         if self.is_up() {
-            request.write(&mut self.out);
+            self.out.extend_from_slice(&request);
             self.unanswered.push_back(asked);
             return;
         }
-        let mut bytes = Vec::new();
-        request.write(&mut bytes);
-        self.waiting.push((asked, bytes.into_boxed_slice()));
+        self.waiting.push((asked, request));
         if self.phase == Phase::Idle {
             self.connect(now, notices);
         }
@@ -103,12 +101,11 @@ impl Link {
     }
 
     /// The connection is gone, and with it what was asked through it.
-    pub(super) fn broke(&mut self, now: Time, failed: &mut Vec<(u8, Asked)>) {
+    pub(super) fn broke(&mut self, now: Time) {
         if !matches!(self.phase, Phase::Connecting { .. } | Phase::Up) {
             return;
         }
-        let node = self.node;
-        failed.extend(self.unanswered.drain(..).map(|asked| (node, asked)));
+        self.failed.extend(self.unanswered.drain(..));
         self.out.clear();
         self.input.clear();
         self.decoder = ReplyDecoder::new(LIMITS);
@@ -120,48 +117,33 @@ impl Link {
     }
 
     /// Closes the connection: in which order its replies come is not to be relied upon.
-    pub(super) fn give_up(
-        &mut self,
-        now: Time,
-        failed: &mut Vec<(u8, Asked)>,
-        notices: &mut VecDeque<ClientNotice>,
-    ) {
+    pub(super) fn give_up(&mut self, now: Time, notices: &mut VecDeque<ClientNotice>) {
         notices.push_back(ClientNotice::Disconnect(self.node));
-        self.broke(now, failed);
+        self.broke(now);
     }
 
     /// Takes replies apart, each with what it is for; false if the bytes are none.
-    pub(super) fn receive(&mut self, bytes: &[u8], heard: &mut Vec<(Asked, Reply)>) -> bool {
+    pub(super) fn receive(&mut self, bytes: &[u8], replies: &mut Vec<(Asked, Reply)>) -> bool {
         if !self.is_up() {
             return true;
         }
-        let is_midway = !self.input.is_empty();
-        if is_midway {
-            self.input.extend_from_slice(bytes);
-        }
-        let buffer = if is_midway { &self.input } else { bytes };
+        self.input.extend_from_slice(bytes);
         let mut start = 0;
         let makes_sense = loop {
-            let rest = buffer.get(start..).unwrap_or_default();
-            match self.decoder.decode(rest) {
+            match self.decoder.decode(&self.input[start..]) {
                 Ok(Some((reply, len))) => {
                     start += len;
                     self.failures = 0;
                     // What nobody asked for is nobody's.
                     if let Some(asked) = self.unanswered.pop_front() {
-                        heard.push((asked, reply));
+                        replies.push((asked, reply));
                     }
                 }
                 Ok(None) => break true,
                 Err(_) => break false,
             }
         };
-        if is_midway {
-            self.input.drain(..start);
-        } else {
-            let rest = bytes.get(start..).unwrap_or_default();
-            self.input.extend_from_slice(rest);
-        }
+        self.input.drain(..start);
         makes_sense
     }
 
@@ -171,32 +153,22 @@ impl Link {
         &mut self,
         now: Time,
         keeps_connection: bool,
-        failed: &mut Vec<(u8, Asked)>,
         notices: &mut VecDeque<ClientNotice>,
     ) {
-        let node = self.node;
         let late = |asked: &Asked| asked.deadline <= now;
-        self.waiting.retain(|(asked, _)| {
-            let is_late = late(asked);
-            if is_late {
-                failed.push((node, *asked));
-            }
-            !is_late
-        });
+        let waiting = self.waiting.extract_if(.., |(asked, _)| late(asked));
+        self.failed.extend(waiting.map(|(asked, _)| asked));
         if self.unanswered.iter().any(late) {
             if keeps_connection {
-                self.unanswered.retain(|asked| {
-                    if late(asked) {
-                        failed.push((node, *asked));
-                    }
-                    !late(asked)
-                });
+                self.failed
+                    .extend(self.unanswered.iter().copied().filter(late));
+                self.unanswered.retain(|asked| !late(asked));
             } else {
-                self.give_up(now, failed, notices);
+                self.give_up(now, notices);
             }
         }
         match self.phase {
-            Phase::Connecting { until } if until <= now => self.give_up(now, failed, notices),
+            Phase::Connecting { until } if until <= now => self.give_up(now, notices),
             Phase::Down { retry_at } if retry_at <= now => self.connect(now, notices),
             _ => {}
         }

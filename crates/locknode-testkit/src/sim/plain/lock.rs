@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
+use locknode_resp::encode_command;
 use redlock_proto::Time;
 
+use crate::bug::Bug;
+use crate::sim::notice::Handle;
 use crate::sim::plain::PlainTerms;
-use crate::sim::plain::request::{Answer, TOKEN_LEN, What};
+use crate::sim::plain::request::What;
 use crate::sim::plain::round::Round;
 
 /// One lock act.
 #[derive(Clone, Debug)]
 pub(super) struct Lock {
+    pub(super) handle: Handle,
     pub(super) terms: PlainTerms,
-    pub(super) token: [u8; TOKEN_LEN],
+    pub(super) token: String,
     pub(super) state: State,
     /// The round that runs, or ran last.
     pub(super) round: Round,
@@ -41,6 +45,8 @@ pub(super) enum State {
     Lost,
     /// The nodes were asked to release it.
     Releasing,
+    /// It failed or was released, and is to be forgotten.
+    Over,
 }
 
 impl State {
@@ -53,17 +59,18 @@ impl State {
                 is_extending && matches!(what, What::Extend | What::SetAgain)
             }
             Self::Undoing { .. } | Self::Releasing => what == What::Release,
-            Self::Pausing { .. } | Self::Lost => false,
+            Self::Pausing { .. } | Self::Lost | Self::Over => false,
         }
     }
 }
 
 impl Lock {
-    pub(super) fn new(terms: PlainTerms) -> Self {
+    pub(super) fn new(handle: Handle, terms: PlainTerms) -> Self {
         Self {
+            handle,
             ttl: whole_millis(terms.ttl),
             terms,
-            token: [0; TOKEN_LEN],
+            token: String::new(),
             state: State::Acquiring,
             round: Round::default(),
             tries: 0,
@@ -71,16 +78,30 @@ impl Lock {
         }
     }
 
-    /// A node's answer to a request of the round that runs.
-    pub(super) fn answered(&mut self, node: u8, what: What, answer: Answer) {
-        match (answer, what) {
-            (Answer::Yes(_), What::Release) => self.round.release(node),
-            (Answer::Yes(_), What::Fence(fence)) | (Answer::Yes(fence), _) => {
-                self.round.acknowledge(node, fence);
+    /// The request to a node.
+    pub(super) fn request(&self, what: What, node: u8, bug: Option<Bug>) -> Vec<u8> {
+        let (key, token) = (&*self.terms.key, self.token.as_bytes());
+        let ttl = self.ttl.as_millis().to_string();
+        let ttl = ttl.as_bytes();
+        let mut out = Vec::new();
+        let mut write = |words: &[&[u8]]| encode_command(&mut out, words);
+        match what {
+            What::Acquire => write(&[b"LOCK.ACQUIRE", key, token, ttl]),
+            What::Look => write(&[b"LOCK.GET", key]),
+            What::Fence(fence) => {
+                let (grant, fence) = (self.round.fence(node).to_string(), fence.to_string());
+                let (grant, fence) = (grant.as_bytes(), fence.as_bytes());
+                write(&[b"LOCK.FENCE", key, token, grant, fence]);
             }
-            (Answer::No, _) => self.round.refuse(node),
-            (Answer::Failed, _) => self.round.fail(node),
+            What::Extend if bug == Some(Bug::ExtendWithoutCompare) => {
+                write(&[b"PEXPIRE", key, ttl]);
+            }
+            What::Extend => write(&[b"LOCK.EXTEND", key, token, ttl]),
+            What::SetAgain => write(&[b"SET", key, token, b"NX", b"PX", ttl]),
+            What::Release if bug == Some(Bug::ReleaseWithoutCompare) => write(&[b"DEL", key]),
+            What::Release => write(&[b"LOCK.RELEASE", key, token]),
         }
+        out
     }
 }
 

@@ -1,11 +1,9 @@
-//! What is asked of a node, how that is written, and what its reply says.
+//! What is asked of a node, and what its reply says.
 
-use locknode_resp::{Reply, encode_command};
+use locknode_resp::Reply;
 use redlock_proto::Time;
 
-use crate::bug::Bug;
 use crate::sim::notice::Handle;
-use crate::sim::plain::lock::Lock;
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +29,6 @@ pub(super) struct Asked {
     pub(super) deadline: Time,
 }
 
-/// A request to be written.
-#[derive(Debug)]
-pub(super) struct Request<'a> {
-    pub(super) what: What,
-    pub(super) lock: &'a Lock,
-    /// The counter that this node told with its grant.
-    pub(super) grant: u64,
-    pub(super) bug: Option<Bug>,
-}
-
 /// What a reply says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -49,39 +37,6 @@ pub(super) enum Answer {
     No,
     /// The node takes no part: `LOADING` and other errors, or what is no reply to this request.
     Failed,
-}
-
-impl Request<'_> {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let (key, token) = (&*self.lock.terms.key, &self.lock.token[..]);
-        let ttl = u64::try_from(self.lock.ttl.as_millis()).unwrap_or(u64::MAX);
-        let [mut digits, mut grant, mut counter] = [itoa::Buffer::new(); 3];
-        let ttl = digits.format(ttl).as_bytes();
-        match self.what {
-            What::Acquire => encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl]),
-            What::Look => encode_command(out, &[b"LOCK.GET", key]),
-            What::Fence(fence) => {
-                let (grant, fence) = (grant.format(self.grant), counter.format(fence));
-                let words = [
-                    b"LOCK.FENCE",
-                    key,
-                    token,
-                    grant.as_bytes(),
-                    fence.as_bytes(),
-                ];
-                encode_command(out, &words);
-            }
-            What::Extend if self.bug == Some(Bug::ExtendWithoutCompare) => {
-                encode_command(out, &[b"PEXPIRE", key, ttl]);
-            }
-            What::Extend => encode_command(out, &[b"LOCK.EXTEND", key, token, ttl]),
-            What::SetAgain => encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]),
-            What::Release if self.bug == Some(Bug::ReleaseWithoutCompare) => {
-                encode_command(out, &[b"DEL", key]);
-            }
-            What::Release => encode_command(out, &[b"LOCK.RELEASE", key, token]),
-        }
-    }
 }
 
 impl Answer {
@@ -112,7 +67,3 @@ impl Answer {
         u64::try_from(fence).map_or(Self::Failed, Self::Yes)
     }
 }
-
-/// 20 hexadecimal digits: 80 random bits are unique among all attempts of any number of runs, and still readable in a
-/// timeline.
-pub(super) const TOKEN_LEN: usize = 20;

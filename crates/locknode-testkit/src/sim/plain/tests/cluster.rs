@@ -9,14 +9,15 @@ use redlock_proto::{Drift, Time};
 
 use crate::bug::Bug;
 use crate::random::Random;
+use crate::sim::by_number::ByNumber;
 use crate::sim::notice::{ClientNotice, Handle};
 use crate::sim::plain::{PlainClient, PlainTerms};
 
 /// Nodes and clients.
 pub(super) struct Cluster {
     now: Duration,
-    engines: Vec<Engine>,
-    clients: Vec<Side>,
+    engines: ByNumber<Engine>,
+    clients: ByNumber<Side>,
     next_lock: Handle,
 }
 
@@ -33,42 +34,49 @@ pub(super) enum Way {
     Refused,
 }
 
-struct Side {
-    client: PlainClient,
+pub(super) struct Side {
+    pub(super) client: PlainClient,
     /// By how much its clock is behind.
-    behind: Duration,
-    ways: Vec<Way>,
-    sessions: Vec<Option<Session>>,
-    held: Vec<Vec<u8>>,
+    pub(super) behind: Duration,
+    lines: ByNumber<Line>,
     /// All requests that reached a node, as words.
     asked: Vec<String>,
-    said: Vec<ClientNotice>,
+    said: Vec<String>,
     holds: BTreeMap<Handle, Time>,
+    /// The fencing token and the token of the last lock.
+    pub(super) fence: (u64, String),
+}
+
+/// The connection of one client to one node.
+#[derive(Default)]
+struct Line {
+    way: Way,
+    session: Option<Session>,
+    held: Vec<u8>,
 }
 
 impl Cluster {
     pub(super) fn new(nodes: u8, clients: u64, bug: Option<Bug>) -> Self {
-        let count = usize::from(nodes);
         let sides = (0..clients).map(|seed| Side {
             client: PlainClient::new(nodes, DRIFT, ms(100), Random::new(seed + 1), bug),
             behind: Duration::ZERO,
-            ways: vec![Way::Open; count],
-            sessions: (0..count).map(|_| None).collect(),
-            held: vec![Vec::new(); count],
+            lines: (0..nodes).map(|_| Line::default()).collect(),
             asked: Vec::new(),
             said: Vec::new(),
             holds: BTreeMap::new(),
+            fence: (0, String::new()),
         });
+        let now = ms(10_000);
         Self {
-            now: ms(10_000),
-            engines: (0..nodes).map(|_| engine(ms(10_000))).collect(),
+            now,
+            engines: (0..nodes).map(|_| engine(now)).collect(),
             clients: sides.collect(),
             next_lock: 0,
         }
     }
 
     /// Begins to acquire, and does what can be done at once.
-    pub(super) fn acquire(&mut self, client: usize, terms: PlainTerms) -> Handle {
+    pub(super) fn acquire(&mut self, client: u8, terms: PlainTerms) -> Handle {
         let (now, lock) = (self.clock(client), self.next_lock);
         self.next_lock += 1;
         self.clients[client].client.acquire(now, lock, terms);
@@ -76,20 +84,21 @@ impl Cluster {
         lock
     }
 
-    /// Acquires in one attempt what must be had at once.
-    pub(super) fn acquire_now(&mut self, client: usize) -> Handle {
+    /// Acquires in one attempt what must be had at once, and hears no more of it.
+    pub(super) fn acquire_now(&mut self, client: u8) -> Handle {
         let lock = self.acquire(client, terms(1));
-        assert!(self.holds(client), "{:?}", self.clients[client].said);
+        let said = self.said(client);
+        assert!(self.holds(client), "{said:?}");
         lock
     }
 
-    pub(super) fn extend(&mut self, client: usize, lock: Handle, ttl: Duration) {
+    pub(super) fn extend(&mut self, client: u8, lock: Handle, ttl: Duration) {
         let now = self.clock(client);
         self.clients[client].client.extend(now, lock, ttl);
         self.settle();
     }
 
-    pub(super) fn release(&mut self, client: usize, lock: Handle) {
+    pub(super) fn release(&mut self, client: u8, lock: Handle) {
         let now = self.clock(client);
         let side = &mut self.clients[client];
         side.client.release(now, lock);
@@ -97,12 +106,8 @@ impl Cluster {
         self.settle();
     }
 
-    pub(super) fn leave(&mut self, client: usize, lock: Handle) {
-        self.clients[client].client.leave(lock);
-    }
-
-    pub(super) fn client(&self, client: usize) -> &PlainClient {
-        &self.clients[client].client
+    pub(super) fn side(&mut self, client: u8) -> &mut Side {
+        &mut self.clients[client]
     }
 
     /// Time passes, and what is due is done.
@@ -114,9 +119,8 @@ impl Cluster {
                 due.saturating_add(side.behind)
             });
             self.now = dues.min().unwrap_or(end).clamp(self.now, end);
-            for client in 0..self.clients.len() {
-                let now = self.clock(client);
-                let side = &mut self.clients[client];
+            for side in self.clients.iter_mut() {
+                let now = Time::ZERO + (self.now - side.behind);
                 side.client.on_time(now);
                 assert!(side.client.next_deadline() > now, "nothing is left due");
             }
@@ -127,63 +131,63 @@ impl Cluster {
         }
     }
 
-    /// The client's clock falls back.
-    pub(super) fn slow_clock(&mut self, client: usize, by: Duration) {
-        self.clients[client].behind += by;
-    }
-
-    pub(super) fn set_ways<const N: usize>(&mut self, client: usize, ways: [Way; N]) {
-        self.clients[client].ways = ways.to_vec();
-        for (node, way) in ways.into_iter().enumerate() {
-            if way == Way::Refused && self.clients[client].sessions[node].is_some() {
-                self.break_connection(client, node);
-            }
-            let bytes = match way {
-                Way::Open => std::mem::take(&mut self.clients[client].held[node]),
-                _ => Vec::new(),
-            };
-            if !bytes.is_empty() {
-                self.deliver(client, node, &bytes);
+    pub(super) fn set_ways<const N: usize>(&mut self, client: u8, ways: [Way; N]) {
+        for (node, way) in (0..).zip(ways) {
+            self.clients[client].lines[node].way = way;
+            match way {
+                Way::Refused => self.break_connection(client, node),
+                Way::Open => {
+                    let held = std::mem::take(&mut self.clients[client].lines[node].held);
+                    self.deliver(client, node, &held);
+                }
+                _ => {}
             }
         }
         self.settle();
     }
 
     /// A node starts again, empty, and serves at once.
-    pub(super) fn restart(&mut self, node: usize) {
+    pub(super) fn restart(&mut self, node: u8) {
         self.engines[node] = engine(self.now);
-        for client in 0..self.clients.len() {
+        for client in self.numbers() {
             self.break_connection(client, node);
         }
         self.settle();
     }
 
-    pub(super) fn deliver(&mut self, client: usize, node: usize, bytes: &[u8]) {
+    pub(super) fn deliver(&mut self, client: u8, node: u8, bytes: &[u8]) {
         let now = self.clock(client);
-        let number = u8::try_from(node).unwrap();
-        self.clients[client].client.received(now, number, bytes);
+        if !bytes.is_empty() {
+            self.clients[client].client.received(now, node, bytes);
+        }
     }
 
     /// Somebody else says something to a node.
-    pub(super) fn tell(&self, node: usize, words: &str) -> String {
-        let moment = self.moment();
+    pub(super) fn tell(&self, node: u8, words: &str) -> String {
+        let now = moment(self.now);
         let engine = &self.engines[node];
-        let mut session = engine.connect(Peer::default(), moment.time).unwrap();
+        let mut session = engine.connect(Peer::default(), now.time).unwrap();
         let args: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         let mut out = Vec::new();
-        engine.batch(moment).execute(&mut session, &args, &mut out);
+        engine.batch(now).execute(&mut session, &args, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    /// Somebody else acquires the key on a node, and releases it: the node's counter is ahead then.
+    pub(super) fn raise_counter(&self, node: u8) {
+        self.tell(node, "LOCK.ACQUIRE key other 1000");
+        self.tell(node, "DEL key");
     }
 
     /// On how many nodes the key is.
     pub(super) fn keys(&self) -> usize {
-        let nodes = 0..self.engines.len();
-        let has_key = |node: &usize| self.tell(*node, "EXISTS key") == ":1\r\n";
+        let nodes = (0_u8..).take(self.engines.len());
+        let has_key = |node: &u8| self.tell(*node, "EXISTS key") == ":1\r\n";
         nodes.filter(has_key).count()
     }
 
     /// Whether the client believes in a lock.
-    pub(super) fn holds(&self, client: usize) -> bool {
+    pub(super) fn holds(&self, client: u8) -> bool {
         let now = self.clock(client);
         let mut ends = self.clients[client].holds.values();
         ends.any(|valid_until| now < *valid_until)
@@ -193,127 +197,125 @@ impl Cluster {
         self.holds(0) && self.holds(1)
     }
 
-    /// What a client said since it was last asked, connections aside.
-    pub(super) fn said(&mut self, client: usize) -> Vec<ClientNotice> {
+    /// What a client said since it was last asked, connections aside: the number of a lock and what became of it. Times
+    /// are milliseconds of the client's clock, which begins at 10,000.
+    pub(super) fn said(&mut self, client: u8) -> Vec<String> {
         std::mem::take(&mut self.clients[client].said)
     }
 
     /// What a client asked since this was last asked, by any node.
-    pub(super) fn asked(&mut self, client: usize) -> Vec<String> {
+    pub(super) fn asked(&mut self, client: u8) -> Vec<String> {
         std::mem::take(&mut self.clients[client].asked)
     }
 
-    pub(super) fn clock(&self, client: usize) -> Time {
+    pub(super) fn clock(&self, client: u8) -> Time {
         Time::ZERO + (self.now - self.clients[client].behind)
     }
 
-    /// The fencing token and the token of the last lock.
-    pub(super) fn fence(&mut self, client: usize) -> (u64, Vec<u8>) {
-        let said = self.said(client);
-        let acquired = said.into_iter().rev().find_map(|notice| match notice {
-            ClientNotice::Acquired { fencing, token, .. } => Some((fencing.unwrap(), token)),
-            _ => None,
-        });
-        acquired.unwrap()
+    fn numbers(&self) -> impl Iterator<Item = u8> + use<> {
+        (0_u8..).take(self.clients.len())
     }
 
-    fn moment(&self) -> Moment {
-        Moment {
-            time: NodeTime::ZERO.saturating_add(self.now),
-            ..Moment::default()
-        }
-    }
-
-    fn break_connection(&mut self, client: usize, node: usize) {
+    fn break_connection(&mut self, client: u8, node: u8) {
         let now = self.clock(client);
         let side = &mut self.clients[client];
-        if side.sessions[node].take().is_some() {
-            side.held[node].clear();
-            let number = u8::try_from(node).unwrap();
-            side.client.disconnected(now, number);
+        if side.lines[node].session.take().is_some() {
+            side.lines[node].held.clear();
+            side.client.disconnected(now, node);
         }
     }
 
     /// Everything that can happen at this moment.
     fn settle(&mut self) {
-        while (0..self.clients.len()).any(|client| self.turn(client)) {}
+        while self.numbers().any(|client| self.turn(client)) {}
     }
 
-    fn turn(&mut self, client: usize) -> bool {
+    fn turn(&mut self, client: u8) -> bool {
         let mut is_busy = false;
         while let Some(notice) = self.clients[client].client.poll_notice() {
             is_busy = true;
             self.hear(client, notice);
         }
-        for node in 0..self.engines.len() {
-            let number = u8::try_from(node).unwrap();
+        for node in (0..).take(self.engines.len()) {
             let side = &mut self.clients[client];
-            let bytes = std::mem::take(side.client.output(number).unwrap());
-            if bytes.is_empty() || side.ways[node] == Way::Silent {
+            let bytes = std::mem::take(side.client.output(node).unwrap());
+            if bytes.is_empty() || side.lines[node].way == Way::Silent {
                 continue;
             }
             is_busy = true;
             let replies = self.execute(client, node, &bytes);
-            match self.clients[client].ways[node] {
-                Way::RepliesHeld => self.clients[client].held[node].extend(replies),
+            let line = &mut self.clients[client].lines[node];
+            match line.way {
+                Way::RepliesHeld => line.held.extend(replies),
                 _ => self.deliver(client, node, &replies),
             }
         }
         is_busy
     }
 
-    fn hear(&mut self, client: usize, notice: ClientNotice) {
-        let (now, time) = (self.clock(client), self.moment().time);
+    fn hear(&mut self, client: u8, notice: ClientNotice) {
+        let now = self.clock(client);
         let side = &mut self.clients[client];
-        match &notice {
-            ClientNotice::Connect(number) => {
-                let node = usize::from(*number);
-                if side.ways[node] == Way::Refused {
-                    return side.client.disconnected(now, *number);
+        let ms = |time: Time| time.as_nanos() / 1_000_000;
+        let (lock, what) = match notice {
+            ClientNotice::Connect(node) => {
+                let line = &mut side.lines[node];
+                if line.way == Way::Refused {
+                    return side.client.disconnected(now, node);
                 }
-                side.sessions[node] = self.engines[node].connect(Peer::default(), time);
-                return side.client.connected(now, *number);
+                let time = moment(self.now).time;
+                line.session = self.engines[node].connect(Peer::default(), time);
+                return side.client.connected(now, node);
             }
-            ClientNotice::Disconnect(number) => {
-                side.sessions[usize::from(*number)] = None;
-                side.held[usize::from(*number)].clear();
-                return;
+            ClientNotice::Disconnect(node) => {
+                side.lines[node].session = None;
+                return side.lines[node].held.clear();
             }
             ClientNotice::Acquired {
-                lock, valid_until, ..
-            }
-            | ClientNotice::Validity { lock, valid_until }
-            | ClientNotice::Extended {
                 lock,
-                result: Ok(valid_until),
+                token,
+                fencing,
+                valid_until,
             } => {
-                side.holds.insert(*lock, *valid_until);
+                side.holds.insert(lock, valid_until);
+                side.fence = (fencing.unwrap(), String::from_utf8(token).unwrap());
+                (lock, format!("acquired until {}", ms(valid_until)))
             }
-            ClientNotice::Lost { lock, .. } => {
-                side.holds.remove(lock);
+            ClientNotice::Validity { lock, valid_until } => {
+                side.holds.insert(lock, valid_until);
+                (lock, format!("valid until {}", ms(valid_until)))
             }
-            _ => {}
-        }
-        side.said.push(notice);
+            ClientNotice::Extended { lock, result } => match result {
+                Ok(valid_until) => {
+                    side.holds.insert(lock, valid_until);
+                    (lock, format!("extended until {}", ms(valid_until)))
+                }
+                Err(why) => (lock, format!("not extended: {why}")),
+            },
+            ClientNotice::Lost { lock, why } => {
+                side.holds.remove(&lock);
+                (lock, format!("lost: {why}"))
+            }
+            ClientNotice::Failed { lock, why } => (lock, format!("failed: {why}")),
+            ClientNotice::Released { lock, confirmed } => {
+                (lock, format!("released by {confirmed}"))
+            }
+            other => panic!("{other:?}"),
+        };
+        side.said.push(format!("{} {what}", lock));
     }
 
-    fn execute(&mut self, client: usize, node: usize, bytes: &[u8]) -> Vec<u8> {
-        let moment = self.moment();
+    fn execute(&mut self, client: u8, node: u8, bytes: &[u8]) -> Vec<u8> {
         let side = &mut self.clients[client];
-        let session = side.sessions[node].as_mut().unwrap();
-        let mut batch = self.engines[node].batch(moment);
+        let session = side.lines[node].session.as_mut().unwrap();
+        let mut batch = self.engines[node].batch(moment(self.now));
         let (mut decoder, mut start, mut out) = (Decoder::new(), 0, Vec::new());
-        while let Some(frame) = decoder
-            .decode(&bytes[start..], &Limits::default(), true)
-            .unwrap()
-        {
+        let limits = Limits::default();
+        while let Some(frame) = decoder.decode(&bytes[start..], &limits, true).unwrap() {
             let args: Vec<&[u8]> = frame.args().collect();
             batch.execute(session, &args, &mut out);
-            let words: Vec<_> = args
-                .iter()
-                .map(|arg| String::from_utf8_lossy(arg))
-                .collect();
-            side.asked.push(format!("{node}: {}", words.join(" ")));
+            let words = String::from_utf8(args.join(&b' ')).unwrap();
+            side.asked.push(format!("{node}: {words}"));
             start += frame.consumed();
         }
         assert_eq!(start, bytes.len(), "whole requests");
@@ -335,11 +337,14 @@ pub(super) const fn ms(millis: u64) -> Duration {
 }
 
 fn engine(now: Duration) -> Engine {
-    let started = Moment {
+    Engine::new(EngineConfig::new(7, "run"), moment(now))
+}
+
+fn moment(now: Duration) -> Moment {
+    Moment {
         time: NodeTime::ZERO.saturating_add(now),
         ..Moment::default()
-    };
-    Engine::new(EngineConfig::new(7, "run"), started)
+    }
 }
 
 /// Of a second, twelve milliseconds.
