@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use locknode_testkit::history::Event;
 use locknode_testkit::{
-    Fault, FaultKind, FaultKinds, Links, Random, Report, Scenario, SimTime, Swarm, Way, Who, World,
-    check_determinism, first_difference,
+    Crash, Fault, FaultKind, FaultKinds, Links, LockAct, Random, Report, Scenario, SimTime, Swarm,
+    Way, Who, World, check_determinism, first_difference,
 };
 
 /// Known answers of xoshiro256\*\* seeded by `SplitMix64`: a seed that failed fails for ever.
@@ -56,12 +56,7 @@ fn a_world_and_its_text_are_the_same_world() {
     for seed in 0..10 {
         let scenario = Swarm::default().scenario(seed);
         let read = Scenario::parse(&scenario.to_string()).expect("it was written to be read");
-        let hash = |scenario: &Scenario| {
-            let mut world = World::new(scenario);
-            world.run();
-            world.hash()
-        };
-        assert_eq!(hash(&scenario), hash(&read), "seed {seed}");
+        assert_eq!(hash_of(&scenario), hash_of(&read), "seed {seed}");
     }
 }
 
@@ -77,6 +72,29 @@ fn what_comes_later_changes_nothing_before() {
         world.hash()
     };
     assert_eq!(hash(&one), hash(&other));
+}
+
+/// A test may name a node or a client that its world does not have.
+#[test]
+fn who_is_not_there_suffers_nothing_and_does_nothing() {
+    let scenario = Swarm::default().scenario(5);
+    let mut world = World::new(&scenario);
+    let (node, client) = (Who::Node(9), Who::Client(9));
+    let second = Duration::from_secs(1);
+    world.inject(Fault::Crash(9, Crash::Kill));
+    world.inject(Fault::Restart(9));
+    world.inject(Fault::Promote(9));
+    world.inject(Fault::CrashClient(9));
+    world.inject(Fault::MaxTtl(9, second));
+    for who in [node, client] {
+        world.inject(Fault::Pause(who, second));
+        world.inject(Fault::Rate(who, 100));
+    }
+    world.act(9, &LockAct::new("a", second).into());
+    assert!(!world.is_up(9));
+    assert_eq!(world.quarantine_left(9), None);
+    world.run();
+    assert_eq!(world.hash(), hash_of(&scenario));
 }
 
 /// From the moment on at which it stands still a node does nothing, whatever it was in the middle of.
@@ -163,4 +181,10 @@ fn what_was_found_once_is_found_no_more() {
     for seed in [82_128, 300_351] {
         Swarm::default().run(seed).assert_safe();
     }
+}
+
+fn hash_of(scenario: &Scenario) -> u64 {
+    let mut world = World::new(scenario);
+    world.run();
+    world.hash()
 }
