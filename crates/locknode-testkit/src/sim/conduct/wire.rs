@@ -84,8 +84,12 @@ pub(super) fn request<'b>(
     decoder: &'b mut Decoder,
     bytes: &'b [u8],
 ) -> Option<(Request<'b>, usize)> {
-    let frame = decoder.decode(bytes, &Limits::default(), true).ok()??;
     let mut words = [&[][..]; WORDS_MAX];
+    if let Some((_, len)) = decoder.decode_short(bytes, &mut words) {
+        return Some((meant(&words), len));
+    }
+    let frame = decoder.decode(bytes, &Limits::default(), true).ok()??;
+    words = [&[][..]; WORDS_MAX];
     for (word, arg) in words.iter_mut().zip(frame.args()) {
         *word = arg;
     }
@@ -121,6 +125,12 @@ fn meant<'a>(words: &[&'a [u8]; WORDS_MAX]) -> Request<'a> {
 
 /// What the next reply in these bytes says, and how long it is; `None` while it is not complete.
 pub(super) fn reply(bytes: &[u8]) -> Option<(Said, usize)> {
+    // Most replies are these two.
+    match bytes {
+        [b':', b'0', b'\r', b'\n', ..] => return Some((Said::No, 4)),
+        [b':', b'1', b'\r', b'\n', ..] => return Some((Said::Yes(None), 4)),
+        _ => {}
+    }
     let mut decoder = ReplyDecoder::new(ReplyLimits::default());
     let (reply, len) = decoder.decode(bytes).ok()??;
     let said = match &reply {
@@ -146,4 +156,4 @@ fn number(word: &[u8]) -> Option<u64> {
 }
 
 /// The words of a request that matter.
-const WORDS_MAX: usize = 8;
+const WORDS_MAX: usize = 9;
