@@ -4,6 +4,8 @@
 //! with several threads uses many shards and holds each for one command. Commands on several keys
 //! lock their shards in index order, so that they cannot deadlock.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -20,6 +22,8 @@ pub(crate) struct Keyspace {
     tables_per_shard: usize,
     /// The bytes used when empty: the sub-tables' headers.
     base_bytes: u64,
+    /// How often a thread has waited for a shard that another one held.
+    waits: AtomicU64,
 }
 
 /// The initial table sizes of a node. The default suits servers; small sizes make short-lived nodes
@@ -64,6 +68,7 @@ impl Keyspace {
             hasher,
             tables_per_shard,
             base_bytes: (tables_per_shard * shards * TABLE_BYTES) as u64,
+            waits: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +83,16 @@ impl Keyspace {
             whole,
             held: SmallVec::new(),
         }
+    }
+
+    /// Locks a shard for a command.
+    #[inline]
+    fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
+        let shard = &self.shards[index].0;
+        shard.try_lock().unwrap_or_else(|| {
+            self.waits.fetch_add(1, Ordering::Relaxed);
+            shard.lock()
+        })
     }
 
     /// Reclaims expired locks in one shard.
@@ -142,8 +157,7 @@ impl<'k> Space<'k> {
     fn lock_shard(&mut self, hash: KeyHash) {
         let index = hash.shard(self.keyspace.shards.len());
         debug_assert!(self.held.is_empty(), "a command locks once");
-        let shard = self.keyspace.shards[index].0.lock();
-        self.held.push((index, shard));
+        self.held.push((index, self.keyspace.lock(index)));
     }
 
     /// Locks the shards of several keys for this command, in index order.
@@ -230,11 +244,16 @@ impl<'k> Space<'k> {
     }
 
     fn lock_where(&mut self, wanted: impl Fn(usize) -> bool) {
-        for (index, shard) in self.keyspace.shards.iter().enumerate() {
+        for index in 0..self.keyspace.shards.len() {
             if wanted(index) {
-                self.held.push((index, shard.0.lock()));
+                self.held.push((index, self.keyspace.lock(index)));
             }
         }
+    }
+
+    /// Returns how often a thread has waited for a shard that another one held.
+    pub(crate) fn waits(&self) -> u64 {
+        self.keyspace.waits.load(Ordering::Relaxed)
     }
 }
 

@@ -230,6 +230,7 @@ fn stats(report: &mut Report<'_, '_, '_>) {
         counters.errors().values().sum::<u64>(),
     );
     report.field("acl_access_denied_auth", counters.failed_auths());
+    report.field("locknode_shard_waits", report.context.space.waits());
 }
 
 fn replication(report: &mut Report<'_, '_, '_>) {
