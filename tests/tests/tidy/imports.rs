@@ -42,7 +42,6 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
             "sim::node::disk",
             "sim::node::ending",
             "sim::oracle",
-            "sim::queue",
             "sim::world",
         ],
         "the world is one type over several files",

@@ -150,7 +150,7 @@ fn what_is_left_in_another_session_is_killed_if_so_wished() {
             processes::signal(member, Signal::KILL);
         }
         job.ends(4);
-        assert!(!processes::is_alive(member));
+        wait_until("the member is gone", || !processes::is_alive(member));
         assert!(cluster.is_free("job"));
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use locknode_testkit::history::Event;
 use locknode_testkit::{
-    Crash, Fault, FaultKind, FaultKinds, Links, LockAct, Random, Report, Scenario, SimTime, Swarm,
-    Way, Who, World, check_determinism, first_difference,
+    Crash, Fault, FaultKind, FaultKinds, Links, LockAction, Random, Report, Scenario, SimTime,
+    Swarm, Way, Who, World, check_determinism, first_difference,
 };
 
 /// Known answers of xoshiro256\*\* seeded by `SplitMix64`: a seed that failed fails for ever.
@@ -90,7 +90,7 @@ fn who_is_not_there_suffers_nothing_and_does_nothing() {
         world.inject(Fault::Pause(who, second));
         world.inject(Fault::Rate(who, 100));
     }
-    world.act(9, &LockAct::new("a", second).into());
+    world.act(9, &LockAction::new("a", second).into());
     assert!(!world.is_up(9));
     assert_eq!(world.quarantine_left(9), None);
     world.run();

@@ -18,7 +18,6 @@ pub(super) struct Cluster {
     now: Duration,
     engines: ByNumber<Engine>,
     clients: ByNumber<Side>,
-    next_lock: Handle,
 }
 
 /// What lies between one client and one node.
@@ -43,6 +42,7 @@ pub(super) struct Side {
     asked: Vec<String>,
     said: Vec<String>,
     holds: BTreeMap<Handle, Time>,
+    next_lock: Handle,
     /// The fencing token and the token of the last lock.
     pub(super) fence: (u64, String),
 }
@@ -64,6 +64,7 @@ impl Cluster {
             asked: Vec::new(),
             said: Vec::new(),
             holds: BTreeMap::new(),
+            next_lock: 0,
             fence: (0, String::new()),
         });
         let now = ms(10_000);
@@ -71,15 +72,16 @@ impl Cluster {
             now,
             engines: (0..nodes).map(|_| engine(now)).collect(),
             clients: sides.collect(),
-            next_lock: 0,
         }
     }
 
     /// Begins to acquire, and does what can be done at once.
     pub(super) fn acquire(&mut self, client: u8, terms: PlainTerms) -> Handle {
-        let (now, lock) = (self.clock(client), self.next_lock);
-        self.next_lock += 1;
-        self.clients[client].client.acquire(now, lock, terms);
+        let now = self.clock(client);
+        let side = &mut self.clients[client];
+        let lock = side.next_lock;
+        side.next_lock += 1;
+        side.client.acquire(now, lock, terms);
         self.settle();
         lock
     }
