@@ -143,7 +143,7 @@ impl FaultyDisk {
         self.lock().faults.write_in = Some((after, (kind, written)));
     }
 
-    /// The disk holds so many bytes; `None` for any number.
+    /// Sets the disk's capacity in bytes; `None` for no limit.
     pub fn limit(&self, capacity: Option<u64>) {
         self.lock().faults.capacity = capacity;
     }

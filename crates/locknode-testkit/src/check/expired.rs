@@ -1,4 +1,4 @@
-//! Locks that have expired when they are handed out: whoever gets one holds nothing.
+//! Locks that have expired when they are handed out: a client that gets one holds nothing.
 
 use crate::check::evidence::{Evidence, Pair, span};
 use crate::check::facts::Facts;

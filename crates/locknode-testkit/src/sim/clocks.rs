@@ -208,7 +208,7 @@ impl Clocks {
         passed(now, ttl, self.boottime.pace().min(self.raw.pace()))
     }
 
-    /// Both monotonic clocks run so many millionths too fast from now on.
+    /// Both monotonic clocks run too fast by this many millionths from now on.
     pub(crate) fn set_rate(&mut self, now: SimTime, ppm: i32) {
         self.boottime.set_rate(now, ppm);
         self.raw.set_rate(now, ppm);

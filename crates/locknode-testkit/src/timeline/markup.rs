@@ -49,7 +49,7 @@ impl<'o> Tag<'o> {
         write(self.out, format_args!("</{}>\n", self.name));
     }
 
-    /// A text that is shown to whoever points at it.
+    /// Adds a text that is shown when somebody points at the shape.
     pub(crate) fn titled(self, title: &str) {
         self.out.push('>');
         Tag::new(self.out, "title").text(&clipped(title, TITLE_CHARS_MAX));

@@ -130,7 +130,7 @@ pub(crate) fn shorten(text: &str) -> Arc<str> {
 /// Longest error text kept per node: an error of a server is one line, and an attacker's could be megabytes.
 const CAUSE_CHARS_MAX: usize = 200;
 
-/// Digits of an integer that is read without the decoder: with so many it fits whatever they are.
+/// The most digits of an integer that is read without the decoder: this many always fit.
 const DIGITS_MAX: usize = 18;
 
 #[cfg(test)]

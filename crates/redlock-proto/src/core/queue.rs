@@ -47,8 +47,8 @@ impl<E: Entropy> Core<E> {
         }
     }
 
-    /// Whether so many nodes have so much to answer that one request more has no majority in time. Those that are
-    /// silent or down do not count: they are not asked.
+    /// Returns whether too many nodes have a full queue for another request to get a majority in time. Nodes that are
+    /// silent or down do not count, because they are not asked.
     fn is_congested(&self) -> bool {
         let is_full = |link: &&crate::core::link::Link| {
             (link.is_ready() || link.is_hopeful()) && link.load() >= LOAD_MAX

@@ -8,8 +8,8 @@ use crate::sim::oracle::Breach;
 use crate::span::SimTime;
 
 impl SimNode {
-    /// Since when the disk has had nothing to do although something has to become durable `[G17]`: whoever executes
-    /// wakes the disk at once.
+    /// Reports a disk that has had nothing to do although something has to become durable `[G17]`: a command wakes the
+    /// disk at once.
     pub(crate) fn neglects(&self, now: SimTime) -> Vec<Breach> {
         let neglected = self.run.as_ref().filter(|run| {
             let guard = run.engine.guard();

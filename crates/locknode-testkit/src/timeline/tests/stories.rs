@@ -69,7 +69,7 @@ pub(super) fn restart_story() -> (History, Headline, Vec<Mark>) {
     (story, headline, vec![mark])
 }
 
-/// Clients that take, extend and release locks on nodes that crash, for so many seconds.
+/// Clients that take, extend and release locks on nodes that crash, for a number of seconds.
 pub(super) fn random_run(seed: u64, nodes: u8, clients: u8, seconds: u64, keys: u16) -> History {
     let mut random = Random::new(seed);
     let mut story = empty(nodes, clients, seconds * 1_000, 0);

@@ -263,7 +263,7 @@ fn what_votes_amount_to_does_not_depend_on_their_order() {
     }
 }
 
-/// A lock that is free is had in one round trip; of one that is held a majority is asked once by whom.
+/// A free lock is acquired in one round trip; when it is held, a majority is asked once by whom.
 #[test]
 fn neither_a_free_lock_nor_a_held_one_costs_more_than_is_needed() {
     let mut stage = Stage::new(5, Dialect::Lock);

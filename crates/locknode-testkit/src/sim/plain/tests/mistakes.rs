@@ -162,8 +162,8 @@ fn counters_that_differ_less(cluster: Cluster) -> bool {
     second == first
 }
 
-/// The fencing tokens of two locks, one after the other, of which each lacks a node, after so many other locks that
-/// only the first node knows of.
+/// The fencing tokens of two locks, one after the other, each missing from one node, after `others` locks that only
+/// the first node knows of.
 fn two_locks(mut cluster: Cluster, others: u32) -> (u64, u64) {
     for _ in 0..others {
         cluster.raise_counter(0);
