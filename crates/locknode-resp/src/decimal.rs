@@ -40,8 +40,8 @@ fn parse_long_integer(bytes: &[u8]) -> Option<i64> {
 #[inline]
 #[expect(clippy::cast_possible_wrap, reason = "eight digits are below 2^63")]
 fn up_to_eight(digits: &[u8]) -> Option<i64> {
-    let bits = digits.len() * 8;
-    let zeros = ZEROS.unbounded_shr(bits as u32);
+    let bits = u32::try_from(digits.len()).ok()? * 8;
+    let zeros = ZEROS.unbounded_shr(bits);
     // Zeros in front; then a digit's value in each byte.
     let values = (first_eight(digits) << ((64 - bits) % 64) | zeros) ^ ZEROS;
     let are_digits = (values | values.wrapping_add(0x0606_0606_0606_0606)) & HIGH_NIBBLES == 0;
