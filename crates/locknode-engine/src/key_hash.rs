@@ -56,3 +56,38 @@ impl KeyHasher {
         KeyHash(hasher.finish() ^ u64::from(db).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::KeyHasher;
+
+    /// Names of locks are alike: numbers at the end, in the middle, in binary, behind a long prefix.
+    #[test]
+    fn names_that_are_alike_spread_over_sub_tables_and_short_hashes() {
+        let keys: [fn(u32) -> Vec<u8>; 4] = [
+            |n| n.to_le_bytes().to_vec(),
+            |n| format!("lock:{n}").into_bytes(),
+            |n| format!("order:{n:010}:resource:lock").into_bytes(),
+            |n| format!("{}{n}", "tenant:".repeat(20)).into_bytes(),
+        ];
+        for (shape, key) in keys.iter().enumerate() {
+            let hasher = KeyHasher::new(0x5eed);
+            let mut tables = [0; 4096];
+            let mut places = HashSet::new();
+            for n in 0..100_000 {
+                let hash = hasher.hash(0, &key(n));
+                tables[hash.table(4096)] += 1;
+                places.insert((hash.table(4096), hash.short()));
+            }
+            // Chance gives 24.4 on average, and at most 50 or so.
+            let (least, most) = (tables.iter().min(), tables.iter().max());
+            assert!(
+                most < Some(&60) && least > Some(&3),
+                "{shape}: {least:?} {most:?}"
+            );
+            assert_eq!(places.len(), 100_000, "{shape}");
+        }
+    }
+}

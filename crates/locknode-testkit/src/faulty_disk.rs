@@ -513,7 +513,7 @@ impl File {
     }
 }
 
-/// What a fault brings, if no other operation comes before it; it is over then.
+/// Counts an operation, and takes the fault when its turn has come.
 fn take_due<T: Copy>(fault: &mut Option<(u64, T)>) -> Option<T> {
     let (left, what) = fault.as_mut()?;
     if *left > 0 {

@@ -34,10 +34,7 @@ const NOT_RUN: [(&str, &str); 5] = [
         "cargo run -p locknode-tests --example",
         "it builds another package",
     ),
-    (
-        "scripts/bench-",
-        "it builds the profile that ships",
-    ),
+    ("scripts/bench-", "it builds the profile that ships"),
 ];
 
 /// Addresses of which the documents speak.

@@ -129,7 +129,7 @@ pub(crate) fn ends(
     (out, err)
 }
 
-/// The same of a run that is over.
+/// The same for a finished run.
 #[track_caller]
 pub(crate) fn ended(code: i32, output: &Output) -> (String, String) {
     let (found, out, err) = outcome(output);

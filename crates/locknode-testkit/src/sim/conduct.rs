@@ -9,9 +9,9 @@
 //!   accepted this one.
 //! * *Use*. A client does not throw away a lock that a majority granted in time, unless nodes would not accept the fencing
 //!   token; and it does not report a lock as lost while the lock is valid and a majority may hold it.
-//! * *One token each*. An attempt has a new token, and the client asks for nothing more under it once the attempt is over.
+//! * *One token each*. An attempt has a new token, and the client asks for nothing more under it once the attempt has ended.
 //! * *Nothing left*. What nodes may hold and no caller has is released: at once where a node is connected, and after the next
-//!   connection elsewhere, until the TTL is over or the node has replied.
+//!   connection elsewhere, until the TTL has passed or the node has replied.
 //! * *Terms*. A client pauses between two attempts, and starts none after its caller's time limit. It renews what it was asked
 //!   to renew, and releases no lock before the time up to which it was asked to keep it.
 //! * *Healing*. When a node replies that it lost a lock that a majority extended, the client asks it to hold the lock again.

@@ -26,7 +26,7 @@ fn a_fenced_resource_that_trusts_wrong_tokens_is_found_out() {
     let row = "the same token | 2500 c1 writes l1 fence 2; 5000 c0 writes l0 fence 2 | resource fenced-resource";
     judge(locks, row, kind, resource);
     let locks = "0 c0 calls l0; 5 c1 calls l1; 10 c0 acquires l0 until 1000 fence 2; 20 c1 acquires l1 until 3000 fence 1";
-    // Of locks that were acquired at once either may have the higher token; but tokens that fall are wrong, whoever came first.
+    // Of two locks acquired at the same moment either may have the higher token; a token lower than an earlier one is wrong.
     let table = "
         a higher token later | 30 c1 writes l1 fence 1; 40 c0 writes l0 fence 2 | resource
         a lower token later  | 30 c0 writes l0 fence 2; 40 c1 writes l1 fence 1 | fenced-resource";

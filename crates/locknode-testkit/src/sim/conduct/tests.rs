@@ -298,7 +298,7 @@ fn what_nobody_has_is_released_wherever_it_may_be() {
         call; 0: ACQUIRE -> GRANT; at 10; 1: LOCK.ACQUIRE k s 1000
         => does not release what it has no use for on node 0
 
-        # When the node is back, again until it answers, and not when the TTL is over.
+        # When the node is back, again until it answers, and not once the TTL has passed.
         holding; close 0; ends; 1 2: RELEASE -> :1; at 500; connect 0
         => does not release what it has no use for on node 0
 
@@ -319,7 +319,7 @@ fn what_nobody_has_is_released_wherever_it_may_be() {
         holding; close 0; ends; 1 2: RELEASE -> :1; at 500; connect 0; 0: RELEASE -> -LOADING no
         => fine
 
-        # What is left to its TTL is. A node that was slow to reply is asked to extend it once more, even when the TTL is over.
+        # What is left to its TTL is. A node that was slow to reply is asked to extend it once more, even after the TTL.
         holding; leaves until 0
         => fine
         at 2000; at 2001; 0: EXTEND
