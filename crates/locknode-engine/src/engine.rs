@@ -38,6 +38,7 @@ use crate::settings::Settings;
 use crate::shard::{Shard, Swept};
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
+use crate::values;
 
 /// The configuration of an engine.
 #[derive(Debug)]
@@ -175,8 +176,13 @@ impl Engine {
         let grant = Grant::new(lock.grant.min(FENCE_END - 1), lock.is_logged);
         self.keyspace
             .with_shard(self.keyspace.shard_index(hash), |shard| {
-                if !shard.probe(now, db, hash, key).is_live() {
+                if shard.probe(now, db, hash, key).is_live() {
+                    return;
+                }
+                if !lock.is_collection {
                     shard.insert(db, hash, key, lock.token, lock.deadline, grant);
+                } else if let Some(value) = values::decode(lock.token) {
+                    shard.insert_collection(db, hash, key, value, lock.deadline, grant);
                 }
             });
     }

@@ -52,6 +52,8 @@ mod settings;
 mod shard;
 mod slab;
 mod time;
+#[cfg_attr(not(feature = "compat"), path = "no_values.rs")]
+mod values;
 
 pub use client::{Client, Peer};
 pub use command::Flow;

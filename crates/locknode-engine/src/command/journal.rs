@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use crate::entry::log_removal;
+use crate::entry::{Entry, log_removal};
 use crate::fence::Grant;
 use crate::guard::{Denial, Permit};
 use crate::time::Deadline;
+use crate::values::Value;
 
 /// The keys that a script has changed; see the module docs.
 #[derive(Debug, Default)]
@@ -24,9 +25,16 @@ pub(crate) struct Journal {
 /// A lock as it was when the script began.
 #[derive(Debug)]
 struct Before {
-    token: Box<[u8]>,
+    content: Content,
     deadline: Deadline,
     grant: Grant,
+}
+
+/// What a key held.
+#[derive(Debug)]
+enum Content {
+    Token(Box<[u8]>),
+    Collection(Value),
 }
 
 /// What a changed key needs when the script ends.
@@ -37,6 +45,11 @@ enum Change {
 }
 
 impl Journal {
+    /// Returns whether the script has changed nothing so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_empty()
+    }
+
     /// Records a key before it is changed; returns `false` when the script changes more than a
     /// journal can hold.
     pub(crate) fn note(&mut self, context: &mut Context<'_, '_>, key: &[u8]) -> bool {
@@ -45,12 +58,16 @@ impl Journal {
             return true;
         }
         let entry = context.entry(key);
-        let before = entry.lock().zip(entry.grant()).map(|(lock, grant)| Before {
-            token: lock.value.into(),
-            deadline: lock.deadline,
-            grant,
-        });
-        self.bytes += ENTRY_BYTES + key.len() + before.as_ref().map_or(0, |lock| lock.token.len());
+        let before = entry
+            .grant()
+            .zip(entry.deadline())
+            .map(|(grant, deadline)| Before {
+                content: Content::of(&entry),
+                deadline,
+                grant,
+            });
+        self.bytes += ENTRY_BYTES + key.len();
+        self.bytes += before.as_ref().map_or(0, |lock| lock.content.bytes());
         self.before.insert(name, before);
         self.bytes <= BYTES_MAX
     }
@@ -96,8 +113,41 @@ impl Journal {
             let probe = shard.probe(context.moment.time, db, hash, &key);
             shard.remove(probe);
             if let Some(lock) = before {
-                shard.insert(db, hash, &key, &lock.token, lock.deadline, lock.grant);
+                let (deadline, grant) = (lock.deadline, lock.grant);
+                match lock.content {
+                    Content::Token(token) => {
+                        shard.insert(db, hash, &key, &token, deadline, grant);
+                    }
+                    Content::Collection(value) => {
+                        shard.insert_collection(db, hash, &key, value, deadline, grant);
+                    }
+                }
             }
+        }
+    }
+}
+
+impl Content {
+    fn of(entry: &Entry<'_>) -> Self {
+        let value = entry.shard.collection(entry.probe).cloned();
+        value.map_or_else(
+            || Self::Token(entry.value().unwrap_or_default().into()),
+            Self::Collection,
+        )
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Token(token) => token.len(),
+            Self::Collection(value) => value.bytes(),
+        }
+    }
+
+    /// Returns whether the key's value has changed in place, which its grant does not show.
+    fn is_outdated(&self, entry: &Entry<'_>) -> bool {
+        match self {
+            Self::Token(_) => false,
+            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
 }
@@ -120,7 +170,9 @@ fn judge(
         }
         return Ok(Some(Change::Released(released.deadline)));
     };
-    if before.is_some_and(|lock| lock.deadline == deadline && lock.grant == grant) {
+    if before.is_some_and(|lock| {
+        lock.deadline == deadline && lock.grant == grant && !lock.content.is_outdated(&entry)
+    }) {
         return Ok(None);
     }
     let guard = &context.services.guard;

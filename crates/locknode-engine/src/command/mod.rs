@@ -41,6 +41,8 @@ mod spec;
 mod subcommand;
 mod timeout;
 mod transaction;
+#[cfg(feature = "compat")]
+mod values;
 mod version;
 
 use std::sync::LazyLock;
@@ -221,6 +223,14 @@ const FAMILIES: &[&[Spec]] = &[
     debug::SPECS,
     absent::SPECS,
     transaction::SPECS,
+    #[cfg(feature = "compat")]
+    values::hash::SPECS,
+    #[cfg(feature = "compat")]
+    values::list::SPECS,
+    #[cfg(feature = "compat")]
+    values::set::SPECS,
+    #[cfg(feature = "compat")]
+    values::sorted_set::SPECS,
 ];
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";
 pub(crate) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+pub(crate) const WRONG_TYPE: &str =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
 pub(crate) const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 pub(crate) const DEBUG_DISABLED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
     set to \"local\", you can run it from a local connection, otherwise you need to set this option in the \
@@ -18,6 +20,25 @@ pub(crate) const NO_AUTH: &str = "NOAUTH Authentication required.";
 #[cold]
 pub(crate) fn syntax(reply: &mut Encoder<'_>) {
     reply.error(SYNTAX);
+}
+
+/// Refuses a command on a key of another type.
+#[cold]
+pub(crate) fn wrong_type(reply: &mut Encoder<'_>) {
+    reply.error(WRONG_TYPE);
+}
+
+/// Refuses to let a hash, a list or a set grow further.
+#[cfg(feature = "compat")]
+#[cold]
+pub(crate) fn value_too_large(reply: &mut Encoder<'_>) {
+    unsupported(
+        reply,
+        &format!(
+            "a value of more than {} bytes: this node holds locks",
+            crate::values::BYTES_MAX
+        ),
+    );
 }
 
 /// Refuses a key or a value that the table cannot hold, and returns whether it did. This takes a
