@@ -11,10 +11,12 @@ use std::task::Waker;
 use std::time::Duration;
 
 use hashbrown::HashMap;
+#[cfg(feature = "compat")]
 use locknode_resp::{Encoder, Protocol};
 use parking_lot::Mutex;
 
 use crate::command_id::CommandId;
+use crate::guard::Need;
 use crate::mailbox::Mailbox;
 use crate::options::Options;
 use crate::settings::Settings;
@@ -138,14 +140,21 @@ impl Client {
 
     /// Sends the connection what `write` writes, in its protocol, and wakes its task; closes it if it
     /// has not taken [`MAIL_MAX`] bytes sent before.
+    #[cfg(feature = "compat")]
     pub(crate) fn send(&self, write: impl FnOnce(&mut Encoder<'_>)) {
+        self.send_after(Need::NONE, write);
+    }
+
+    /// [`Client::send`] once `need` is durable.
+    #[cfg(feature = "compat")]
+    pub(crate) fn send_after(&self, need: Need, write: impl FnOnce(&mut Encoder<'_>)) {
         let protocol = match self.protocol.load(Ordering::Relaxed) {
             3 => Protocol::Resp3,
             _ => Protocol::Resp2,
         };
         let waiting = self
             .mailbox
-            .append(|out| write(&mut Encoder::new(out, protocol)));
+            .append(need, |out| write(&mut Encoder::new(out, protocol)));
         if waiting > MAIL_MAX {
             return self.kill();
         }
@@ -159,9 +168,10 @@ impl Client {
         self.mailbox.has_mail()
     }
 
-    /// Moves what the connection was sent to the end of `out`.
-    pub fn take_mail(&self, out: &mut Vec<u8>) {
-        self.mailbox.take(out);
+    /// Moves what the connection was sent to the end of `out`; returns what must be durable before it
+    /// is sent on.
+    pub fn take_mail(&self, out: &mut Vec<u8>) -> Need {
+        self.mailbox.take(out)
     }
 
     /// Stores the waker of the task that drives the connection; called before the task sleeps.
@@ -195,13 +205,19 @@ impl Client {
             .store(command | subcommand, Ordering::Relaxed);
     }
 
-    /// Notes that the client's next command waits for the end of a pause; running a command resets
-    /// this.
+    /// Notes that the client waits for the end of a pause or for an element of a list; running a command
+    /// resets this.
     pub(crate) fn note_waiting(&self) {
         self.last_command.fetch_or(WAITING, Ordering::Relaxed);
     }
 
-    /// Returns whether the client's next command waits for the end of a pause.
+    /// Notes that the wait for an element has ended.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_wait_ended(&self) {
+        self.last_command.fetch_and(!WAITING, Ordering::Relaxed);
+    }
+
+    /// Returns whether the client waits for the end of a pause or for an element.
     pub(crate) fn is_waiting(&self) -> bool {
         self.last_command.load(Ordering::Relaxed) & WAITING != 0
     }
@@ -450,6 +466,7 @@ const COMMAND_MASK: u32 = (1 << COMMAND_BITS) - 1;
 const WAITING: u32 = 1 << 31;
 
 /// Redis's limit for subscribers that do not read.
+#[cfg(feature = "compat")]
 const MAIL_MAX: usize = 32 << 20;
 
 /// No command has run yet.

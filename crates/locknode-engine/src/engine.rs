@@ -129,6 +129,8 @@ impl Engine {
             services: Services {
                 guard: Guard::new(&config.guard, started.time),
                 counters: Counters::new(commands.all().len()),
+                #[cfg(feature = "compat")]
+                waiters: crate::waiters::Waiters::new(Arc::clone(&observers)),
                 observers,
                 clients: Clients::new(Arc::clone(&settings)),
                 settings,
@@ -393,6 +395,8 @@ impl Batch<'_> {
             }
             if self.engine.services.observers.are_there() {
                 context.report_changes(spec.name);
+                #[cfg(feature = "compat")]
+                context.serve_waiters();
             }
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);
@@ -515,7 +519,7 @@ fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Optio
         Keys::None | Keys::Own => {}
         Keys::One => return args.get(1).map(|key| space.lock_one(db, key)),
         Keys::All => space.lock_all(),
-        Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
+        _ => space.lock_many(db, keys.of(args)),
     }
     None
 }

@@ -54,6 +54,8 @@ mod slab;
 mod time;
 #[cfg_attr(not(feature = "compat"), path = "no_values.rs")]
 mod values;
+#[cfg(feature = "compat")]
+mod waiters;
 
 pub use client::{Client, Peer};
 pub use command::Flow;

@@ -59,11 +59,13 @@ impl Observers {
     }
 
     /// Notes one interest more: from now on changes are recorded.
+    #[cfg(feature = "compat")]
     pub(crate) fn add_interest(&self) {
         self.interests.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes one interest less.
+    #[cfg(feature = "compat")]
     pub(crate) fn remove_interest(&self) {
         self.interests.fetch_sub(1, Ordering::Relaxed);
     }
@@ -72,7 +74,7 @@ impl Observers {
     #[cold]
     pub(crate) fn report(&self, changes: Vec<KeyChange>, cause: Cause, clients: &Clients) {
         for change in changes {
-            let _ = (&change, cause, clients);
+            let _ = (&change, cause.command, cause.client, clients);
         }
     }
 }

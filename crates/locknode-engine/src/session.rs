@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use locknode_resp::Protocol;
+use locknode_resp::{Encoder, Protocol};
 
 use crate::client::Client;
+use crate::time::Time;
+#[cfg(feature = "compat")]
+use crate::waiters::Waiter;
 
 /// One connection's state, which the driver keeps and lends to every command.
 #[derive(Debug)]
@@ -18,6 +21,9 @@ pub struct Session {
     pub(crate) is_aborting: bool,
     /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
+    /// The wait of BLPOP, until its connection has seen the end.
+    #[cfg(feature = "compat")]
+    pub(crate) waiter: Option<Arc<Waiter>>,
 }
 
 /// Which replies a client wants, as set by CLIENT REPLY.
@@ -44,7 +50,41 @@ impl Session {
             reply_mode: ReplyMode::On,
             is_aborting: false,
             script_steps: 0,
+            #[cfg(feature = "compat")]
+            waiter: None,
         }
+    }
+
+    /// Returns whether a command still waits for its reply; nothing else is executed meanwhile. When
+    /// this has become `false`, the reply is in the mailbox.
+    pub fn is_waiting(&self) -> bool {
+        #[cfg(feature = "compat")]
+        if let Some(waiter) = &self.waiter {
+            return waiter.is_waiting();
+        }
+        false
+    }
+
+    /// Returns the end of the wait; `None` without one.
+    pub fn wait_end(&self) -> Option<Time> {
+        #[cfg(feature = "compat")]
+        return self.waiter.as_ref().and_then(|waiter| waiter.until);
+        #[cfg(not(feature = "compat"))]
+        None
+    }
+
+    /// Ends the wait, if it still lasts, with the reply that nothing came.
+    pub fn give_up(&mut self, out: &mut Vec<u8>) {
+        if self.leave_wait() {
+            Encoder::new(out, self.protocol).null_array();
+        }
+    }
+
+    fn leave_wait(&mut self) -> bool {
+        #[cfg(feature = "compat")]
+        return self.waiter.take().is_some_and(|waiter| waiter.leave());
+        #[cfg(not(feature = "compat"))]
+        false
     }
 
     /// Returns whether the client has sent the password, or needs none. Before that, the decoder
@@ -66,6 +106,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.leave_wait();
         self.client.leave();
     }
 }

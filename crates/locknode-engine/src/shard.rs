@@ -32,6 +32,9 @@ pub(crate) struct Shard {
     observers: Arc<Observers>,
     /// Recorded for the observers, and not yet reported.
     changes: Vec<KeyChange>,
+    /// The lists that were pushed to while somebody waits for an element; by database and key.
+    #[cfg(feature = "compat")]
+    pushed: Vec<(u8, Box<[u8]>)>,
     keys: [u64; DATABASES],
     volatile: [u64; DATABASES],
     /// Keys in all databases.
@@ -105,6 +108,8 @@ impl Shard {
             values: Values::default(),
             observers,
             changes: Vec::new(),
+            #[cfg(feature = "compat")]
+            pushed: Vec::new(),
             keys: [0; DATABASES],
             volatile: [0; DATABASES],
             total: 0,
@@ -520,6 +525,20 @@ impl Shard {
     /// Takes the changes recorded so far.
     pub(crate) fn take_changes(&mut self) -> Vec<KeyChange> {
         std::mem::take(&mut self.changes)
+    }
+
+    /// Records that a list is pushed to, for those who wait.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_push(&mut self, db: u8, key: &[u8]) {
+        if self.observers.are_there() {
+            self.pushed.push((db, key.into()));
+        }
+    }
+
+    /// Takes the lists recorded so far.
+    #[cfg(feature = "compat")]
+    pub(crate) fn take_pushed(&mut self) -> Vec<(u8, Box<[u8]>)> {
+        std::mem::take(&mut self.pushed)
     }
 
     /// Records a change, if anybody wants to know.

@@ -98,6 +98,7 @@ impl Lock {
             grant: self.grant,
             deadline: self.deadline,
             is_logged: self.is_logged,
+            is_collection: false,
         }
     }
 }

@@ -25,6 +25,10 @@ pub enum Flow {
     /// Nothing was executed, because the node is paused. Offer the command again at
     /// [`Engine::pause_end`](crate::Engine::pause_end) or when the client's waker is woken.
     Paused,
+    /// There is no reply yet: execute nothing more until
+    /// [`Session::is_waiting`](crate::Session::is_waiting) is false. A wake-up of the client, or the
+    /// time [`Session::wait_end`](crate::Session::wait_end), may end the wait.
+    Blocked,
     /// Continue, but serve other connections first: this one's commands take long.
     Yield,
     /// Send the replies to the other connections, then stop the node cleanly.
@@ -135,6 +139,11 @@ impl Context<'_, '_> {
             command: Some(command),
             client: Some(self.session.client.id),
         };
+        self.report(cause);
+    }
+
+    /// Reports the changes recorded so far.
+    pub(crate) fn report(&mut self, cause: Cause) {
         let services = self.services;
         for shard in self.space.shards() {
             let changes = shard.take_changes();

@@ -117,6 +117,17 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Returns whether any of these records holds a value of another type than a token.
+pub(super) fn has_collection(mut records: &[u8]) -> bool {
+    while let Some((record, rest)) = Record::decode(records) {
+        if matches!(record, Record::Put(lock) if lock.is_collection) {
+            return true;
+        }
+        records = rest;
+    }
+    false
+}
+
 const HEADER_LEN: usize = 25;
 
 const NONE: &[u8] = &[];

@@ -295,3 +295,205 @@ fn a_key_of_another_type_is_refused_with_nothing_done() {
          GET more => $1 1",
     );
 }
+
+/// What a client was sent beside its replies.
+fn mail(node: &Node, client: usize) -> String {
+    let mut mail = Vec::new();
+    assert!(node.clients[client].client().take_mail(&mut mail).is_none());
+    String::from_utf8(mail).unwrap().replace("\r\n", " ")
+}
+
+#[test]
+fn who_waits_longest_for_an_element_gets_it_first() {
+    for shards in [1, 8] {
+        let mut node = Node::with_shards(shards);
+        node.check(
+            "RPUSH full 1 2 => :2
+             BLPOP empty full other 0 => *2 $4 full $1 1
+             BLPOP l other 0 => Blocked
+             b> BLPOP other l 0 => Blocked",
+        );
+        assert!(node.clients[0].is_waiting() && node.clients[1].is_waiting());
+        // Both are served before the next command looks at the list.
+        node.check(
+            "c> RPUSH l x y z => :3
+             c> LRANGE l 0 -1 => *1 $1 z
+             c> RPUSH other w => :1
+             c> LLEN other => :1",
+        );
+        assert_eq!(mail(&node, 0), "*2 $1 l $1 x ");
+        assert_eq!(mail(&node, 1), "*2 $1 l $1 y ");
+        assert!(!node.clients[0].is_waiting() && !node.clients[1].is_waiting());
+    }
+}
+
+#[test]
+fn a_wait_ends_with_its_time_or_its_connection() {
+    for shards in [1, 8] {
+        let mut node = Node::with_shards(shards);
+        node.check(
+            "BLPOP l 1.5 => Blocked
+             b> BLPOP l 0 => Blocked
+             c> SET s v => +OK
+             c> BLPOP l s 0 => -WRONGTYPE Operation against a key holding the wrong kind of value",
+        );
+        let blocked = |node: &mut Node| {
+            let info = String::from_utf8(node.bytes_for(2, &[b"INFO", b"clients"])).unwrap();
+            let count = info.split("blocked_clients:").nth(1).expect("a count");
+            count.split("\r\n").next().expect("a line").to_owned()
+        };
+        assert_eq!(blocked(&mut node), "2");
+        let end = node.clients[0].wait_end().expect("a timeout");
+        assert_eq!(end.since(node.moment.time).as_millis(), 1500);
+        assert_eq!(node.clients[1].wait_end(), None);
+        let mut out = Vec::new();
+        node.clients[0].give_up(&mut out);
+        node.clients[0].give_up(&mut out);
+        assert_eq!(out, b"*-1\r\n");
+        let gone = node.clients.remove(1);
+        drop(gone);
+        node.check("b> LPUSH l x => :1\n LRANGE l 0 -1 => *1 $1 x");
+        assert_eq!(mail(&node, 0), "");
+        node.connect();
+        assert_eq!(blocked(&mut node), "0");
+    }
+}
+
+/// python-redis-lock releases so: the element is there when its script has ended, and not before.
+#[test]
+fn a_script_that_pushes_serves_those_who_wait_at_its_end() {
+    for shards in [1, 8] {
+        let mut node = Node::with_shards(shards);
+        node.check("b> BLPOP signal 10 => Blocked");
+        let script = b"redis.call('lpush',KEYS[1],1) redis.call('pexpire',KEYS[1],500) return redis.call('llen',KEYS[1])";
+        assert_eq!(node.bytes(&[b"EVAL", script, b"1", b"signal"]), b":1\r\n");
+        assert_eq!(mail(&node, 1), "*2 $6 signal $1 1 ");
+        let script = b"return redis.call('blpop',KEYS[1],0)";
+        assert_eq!(node.bytes(&[b"EVAL", script, b"1", b"signal"]), b"$-1\r\n");
+        node.check("EXISTS signal => :0");
+    }
+}
+
+#[test]
+fn an_element_is_not_given_to_a_client_that_was_killed() {
+    let mut node = Node::with_shards(8);
+    node.check(
+        "BLPOP l 0 => Blocked
+         b> BLPOP l 0 => Blocked
+         c> CLIENT KILL ID 1 => :1
+         c> LPUSH l x => :1
+         c> EXISTS l => :0",
+    );
+    assert_eq!(
+        (mail(&node, 0), mail(&node, 1)),
+        (String::new(), "*2 $1 l $1 x ".to_owned())
+    );
+}
+
+#[test]
+fn ten_thousand_clients_that_wait_for_one_key_leave_quickly() {
+    let mut node = Node::with_options(|options| options.maxclients = 20_000);
+    for client in 3..10_003 {
+        node.connect();
+        assert!(node.bytes_for(client, &[b"BLPOP", b"l", b"0"]).is_empty());
+    }
+    let start = std::time::Instant::now();
+    node.clients.truncate(3);
+    assert!(start.elapsed().as_millis() < 2_000, "{:?}", start.elapsed());
+    node.check("LPUSH l x => :1\n LPOP l => $1 x");
+}
+
+#[test]
+fn nothing_that_ends_or_renews_a_lock_is_refused_for_memory() {
+    let mut node = Node::with_shards(8);
+    node.check(
+        "HSET h a 1 b 1 => :2
+         ZADD z 1 a 2 b => :2
+         RPUSH l a b => :2
+         SADD s a b => :2
+         CONFIG SET maxmemory 1 => +OK
+         HINCRBY h a 1 => :2
+         HINCRBY h new 1 => -OOM command not allowed when used memory > 'maxmemory'.
+         HINCRBY none a 1 => -OOM command not allowed when used memory > 'maxmemory'.
+         ZADD z 5 a => :0
+         ZADD z 5 new => -OOM command not allowed when used memory > 'maxmemory'.
+         ZINCRBY z 5 new => -OOM command not allowed when used memory > 'maxmemory'.
+         HSET h a 1 => -OOM command not allowed when used memory > 'maxmemory'.
+         SADD s c => -OOM command not allowed when used memory > 'maxmemory'.
+         RPUSH l c => -OOM command not allowed when used memory > 'maxmemory'.
+         PEXPIRE h 1000 => :1
+         HDEL h a => :1
+         ZREM z a => :1
+         LPOP l => $1 a
+         LREM l 0 b => :1
+         SREM s a => :1
+         DEL h z s => :3",
+    );
+    // Redisson's unlock sets its latch after it has begun to release.
+    let latch = b"redis.call('del',KEYS[1]) return redis.call('set',KEYS[2],1,'px',500)";
+    assert_eq!(
+        node.bytes(&[b"EVAL", latch, b"2", b"h", b"latch"]),
+        b"+OK\r\n"
+    );
+}
+
+#[test]
+fn a_value_has_an_end() {
+    let mut node = Node::with_shards(8);
+    let long = vec![b'x'; 1 << 19];
+    let refused = "-UNSUPPORTED a value of more than 1048576 bytes: this node holds locks\r\n";
+    for [add, more] in [
+        [&[&b"HSET"[..], b"h", b"f"][..], &[b"HSET", b"h", b"g"]],
+        [&[b"RPUSH", b"l"], &[b"RPUSH", b"l"]],
+        [&[b"SADD", b"s", b"m"], &[b"SADD", b"s", b"n"]],
+    ] {
+        assert!(node.bytes(&[add, &[&long]].concat()).starts_with(b":"));
+        let reply = node.bytes(&[more, &[&long]].concat());
+        assert_eq!(String::from_utf8(reply).unwrap(), refused);
+    }
+    node.check("HLEN h => :1\n LLEN l => :1\n EXISTS h l s => :3");
+}
+
+/// A hash lock of Redisson: a script grants it, and its TTL is judged at the script's end.
+#[test]
+fn a_lock_held_as_a_hash_is_a_lock_to_the_restart_guard() {
+    let mut node = Node::with_config(|config| {
+        config.shards = 8;
+        config.guard.mode = locknode_engine::GuardMode::Memory;
+        config.guard.max_ttl = std::time::Duration::from_secs(60);
+    });
+    let lock =
+        b"redis.call('hincrby',KEYS[1],ARGV[2],1) redis.call('pexpire',KEYS[1],ARGV[1]) return nil";
+    let run = |node: &mut Node, ttl: &[u8]| {
+        let reply = node.bytes(&[b"EVAL", lock, b"1", b"lock", ttl, b"holder"]);
+        String::from_utf8(reply).unwrap()
+    };
+    assert!(run(&mut node, b"60001").starts_with("-UNSUPPORTED"));
+    node.check("EXISTS lock => :0");
+    assert_eq!(run(&mut node, b"30000"), "$-1\r\n");
+    node.check("HGET lock holder => $1 1\n PTTL lock => :30000\n PERSIST other => :0");
+    assert_eq!(run(&mut node, b"40000"), "$-1\r\n");
+    assert!(run(&mut node, b"60001").starts_with("-UNSUPPORTED"));
+    node.check("HGETALL lock => *2 $6 holder $1 2\n PTTL lock => :40000");
+    let refused = node.run("HSET none f 1");
+    assert!(refused.starts_with("-UNSUPPORTED"), "{refused}");
+    node.check("EXISTS none => :0\n + 40001\n EXISTS lock => :0\n DBSIZE => :0");
+}
+
+/// `[F1]`
+#[test]
+fn the_fence_rises_when_a_key_comes_to_be_and_not_when_its_value_changes() {
+    let mut node = Node::with_shards(1);
+    let mut counter = |requests: &[&str]| {
+        requests.iter().for_each(|request| drop(node.run(request)));
+        // Whoever is refused is told the counter.
+        let reply = node.run("LOCK.ACQUIRE h token 1000");
+        let mut words = reply.split(' ').map(str::to_owned);
+        assert_eq!(words.nth(1).as_deref(), Some(":0"), "{reply}");
+        words.next().expect("a counter")
+    };
+    let first = counter(&["HSET h f 1"]);
+    let changes = ["HINCRBY h f 1", "HSET h g 2", "HDEL h g", "PEXPIRE h 9000"];
+    assert_eq!(counter(&changes), first);
+    assert_ne!(counter(&["DEL h", "HSET h f 1"]), first);
+}

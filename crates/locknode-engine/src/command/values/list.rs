@@ -1,11 +1,17 @@
 //! Lists: the queue of Redisson's fair lock, and the wake-up of python-redis-lock and walrus.
 
-use locknode_resp::{Encoder, parse_integer};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::super::context::Context;
+use locknode_resp::{Encoder, Protocol, parse_integer};
+
+use super::super::context::{Context, Flow};
 use super::super::refusal;
-use super::super::spec::{Flags, Keys, Spec, exact, least, specs};
+use super::super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::{added_bytes, positions, read, reply_len};
+use crate::observers::Cause;
+use crate::shard::Shard;
+use crate::time::Time;
 use crate::values::{End, List};
 
 fn push(
@@ -17,6 +23,7 @@ fn push(
 ) {
     let elements = || std::iter::once(first).chain(others);
     let entry = context.entry(key);
+    entry.shard.note_push(entry.db, key);
     entry.grow::<List>(added_bytes(elements().copied()), reply, |list, reply| {
         elements().for_each(|element| list.push(end, element));
         reply_len(reply, list.len());
@@ -61,6 +68,104 @@ fn lpop(
             }
             removed > 0
         });
+}
+
+/// Pops the first element that any of the lists has, or waits for one.
+fn blpop(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
+    let words = args.get(1..).unwrap_or_default();
+    let Some((timeout, keys)) = words.split_last() else {
+        return refusal::wrong_arity(reply, "blpop");
+    };
+    let until = match wait_end(context.moment.time, timeout) {
+        Ok(until) => until,
+        Err(refusal) => return reply.error(refusal),
+    };
+    for key in keys {
+        let entry = context.entry(key);
+        match entry.read::<List>() {
+            Ok(None) => continue,
+            Ok(Some(_)) => {}
+            Err(wrong) => return wrong.refuse(reply),
+        }
+        return entry.shrink(reply, |list: Option<&mut List>, reply| {
+            let popped = list.and_then(|list| list.pop(End::Left));
+            if let Some(element) = &popped {
+                write_popped(key, element, reply);
+            }
+            popped.is_some()
+        });
+    }
+    // Within a script or a transaction nobody waits.
+    if context.needs.is_provisional {
+        return reply.null_array();
+    }
+    let client = Arc::clone(&context.session.client);
+    let waiters = &context.services.waiters;
+    context.session.waiter = Some(waiters.add(client, context.session.db, keys, until));
+    context.flow = Flow::Blocked;
+}
+
+fn write_popped(key: &[u8], element: &[u8], reply: &mut Encoder<'_>) {
+    reply.array(2);
+    reply.bulk(key);
+    reply.bulk(element);
+}
+
+/// Parses a timeout in seconds; zero is none.
+fn wait_end(now: Time, timeout: &[u8]) -> Result<Option<Time>, &'static str> {
+    let seconds: Option<f64> = std::str::from_utf8(timeout)
+        .ok()
+        .and_then(|it| it.parse().ok());
+    let seconds = seconds.filter(|seconds| !seconds.is_nan());
+    let seconds = seconds.ok_or("ERR timeout is not a float or out of range")?;
+    if seconds < 0.0 {
+        return Err("ERR timeout is negative");
+    }
+    let wait = Duration::try_from_secs_f64(seconds).ok();
+    let end = wait.filter(|wait| wait.as_secs() <= TIMEOUT_MAX_SECS);
+    let wait = end.ok_or("ERR timeout is out of range")?;
+    Ok((!wait.is_zero()).then_some(now.saturating_add(wait)))
+}
+
+impl Context<'_, '_> {
+    /// Gives those who wait the elements that the command has pushed, in the order in which they came.
+    #[cold]
+    pub(crate) fn serve_waiters(&mut self) {
+        let pushed: Vec<_> = self.space.shards().flat_map(Shard::take_pushed).collect();
+        let (db, key_hash) = (self.session.db, self.key_hash.take());
+        for (db, key) in pushed {
+            self.session.db = db;
+            let waiters = Arc::clone(&self.services.waiters);
+            let mut queues = waiters.lock();
+            while let Some(waiter) = queues.first(db, &key)
+                && let Some(element) = self.pop_for_waiter(&key)
+            {
+                queues.remove(&waiter);
+                let cause = Cause {
+                    command: Some("lpop"),
+                    client: Some(waiter.client.id),
+                };
+                self.report(cause);
+                let need = self.needs.need;
+                waiter
+                    .client
+                    .send_after(need, |reply| write_popped(&key, &element, reply));
+            }
+        }
+        (self.session.db, self.key_hash) = (db, key_hash);
+    }
+
+    /// Pops an element; `None` if there is none, or it cannot be popped.
+    fn pop_for_waiter(&mut self, key: &[u8]) -> Option<Box<[u8]>> {
+        let (mut popped, mut refusal) = (None, Vec::new());
+        let reply = &mut Encoder::new(&mut refusal, Protocol::Resp2);
+        self.entry(key).shrink(reply, |list: Option<&mut List>, _| {
+            popped = list.and_then(|list| list.pop(End::Left));
+            popped.is_some()
+        });
+        self.needs.end_command();
+        popped
+    }
 }
 
 fn lrem(
@@ -130,6 +235,9 @@ fn lrange(
     });
 }
 
+/// The longest timeout: a thousand years.
+const TIMEOUT_MAX_SECS: u64 = 1000 * 366 * 86_400;
+
 const READ: Spec = Spec::of(exact!(llen), Flags::READONLY, Keys::One, "list");
 
 const WRITE: Spec = Spec::of(
@@ -150,6 +258,10 @@ pub(crate) const SPECS: &[Spec] = specs! {
     /// Removes elements at the left of a list (Redisson's fair lock, dv/redis-semaphore).
     "lpop" "key [count]" since "1.0.0",
         call: least!(lpop), flags: Flags::WRITE.and(Flags::FAST), ..WRITE;
+
+    /// Like LPOP of the first list that has elements, and waits if none has (python-redis-lock, walrus).
+    "blpop" "key [key ...] timeout" since "2.0.0",
+        call: Call::any(-3, blpop), flags: Flags::WRITE, keys: Keys::ButLast, ..WRITE;
 
     /// Removes elements of a list by value (Redisson's fair lock).
     "lrem" "key count element" since "1.0.0",
