@@ -6,7 +6,7 @@ pub(crate) fn text(d: f64) -> String {
         return "nan".to_owned();
     }
     if d.is_infinite() || d == 0.0 || (d.fract() == 0.0 && d.abs() < WHOLE_END) {
-        return format!("{}", d + 0.0);
+        return format!("{d}");
     }
     // Rust has the digits, `d.ddd` and an exponent of ten.
     let scientific = format!("{:e}", d.abs());
@@ -36,12 +36,12 @@ const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
 mod tests {
     use super::text;
 
-    /// As ZSCORE of Redis 8.0.6 replies.
+    /// As ZSCORE and ZINCRBY of Redis 8.0.6 reply.
     #[test]
     fn numbers_are_written_as_redis_writes_them() {
         let rows = [
             ("3", "3"),
-            ("-0.0", "0"),
+            ("-0.0", "-0"),
             ("3.5", "3.5"),
             ("1e20", "1e+20"),
             ("1e18", "1000000000000000000"),

@@ -35,6 +35,7 @@ mod promises;
 mod scripts;
 mod served;
 mod unsynced;
+mod values;
 
 use std::time::Duration;
 

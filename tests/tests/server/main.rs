@@ -4,6 +4,7 @@
 //! * `pressure` - clients that do not read, trickle, open and close, or ask for too much
 //! * `script`: scripts that mean harm
 //! * `life` - shutdown, several nodes, Unix sockets, limits on connections, protected mode
+//! * `waiting`: commands that wait for others
 //! * `time` - TTLs on a stepped clock, jumps of the wall clock, CLIENT PAUSE, idle clients
 
 #![cfg(test)]
@@ -13,6 +14,7 @@ mod life;
 mod pressure;
 mod script;
 mod time;
+mod waiting;
 
 use locknode::{Node, Options};
 

@@ -14,6 +14,8 @@ mod encoding;
 mod sorted_set;
 mod store;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 

@@ -90,6 +90,12 @@ impl Values {
         (self.bytes + self.live * size_of::<Cell>()) as u64
     }
 
+    /// Returns the bytes that a value takes beside its own.
+    #[cfg(test)]
+    pub(super) const fn cell_bytes(&self) -> usize {
+        size_of::<Cell>()
+    }
+
     fn cell_mut(&mut self, number: u32) -> Option<&mut Cell> {
         let (chunk, place) = split(number);
         self.chunks.get_mut(chunk)?.get_mut(place)

@@ -176,6 +176,12 @@ fn lrem(
     let Some(count) = parse_integer(count) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
+    if count == i64::MIN {
+        return reply.error(
+            "ERR value is out of range, value must between -9223372036854775807 and \
+             9223372036854775807",
+        );
+    }
     let end = if count < 0 { End::Right } else { End::Left };
     let count = match count {
         0 => usize::MAX,

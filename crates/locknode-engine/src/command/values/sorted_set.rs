@@ -131,7 +131,7 @@ fn zincrby(
     [_, key, by, member]: &[&[u8]; 4],
     reply: &mut Encoder<'_>,
 ) {
-    let Some(by) = parse_score(by) else {
+    let Some(by) = parse_number(by) else {
         return reply.error(NOT_A_FLOAT);
     };
     let entry = context.entry(key);
@@ -139,13 +139,14 @@ fn zincrby(
         Ok(set) => set.and_then(|set| set.score(member)),
         Err(wrong) => return wrong.refuse(reply),
     };
-    let Some(new) = Score::new(old.map_or(0.0, Score::get) + by.get()) else {
+    let sum = old.map_or(by, |old| old.get() + by);
+    let Some(new) = Score::new(sum) else {
         return reply.error("ERR resulting score is not a number (NaN)");
     };
     let adds = added_bytes(old.is_none().then_some(*member).into_iter()) * 2;
     entry.grow::<SortedSet>(adds, reply, |set, reply| {
         set.insert(member, new);
-        reply.double(new.get());
+        reply.double(sum);
         true
     });
 }
@@ -253,7 +254,8 @@ impl Range {
                 return Err(refusal::SYNTAX);
             }
         }
-        if self.limit.is_some() && !self.by_score {
+        // To Redis a count of -1 is no LIMIT.
+        if self.limit.is_some_and(|(_, count)| count != -1) && !self.by_score {
             return Err(LIMIT_OF_POSITIONS);
         }
         Ok(self)
@@ -343,22 +345,34 @@ fn by_score(
 
 /// Parses a score: a number or an infinity.
 fn parse_score(word: &[u8]) -> Option<Score> {
+    parse_number(word).and_then(Score::new)
+}
+
+fn parse_number(word: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     // A number too large for a double is no infinity.
     let is_named = word
         .to_ascii_lowercase()
         .windows(3)
         .any(|part| part == b"inf");
-    (number.is_finite() || is_named).then_some(())?;
-    Score::new(number)
+    (!number.is_nan() && (number.is_finite() || is_named)).then_some(number)
 }
 
 /// Parses one end of a range of scores; `(` excludes it.
 fn parse_bound(word: &[u8]) -> Option<Bound<Score>> {
     match word.strip_prefix(b"(") {
-        Some(word) => parse_score(word).map(Bound::Excluded),
-        None => parse_score(word).map(Bound::Included),
+        Some(word) => parse_end(word).map(Bound::Excluded),
+        None => parse_end(word).map(Bound::Included),
     }
+}
+
+/// Parses a score as Redis does here: nothing is zero, and a number too large is infinite.
+fn parse_end(word: &[u8]) -> Option<Score> {
+    if word.is_empty() {
+        return Score::new(0.0);
+    }
+    let text = std::str::from_utf8(word).ok()?;
+    Score::new(text.parse().ok()?)
 }
 
 const NOT_A_FLOAT: &str = "ERR value is not a valid float";
