@@ -406,7 +406,8 @@ impl Author<'_> {
                     "n" => words.push(self.number().into()),
                     "i" => words.push(self.dice.pick(&["0", "-1", "1", "2", "-2"]).into()),
                     "s" => words.push(self.score(&SCORES)),
-                    "r" => words.push(self.score(&BOUNDS)),
+                    // Redis 7 and older let white space precede a bound.
+                    "r" => words.push(self.score(&BOUNDS).trim_start().to_owned()),
                     "fv" => words.extend([self.dice.pick(&FIELDS).into(), self.value().into()]),
                     "sf" => {
                         let score = self.score(&SCORES);
@@ -484,7 +485,7 @@ fn words(words: &[&str]) -> Words {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-const KEYS: [&str; 6] = ["a", "lock:1", "lock:2", "", "k\u{e9}y\0\r\n", "{tag}:a"];
+const KEYS: [&str; 5] = ["a", "lock:1", "", "k\u{e9}y\0\r\n", "{tag}:a"];
 const VALUES: [&str; 12] = [
     "a",
     "b",
@@ -576,7 +577,6 @@ const COLLECTIONS: [(&str, &[&str]); 4] = [
             "LPOP i",
             "LPOP n",
             "LREM i v",
-            "LREM n v",
             "LLEN",
             "LINDEX i",
             "LINDEX n",
@@ -656,7 +656,7 @@ const SCRIPTS: [(&str, usize); 8] = [
         1,
     ),
     (
-        "redis.call('del', KEYS[1]) redis.call('rpush', KEYS[1], ARGV[1], 'b') return {redis.call('blpop', KEYS[1], 0), redis.call('lpop', KEYS[1]), redis.call('blpop', KEYS[1], 0)}",
+        "redis.call('del', KEYS[1]) redis.call('rpush', KEYS[1], ARGV[1], 'b') return {redis.call('lrange', KEYS[1], 0, -1), redis.call('lpop', KEYS[1])}",
         1,
     ),
     (
