@@ -40,7 +40,7 @@ impl Entry<'_> {
 
     /// Returns the entry if the key, if any, holds a token; otherwise replies with the error.
     #[inline(always)]
-    pub(crate) fn as_string(self, reply: &mut Encoder<'_>) -> Option<Self> {
+    pub(crate) fn only_string(self, reply: &mut Encoder<'_>) -> Option<Self> {
         if self.is_collection() {
             refusal::wrong_type(reply);
             return None;
@@ -54,7 +54,7 @@ impl Entry<'_> {
         self.shard.is_collection(self.probe)
     }
 
-    /// Returns the token that holds the key, which [`Entry::as_string`] has checked.
+    /// Returns the token that holds the key, which [`Entry::only_string`] has checked.
     #[inline]
     pub(crate) fn value(&self) -> Option<&[u8]> {
         debug_assert!(!self.is_collection(), "the type is checked first");

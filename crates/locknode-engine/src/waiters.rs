@@ -40,8 +40,11 @@ pub(crate) struct Waiter {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     next_ticket: u64,
-    of_key: BTreeMap<(u8, Box<[u8]>), BTreeMap<u64, Arc<Waiter>>>,
+    of_key: BTreeMap<Name, BTreeMap<u64, Arc<Waiter>>>,
 }
+
+/// A database and a key in it.
+type Name = (u8, Box<[u8]>);
 
 impl Waiters {
     pub(crate) fn new(observers: Arc<Observers>) -> Arc<Self> {

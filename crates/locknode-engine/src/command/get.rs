@@ -14,7 +14,7 @@ use crate::entry::Entry;
 use crate::time::Deadline;
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let Some(entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     match entry.value() {
@@ -24,7 +24,7 @@ fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder
 }
 
 fn getdel(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let Some(entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     if !entry.may_remove(reply) {
@@ -47,7 +47,7 @@ fn getex(
         return refusal::syntax(reply);
     };
     let moment = context.moment;
-    let Some(mut entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(mut entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     // Redis parses the number only if there is a key to which it could apply.
@@ -109,7 +109,7 @@ fn getrange(
     let (Some(start), Some(end)) = (parse_integer(start), parse_integer(end)) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
-    let Some(entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     reply.bulk(range(entry.value().unwrap_or_default(), start, end));
@@ -141,7 +141,7 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
 }
 
 fn strlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let Some(entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     let len = entry.value().map_or(0, <[u8]>::len);
@@ -149,7 +149,7 @@ fn strlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Enco
 }
 
 fn digest_of(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let Some(entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     match entry.value() {

@@ -59,7 +59,7 @@ fn extend(
     let Some(deadline) = deadline_after(context.moment, ttl, reply, "lock.extend") else {
         return;
     };
-    let Some(mut entry) = context.entry(key).as_string(reply) else {
+    let Some(mut entry) = context.entry(key).only_string(reply) else {
         return;
     };
     if entry.value() != Some(token) {
@@ -72,7 +72,7 @@ fn extend(
 }
 
 fn release(context: &mut Context<'_, '_>, [_, key, token]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    let Some(entry) = context.entry(key).as_string(reply) else {
+    let Some(entry) = context.entry(key).only_string(reply) else {
         return;
     };
     let is_holder = entry.value() == Some(token);
@@ -97,7 +97,7 @@ fn write_back(
     let Some(wanted) = fence(wanted, reply) else {
         return;
     };
-    let Some(mut entry) = context.entry(key).as_string(reply) else {
+    let Some(mut entry) = context.entry(key).only_string(reply) else {
         return;
     };
     let is_holder = entry.value() == Some(token)
@@ -110,7 +110,7 @@ fn write_back(
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let now = context.moment.time;
-    let Some(mut entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(mut entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     let (Some(grant), fence) = (entry.grant(), entry.counter()) else {

@@ -31,7 +31,7 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     if refusal::too_long(reply, key, &[]) {
         return;
     }
-    let Some(mut entry) = context.entry(key).as_string(reply) else {
+    let Some(mut entry) = context.entry(key).only_string(reply) else {
         return;
     };
     let (old, deadline) = match entry.lock() {

@@ -44,7 +44,7 @@ fn delete_if(
     condition: Option<Condition<'_>>,
     reply: &mut Encoder<'_>,
 ) {
-    let Some(entry) = context.entry(key).as_string(reply) else {
+    let Some(entry) = context.entry(key).only_string(reply) else {
         return;
     };
     let Some(value) = entry.value() else {

@@ -116,7 +116,7 @@ fn set(
         entry.count_read();
     }
     if options.wants_old || matches!(options.when, When::Value(_)) {
-        let Some(string) = entry.as_string(reply) else {
+        let Some(string) = entry.only_string(reply) else {
             return;
         };
         entry = string;
@@ -242,7 +242,7 @@ fn getset(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &m
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let Some(mut entry) = context.entry_to_read(key).as_string(reply) else {
+    let Some(mut entry) = context.entry_to_read(key).only_string(reply) else {
         return;
     };
     if let Some(permit) = entry.permit(Deadline::NEVER, reply) {

@@ -118,18 +118,18 @@ impl List {
     /// Removes up to `count` elements equal to `doomed`, beginning at one end; returns how many.
     pub(crate) fn remove(&mut self, doomed: &[u8], end: End, count: usize) -> usize {
         let mut left = count;
-        let mut keep = |element: &Box<[u8]>| {
-            let goes = left > 0 && **element == *doomed;
+        let mut keep = |element: &[u8]| {
+            let goes = left > 0 && element == doomed;
             left -= usize::from(goes);
             !goes
         };
         match end {
-            End::Left => self.elements.retain(&mut keep),
+            End::Left => self.elements.retain(|element| keep(element)),
             End::Right => {
                 let mut kept: VecDeque<_> = std::mem::take(&mut self.elements)
                     .into_iter()
                     .rev()
-                    .filter(&mut keep)
+                    .filter(|element| keep(element))
                     .collect();
                 kept.make_contiguous().reverse();
                 self.elements = kept;
