@@ -11,9 +11,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use locknode_resp::{Encoder, Protocol};
 use parking_lot::Mutex;
 
 use crate::command_id::CommandId;
+use crate::mailbox::Mailbox;
 use crate::options::Options;
 use crate::settings::Settings;
 use crate::time::Time;
@@ -49,6 +51,7 @@ pub struct Client {
     pub(crate) last_seen: AtomicU64,
     /// See [`Client::note_buffers`].
     buffered: AtomicU64,
+    mailbox: Mailbox,
     killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
     registry: Arc<Clients>,
@@ -131,6 +134,34 @@ impl Client {
             registry.buffered.fetch_add(added, Ordering::Relaxed);
             registry.evict();
         }
+    }
+
+    /// Sends the connection what `write` writes, in its protocol, and wakes its task; closes it if it
+    /// has not taken [`MAIL_MAX`] bytes sent before.
+    pub(crate) fn send(&self, write: impl FnOnce(&mut Encoder<'_>)) {
+        let protocol = match self.protocol.load(Ordering::Relaxed) {
+            3 => Protocol::Resp3,
+            _ => Protocol::Resp2,
+        };
+        let waiting = self
+            .mailbox
+            .append(|out| write(&mut Encoder::new(out, protocol)));
+        if waiting > MAIL_MAX {
+            return self.kill();
+        }
+        self.wake();
+    }
+
+    /// Returns whether the connection has been sent something that [`Client::take_mail`] has not
+    /// taken.
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        self.mailbox.has_mail()
+    }
+
+    /// Moves what the connection was sent to the end of `out`.
+    pub fn take_mail(&self, out: &mut Vec<u8>) {
+        self.mailbox.take(out);
     }
 
     /// Stores the waker of the task that drives the connection; called before the task sleeps.
@@ -263,6 +294,7 @@ impl Clients {
             commands: AtomicU64::new(0),
             last_seen: AtomicU64::new(now.as_nanos()),
             buffered: AtomicU64::new(0),
+            mailbox: Mailbox::default(),
             killed: AtomicBool::new(false),
             waker: Mutex::new(None),
             registry: Arc::clone(self),
@@ -416,6 +448,9 @@ const COMMAND_MASK: u32 = (1 << COMMAND_BITS) - 1;
 
 /// The next command waits for the end of a pause.
 const WAITING: u32 = 1 << 31;
+
+/// Redis's limit for subscribers that do not read.
+const MAIL_MAX: usize = 32 << 20;
 
 /// No command has run yet.
 const NO_COMMAND: u32 = COMMAND_MASK;

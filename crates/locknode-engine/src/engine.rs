@@ -28,13 +28,14 @@ use crate::guard::{BatchNeeds, Guard, GuardConfig, Need};
 use crate::host::{Host, NoHost};
 use crate::key_hash::KeyHash;
 use crate::keyspace::{Keyspace, Space, TableSizes};
+use crate::observers::{Cause, Observers};
 use crate::options::Options;
 use crate::pause::Pause;
 use crate::scripts::Scripts;
 use crate::services::Services;
 use crate::session::{ReplyMode, Session};
 use crate::settings::Settings;
-use crate::shard::Swept;
+use crate::shard::{Shard, Swept};
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
 
@@ -115,16 +116,19 @@ impl Engine {
     pub fn new(config: EngineConfig, started: Moment) -> Self {
         let commands = Commands::new();
         let settings = Arc::new(Settings::new(config.options));
+        let observers = Arc::new(Observers::default());
         Self {
             keyspace: Keyspace::new(
                 config.shards,
                 config.sizes,
                 config.hash_seed,
                 config.guard.fence_base,
+                &observers,
             ),
             services: Services {
                 guard: Guard::new(&config.guard, started.time),
                 counters: Counters::new(commands.all().len()),
+                observers,
                 clients: Clients::new(Arc::clone(&settings)),
                 settings,
                 pause: Pause::default(),
@@ -210,12 +214,28 @@ impl Engine {
         }
         let shard = usize::try_from(self.sweep_shard.load(Ordering::Relaxed)).unwrap_or(0);
         let mut swept = self.keyspace.sweep(shard, now, budget);
+        if self.services.observers.are_there() {
+            self.report_expired(shard);
+        }
         if swept.finished_pass {
             let next = (shard + 1) % self.keyspace.shard_count();
             self.sweep_shard.store(next as u64, Ordering::Relaxed);
             swept.finished_pass = next == 0;
         }
         swept
+    }
+
+    /// Reports what a slice of the sweep has reclaimed.
+    #[cold]
+    fn report_expired(&self, shard: usize) {
+        let changes = self.keyspace.with_shard(shard, Shard::take_changes);
+        let cause = Cause {
+            command: None,
+            client: None,
+        };
+        let services = &self.services;
+        let changes = changes.unwrap_or_default();
+        services.observers.report(changes, cause, &services.clients);
     }
 
     /// Returns the instant before which [`Engine::sweep`] has nothing to do; `None` when no lock
@@ -364,6 +384,9 @@ impl Batch<'_> {
             flow = context.flow;
             if self.engine.services.guard.has_waiting_replies() {
                 context.end(spec.keys, spec.flags);
+            }
+            if self.engine.services.observers.are_there() {
+                context.report_changes(spec.name);
             }
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);

@@ -4,6 +4,7 @@
 //! with several threads uses many shards and holds each for one command. Commands on several keys
 //! lock their shards in index order, so that they cannot deadlock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -11,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::fence::Fences;
 use crate::key_hash::{KeyHash, KeyHasher};
+use crate::observers::Observers;
 use crate::shard::{DATABASES, Shard, Swept};
 use crate::time::{Deadline, Time};
 
@@ -49,7 +51,13 @@ pub(crate) struct Space<'k> {
 impl Keyspace {
     /// Rounds `shards` up to a power of two within 1 to [`SHARDS_MAX`], and sizes per shard
     /// likewise.
-    pub(crate) fn new(shards: usize, sizes: TableSizes, seed: u64, fence_base: u64) -> Self {
+    pub(crate) fn new(
+        shards: usize,
+        sizes: TableSizes,
+        seed: u64,
+        fence_base: u64,
+        observers: &Arc<Observers>,
+    ) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let hasher = KeyHasher::new(seed);
         let per_shard = |size: usize| (size / shards).max(1).next_power_of_two();
@@ -62,6 +70,7 @@ impl Keyspace {
                         tables_per_shard,
                         hasher.clone(),
                         fences,
+                        Arc::clone(observers),
                     )))
                 })
                 .collect(),

@@ -39,6 +39,8 @@ mod guard;
 mod host;
 mod key_hash;
 mod keyspace;
+mod mailbox;
+mod observers;
 mod options;
 mod output_limit;
 mod pause;

@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::guard::Guard;
 use crate::host::{Host, HostFacts};
 use crate::keyspace::Space;
+use crate::observers::Observers;
 use crate::pause::Pause;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
@@ -18,6 +19,7 @@ pub(crate) struct Services {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clients: Arc<Clients>,
     pub(crate) counters: Counters,
+    pub(crate) observers: Arc<Observers>,
     pub(crate) pause: Pause,
     pub(crate) host: Box<dyn Host>,
     pub(crate) scripts: Scripts,

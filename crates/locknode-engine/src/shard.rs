@@ -8,12 +8,15 @@
 //! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has
 //! reached it.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 
 use crate::durable::{LockRecord, Record, Which};
 use crate::fence::{Fences, Grant};
 use crate::guard::Permit;
 use crate::key_hash::{KeyHash, KeyHasher};
+use crate::observers::{ChangeKind, KeyChange, Observers};
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
 use crate::time::{Deadline, Time};
 
@@ -24,6 +27,9 @@ pub(crate) struct Shard {
     slab: Slab,
     hasher: KeyHasher,
     fences: Fences,
+    observers: Arc<Observers>,
+    /// Recorded for the observers, and not yet reported.
+    changes: Vec<KeyChange>,
     keys: [u64; DATABASES],
     volatile: [u64; DATABASES],
     /// Keys in all databases.
@@ -101,13 +107,20 @@ pub struct Swept {
 }
 
 impl Shard {
-    pub(crate) fn new(tables: usize, hasher: KeyHasher, fences: Fences) -> Self {
+    pub(crate) fn new(
+        tables: usize,
+        hasher: KeyHasher,
+        fences: Fences,
+        observers: Arc<Observers>,
+    ) -> Self {
         debug_assert!(tables.is_power_of_two());
         Self {
             tables: (0..tables).map(|_| HashTable::new()).collect(),
             slab: Slab::new(),
             hasher,
             fences,
+            observers,
+            changes: Vec::new(),
             keys: [0; DATABASES],
             volatile: [0; DATABASES],
             total: 0,
@@ -163,7 +176,8 @@ impl Shard {
     /// Removes an expired lock.
     #[cold]
     fn reclaim(&mut self, expired: Probe) -> Probe {
-        self.remove(expired);
+        self.note_of(expired, ChangeKind::Expired);
+        self.take(expired);
         self.expired += 1;
         Probe::absent(expired.hash)
     }
@@ -202,6 +216,11 @@ impl Shard {
         permit: Permit,
     ) -> Grant {
         let deadline = permit.deadline;
+        let kind = match probe.slot() {
+            Some(_) => ChangeKind::Written,
+            None => ChangeKind::Created,
+        };
+        self.note(db, key, kind);
         let grant = match probe.slot() {
             Some(id) if self.slab.value(id) == value => {
                 return self.move_deadline(id, permit);
@@ -214,7 +233,7 @@ impl Shard {
                     self.slab.set_grant(id, grant);
                     return self.move_deadline(id, permit);
                 }
-                self.remove(probe);
+                self.take(probe);
                 grant
             }
             None => Grant::new(self.fences.raise(db, key, permit.floor), permit.is_logged),
@@ -245,7 +264,9 @@ impl Shard {
 
     /// Moves the deadline of a live lock, if there is one; returns its grant.
     pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
-        probe.slot().map(|id| self.move_deadline(id, permit))
+        let id = probe.slot()?;
+        self.note_of(probe, ChangeKind::DeadlineMoved);
+        Some(self.move_deadline(id, permit))
     }
 
     /// Returns a key's fence counter.
@@ -292,6 +313,12 @@ impl Shard {
     /// Removes a live lock and returns its grant and deadline; `None` when there is none.
     #[inline]
     pub(crate) fn remove(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
+        self.note_of(probe, ChangeKind::Removed);
+        self.take(probe)
+    }
+
+    #[inline]
+    fn take(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
         let id = probe.slot()?;
         let table = &mut self.tables[probe.hash.table(self.tables.len())];
         if let Ok(entry) = table.get_bucket_entry(probe.bucket())
@@ -313,7 +340,7 @@ impl Shard {
     pub(crate) fn sweep(&mut self, now: Time, budget: usize) -> Swept {
         let step = self.slab.sweep(now, budget);
         for &id in &step.dead {
-            self.unlink(id);
+            self.unlink(id, Some(ChangeKind::Expired));
             self.expired += 1;
         }
         Swept {
@@ -325,6 +352,8 @@ impl Shard {
 
     /// Removes every key of one database, or of all.
     pub(crate) fn clear(&mut self, db: Option<u8>) {
+        let is_all = db.is_none();
+        self.note(db.unwrap_or(0), b"", ChangeKind::Cleared { is_all });
         let Some(db) = db else {
             self.tables
                 .iter_mut()
@@ -339,7 +368,7 @@ impl Shard {
             .filter(|&id| self.slab.db(id) == db)
             .collect();
         for id in doomed {
-            self.unlink(id);
+            self.unlink(id, None);
         }
     }
 
@@ -419,12 +448,46 @@ impl Shard {
         self.slab.earliest_deadline()
     }
 
+    /// Takes the changes recorded so far.
+    pub(crate) fn take_changes(&mut self) -> Vec<KeyChange> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Records a change, if anybody wants to know.
+    #[inline]
+    fn note(&mut self, db: u8, key: &[u8], kind: ChangeKind) {
+        if self.observers.are_there() {
+            self.record(db, key.into(), kind);
+        }
+    }
+
+    /// [`Shard::note`] for a key that is there.
+    #[inline]
+    fn note_of(&mut self, probe: Probe, kind: ChangeKind) {
+        if self.observers.are_there()
+            && let Some(id) = probe.slot()
+        {
+            self.record(self.slab.db(id), self.slab.key(id).into(), kind);
+        }
+    }
+
+    #[cold]
+    fn record(&mut self, db: u8, key: Box<[u8]>, kind: ChangeKind) {
+        self.changes.push(KeyChange { db, key, kind });
+    }
+
     /// Removes the entry in a slot, expired or not.
-    fn unlink(&mut self, id: SlotId) {
+    fn unlink(&mut self, id: SlotId, kind: Option<ChangeKind>) {
         let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
         let table = &self.tables[hash.table(self.tables.len())];
         match table.find_bucket_index(hash.bits(), |place| place.id == id) {
-            Some(bucket) => drop(self.remove(Probe::at(hash, bucket, id))),
+            Some(bucket) => {
+                let probe = Probe::at(hash, bucket, id);
+                if let Some(kind) = kind {
+                    self.note_of(probe, kind);
+                }
+                self.take(probe);
+            }
             None => debug_assert!(false, "a slot of the slab is always in the index"),
         }
     }

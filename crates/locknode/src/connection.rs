@@ -204,6 +204,11 @@ impl<S> Connection<S> {
         }
     }
 
+    /// Returns whether the peer may still be sent what others send it.
+    const fn takes_mail(&self) -> bool {
+        !matches!(self.state, State::Closing | State::Lingering)
+    }
+
     /// Waits until everything that `unsent` depends on is durable; `None` when it never will be.
     ///
     /// The replies must then not be sent: the peer sees its connection close and does not know the
@@ -264,6 +269,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if !self.unsent.is_empty() {
                 let is_durable = ready!(self.poll_durable(cx)).is_some();
                 if !is_durable || ready!(self.poll_send_unsent(cx)).is_none() {
+                    return Poll::Ready(());
+                }
+                continue;
+            }
+            if self.session.client().has_mail() && self.takes_mail() {
+                self.session.client().take_mail(&mut scratch.output);
+                if self.send(cx, &mut scratch.output).is_none() {
                     return Poll::Ready(());
                 }
                 continue;
@@ -416,7 +428,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             // A kill or the end of a pause wakes this task from here on; one that came just before
             // is seen here.
             connection.session.client().sleep_with(cx.waker());
-            if connection.session.client().is_killed() || connection.scope.has_moved() {
+            let client = connection.session.client();
+            let has_mail = client.has_mail() && connection.takes_mail();
+            if client.is_killed() || has_mail || connection.scope.has_moved() {
                 cx.waker().wake_by_ref();
             }
         }

@@ -10,6 +10,7 @@ use crate::flags::Flags;
 use crate::guard::BatchNeeds;
 use crate::key_hash::KeyHash;
 use crate::keyspace::Space;
+use crate::observers::Cause;
 use crate::services::Services;
 use crate::session::Session;
 use crate::time::Moment;
@@ -125,6 +126,20 @@ impl Context<'_, '_> {
             self.depend_on_all(flags);
         }
         self.needs.end_command();
+    }
+
+    /// Reports the changes that a command has made.
+    #[cold]
+    pub(crate) fn report_changes(&mut self, command: &'static str) {
+        let cause = Cause {
+            command: Some(command),
+            client: Some(self.session.client.id),
+        };
+        let services = self.services;
+        for shard in self.space.shards() {
+            let changes = shard.take_changes();
+            services.observers.report(changes, cause, &services.clients);
+        }
     }
 
     /// Like [`Context::entry`], for a command that reads the whole table. A reply about the node
