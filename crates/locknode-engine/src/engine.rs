@@ -433,9 +433,17 @@ impl Engine {
         {
             return Err(Refusal::Unauthenticated(id));
         }
-        if session.is_aborting && !spec.flags.has(Flags::TRANSACTION) {
-            return Err(Refusal::Aborted(id));
+        if session.is_special {
+            self.admit_special(session, id, spec, now)?;
+        } else {
+            self.admit_now(id, spec, now)?;
         }
+        Ok((id, spec))
+    }
+
+    /// Makes the checks that depend on the state of the node.
+    #[inline]
+    fn admit_now(&self, id: CommandId, spec: &Spec, now: Time) -> Result<(), Refusal> {
         if let Some(left) = self.services.guard.quarantine_left(now)
             && !spec.flags.has(Flags::LOADING)
         {
@@ -444,7 +452,23 @@ impl Engine {
         if self.services.pause.holds(now, spec.flags) {
             return Err(Refusal::Paused);
         }
-        Ok((id, spec))
+        Ok(())
+    }
+
+    /// Makes the checks for a connection that is in a special state, and those of
+    /// [`Engine::admit_now`] at their place among them.
+    #[cold]
+    fn admit_special(
+        &self,
+        session: &Session,
+        id: CommandId,
+        spec: &Spec,
+        now: Time,
+    ) -> Result<(), Refusal> {
+        if session.is_aborting && !spec.flags.has(Flags::TRANSACTION) {
+            return Err(Refusal::Aborted(id));
+        }
+        self.admit_now(id, spec, now)
     }
 
     #[cold]

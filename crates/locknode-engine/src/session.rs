@@ -14,6 +14,8 @@ pub struct Session {
     pub(crate) db: u8,
     pub(crate) is_authenticated: bool,
     pub(crate) reply_mode: ReplyMode,
+    /// Commands need more checks than usual; see [`Session::note_state`].
+    pub(crate) is_special: bool,
     /// MULTI was refused, so the commands of the transaction are refused until EXEC or DISCARD.
     pub(crate) is_aborting: bool,
     /// Steps that the connection's scripts have taken since it last yielded.
@@ -42,9 +44,16 @@ impl Session {
             db: 0,
             is_authenticated,
             reply_mode: ReplyMode::On,
+            is_special: false,
             is_aborting: false,
             script_steps: 0,
         }
+    }
+
+    /// Notes that something changed which decides whether commands need more checks than usual. All
+    /// of that is in one flag, so that other connections pay for one branch.
+    pub(crate) const fn note_state(&mut self) {
+        self.is_special = self.is_aborting;
     }
 
     /// Returns whether the client has sent the password, or needs none. Before that, the decoder

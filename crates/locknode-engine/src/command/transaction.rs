@@ -13,12 +13,19 @@ fn multi(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     if context.session.is_aborting {
         return reply.error("ERR MULTI calls can not be nested");
     }
-    context.session.is_aborting = true;
+    set_aborting(context, true);
     refusal::unsupported(reply, NO_TRANSACTIONS);
 }
 
+/// Sets whether a transaction is being refused, and returns whether one was before.
+const fn set_aborting(context: &mut Context<'_, '_>, is_aborting: bool) -> bool {
+    let before = std::mem::replace(&mut context.session.is_aborting, is_aborting);
+    context.session.note_state();
+    before
+}
+
 fn exec(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
-    if std::mem::take(&mut context.session.is_aborting) {
+    if set_aborting(context, false) {
         return reply.error(
             "EXECABORT Transaction discarded because this node has no MULTI; nothing was executed",
         );
@@ -27,7 +34,7 @@ fn exec(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) 
 }
 
 fn discard(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
-    if std::mem::take(&mut context.session.is_aborting) {
+    if set_aborting(context, false) {
         return refusal::unsupported(reply, NO_TRANSACTIONS);
     }
     reply.error("ERR DISCARD without MULTI");
