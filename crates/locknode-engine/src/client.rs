@@ -43,6 +43,11 @@ pub struct Client {
     pub(crate) protocol: AtomicU8,
     pub(crate) is_no_evict: AtomicBool,
     pub(crate) is_no_touch: AtomicBool,
+    /// Whether a key that the client watches has changed.
+    pub(crate) is_touched: AtomicBool,
+    /// One plus the number of commands queued since MULTI; 0 without.
+    queued: AtomicU32,
+    watched: AtomicU32,
     /// The low half holds the number of the last command. The high half holds one plus the number
     /// of its subcommand, or zero, and its highest bit is set while the next command waits for the
     /// end of a pause. One word, so that running a command resets it all in one store.
@@ -217,6 +222,29 @@ impl Client {
         })
     }
 
+    /// Notes how many commands the client has queued since MULTI, if it has sent that.
+    pub(crate) fn note_queued(&self, commands: Option<usize>) {
+        let queued = commands.map_or(0, |count| u32::try_from(count + 1).unwrap_or(u32::MAX));
+        self.queued.store(queued, Ordering::Relaxed);
+    }
+
+    /// Returns how many commands the client has queued since MULTI, if it has sent that.
+    pub(crate) fn queued(&self) -> Option<u32> {
+        self.queued.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Notes how many keys the client watches.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_watched(&self, keys: usize) {
+        let watched = u32::try_from(keys).unwrap_or(u32::MAX);
+        self.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Returns how many keys the client watches.
+    pub(crate) fn watched(&self) -> u32 {
+        self.watched.load(Ordering::Relaxed)
+    }
+
     /// Returns one of the client's names; empty without one.
     pub(crate) fn name(&self, kind: NameKind) -> Vec<u8> {
         self.names.lock().of(kind).to_vec()
@@ -290,6 +318,9 @@ impl Clients {
             protocol: AtomicU8::new(2),
             is_no_evict: AtomicBool::new(false),
             is_no_touch: AtomicBool::new(false),
+            is_touched: AtomicBool::new(false),
+            queued: AtomicU32::new(0),
+            watched: AtomicU32::new(0),
             last_command: AtomicU32::new(NO_COMMAND),
             commands: AtomicU64::new(0),
             last_seen: AtomicU64::new(now.as_nanos()),
@@ -346,6 +377,15 @@ impl Clients {
             .lock()
             .values()
             .filter(|client| client.is_waiting())
+            .count()
+    }
+
+    /// Returns the number of connections that watch keys.
+    pub(crate) fn watching(&self) -> usize {
+        let clients = self.clients.lock();
+        clients
+            .values()
+            .filter(|client| client.watched() > 0)
             .count()
     }
 

@@ -327,9 +327,13 @@ impl Batch<'_> {
                 session.client.note_waiting();
                 return Flow::Paused;
             }
+            Err(Refusal::Queued(id, spec)) => {
+                (Flow::Continue, self.queue(session, (id, spec), args, out))
+            }
             Err(refusal) => {
                 self.engine
                     .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
+                note_refused(session, name, out, start);
                 (Flow::Continue, true)
             }
         };
@@ -378,6 +382,7 @@ impl Batch<'_> {
                 moment: self.moment,
                 key_hash,
                 flow,
+                journal: None,
                 needs: &mut self.needs,
             };
             (spec.call.run)(&mut context, args, &mut reply);
@@ -396,6 +401,50 @@ impl Batch<'_> {
     }
 }
 
+impl Batch<'_> {
+    /// Queues a command of a transaction; returns whether it was refused.
+    #[cold]
+    fn queue(
+        &mut self,
+        session: &mut Session,
+        (id, spec): (CommandId, &'static Spec),
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let start = out.len();
+        let mut reply = Encoder::new(out, session.protocol);
+        session.client.note_command(id);
+        let Some(transaction) = &mut session.transaction else {
+            return false;
+        };
+        lock_keys(&mut self.space, session.db, spec.keys, args);
+        if spec.flags.has(Flags::DENYOOM) && self.engine.services.is_out_of_memory(&self.space) {
+            transaction.abort();
+            reply.error(refusal::OOM);
+        } else {
+            transaction.queue((id, spec), args, &mut reply);
+        }
+        self.space.unlock();
+        session.note_queued();
+        let is_refused = out.get(start) == Some(&b'-');
+        if is_refused {
+            self.engine.services.counters.note_rejected(id);
+        }
+        is_refused
+    }
+}
+
+/// Notes that a command was refused, which a transaction does not survive.
+#[cold]
+fn note_refused(session: &mut Session, name: &[u8], out: &mut Vec<u8>, start: usize) {
+    if name.eq_ignore_ascii_case(b"exec") {
+        session.discard();
+        refusal::exec(out, start);
+    } else if let Some(transaction) = &mut session.transaction {
+        transaction.abort();
+    }
+}
+
 /// Why a command was not run.
 #[derive(Debug)]
 enum Refusal {
@@ -403,7 +452,8 @@ enum Refusal {
     Arity(CommandId, &'static Spec),
     Protected(CommandId),
     Unauthenticated(CommandId),
-    Aborted(CommandId),
+    NotInTransaction(CommandId),
+    Queued(CommandId, &'static Spec),
     Quarantined(CommandId, Duration),
     Paused,
 }
@@ -436,20 +486,20 @@ impl Engine {
         if session.is_special {
             self.admit_special(session, id, spec, now)?;
         } else {
-            self.admit_now(id, spec, now)?;
+            self.admit_now(id, spec.flags, now)?;
         }
         Ok((id, spec))
     }
 
     /// Makes the checks that depend on the state of the node.
     #[inline]
-    fn admit_now(&self, id: CommandId, spec: &Spec, now: Time) -> Result<(), Refusal> {
+    fn admit_now(&self, id: CommandId, flags: Flags, now: Time) -> Result<(), Refusal> {
         if let Some(left) = self.services.guard.quarantine_left(now)
-            && !spec.flags.has(Flags::LOADING)
+            && !flags.has(Flags::LOADING)
         {
             return Err(Refusal::Quarantined(id, left));
         }
-        if self.services.pause.holds(now, spec.flags) {
+        if self.services.pause.holds(now, flags) {
             return Err(Refusal::Paused);
         }
         Ok(())
@@ -462,19 +512,32 @@ impl Engine {
         &self,
         session: &Session,
         id: CommandId,
-        spec: &Spec,
+        spec: &'static Spec,
         now: Time,
     ) -> Result<(), Refusal> {
-        if session.is_aborting && !spec.flags.has(Flags::TRANSACTION) {
-            return Err(Refusal::Aborted(id));
+        let Some(transaction) = &session.transaction else {
+            return self.admit_now(id, spec.flags, now);
+        };
+        if spec.flags.has(Flags::NO_MULTI) {
+            return Err(Refusal::NotInTransaction(id));
         }
-        self.admit_now(id, spec, now)
+        // A pause of writes holds back an EXEC of writes.
+        let flags = match spec.name {
+            "exec" => spec.flags.and(transaction.flags()),
+            _ => spec.flags,
+        };
+        self.admit_now(id, flags, now)?;
+        if spec.flags.has(Flags::TRANSACTION) {
+            Ok(())
+        } else {
+            Err(Refusal::Queued(id, spec))
+        }
     }
 
     #[cold]
     fn refuse(&self, refusal: &Refusal, args: &[&[u8]], reply: &mut Encoder<'_>) {
         let id = match refusal {
-            Refusal::Paused => return,
+            Refusal::Paused | Refusal::Queued(..) => return,
             Refusal::Unknown => return refusal::unknown_command(reply, args),
             Refusal::Arity(id, spec) => {
                 refusal::wrong_arity(reply, spec.name);
@@ -488,8 +551,8 @@ impl Engine {
                 reply.error(refusal::NO_AUTH);
                 id
             }
-            Refusal::Aborted(id) => {
-                refusal::aborted(reply);
+            Refusal::NotInTransaction(id) => {
+                reply.error("ERR Command not allowed inside a transaction");
                 id
             }
             Refusal::Quarantined(id, left) => {

@@ -52,6 +52,10 @@ mod settings;
 mod shard;
 mod slab;
 mod time;
+#[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
+mod transaction;
+#[cfg(feature = "compat")]
+mod watches;
 
 pub use client::{Client, Peer};
 pub use command::Flow;

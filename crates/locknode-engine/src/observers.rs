@@ -8,12 +8,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::client::Clients;
+#[cfg(feature = "compat")]
+use crate::watches::Watches;
 
 /// All observers of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
     /// How many watches, subscriptions to events and tracking clients there are.
     interests: AtomicUsize,
+    #[cfg(feature = "compat")]
+    pub(crate) watches: Watches,
 }
 
 /// One change of a key.
@@ -72,6 +76,8 @@ impl Observers {
     #[cold]
     pub(crate) fn report(&self, changes: Vec<KeyChange>, cause: Cause, clients: &Clients) {
         for change in changes {
+            #[cfg(feature = "compat")]
+            self.watches.report(&change);
             let _ = (&change, cause, clients);
         }
     }

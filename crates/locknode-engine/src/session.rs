@@ -5,6 +5,9 @@ use std::sync::Arc;
 use locknode_resp::Protocol;
 
 use crate::client::Client;
+use crate::transaction::Transaction;
+#[cfg(feature = "compat")]
+use crate::watches::Watching;
 
 /// One connection's state, which the driver keeps and lends to every command.
 #[derive(Debug)]
@@ -16,8 +19,11 @@ pub struct Session {
     pub(crate) reply_mode: ReplyMode,
     /// Commands need more checks than usual; see [`Session::note_state`].
     pub(crate) is_special: bool,
-    /// MULTI was refused, so the commands of the transaction are refused until EXEC or DISCARD.
-    pub(crate) is_aborting: bool,
+    /// What MULTI began, until EXEC or DISCARD.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// What WATCH watches, until EXEC, DISCARD or UNWATCH.
+    #[cfg(feature = "compat")]
+    pub(crate) watching: Option<Box<Watching>>,
     /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
 }
@@ -45,7 +51,9 @@ impl Session {
             is_authenticated,
             reply_mode: ReplyMode::On,
             is_special: false,
-            is_aborting: false,
+            transaction: None,
+            #[cfg(feature = "compat")]
+            watching: None,
             script_steps: 0,
         }
     }
@@ -53,7 +61,41 @@ impl Session {
     /// Notes that something changed which decides whether commands need more checks than usual. All
     /// of that is in one flag, so that other connections pay for one branch.
     pub(crate) const fn note_state(&mut self) {
-        self.is_special = self.is_aborting;
+        self.is_special = self.transaction.is_some();
+    }
+
+    /// Begins or ends a transaction, and returns the one before.
+    pub(crate) fn set_transaction(
+        &mut self,
+        transaction: Option<Box<Transaction>>,
+    ) -> Option<Box<Transaction>> {
+        let before = std::mem::replace(&mut self.transaction, transaction);
+        self.note_state();
+        self.note_queued();
+        before
+    }
+
+    /// Ends the transaction, if any, and forgets the watched keys.
+    pub(crate) fn discard(&mut self) {
+        self.set_transaction(None);
+        #[cfg(feature = "compat")]
+        {
+            self.watching = None;
+        }
+    }
+
+    /// Tells CLIENT LIST how many commands are queued.
+    pub(crate) fn note_queued(&self) {
+        let queued = self.transaction.as_ref().map(|it| it.len());
+        self.client.note_queued(queued);
+    }
+
+    /// Returns about how many bytes the session keeps for its transaction and what it watches.
+    pub fn kept_bytes(&self) -> usize {
+        let queued = self.transaction.as_ref().map_or(0, |it| it.size());
+        #[cfg(feature = "compat")]
+        let queued = queued + self.watching.as_ref().map_or(0, |it| it.size());
+        queued
     }
 
     /// Returns whether the client has sent the password, or needs none. Before that, the decoder

@@ -23,7 +23,8 @@ use crate::session::ReplyMode;
 fn client(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let is_end = |sub: &&[u8]| sub.eq_ignore_ascii_case(b"unpause");
     let pause = &context.services.pause;
-    if !args.get(1).is_some_and(is_end) && pause.holds(context.moment.time, Flags::NONE) {
+    let may_wait = context.journal.is_none() && !args.get(1).is_some_and(is_end);
+    if may_wait && pause.holds(context.moment.time, Flags::NONE) {
         context.session.client.note_waiting();
         context.flow = Flow::Paused;
         return;

@@ -96,7 +96,7 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub=0 psub=0 ssub=0 \
-         multi=-1 watch=0 cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={} tot-cmds={}",
+         multi={} watch={} cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={} tot-cmds={}",
         client.id,
         client.addr,
         client.laddr,
@@ -105,6 +105,8 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
         now.since(client.connected).as_secs(),
         flags(client),
         client.db.load(Ordering::Relaxed),
+        client.queued().map_or(-1, i64::from),
+        client.watched(),
         command(context.commands, client),
         client.protocol.load(Ordering::Relaxed),
         name(NameKind::Library),
@@ -117,7 +119,9 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
 fn flags(client: &Client) -> String {
     let letters = [
         ('A', client.is_killed()),
+        ('x', client.queued().is_some()),
         ('b', client.is_waiting()),
+        ('d', client.is_touched.load(Ordering::Relaxed)),
         ('U', client.addr.starts_with('/')),
         ('e', client.is_no_evict.load(Ordering::Relaxed)),
         ('T', client.is_no_touch.load(Ordering::Relaxed)),

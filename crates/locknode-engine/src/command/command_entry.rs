@@ -147,6 +147,7 @@ impl Entry {
             ("loading", self.spec.flags.has(Flags::LOADING)),
             ("fast", self.spec.flags.has(Flags::FAST)),
             ("no_auth", self.spec.flags.has(Flags::NO_AUTH)),
+            ("no_multi", self.spec.flags.has(Flags::NO_MULTI)),
             (
                 "movablekeys",
                 matches!(key_positions(&self.spec), Keys::Counted { .. }),

@@ -204,8 +204,7 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     use_database(context, 0);
     let session = &mut *context.session;
     session.reply_mode = ReplyMode::On;
-    session.is_aborting = false;
-    session.note_state();
+    session.discard();
     session.is_authenticated = !context.services.settings.has_password();
     session.client.rename(NameKind::Connection, b"");
     session.client.is_no_evict.store(false, Ordering::Relaxed);

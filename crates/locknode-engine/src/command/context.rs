@@ -3,6 +3,7 @@
 use locknode_resp::Encoder;
 
 use super::Commands;
+use super::journal::Journal;
 use super::keys::Keys;
 use crate::durable::Record;
 use crate::entry::{Entry, depend_on, may_remove_unlogged};
@@ -10,9 +11,10 @@ use crate::flags::Flags;
 use crate::guard::BatchNeeds;
 use crate::key_hash::KeyHash;
 use crate::keyspace::Space;
-use crate::observers::Cause;
+use crate::observers::{Cause, KeyChange};
 use crate::services::Services;
 use crate::session::Session;
+use crate::shard::Shard;
 use crate::time::Moment;
 
 /// What the driver does after a command.
@@ -44,6 +46,8 @@ pub(crate) struct Context<'c, 'k> {
     /// The hash of the key, if the command locked just one.
     pub(crate) key_hash: Option<KeyHash>,
     pub(crate) flow: Flow,
+    /// That of the running script or transaction.
+    pub(crate) journal: Option<Box<Journal>>,
     /// What must be durable before the batch's replies are sent.
     pub(crate) needs: &'c mut BatchNeeds,
 }
@@ -131,15 +135,23 @@ impl Context<'_, '_> {
     /// Reports the changes that a command has made.
     #[cold]
     pub(crate) fn report_changes(&mut self, command: &'static str) {
+        let changes = self.take_changes();
+        self.report(command, changes);
+    }
+
+    /// Takes the changes that a command has made in the locked shards.
+    pub(crate) fn take_changes(&mut self) -> Vec<KeyChange> {
+        self.space.shards().flat_map(Shard::take_changes).collect()
+    }
+
+    /// Reports changes of a command.
+    pub(crate) fn report(&mut self, command: &'static str, changes: Vec<KeyChange>) {
         let cause = Cause {
             command: Some(command),
             client: Some(self.session.client.id),
         };
         let services = self.services;
-        for shard in self.space.shards() {
-            let changes = shard.take_changes();
-            services.observers.report(changes, cause, &services.clients);
-        }
+        services.observers.report(changes, cause, &services.clients);
     }
 
     /// Like [`Context::entry`], for a command that reads the whole table. A reply about the node

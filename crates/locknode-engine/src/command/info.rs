@@ -139,7 +139,7 @@ fn clients(report: &mut Report<'_, '_, '_>) {
     report.field("blocked_clients", waiting);
     report.field("tracking_clients", 0);
     report.field("pubsub_clients", 0);
-    report.field("watching_clients", 0);
+    report.field("watching_clients", services.clients.watching());
     report.field("paused_timeout_milliseconds", paused_ms);
 }
 

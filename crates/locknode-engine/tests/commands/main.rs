@@ -7,7 +7,7 @@
 //! * `connection`: HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT
 //! * `client`: CLIENT and its subcommands, with pauses and kills
 //! * `config`, `info`, `introspection`: CONFIG, INFO, COMMAND
-//! * `transaction`: MULTI and its relatives, which are refused
+//! * `transaction`, `no_transaction`: MULTI and its relatives; without the feature `compat` they are refused
 //! * `admin`: TIME, ROLE, WAIT, SHUTDOWN, DEBUG, and what is always empty or refused
 //! * `strange`: every command with arguments that make no sense
 
@@ -25,6 +25,8 @@ mod limits;
 mod lock;
 mod model;
 mod multi;
+#[cfg(not(feature = "compat"))]
+mod no_transaction;
 mod node;
 mod number;
 // Its scripts are not native.
@@ -35,4 +37,5 @@ mod scan;
 mod script;
 mod set;
 mod strange;
+#[cfg(feature = "compat")]
 mod transaction;
