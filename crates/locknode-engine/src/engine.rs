@@ -18,6 +18,8 @@ use std::time::Duration;
 use locknode_resp::{Encoder, Limits};
 
 use crate::client::{Clients, Peer};
+#[cfg(feature = "compat")]
+use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
 use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
@@ -117,7 +119,7 @@ impl Engine {
         let commands = Commands::new();
         let settings = Arc::new(Settings::new(config.options));
         let observers = Arc::new(Observers::default());
-        Self {
+        let engine = Self {
             keyspace: Keyspace::new(
                 config.shards,
                 config.sizes,
@@ -139,7 +141,9 @@ impl Engine {
             },
             commands,
             sweep_shard: AtomicU64::new(0),
-        }
+        };
+        engine.services.publish_events_as_set();
+        engine
     }
 
     /// Registers a connection; `None` when `maxclients` are connected.
@@ -201,10 +205,11 @@ impl Engine {
         }
     }
 
-    /// Reclaims expired locks in one shard, looking at up to about `budget` slots (64 or more), and
-    /// moves on to the next shard once the pass over this one is complete.
+    /// Reclaims expired locks, looking at up to about `budget` slots (64 or more) from where the last
+    /// call ended, until the pass over all shards is complete.
     ///
-    /// This only frees memory: expired locks are invisible even if it is never called.
+    /// This only frees memory and tells those who want to know: expired locks are invisible even if it
+    /// is never called.
     pub fn sweep(&self, now: Time, budget: usize) -> Swept {
         if !self.services.settings.is_sweeping() {
             return Swept {
@@ -212,17 +217,23 @@ impl Engine {
                 ..Swept::default()
             };
         }
-        let shard = usize::try_from(self.sweep_shard.load(Ordering::Relaxed)).unwrap_or(0);
-        let mut swept = self.keyspace.sweep(shard, now, budget);
-        if self.services.observers.are_there() {
-            self.report_expired(shard);
-        }
-        if swept.finished_pass {
+        let mut all = Swept::default();
+        while all.visited < budget && !all.finished_pass {
+            let shard = usize::try_from(self.sweep_shard.load(Ordering::Relaxed)).unwrap_or(0);
+            let swept = self.keyspace.sweep(shard, now, budget - all.visited);
+            if self.services.observers.are_there() {
+                self.report_expired(shard);
+            }
+            all.expired += swept.expired;
+            all.visited += swept.visited;
+            if !swept.finished_pass {
+                break;
+            }
             let next = (shard + 1) % self.keyspace.shard_count();
             self.sweep_shard.store(next as u64, Ordering::Relaxed);
-            swept.finished_pass = next == 0;
+            all.finished_pass = next == 0;
         }
-        swept
+        all
     }
 
     /// Reports what a slice of the sweep has reclaimed.
@@ -265,6 +276,19 @@ impl Engine {
     /// Closes the connections that the options no longer allow; call this about once a second.
     pub fn enforce_client_limits(&self, now: Time) {
         self.services.clients.enforce_limits(now);
+    }
+
+    /// Wakes the next connection of those that were sent a message together with many others; call
+    /// this whenever a connection has its turn.
+    #[inline]
+    pub fn wake_next_client(&self) {
+        self.services.clients.wake_next();
+    }
+
+    /// Returns whether anybody is told when a lock expires, so that [`Engine::sweep`] is due at once.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.services.observers.are_there()
     }
 
     /// Wakes the task of every connection, so that it checks what has changed.
@@ -319,6 +343,10 @@ impl Batch<'_> {
         let Some(&name) = args.first() else {
             return Flow::Continue;
         };
+        if session.is_special {
+            // What came before the command, such as the last messages of a subscription.
+            session.client.take_mail(out, usize::MAX);
+        }
         let start = out.len();
         let mode = session.reply_mode;
         let (flow, has_failed) = match self.engine.admit(session, name, args, self.moment.time) {
@@ -344,7 +372,11 @@ impl Batch<'_> {
             self.engine.services.counters.note_error(&out[start..]);
         }
         if mode != ReplyMode::On || session.reply_mode != ReplyMode::On {
-            drop_unwanted(mode, session, start, out);
+            self.engine.drop_unwanted(mode, session, name, start, out);
+        }
+        if session.is_special {
+            // Messages that the client has sent itself follow its reply.
+            session.client.take_mail(out, usize::MAX);
         }
         flow
     }
@@ -454,6 +486,8 @@ enum Refusal {
     Unauthenticated(CommandId),
     NotInTransaction(CommandId),
     Queued(CommandId, &'static Spec),
+    #[cfg(feature = "compat")]
+    Subscribed(CommandId, &'static Spec),
     Quarantined(CommandId, Duration),
     Paused,
 }
@@ -515,6 +549,10 @@ impl Engine {
         spec: &'static Spec,
         now: Time,
     ) -> Result<(), Refusal> {
+        #[cfg(feature = "compat")]
+        if session.is_only_subscriber() && !is_for_subscribers(spec) {
+            return Err(Refusal::Subscribed(id, spec));
+        }
         let Some(transaction) = &session.transaction else {
             return self.admit_now(id, spec.flags, now);
         };
@@ -532,6 +570,34 @@ impl Engine {
         } else {
             Err(Refusal::Queued(id, spec))
         }
+    }
+
+    /// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
+    /// SKIP.
+    #[cold]
+    fn drop_unwanted(
+        &self,
+        before: ReplyMode,
+        session: &mut Session,
+        name: &[u8],
+        start: usize,
+        out: &mut Vec<u8>,
+    ) {
+        match (before, session.reply_mode) {
+            // CLIENT REPLY ON and RESET do reply.
+            (_, ReplyMode::On) => return,
+            (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
+            (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
+            (_, ReplyMode::Off | ReplyMode::SkipNext) => {}
+        }
+        #[cfg(feature = "compat")]
+        if let Some((_, spec)) = self.commands.find(name)
+            && is_answered_by_pushes(spec)
+        {
+            return;
+        }
+        let _ = name;
+        out.truncate(start);
     }
 
     #[cold]
@@ -553,6 +619,11 @@ impl Engine {
             }
             Refusal::NotInTransaction(id) => {
                 reply.error("ERR Command not allowed inside a transaction");
+                id
+            }
+            #[cfg(feature = "compat")]
+            Refusal::Subscribed(id, spec) => {
+                refusal::only_subscriber(reply, spec, args);
                 id
             }
             Refusal::Quarantined(id, left) => {
@@ -599,18 +670,4 @@ fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Optio
         Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
     }
     None
-}
-
-/// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
-/// SKIP.
-#[cold]
-fn drop_unwanted(before: ReplyMode, session: &mut Session, start: usize, out: &mut Vec<u8>) {
-    match (before, session.reply_mode) {
-        // CLIENT REPLY ON and RESET do reply.
-        (_, ReplyMode::On) => return,
-        (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
-        (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
-        (_, ReplyMode::Off | ReplyMode::SkipNext) => {}
-    }
-    out.truncate(start);
 }

@@ -39,6 +39,11 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// Returns whether any of `other` is in this set.
+    pub(crate) const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Returns whether all of `other` are in this set.
     #[inline]
     pub(crate) const fn has(self, other: Self) -> bool {

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::client::Clients;
 #[cfg(feature = "compat")]
+use crate::notifications::Notifications;
+#[cfg(feature = "compat")]
 use crate::watches::Watches;
 
 /// All observers of a node.
@@ -16,6 +18,8 @@ use crate::watches::Watches;
 pub(crate) struct Observers {
     /// How many watches, subscriptions to events and tracking clients there are.
     interests: AtomicUsize,
+    #[cfg(feature = "compat")]
+    pub(crate) notifications: Notifications,
     #[cfg(feature = "compat")]
     pub(crate) watches: Watches,
 }
@@ -36,18 +40,23 @@ pub(crate) enum ChangeKind {
     Created,
     /// It has another value, or the same one set again.
     Written,
-    /// Its deadline was set, moved or removed.
+    /// Its deadline was set or moved.
     DeadlineMoved,
+    /// Its deadline was removed.
+    DeadlineRemoved,
     /// A command removed it.
     Removed,
     /// Its deadline passed, as a command or the sweep has seen.
     Expired,
     /// Every key of its database was removed, or of all if `is_all`.
     Cleared { is_all: bool },
+    /// It was read and is missing, which changes nothing; only events tell of it.
+    Missed,
 }
 
 /// What led to a change.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "compat"), expect(dead_code, reason = "no observers"))]
 pub(crate) struct Cause {
     /// The command's name in lower case; `None` for the sweep.
     pub(crate) command: Option<&'static str>,
@@ -63,22 +72,43 @@ impl Observers {
     }
 
     /// Notes one interest more: from now on changes are recorded.
+    #[cfg(feature = "compat")]
     pub(crate) fn add_interest(&self) {
         self.interests.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes one interest less.
+    #[cfg(feature = "compat")]
     pub(crate) fn remove_interest(&self) {
         self.interests.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Counts the subscriptions to keyspace events, or no longer does; called when either the
+    /// subscriptions or the published events have changed.
+    #[cfg(feature = "compat")]
+    pub(crate) fn settle_notifications(&self) {
+        let mut is_counted = self.notifications.is_counted.lock();
+        let wants = self.notifications.wants_changes();
+        match (std::mem::replace(&mut *is_counted, wants), wants) {
+            (false, true) => self.add_interest(),
+            (true, false) => self.remove_interest(),
+            _ => {}
+        }
+    }
+
     /// Tells everyone who wants to know of the changes, in their order.
+    #[cfg(feature = "compat")]
     #[cold]
     pub(crate) fn report(&self, changes: Vec<KeyChange>, cause: Cause, clients: &Clients) {
         for change in changes {
-            #[cfg(feature = "compat")]
-            self.watches.report(&change);
-            let _ = (&change, cause, clients);
+            self.notifications.report(&change, cause, clients);
+            if change.kind != ChangeKind::Missed {
+                self.watches.report(&change);
+            }
         }
     }
+
+    /// Does nothing: there are no observers.
+    #[cfg(not(feature = "compat"))]
+    pub(crate) fn report(&self, _: Vec<KeyChange>, _: Cause, _: &Clients) {}
 }

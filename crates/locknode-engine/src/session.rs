@@ -5,6 +5,8 @@ use std::sync::Arc;
 use locknode_resp::Protocol;
 
 use crate::client::Client;
+#[cfg(feature = "compat")]
+use crate::subscriptions::Subscriptions;
 use crate::transaction::Transaction;
 #[cfg(feature = "compat")]
 use crate::watches::Watching;
@@ -24,6 +26,9 @@ pub struct Session {
     /// What WATCH watches, until EXEC, DISCARD or UNWATCH.
     #[cfg(feature = "compat")]
     pub(crate) watching: Option<Box<Watching>>,
+    /// `None` without any.
+    #[cfg(feature = "compat")]
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
 }
@@ -54,6 +59,8 @@ impl Session {
             transaction: None,
             #[cfg(feature = "compat")]
             watching: None,
+            #[cfg(feature = "compat")]
+            subscriptions: None,
             script_steps: 0,
         }
     }
@@ -62,6 +69,10 @@ impl Session {
     /// of that is in one flag, so that other connections pay for one branch.
     pub(crate) const fn note_state(&mut self) {
         self.is_special = self.transaction.is_some();
+        #[cfg(feature = "compat")]
+        {
+            self.is_special |= self.subscriptions.is_some();
+        }
     }
 
     /// Begins or ends a transaction, and returns the one before.
@@ -90,11 +101,14 @@ impl Session {
         self.client.note_queued(queued);
     }
 
-    /// Returns about how many bytes the session keeps for its transaction and what it watches.
+    /// Returns about how many bytes the session keeps for its transaction, what it watches and its
+    /// subscriptions.
     pub fn kept_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, |it| it.size());
         #[cfg(feature = "compat")]
-        let queued = queued + self.watching.as_ref().map_or(0, |it| it.size());
+        let queued = queued
+            + self.watching.as_ref().map_or(0, |it| it.size())
+            + self.subscriptions.as_ref().map_or(0, |it| it.size());
         queued
     }
 
@@ -117,6 +131,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        #[cfg(feature = "compat")]
+        drop(self.subscriptions.take());
         self.client.leave();
     }
 }

@@ -220,7 +220,7 @@ impl Shard {
             Some(_) => ChangeKind::Written,
             None => ChangeKind::Created,
         };
-        self.note(db, key, kind);
+        self.note_put(db, key, kind, permit);
         let grant = match probe.slot() {
             Some(id) if self.slab.value(id) == value => {
                 return self.move_deadline(id, permit);
@@ -265,7 +265,11 @@ impl Shard {
     /// Moves the deadline of a live lock, if there is one; returns its grant.
     pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
         let id = probe.slot()?;
-        self.note_of(probe, ChangeKind::DeadlineMoved);
+        let kind = match permit.deadline {
+            Deadline::NEVER => ChangeKind::DeadlineRemoved,
+            _ => ChangeKind::DeadlineMoved,
+        };
+        self.note_of(probe, kind);
         Some(self.move_deadline(id, permit))
     }
 
@@ -469,6 +473,22 @@ impl Shard {
         {
             self.record(self.slab.db(id), self.slab.key(id).into(), kind);
         }
+    }
+
+    /// [`Shard::note`] for a key whose value and deadline are set.
+    #[inline]
+    fn note_put(&mut self, db: u8, key: &[u8], kind: ChangeKind, permit: Permit) {
+        if self.observers.are_there() {
+            self.record(db, key.into(), kind);
+            if permit.deadline != Deadline::NEVER && !permit.keeps_deadline {
+                self.record(db, key.into(), ChangeKind::DeadlineMoved);
+            }
+        }
+    }
+
+    /// Records that a key was read and is missing.
+    pub(crate) fn note_miss(&mut self, db: u8, key: &[u8]) {
+        self.note(db, key, ChangeKind::Missed);
     }
 
     #[cold]

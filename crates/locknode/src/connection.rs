@@ -274,11 +274,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             }
             if self.session.client().has_mail() && self.takes_mail() {
-                self.session.client().take_mail(&mut scratch.output);
+                let client = self.session.client();
+                client.take_mail(&mut scratch.output, OUTPUT_HIGH_WATER);
+                self.node.traffic.note(0, scratch.output.len());
                 if self.send(cx, &mut scratch.output).is_none() {
                     return Poll::Ready(());
                 }
-                continue;
+                if !self.unsent.is_empty() {
+                    continue;
+                }
+                // However much it is sent, its own requests have their turn too.
             }
             match self.state {
                 State::Closing => {
@@ -423,6 +428,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let connection = self.get_mut();
+        connection.node.engine.wake_next_client();
         let polled = Scratch::lend(|scratch| connection.drive(cx, scratch));
         if polled.is_pending() {
             // A kill or the end of a pause wakes this task from here on; one that came just before

@@ -14,25 +14,34 @@ use super::context::Context;
 use super::refusal;
 use crate::client::{Client, NameKind};
 
-/// The kinds of clients that Redis distinguishes. All clients of a node are normal.
+/// The kinds of clients that Redis distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientType {
     Normal,
-    /// Masters, replicas and subscribers; a node has none.
+    /// Subscribers.
+    Pubsub,
+    /// Masters and replicas; a node has none.
     Absent,
 }
 
 impl ClientType {
     /// Returns the type of that name, in any case.
     pub(crate) fn of(word: &[u8]) -> Option<Self> {
-        const ABSENT: [&[u8]; 4] = [b"master", b"slave", b"replica", b"pubsub"];
-        if word.eq_ignore_ascii_case(b"normal") {
-            return Some(Self::Normal);
+        match word.to_ascii_lowercase().as_slice() {
+            b"normal" => Some(Self::Normal),
+            b"pubsub" => Some(Self::Pubsub),
+            b"master" | b"slave" | b"replica" => Some(Self::Absent),
+            _ => None,
         }
-        ABSENT
-            .iter()
-            .any(|name| word.eq_ignore_ascii_case(name))
-            .then_some(Self::Absent)
+    }
+
+    /// Returns whether the client is of this type.
+    pub(crate) fn includes(self, client: &Client) -> bool {
+        match self {
+            Self::Normal => !client.is_subscriber(),
+            Self::Pubsub => client.is_subscriber(),
+            Self::Absent => false,
+        }
     }
 }
 
@@ -52,11 +61,12 @@ pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
     let listed = match args {
         [_, _] => clients.all(),
         [_, _, option, word] if option.eq_ignore_ascii_case(b"type") => {
-            match ClientType::of(word) {
-                Some(ClientType::Normal) => clients.all(),
-                Some(ClientType::Absent) => Vec::new(),
-                None => return refuse_type(reply, word),
-            }
+            let Some(kind) = ClientType::of(word) else {
+                return refuse_type(reply, word);
+            };
+            let mut all = clients.all();
+            all.retain(|client| kind.includes(client));
+            all
         }
         [_, _, option, ids @ ..] if option.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
             // Each client is listed once, so that a reply is never longer than the list of all.
@@ -90,12 +100,14 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
     } else {
         client.idle(now).as_secs()
     };
+    let subscriptions = client.subscriptions.each_ref();
+    let [sub, psub, ssub] = subscriptions.map(|count| count.load(Ordering::Relaxed));
     // Names have only printable characters.
     let name = |kind| String::from_utf8_lossy(&client.name(kind)).into_owned();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub=0 psub=0 ssub=0 \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub={sub} psub={psub} ssub={ssub} \
          multi={} watch={} cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={} tot-cmds={}",
         client.id,
         client.addr,
@@ -118,6 +130,7 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
 /// Redis's letters for a client's properties; `N` for none.
 fn flags(client: &Client) -> String {
     let letters = [
+        ('P', client.is_subscriber()),
         ('A', client.is_killed()),
         ('x', client.queued().is_some()),
         ('b', client.is_waiting()),

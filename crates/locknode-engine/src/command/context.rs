@@ -5,6 +5,8 @@ use locknode_resp::Encoder;
 use super::Commands;
 use super::journal::Journal;
 use super::keys::Keys;
+#[cfg(feature = "compat")]
+use crate::channels::TopicKind;
 use crate::durable::Record;
 use crate::entry::{Entry, depend_on, may_remove_unlogged};
 use crate::flags::Flags;
@@ -152,6 +154,25 @@ impl Context<'_, '_> {
         };
         let services = self.services;
         services.observers.report(changes, cause, &services.clients);
+    }
+
+    /// Sends a message to the subscribers of a channel, and returns how often it is sent. Inside a
+    /// script or transaction it is sent at the end; `None` when those send more than they may.
+    #[cfg(feature = "compat")]
+    pub(crate) fn publish(
+        &mut self,
+        kind: TopicKind,
+        channel: &[u8],
+        text: &[u8],
+    ) -> Option<usize> {
+        let services = self.services;
+        let channels = &services.observers.notifications.channels;
+        let Some(journal) = &mut self.journal else {
+            return Some(channels.publish(kind, channel, text, &services.clients));
+        };
+        let receivers = channels.receivers(kind, channel);
+        let is_kept = receivers == 0 || journal.publish(kind, channel, text);
+        is_kept.then_some(receivers)
     }
 
     /// Like [`Context::entry`], for a command that reads the whole table. A reply about the node

@@ -12,10 +12,13 @@ use locknode_resp::Encoder;
 use super::command_entry::key_positions;
 use super::context::Context;
 use super::spec::{Flags, Keys, Spec};
+#[cfg(feature = "compat")]
+use crate::channels::TopicKind;
 use crate::entry::log_removal;
 use crate::fence::Grant;
 use crate::guard::{Denial, Permit};
-use crate::observers::{ChangeKind, KeyChange};
+use crate::observers::ChangeKind;
+use crate::reports::Report;
 use crate::time::Deadline;
 
 /// What a script or transaction has changed; see the module docs.
@@ -26,8 +29,8 @@ pub(crate) struct Journal {
     /// What each key was before; by database and key.
     before: BTreeMap<(u8, Box<[u8]>), Option<Before>>,
     bytes: usize,
-    /// What observers will be told, with the command that did it.
-    changes: Vec<(&'static str, Vec<KeyChange>)>,
+    /// What others will be told, in its order.
+    reports: Vec<Report>,
 }
 
 /// A lock as it was when the script began.
@@ -77,10 +80,27 @@ impl Journal {
         if context.services.observers.are_there() {
             let changes = context.take_changes();
             if let Some(journal) = &mut context.journal {
-                journal.changes.push((spec.name, changes));
+                let command = spec.name;
+                return journal.report(Report::Changes { command, changes });
             }
         }
         true
+    }
+
+    /// Sends a message at the end; returns `false` when there are more than a journal can hold.
+    #[cfg(feature = "compat")]
+    pub(crate) fn publish(&mut self, kind: TopicKind, channel: &[u8], text: &[u8]) -> bool {
+        self.report(Report::Message {
+            kind,
+            channel: channel.into(),
+            text: text.into(),
+        })
+    }
+
+    fn report(&mut self, report: Report) -> bool {
+        self.bytes += report.size();
+        self.reports.push(report);
+        self.bytes <= BYTES_MAX
     }
 
     /// Ends the commands. If they stay, their changes become part of the surrounding transaction or
@@ -103,8 +123,22 @@ impl Journal {
             journal.undo(context);
             return Err(denial);
         } else {
-            for (command, changes) in std::mem::take(&mut journal.changes) {
-                context.report(command, changes);
+            // What the commit itself changes is no news.
+            if context.services.observers.are_there() {
+                context.take_changes();
+            }
+            for report in std::mem::take(&mut journal.reports) {
+                match report {
+                    #[cfg(feature = "compat")]
+                    Report::Message {
+                        kind,
+                        channel,
+                        text,
+                    } => {
+                        context.publish(kind, &channel, &text);
+                    }
+                    Report::Changes { command, changes } => context.report(command, changes),
+                }
             }
         }
         Ok(())
@@ -126,7 +160,7 @@ impl Journal {
             self.before.entry(name).or_insert(before);
         }
         self.bytes += inner.bytes;
-        self.changes.extend(inner.changes);
+        self.reports.extend(inner.reports);
     }
 
     /// Records a key before it is changed; returns `false` when the script changes more than a
@@ -194,9 +228,15 @@ impl Journal {
         if context.services.observers.are_there() {
             context.take_changes();
         }
-        for (command, mut changes) in self.changes {
-            changes.retain(|change| change.kind == ChangeKind::Expired);
-            context.report(command, changes);
+        for report in self.reports {
+            if let Report::Changes {
+                command,
+                mut changes,
+            } = report
+            {
+                changes.retain(|change| change.kind == ChangeKind::Expired);
+                context.report(command, changes);
+            }
         }
     }
 }

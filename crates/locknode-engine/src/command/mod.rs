@@ -32,6 +32,8 @@ mod lock;
 mod multi;
 mod number;
 mod option_word;
+#[cfg(feature = "compat")]
+pub(crate) mod pubsub;
 pub(crate) mod refusal;
 mod release;
 mod scan;
@@ -50,6 +52,8 @@ use locknode_resp::first_eight;
 
 pub(crate) use context::Context;
 pub use context::Flow;
+#[cfg(feature = "compat")]
+pub(crate) use glob::Pattern;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
 
@@ -222,6 +226,8 @@ const FAMILIES: &[&[Spec]] = &[
     debug::SPECS,
     absent::SPECS,
     transaction::SPECS,
+    #[cfg(feature = "compat")]
+    pubsub::SPECS,
 ];
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
+#[cfg(feature = "compat")]
+use super::Spec;
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";
@@ -72,6 +74,21 @@ pub(crate) fn exec(out: &mut Vec<u8>, start: usize) {
     out.push(b'-');
     out.extend_from_slice(ABORTED_BECAUSE.as_bytes());
     out.extend_from_slice(cause);
+}
+
+/// Refuses a command of a RESP2 connection that is subscribed to something.
+#[cfg(feature = "compat")]
+#[cold]
+pub(crate) fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
+    let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
+    let name = match subcommand {
+        Some((_, subcommand)) => spec.full_name(subcommand.name),
+        None => spec.name.to_owned(),
+    };
+    reply.error(&format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    ));
 }
 
 /// `ERR wrong number of arguments for 'name' command`.

@@ -294,7 +294,7 @@ impl ScriptCaller<'_, '_, '_> {
             Some("ERR Wrong number of args calling Redis command from script")
         } else if spec.flags.has(Flags::NOSCRIPT) {
             Some("ERR This Redis command is not allowed from script")
-        } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
+        } else if self.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
             Some("ERR Write commands are not allowed from read-only scripts.")
         } else if spec.keys == Keys::All {
             Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
