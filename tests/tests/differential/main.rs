@@ -9,12 +9,14 @@
 //! * `server`: the real server
 //! * `node`: our side
 //! * `reply`: splitting reply bytes into replies
+//! * `pubsub`: messages and keyspace events, on several connections
 //! * `difference`: the list of replies that may differ, with the reasons
 
 #![cfg(test)]
 
 mod difference;
 mod node;
+mod pubsub;
 mod reply;
 mod sequence;
 mod server;

@@ -59,7 +59,7 @@ impl Node {
 }
 
 /// The present; the wall clock serves as both clocks.
-fn present() -> Moment {
+pub(crate) fn present() -> Moment {
     let wall = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a clock after 1970");

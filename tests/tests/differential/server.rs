@@ -41,6 +41,11 @@ impl Server {
         with_rest(replies, b"")
     }
 
+    /// The path of its Unix socket.
+    pub(crate) fn socket(&self) -> std::path::PathBuf {
+        self.process.socket()
+    }
+
     /// Sends one command; its reply.
     pub(crate) fn ask(&mut self, words: &[&str]) -> Vec<u8> {
         self.run(&[Request::array(

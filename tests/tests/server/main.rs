@@ -2,6 +2,7 @@
 //!
 //! * `bytes` - requests at every split, protocol errors, what comes before and after them
 //! * `pressure` - clients that do not read, trickle, open and close, or ask for too much
+//! * `pubsub`: messages between connections, and how late an expiry is told
 //! * `script`: scripts that mean harm
 //! * `life` - shutdown, several nodes, Unix sockets, limits on connections, protected mode
 //! * `time` - TTLs on a stepped clock, jumps of the wall clock, CLIENT PAUSE, idle clients
@@ -11,6 +12,7 @@
 mod bytes;
 mod life;
 mod pressure;
+mod pubsub;
 mod script;
 mod time;
 
