@@ -183,6 +183,29 @@ fn a_script_publishes_when_it_is_done() {
     ));
 }
 
+/// As Redis 8.0.6 answers it.
+#[test]
+fn a_transaction_subscribes_and_publishes() {
+    check(
+        "MULTI => +OK
+         SUBSCRIBE q => +QUEUED
+         PUBLISH q 1 => +QUEUED
+         PING => +QUEUED
+         b> PUBLISH q early => :0
+         EXEC => *3 *3 $9 subscribe $1 q :1 :1 *2 $4 pong $0  *3 $7 message $1 q $1 1
+         MULTI => -ERR Can't execute 'multi': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context
+         b> MULTI => +OK
+         b> PUBLISH q 2 => +QUEUED
+         a< =>
+         b> DISCARD => +OK
+         a< =>
+         b> MULTI => +OK
+         b> PUBLISH q 3 => +QUEUED
+         b> EXEC => *1 :1
+         a< => *3 $7 message $1 q $1 3",
+    );
+}
+
 /// Every subscription is refused that would make a message too slow or the node too large.
 #[test]
 fn subscriptions_are_bounded() {

@@ -499,7 +499,7 @@ fn a_transaction_has_a_bounded_size() {
 
 #[test]
 fn a_long_exec_yields_and_its_reply_is_bounded() {
-    let mut node = Node::with_options(|options| options.client_output_buffer_limit = 1000);
+    let mut node = Node::with_options(|options| options.client_output_buffer_limit.normal = 1000);
     node.run("SET k a PX 60000");
     for (commands, want) in [
         (50, "*50 "),
