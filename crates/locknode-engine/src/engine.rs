@@ -20,7 +20,7 @@ use locknode_resp::{Encoder, Limits};
 use crate::client::{Clients, Peer};
 #[cfg(feature = "compat")]
 use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
-use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
+use crate::command::{Commands, Context, Flow, Keys, Spec, refusal, subcommand};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
@@ -450,13 +450,16 @@ impl Batch<'_> {
             return false;
         };
         lock_keys(&mut self.space, session.db, spec.keys, args);
-        if spec.flags.has(Flags::DENYOOM) && self.engine.services.is_out_of_memory(&self.space) {
+        let is_full = self.engine.services.is_out_of_memory(&self.space);
+        self.space.unlock();
+        if !spec.subcommands.is_empty() && subcommand::is_refused(spec, args, &mut reply) {
+            transaction.abort();
+        } else if is_full && spec.flags.has(Flags::DENYOOM) {
             transaction.abort();
             reply.error(refusal::OOM);
         } else {
             transaction.queue((id, spec), args, &mut reply);
         }
-        self.space.unlock();
         session.note_queued();
         let is_refused = out.get(start) == Some(&b'-');
         if is_refused {

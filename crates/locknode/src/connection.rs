@@ -160,6 +160,9 @@ impl<S> Connection<S> {
             break;
         }
         let need = batch.finish(&self.session, commands);
+        if self.session.kept_bytes() + self.buffered > 0 {
+            self.note_buffers();
+        }
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
         self.node.wake_sweeper();
         if !need.is_none() && !out.is_empty() {
@@ -191,12 +194,17 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Notes what the connection's buffers use beyond their first room, if it has changed.
+    /// Notes what the connection's buffers and its transaction use beyond their first room, if it has
+    /// changed.
     ///
     /// The decoder's list of the arguments of an unfinished request is not counted: it is at most
     /// three times as long as the request, and only if they are empty.
     fn note_buffers(&mut self) {
-        let buffers = [self.unread.capacity(), self.unsent.capacity()];
+        let buffers = [
+            self.unread.capacity(),
+            self.unsent.capacity(),
+            self.session.kept_bytes(),
+        ];
         let used = buffers.into_iter().filter(|room| *room > KEPT_MAX).sum();
         if used != self.buffered {
             self.buffered = used;

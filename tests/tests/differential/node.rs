@@ -10,7 +10,7 @@ use crate::sequence::Request;
 
 /// A node of one or several shards.
 pub(crate) struct Node {
-    engine: Engine,
+    pub(crate) engine: Engine,
     started: Moment,
 }
 

@@ -93,6 +93,16 @@ impl Dice {
     }
 }
 
+/// One random request, the `number`th of a sequence, on one of the first few keys.
+pub(crate) fn one(dice: &mut Dice, number: u64, peculiarities: &Peculiarities) -> Request {
+    let mut author = Author {
+        dice,
+        peculiarities,
+        ttls: number * 10,
+    };
+    author.request()
+}
+
 /// A random sequence; it ends by asking for the state of every key.
 pub(crate) fn random(dice: &mut Dice, len: usize, peculiarities: &Peculiarities) -> Vec<Request> {
     let mut author = Author {
@@ -416,7 +426,7 @@ fn words(words: &[&str]) -> Words {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-const KEYS: [&str; 6] = ["a", "lock:1", "lock:2", "", "k\u{e9}y\0\r\n", "{tag}:a"];
+pub(crate) const KEYS: [&str; 6] = ["a", "lock:1", "lock:2", "", "k\u{e9}y\0\r\n", "{tag}:a"];
 const VALUES: [&str; 12] = [
     "a",
     "b",

@@ -29,6 +29,8 @@ pub(crate) struct Journal {
     /// What each key was before; by database and key.
     before: BTreeMap<(u8, Box<[u8]>), Option<Before>>,
     bytes: usize,
+    /// How much work its scripts and searches have been, in instructions.
+    steps: usize,
     /// What others will be told, in its order.
     reports: Vec<Report>,
 }
@@ -115,6 +117,7 @@ impl Journal {
         };
         context.journal = journal.outer.take();
         context.needs.is_provisional = context.journal.is_some();
+        Self::note_steps(context, journal.steps);
         if !stays {
             journal.undo(context);
         } else if let Some(outer) = &mut context.journal {
@@ -142,6 +145,19 @@ impl Journal {
             }
         }
         Ok(())
+    }
+
+    /// Notes work of a script or a search.
+    pub(crate) fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
+        if let Some(journal) = &mut context.journal {
+            journal.steps = journal.steps.saturating_add(steps);
+        }
+    }
+
+    /// Returns the work noted so far.
+    #[cfg(feature = "compat")]
+    pub(crate) fn steps(context: &Context<'_, '_>) -> usize {
+        context.journal.as_ref().map_or(0, |journal| journal.steps)
     }
 
     /// Records the keys of a command before it changes them.

@@ -40,7 +40,7 @@ mod scan;
 mod scripting;
 mod set;
 mod spec;
-mod subcommand;
+pub(crate) mod subcommand;
 mod timeout;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;

@@ -234,6 +234,7 @@ fn run(
 
 /// Yields to other connections when this one's scripts have taken long.
 pub(super) fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
+    Journal::note_steps(context, steps);
     let session = &mut *context.session;
     session.script_steps = session.script_steps.saturating_add(steps);
     if session.script_steps >= YIELD_STEPS {

@@ -66,6 +66,9 @@ fn run(context: &mut Context<'_, '_>, transaction: &Transaction, reply: &mut Enc
     reply.array(transaction.len());
     Journal::begin(context);
     let done = transaction.try_each(|id, spec, args| {
+        if matches!(spec.keys, Keys::Own | Keys::All) && Journal::steps(context) > STEPS_MAX {
+            return Err(Stop::TooSlow);
+        }
         if spec.keys == Keys::All && spec.flags.has(Flags::WRITE) {
             // Clearing a database cannot be undone, so what came before is committed.
             Journal::end(context, true).map_err(Stop::Denied)?;
@@ -88,6 +91,7 @@ fn run(context: &mut Context<'_, '_>, transaction: &Transaction, reply: &mut Enc
     match stop {
         Stop::Denied(denial) => denial.refuse(reply),
         Stop::Overfull => refusal::unsupported(reply, OVERFULL),
+        Stop::TooSlow => refusal::unsupported(reply, TOO_SLOW),
         Stop::TooLong => refusal::reply_too_long(reply, start),
     }
 }
@@ -102,6 +106,13 @@ fn run_one(
     // HELLO may have changed the protocol.
     let mut bytes = Vec::new();
     let mut one = Encoder::new(&mut bytes, context.session.protocol);
+    if spec.keys == Keys::All {
+        let key_count = context.space.key_count(context.session.db);
+        Journal::note_steps(
+            context,
+            usize::try_from(key_count / KEYS_PER_STEP).unwrap_or(0),
+        );
+    }
     if !Journal::run(context, spec, args, &mut one) {
         return Err(Stop::Overfull);
     }
@@ -123,6 +134,8 @@ enum Stop {
     Overfull,
     /// Its reply is too long.
     TooLong,
+    /// It has more scripts or searches of all keys than other connections can wait for.
+    TooSlow,
 }
 
 fn discard(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
@@ -166,6 +179,15 @@ fn unwatch(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_
 }
 
 const OVERFULL: &str = "a transaction that changes more than 16777216 bytes of keys and values";
+
+const TOO_SLOW: &str = "a transaction with so many long scripts or searches of all keys";
+
+/// No script and no search begins after this many instructions: with scripts that their limits stop,
+/// that is 20 ms.
+const STEPS_MAX: usize = 40_000;
+
+/// How many keys are looked at in the time of an instruction of a script, roughly.
+const KEYS_PER_STEP: u64 = 4;
 
 /// What a command counts as, in instructions of a script: see [`note_steps`].
 const COMMAND_STEPS: usize = 10;

@@ -53,6 +53,18 @@ fn what_is_refused_when_queued_ends_the_transaction() {
             "-ERR wrong number of arguments for 'multi' command",
         ),
         ("SHUTDOWN", "-ERR Command not allowed inside a transaction"),
+        (
+            "CLIENT NOSUCH",
+            "-ERR unknown subcommand 'NOSUCH'. Try CLIENT HELP.",
+        ),
+        (
+            "CLIENT SETNAME",
+            "-ERR wrong number of arguments for 'client|setname' command",
+        ),
+        (
+            "CLIENT HELP k",
+            "-ERR wrong number of arguments for 'client|help' command",
+        ),
     ] {
         check(&format!(
             "MULTI => +OK
@@ -516,6 +528,42 @@ fn a_long_exec_yields_and_its_reply_is_bounded() {
     }
     // Those of the second transaction were undone.
     node.check("GET n => $2 50");
+}
+
+#[test]
+fn an_exec_has_a_bounded_number_of_long_scripts_and_searches() {
+    let endless: [&[u8]; 4] = [
+        b"EVAL",
+        b"redis.call('set',KEYS[1],'a') while true do end",
+        b"1",
+        b"k",
+    ];
+    let mut node = Node::new();
+    for (scripts, want) in [
+        (1, "*1 -UNSUPPORTED"),
+        (20, "-UNSUPPORTED a transaction with so many long scripts"),
+    ] {
+        node.run("MULTI");
+        (0..scripts).for_each(|_| drop(node.bytes(&endless)));
+        let reply = node.run("EXEC");
+        assert!(reply.starts_with(want), "{reply}");
+        node.check("EXISTS k => :0");
+    }
+    for key in 0..200_000 {
+        node.bytes(&[b"SET", format!("{key}").as_bytes(), b""]);
+    }
+    for (searches, want) in [
+        (1, "*1 *0"),
+        (
+            2,
+            "-UNSUPPORTED a transaction with so many long scripts or searches",
+        ),
+    ] {
+        node.run("MULTI");
+        (0..searches).for_each(|_| drop(node.run("KEYS n*")));
+        let reply = node.run("EXEC");
+        assert!(reply.starts_with(want), "{reply}");
+    }
 }
 
 #[test]
