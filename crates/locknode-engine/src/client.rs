@@ -419,6 +419,18 @@ impl Clients {
         clients.values().filter(|it| it.is_subscriber()).count()
     }
 
+    /// Returns the most keys that are remembered for tracking clients.
+    #[cfg(feature = "compat")]
+    pub(crate) fn tracked_keys_max(&self) -> usize {
+        match self
+            .settings
+            .read(|options| options.tracking_table_max_keys)
+        {
+            0 => usize::MAX,
+            max => usize::try_from(max).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Returns the client with that id.
     pub(crate) fn find(&self, id: u64) -> Option<Arc<Client>> {
         self.clients.lock().get(&id).cloned()

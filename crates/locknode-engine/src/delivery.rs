@@ -83,7 +83,8 @@ impl Client {
         since.is_some_and(|since| now.since(since) > limit.soft_time())
     }
 
-    fn protocol(&self) -> Protocol {
+    /// Returns the protocol of what the connection is sent.
+    pub(crate) fn protocol(&self) -> Protocol {
         match self.protocol.load(Ordering::Relaxed) {
             3 => Protocol::Resp3,
             _ => Protocol::Resp2,

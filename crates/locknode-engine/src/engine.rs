@@ -247,6 +247,7 @@ impl Engine {
         let services = &self.services;
         let changes = changes.unwrap_or_default();
         services.observers.report(changes, cause, &services.clients);
+        services.observers.deliver(&services.clients);
     }
 
     /// Returns the instant before which [`Engine::sweep`] has nothing to do; `None` when no lock
@@ -276,6 +277,11 @@ impl Engine {
     /// Closes the connections that the options no longer allow; call this about once a second.
     pub fn enforce_client_limits(&self, now: Time) {
         self.services.clients.enforce_limits(now);
+        #[cfg(feature = "compat")]
+        self.services
+            .observers
+            .tracking
+            .enforce_limit(&self.services.clients);
     }
 
     /// Wakes the next connection of those that were sent a message together with many others; call
@@ -362,6 +368,7 @@ impl Batch<'_> {
                 self.engine
                     .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
                 note_refused(session, name, out, start);
+                session.end_caching("");
                 (Flow::Continue, true)
             }
         };
@@ -423,8 +430,14 @@ impl Batch<'_> {
                 context.end(spec.keys, spec.flags);
             }
             if self.engine.services.observers.are_there() {
+                context.note_reads(spec, args);
                 context.report_changes(spec.name);
+                context
+                    .services
+                    .observers
+                    .deliver(&context.services.clients);
             }
+            context.session.end_caching(spec.name);
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);
         }

@@ -66,6 +66,8 @@ mod slab;
 #[cfg(feature = "compat")]
 mod subscriptions;
 mod time;
+#[cfg(feature = "compat")]
+mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
 #[cfg(feature = "compat")]

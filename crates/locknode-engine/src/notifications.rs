@@ -65,7 +65,7 @@ impl Notifications {
             ChangeKind::Expired => publish(EventClasses::EXPIRED, "expired"),
             ChangeKind::Missed => publish(EventClasses::MISS, "keymiss"),
             // As in Redis, FLUSHALL and FLUSHDB have no events.
-            ChangeKind::Cleared { .. } => {}
+            ChangeKind::Cleared { .. } | ChangeKind::Read => {}
         }
     }
 

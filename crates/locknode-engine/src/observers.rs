@@ -11,6 +11,8 @@ use crate::client::Clients;
 #[cfg(feature = "compat")]
 use crate::notifications::Notifications;
 #[cfg(feature = "compat")]
+use crate::tracking::Tracking;
+#[cfg(feature = "compat")]
 use crate::watches::Watches;
 
 /// All observers of a node.
@@ -22,6 +24,8 @@ pub(crate) struct Observers {
     pub(crate) notifications: Notifications,
     #[cfg(feature = "compat")]
     pub(crate) watches: Watches,
+    #[cfg(feature = "compat")]
+    pub(crate) tracking: Tracking,
 }
 
 /// One change of a key.
@@ -52,6 +56,10 @@ pub(crate) enum ChangeKind {
     Cleared { is_all: bool },
     /// It was read and is missing, which changes nothing; only events tell of it.
     Missed,
+    /// Nothing: a tracking client has read it. A script may set a key and read it, and then the
+    /// client wants to know of the changes after that, so reads keep their place among the changes.
+    #[cfg(feature = "compat")]
+    Read,
 }
 
 /// What led to a change.
@@ -62,6 +70,25 @@ pub(crate) struct Cause {
     pub(crate) command: Option<&'static str>,
     /// The client that sent it.
     pub(crate) client: Option<u64>,
+}
+
+/// What CLIENT LIST and CLIENT TRACKINGINFO show of a tracking client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracked {
+    pub(crate) redirect: u64,
+    pub(crate) is_broadcast: bool,
+    /// An invalidation could not be redirected, because that client is gone.
+    pub(crate) is_broken: bool,
+}
+
+/// The figures of INFO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TrackingTotals {
+    pub(crate) clients: usize,
+    pub(crate) keys: usize,
+    /// Pairs of a key and a client.
+    pub(crate) items: usize,
+    pub(crate) prefixes: usize,
 }
 
 impl Observers {
@@ -101,8 +128,13 @@ impl Observers {
     #[cold]
     pub(crate) fn report(&self, changes: Vec<KeyChange>, cause: Cause, clients: &Clients) {
         for change in changes {
-            self.notifications.report(&change, cause, clients);
             if change.kind != ChangeKind::Missed {
+                self.tracking.report(&change, cause, clients);
+            }
+            if change.kind != ChangeKind::Read {
+                self.notifications.report(&change, cause, clients);
+            }
+            if !matches!(change.kind, ChangeKind::Missed | ChangeKind::Read) {
                 self.watches.report(&change);
             }
         }
@@ -111,4 +143,32 @@ impl Observers {
     /// Does nothing: there are no observers.
     #[cfg(not(feature = "compat"))]
     pub(crate) fn report(&self, _: Vec<KeyChange>, _: Cause, _: &Clients) {}
+
+    /// Returns how a client tracks; `None` if it does not.
+    pub(crate) fn tracked(&self, id: u64) -> Option<Tracked> {
+        #[cfg(feature = "compat")]
+        return self.tracking.of(id);
+        #[cfg(not(feature = "compat"))]
+        {
+            let _ = id;
+            None
+        }
+    }
+
+    /// Returns what INFO reports about tracking.
+    pub(crate) fn tracking_totals(&self) -> TrackingTotals {
+        #[cfg(feature = "compat")]
+        return self.tracking.totals();
+        #[cfg(not(feature = "compat"))]
+        TrackingTotals::default()
+    }
+
+    /// Sends what observers get once for all changes; called after a command and a slice of the
+    /// sweep.
+    #[cold]
+    pub(crate) fn deliver(&self, clients: &Clients) {
+        #[cfg(feature = "compat")]
+        self.tracking.deliver(clients);
+        let _ = clients;
+    }
 }

@@ -131,6 +131,14 @@ options! {
     notify_keyspace_events: EventClasses = EventClasses::default(),
         "notify-keyspace-events" Events() Live;
 
+    /// Most keys that are remembered for clients that cache them (CLIENT TRACKING); 0 for no limit.
+    ///
+    /// Protects memory. Beyond it a key is forgotten, and its clients are told that they may no
+    /// longer use what they have cached.
+    // As in Redis.
+    tracking_table_max_keys: u64 = 1_000_000,
+        "tracking-table-max-keys" Count(0..=i64::MAX as u64) Live;
+
     /// Allow DEBUG, for tests.
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
 }

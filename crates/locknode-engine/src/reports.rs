@@ -27,7 +27,7 @@ impl Report {
             Self::Message { channel, text, .. } => channel.len() + text.len(),
             Self::Changes { changes, .. } => {
                 let size = |change: &KeyChange| size_of::<KeyChange>() + change.key.len();
-                changes.iter().map(size).sum()
+                changes.iter().map(size).sum::<usize>()
             }
         };
         size_of::<Self>() + content

@@ -7,6 +7,8 @@ use locknode_resp::Protocol;
 use crate::client::Client;
 #[cfg(feature = "compat")]
 use crate::subscriptions::Subscriptions;
+#[cfg(feature = "compat")]
+use crate::tracking::Tracker;
 use crate::transaction::Transaction;
 #[cfg(feature = "compat")]
 use crate::watches::Watching;
@@ -29,6 +31,9 @@ pub struct Session {
     /// `None` without any.
     #[cfg(feature = "compat")]
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Set while the client caches what it reads.
+    #[cfg(feature = "compat")]
+    pub(crate) tracker: Option<Box<Tracker>>,
     /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
 }
@@ -61,6 +66,8 @@ impl Session {
             watching: None,
             #[cfg(feature = "compat")]
             subscriptions: None,
+            #[cfg(feature = "compat")]
+            tracker: None,
             script_steps: 0,
         }
     }
@@ -110,6 +117,25 @@ impl Session {
             + self.watching.as_ref().map_or(0, |it| it.size())
             + self.subscriptions.as_ref().map_or(0, |it| it.size());
         queued
+    }
+
+    /// Returns whether the client's reads are to be remembered.
+    #[cfg(feature = "compat")]
+    #[inline]
+    pub(crate) fn tracks_reads(&self) -> bool {
+        self.tracker.as_ref().is_some_and(|it| it.tracks_reads())
+    }
+
+    /// Ends what CLIENT CACHING said about the command, or the transaction, that just ended.
+    #[inline]
+    pub(crate) fn end_caching(&mut self, command: &str) {
+        #[cfg(feature = "compat")]
+        if let Some(tracker) = &mut self.tracker
+            && command != "client"
+        {
+            tracker.is_chosen = false;
+        }
+        let _ = command;
     }
 
     /// Returns whether the client has sent the password, or needs none. Before that, the decoder

@@ -457,6 +457,12 @@ impl Shard {
         std::mem::take(&mut self.changes)
     }
 
+    /// Records that a tracking client has read a key.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_read(&mut self, db: u8, key: &[u8]) {
+        self.note(db, key, ChangeKind::Read);
+    }
+
     /// Records a change, if anybody wants to know.
     #[inline]
     fn note(&mut self, db: u8, key: &[u8], kind: ChangeKind) {

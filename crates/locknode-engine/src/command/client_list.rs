@@ -13,6 +13,7 @@ use super::Commands;
 use super::context::Context;
 use super::refusal;
 use crate::client::{Client, NameKind};
+use crate::observers::Tracked;
 
 /// The kinds of clients that Redis distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,20 +103,22 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
     };
     let subscriptions = client.subscriptions.each_ref();
     let [sub, psub, ssub] = subscriptions.map(|count| count.load(Ordering::Relaxed));
+    let tracked = context.services.observers.tracked(client.id);
+    let redirect = tracked.as_ref().map_or(-1, |it| it.redirect.cast_signed());
     // Names have only printable characters.
     let name = |kind| String::from_utf8_lossy(&client.name(kind)).into_owned();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub={sub} psub={psub} ssub={ssub} \
-         multi={} watch={} cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={} tot-cmds={}",
+         multi={} watch={} cmd={} user=default redir={redirect} resp={} lib-name={} lib-ver={} tot-cmds={}",
         client.id,
         client.addr,
         client.laddr,
         client.fd,
         name(NameKind::Connection),
         now.since(client.connected).as_secs(),
-        flags(client),
+        flags(client, tracked),
         client.db.load(Ordering::Relaxed),
         client.queued().map_or(-1, i64::from),
         client.watched(),
@@ -128,13 +131,16 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
 }
 
 /// Redis's letters for a client's properties; `N` for none.
-fn flags(client: &Client) -> String {
+fn flags(client: &Client, tracked: Option<Tracked>) -> String {
     let letters = [
         ('P', client.is_subscriber()),
-        ('A', client.is_killed()),
         ('x', client.queued().is_some()),
         ('b', client.is_waiting()),
         ('d', client.is_touched.load(Ordering::Relaxed)),
+        ('t', tracked.is_some()),
+        ('R', tracked.is_some_and(|it| it.is_broken)),
+        ('B', tracked.is_some_and(|it| it.is_broadcast)),
+        ('A', client.is_killed()),
         ('U', client.addr.starts_with('/')),
         ('e', client.is_no_evict.load(Ordering::Relaxed)),
         ('T', client.is_no_touch.load(Ordering::Relaxed)),

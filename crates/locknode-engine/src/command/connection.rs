@@ -218,6 +218,10 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     }
     session.note_state();
     session.is_authenticated = !context.services.settings.has_password();
+    #[cfg(feature = "compat")]
+    {
+        session.tracker = None;
+    }
     session.client.rename(NameKind::Connection, b"");
     session.client.is_no_evict.store(false, Ordering::Relaxed);
     session.client.is_no_touch.store(false, Ordering::Relaxed);

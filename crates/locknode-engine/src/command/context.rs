@@ -5,6 +5,7 @@ use locknode_resp::Encoder;
 use super::Commands;
 use super::journal::Journal;
 use super::keys::Keys;
+use super::spec::Spec;
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
 use crate::durable::Record;
@@ -86,11 +87,33 @@ impl Context<'_, '_> {
         entry
     }
 
-    /// Locks and finds a key, for a command that locks its own keys.
+    /// Locks and finds a key, for a script that reads it first of all and locks its own keys.
     #[inline(always)]
     pub(crate) fn lock_entry<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         self.key_hash = Some(self.space.lock_one(self.session.db, key));
-        self.entry(key)
+        #[cfg(feature = "compat")]
+        let is_tracked = self.session.tracks_reads();
+        let entry = self.entry(key);
+        #[cfg(feature = "compat")]
+        if is_tracked {
+            entry.shard.note_read(entry.db, key);
+        }
+        entry
+    }
+
+    /// Records which keys a command has read, if its client caches them. Call this after each
+    /// command of a script or a transaction, too.
+    #[inline]
+    pub(crate) fn note_reads(&mut self, spec: &Spec, args: &[&[u8]]) {
+        #[cfg(feature = "compat")]
+        if self.session.tracks_reads() && spec.flags.has(Flags::READONLY) {
+            let db = self.session.db;
+            for key in spec.keys.of(args) {
+                let hash = self.space.hash(db, key);
+                self.space.shard_of(hash).note_read(db, key);
+            }
+        }
+        let _ = (spec, args);
     }
 
     #[inline(always)]

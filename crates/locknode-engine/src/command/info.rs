@@ -139,7 +139,10 @@ fn clients(report: &mut Report<'_, '_, '_>) {
     report.field("connected_clients", services.clients.count());
     report.field("maxclients", clients_max);
     report.field("blocked_clients", waiting);
-    report.field("tracking_clients", 0);
+    report.field(
+        "tracking_clients",
+        services.observers.tracking_totals().clients,
+    );
     report.field("pubsub_clients", services.clients.subscribers());
     report.field("watching_clients", services.clients.watching());
     report.field("paused_timeout_milliseconds", paused_ms);
@@ -226,6 +229,10 @@ fn stats(report: &mut Report<'_, '_, '_>) {
     report.field("keyspace_hits", totals.hits);
     report.field("keyspace_misses", totals.misses);
     topics(report);
+    let tracking = report.context.services.observers.tracking_totals();
+    report.field("tracking_total_keys", tracking.keys);
+    report.field("tracking_total_items", tracking.items);
+    report.field("tracking_total_prefixes", tracking.prefixes);
     report.field(
         "total_error_replies",
         counters.errors().values().sum::<u64>(),

@@ -75,6 +75,7 @@ impl Journal {
             return false;
         }
         (spec.call.run)(context, args, reply);
+        context.note_reads(spec, args);
         let reads_all = spec.keys == Keys::All && !spec.flags.has(Flags::WRITE);
         if reads_all && context.services.guard.has_waiting_replies() {
             context.depend_on_all(spec.flags);
@@ -245,13 +246,16 @@ impl Journal {
             context.take_changes();
         }
         for report in self.reports {
-            if let Report::Changes {
-                command,
-                mut changes,
-            } = report
-            {
-                changes.retain(|change| change.kind == ChangeKind::Expired);
-                context.report(command, changes);
+            match report {
+                Report::Changes {
+                    command,
+                    mut changes,
+                } => {
+                    changes.retain(|change| change.kind == ChangeKind::Expired);
+                    context.report(command, changes);
+                }
+                #[cfg(feature = "compat")]
+                Report::Message { .. } => {}
             }
         }
     }

@@ -42,6 +42,11 @@ mod set;
 mod spec;
 pub(crate) mod subcommand;
 mod timeout;
+#[cfg(feature = "compat")]
+mod tracking;
+#[cfg(not(feature = "compat"))]
+#[path = "untracked.rs"]
+mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
 mod version;

@@ -43,4 +43,5 @@ mod script;
 mod set;
 mod strange;
 #[cfg(feature = "compat")]
+mod tracking;
 mod transaction;
