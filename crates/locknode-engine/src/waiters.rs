@@ -11,9 +11,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use locknode_resp::Encoder;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::client::Client;
+use crate::guard::Need;
 use crate::observers::Observers;
 use crate::time::Time;
 
@@ -33,6 +35,8 @@ pub(crate) struct Waiter {
     keys: Box<[Box<[u8]>]>,
     pub(crate) client: Arc<Client>,
     pub(crate) until: Option<Time>,
+    /// What must be durable before the reply is sent; set before that is in the mailbox.
+    need: Mutex<Need>,
     waiters: Arc<Waiters>,
 }
 
@@ -70,6 +74,7 @@ impl Waiters {
             keys: keys.iter().map(|key| Box::from(*key)).collect(),
             client,
             until,
+            need: Mutex::new(Need::NONE),
             waiters: Arc::clone(self),
         });
         for key in &waiter.keys {
@@ -91,6 +96,17 @@ impl Waiter {
     /// Returns whether it has been neither served nor removed.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiters.queues.lock().has(self)
+    }
+
+    /// Returns what must be durable before the mail of the client may be sent.
+    pub(crate) fn need(&self) -> Need {
+        *self.need.lock()
+    }
+
+    /// Sends the reply, once `need` is durable.
+    pub(crate) fn reply(&self, need: Need, write: impl FnOnce(&mut Encoder<'_>)) {
+        *self.need.lock() = need;
+        self.client.send(write);
     }
 
     /// Ends the wait; returns `false` if it had ended before.

@@ -163,6 +163,9 @@ impl<S> Connection<S> {
             break;
         }
         let need = batch.finish(&self.session, commands);
+        if self.session.kept_bytes() + self.buffered > 0 {
+            self.note_buffers();
+        }
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
         self.node.wake_sweeper();
         if !need.is_none() && !out.is_empty() {
@@ -194,12 +197,17 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Notes what the connection's buffers use beyond their first room, if it has changed.
+    /// Notes what the connection's buffers and its transaction use beyond their first room, if it has
+    /// changed.
     ///
     /// The decoder's list of the arguments of an unfinished request is not counted: it is at most
     /// three times as long as the request, and only if they are empty.
     fn note_buffers(&mut self) {
-        let buffers = [self.unread.capacity(), self.unsent.capacity()];
+        let buffers = [
+            self.unread.capacity(),
+            self.unsent.capacity(),
+            self.session.kept_bytes(),
+        ];
         let used = buffers.into_iter().filter(|room| *room > KEPT_MAX).sum();
         if used != self.buffered {
             self.buffered = used;
@@ -277,14 +285,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             }
             if self.session.client().has_mail() && self.takes_mail() {
-                self.need = self.session.client().take_mail(&mut scratch.output);
+                let client = self.session.client();
+                client.take_mail(&mut scratch.output, OUTPUT_HIGH_WATER);
+                self.node.traffic.note(0, scratch.output.len());
+                self.need = self.session.mail_need();
                 if !self.need.is_none() {
                     self.keep(&scratch.output);
                     scratch.output.clear();
                 } else if self.send(cx, &mut scratch.output).is_none() {
                     return Poll::Ready(());
                 }
-                continue;
+                if !self.unsent.is_empty() {
+                    continue;
+                }
+                // However much it is sent, its own requests have their turn too.
             }
             match self.state {
                 State::Closing => {
@@ -382,8 +396,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.session.give_up(&mut self.unsent);
             }
             if !self.session.is_waiting() {
-                self.timer = None;
-                self.state = State::Backlogged;
+                // The reply goes first.
+                if !self.session.client().has_mail() {
+                    self.timer = None;
+                    self.state = State::Backlogged;
+                }
                 return Poll::Ready(Some(()));
             }
             if let Some(end) = end {
@@ -471,6 +488,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let connection = self.get_mut();
+        connection.node.engine.wake_next_client();
         let polled = Scratch::lend(|scratch| connection.drive(cx, scratch));
         if polled.is_pending() {
             // A kill or the end of a pause wakes this task from here on; one that came just before

@@ -145,11 +145,9 @@ impl Context<'_, '_> {
                     command: Some("lpop"),
                     client: Some(waiter.client.id),
                 };
-                self.report(cause);
-                let need = self.needs.need;
-                waiter
-                    .client
-                    .send_after(need, |reply| write_popped(&key, &element, reply));
+                let (services, changes) = (self.services, self.take_changes());
+                services.observers.report(changes, cause, &services.clients);
+                waiter.reply(self.needs.need, |reply| write_popped(&key, &element, reply));
             }
         }
         (self.session.db, self.key_hash) = (db, key_hash);
