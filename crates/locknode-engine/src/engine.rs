@@ -430,7 +430,7 @@ impl Batch<'_> {
                 context.end(spec.keys, spec.flags);
             }
             if self.engine.services.observers.are_there() {
-                context.note_reads(spec, args);
+                context.note_call(spec, args);
                 context.report_changes(spec.name);
                 context
                     .services

@@ -6,6 +6,8 @@ use locknode_resp::Protocol;
 
 use crate::client::Client;
 #[cfg(feature = "compat")]
+use crate::monitors::Monitor;
+#[cfg(feature = "compat")]
 use crate::subscriptions::Subscriptions;
 #[cfg(feature = "compat")]
 use crate::tracking::Tracker;
@@ -31,6 +33,9 @@ pub struct Session {
     /// `None` without any.
     #[cfg(feature = "compat")]
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Set after MONITOR.
+    #[cfg(feature = "compat")]
+    pub(crate) monitor: Option<Box<Monitor>>,
     /// Set while the client caches what it reads.
     #[cfg(feature = "compat")]
     pub(crate) tracker: Option<Box<Tracker>>,
@@ -66,6 +71,8 @@ impl Session {
             watching: None,
             #[cfg(feature = "compat")]
             subscriptions: None,
+            #[cfg(feature = "compat")]
+            monitor: None,
             #[cfg(feature = "compat")]
             tracker: None,
             script_steps: 0,

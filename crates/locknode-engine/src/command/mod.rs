@@ -29,6 +29,8 @@ mod journal;
 mod keys;
 mod lifetime;
 mod lock;
+#[cfg(feature = "compat")]
+mod monitor;
 mod multi;
 mod number;
 mod option_word;
@@ -233,6 +235,8 @@ const FAMILIES: &[&[Spec]] = &[
     transaction::SPECS,
     #[cfg(feature = "compat")]
     pubsub::SPECS,
+    #[cfg(feature = "compat")]
+    monitor::SPECS,
 ];
 
 #[cfg(test)]

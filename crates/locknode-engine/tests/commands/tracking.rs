@@ -14,7 +14,9 @@ fn run(node: &mut Node, script: &str) {
         };
         let index = "abc".find(client).expect("a client");
         let mut bytes = Vec::new();
-        node.clients[index].client().take_mail(&mut bytes, usize::MAX);
+        node.clients[index]
+            .client()
+            .take_mail(&mut bytes, usize::MAX);
         let sent = bytes.escape_ascii().to_string().replace("\\r\\n", " ");
         assert_eq!(sent.trim(), want.trim(), "{line}");
     }
