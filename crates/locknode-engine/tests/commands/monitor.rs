@@ -51,4 +51,15 @@ fn those_who_watch_are_sent_every_command_that_runs() {
         +1767268801.500000 [0 10.0.0.1:5000] "HELLO" "2" "AUTH" "(redacted)" "(redacted)" "SETNAME" "n""#;
     assert_eq!(lines(&shown(&node, 1, &mut sent)), lines(want)[1..]);
     assert!(node.text("CLIENT LIST ID 2").contains(" flags=O "));
+    node.check("c> MULTI => +OK\nc> SET k 1 => +QUEUED\nc> EXEC => *1 +OK");
+    let all = shown(&node, 1, &mut sent);
+    let commands: Vec<_> = all
+        .lines()
+        .filter_map(|line| line.split_once("5000] "))
+        .collect();
+    let names: Vec<_> = commands.iter().map(|(_, words)| *words).collect();
+    assert_eq!(
+        names[names.len() - 3..],
+        [r#""MULTI""#, r#""SET" "k" "1""#, r#""EXEC""#]
+    );
 }
