@@ -438,7 +438,7 @@ impl Batch<'_> {
                 context.end(spec.keys, spec.flags);
             }
             if self.engine.services.observers.are_there() {
-                context.note_reads(spec, args);
+                context.note_call(spec, args);
                 context.report_changes(spec.name);
                 #[cfg(feature = "compat")]
                 context.serve_waiters();

@@ -50,6 +50,8 @@ mod mailbox;
 #[cfg(feature = "compat")]
 mod message;
 #[cfg(feature = "compat")]
+mod monitors;
+#[cfg(feature = "compat")]
 mod notifications;
 mod observers;
 mod options;

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::client::Clients;
 #[cfg(feature = "compat")]
+use crate::monitors::Monitors;
+#[cfg(feature = "compat")]
 use crate::notifications::Notifications;
 #[cfg(feature = "compat")]
 use crate::tracking::Tracking;
@@ -24,6 +26,8 @@ pub(crate) struct Observers {
     pub(crate) notifications: Notifications,
     #[cfg(feature = "compat")]
     pub(crate) watches: Watches,
+    #[cfg(feature = "compat")]
+    pub(crate) monitors: Monitors,
     #[cfg(feature = "compat")]
     pub(crate) tracking: Tracking,
 }
@@ -152,6 +156,17 @@ impl Observers {
         {
             let _ = id;
             None
+        }
+    }
+
+    /// Returns whether a client watches the others by MONITOR.
+    pub(crate) fn has_monitor(&self, id: u64) -> bool {
+        #[cfg(feature = "compat")]
+        return self.monitors.has(id);
+        #[cfg(not(feature = "compat"))]
+        {
+            let _ = id;
+            false
         }
     }
 

@@ -7,6 +7,8 @@ use locknode_resp::{Encoder, Protocol};
 use crate::client::Client;
 use crate::guard::Need;
 #[cfg(feature = "compat")]
+use crate::monitors::Monitor;
+#[cfg(feature = "compat")]
 use crate::subscriptions::Subscriptions;
 use crate::time::Time;
 #[cfg(feature = "compat")]
@@ -35,6 +37,9 @@ pub struct Session {
     /// `None` without any.
     #[cfg(feature = "compat")]
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Set after MONITOR.
+    #[cfg(feature = "compat")]
+    pub(crate) monitor: Option<Box<Monitor>>,
     /// Set while the client caches what it reads.
     #[cfg(feature = "compat")]
     pub(crate) tracker: Option<Box<Tracker>>,
@@ -73,6 +78,8 @@ impl Session {
             watching: None,
             #[cfg(feature = "compat")]
             subscriptions: None,
+            #[cfg(feature = "compat")]
+            monitor: None,
             #[cfg(feature = "compat")]
             tracker: None,
             script_steps: 0,

@@ -9,6 +9,7 @@
 //! * `interleaving`: transactions of two clients, command by command
 //! * `server`: the real server
 //! * `node`: our side
+//! * `tracking`: invalidations, to a client that caches
 //! * `reply`: splitting reply bytes into replies
 //! * `pubsub`: messages and keyspace events, on several connections
 //! * `difference`: the list of replies that may differ, with the reasons
@@ -22,6 +23,7 @@ mod pubsub;
 mod reply;
 mod sequence;
 mod server;
+mod tracking;
 
 use std::fmt::Display;
 

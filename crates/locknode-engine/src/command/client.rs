@@ -168,6 +168,12 @@ const CLIENT: Spec = Spec::of(
     "connection",
 );
 
+/// For operators. MONITOR does not show these.
+const ADMIN: Spec = Spec {
+    flags: CLIENT.flags.and(Flags::ADMIN),
+    ..CLIENT
+};
+
 /// The commands of this family. CLIENT checks for a pause itself.
 pub(crate) const SPECS: &[Spec] = specs! {
     /// Manages connections.
@@ -196,20 +202,20 @@ const SUBCOMMANDS: &[Spec] = specs! {
 
     /// Close connections by ID, ADDR, LADDR, TYPE, USER or MAXAGE; SKIPME no closes this one too.
     "kill" "(<ip:port> | <filter> <value> [<filter> <value> ...])" since "2.4.0",
-        call: Call::any(-3, kill), ..CLIENT;
+        call: Call::any(-3, kill), ..ADMIN;
 
     /// List all connections, or some.
     "list" "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]" since "2.4.0",
-        call: Call::any(-2, list), ..CLIENT;
+        call: Call::any(-2, list), ..ADMIN;
 
     /// Exempt the connection from eviction; no connection is ever evicted.
-    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(switch, |client| &client.is_no_evict), ..CLIENT;
+    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(switch, |client| &client.is_no_evict), ..ADMIN;
 
     /// Keep the connection's reads from refreshing keys; no read does.
     "no-touch" "(ON|OFF)" since "7.2.0", call: exact!(switch, |client| &client.is_no_touch), ..CLIENT;
 
     /// Hold back all commands, or only writes, of all connections for a time.
-    "pause" "<milliseconds> [WRITE|ALL]" since "3.0.0", call: least!(pause), ..CLIENT;
+    "pause" "<milliseconds> [WRITE|ALL]" since "3.0.0", call: least!(pause), ..ADMIN;
 
     /// Choose whether to send replies; SKIP drops the next one.
     "reply" "(ON|OFF|SKIP)" since "3.2.0", call: exact!(set_reply_mode), ..CLIENT;
@@ -228,8 +234,8 @@ const SUBCOMMANDS: &[Spec] = specs! {
     "trackinginfo" since "6.2.0", call: tracking::TRACKING_INFO, ..CLIENT;
 
     /// Answer 0: no connection waits in a blocking command.
-    "unblock" "<id> [TIMEOUT|ERROR]" since "5.0.0", call: least!(unblock), ..CLIENT;
+    "unblock" "<id> [TIMEOUT|ERROR]" since "5.0.0", call: least!(unblock), ..ADMIN;
 
     /// End the pause.
-    "unpause" since "6.2.0", call: exact!(unpause), ..CLIENT;
+    "unpause" since "6.2.0", call: exact!(unpause), ..ADMIN;
 };

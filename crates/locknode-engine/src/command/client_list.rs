@@ -118,7 +118,7 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
         client.fd,
         name(NameKind::Connection),
         now.since(client.connected).as_secs(),
-        flags(client, tracked),
+        flags(context, client, tracked),
         client.db.load(Ordering::Relaxed),
         client.queued().map_or(-1, i64::from),
         client.watched(),
@@ -131,10 +131,11 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
 }
 
 /// Redis's letters for a client's properties; `N` for none.
-fn flags(client: &Client, tracked: Option<Tracked>) -> String {
+fn flags(context: &Context<'_, '_>, client: &Client, tracked: Option<Tracked>) -> String {
     let letters = [
         ('P', client.is_subscriber()),
         ('x', client.queued().is_some()),
+        ('O', context.services.observers.has_monitor(client.id)),
         ('b', client.is_waiting()),
         ('d', client.is_touched.load(Ordering::Relaxed)),
         ('t', tracked.is_some()),

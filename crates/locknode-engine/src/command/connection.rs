@@ -220,6 +220,7 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     session.is_authenticated = !context.services.settings.has_password();
     #[cfg(feature = "compat")]
     {
+        session.monitor = None;
         session.tracker = None;
     }
     session.client.rename(NameKind::Connection, b"");

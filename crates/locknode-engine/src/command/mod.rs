@@ -29,6 +29,8 @@ mod journal;
 mod keys;
 mod lifetime;
 mod lock;
+#[cfg(feature = "compat")]
+mod monitor;
 mod multi;
 mod number;
 mod option_word;
@@ -204,8 +206,8 @@ const fn first_place(head: u64) -> usize {
 
 const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 
-/// Of many odd numbers tried the one that leaves every name but one at its first place.
-const SPREAD: u64 = 0xd049_b13f_7f3e_21a1;
+/// Of many odd numbers tried one that leaves every name at its first place.
+const SPREAD: u64 = 0xa9f0_94dc_ba86_32d5;
 
 /// Four times the number of commands.
 const SLOTS_LOG2: u32 = 9;
@@ -243,6 +245,8 @@ const FAMILIES: &[&[Spec]] = &[
     values::sorted_set::SPECS,
     #[cfg(feature = "compat")]
     pubsub::SPECS,
+    #[cfg(feature = "compat")]
+    monitor::SPECS,
 ];
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ mod introspection;
 mod limits;
 mod lock;
 mod model;
+#[cfg(feature = "compat")]
+mod monitor;
 mod multi;
 #[cfg(not(feature = "compat"))]
 mod no_transaction;

@@ -223,6 +223,41 @@ fn opt_out_does_not_track_the_command_after_caching_no() {
     );
 }
 
+/// rueidis and valkey-go send each cached read like this, in one pipeline.
+#[test]
+fn caching_counts_for_a_whole_transaction() {
+    check_resp3(
+        "CLIENT TRACKING ON OPTIN => +OK
+         CLIENT CACHING YES => +OK
+         MULTI => +OK
+         PTTL a => +QUEUED
+         GET => -ERR wrong number of arguments for 'get' command
+         DISCARD => +OK
+         CLIENT CACHING YES => +OK
+         MULTI => +OK
+         PTTL a => +QUEUED
+         GET b => +QUEUED
+         EXEC => *2 :-2 _
+         GET c => _
+         b> MSET a 1 b 1 c 1 => +OK
+         a< => >2 $10 invalidate *1 $1 a >2 $10 invalidate *1 $1 b
+         CLIENT TRACKING OFF => +OK
+         CLIENT TRACKING ON BCAST NOLOOP => +OK
+         b> MULTI => +OK
+         b> SET b 1 => +QUEUED
+         b> SET a 1 => +QUEUED
+         b> EXEC => *2 +OK +OK
+         a< => >2 $10 invalidate *2 $1 a $1 b
+         CLIENT TRACKING OFF => +OK
+         CLIENT TRACKING ON => +OK
+         MULTI => +OK
+         GET a => +QUEUED
+         SET a 2 => +QUEUED
+         EXEC => *2 $1 1 +OK
+         a< => >2 $10 invalidate *1 $1 a",
+    );
+}
+
 #[test]
 fn broadcasting_sends_changed_keys_by_prefix_once_for_a_command() {
     check_resp3(
