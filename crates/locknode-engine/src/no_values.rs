@@ -6,7 +6,7 @@ pub(crate) enum Value {}
 
 /// No values.
 #[derive(Debug, Default)]
-pub(crate) struct Values(());
+pub(crate) struct Values {}
 
 impl Value {
     pub(crate) const fn type_name(&self) -> &'static str {
