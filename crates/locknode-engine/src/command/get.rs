@@ -54,8 +54,13 @@ fn getex(
     if !entry.is_live() {
         return reply.null();
     }
+    let is_endless = entry.deadline() == Some(Deadline::NEVER);
     let deadline = match lifetime {
         Lifetime::Unspecified | Lifetime::Keep => {
+            return reply.bulk(entry.value().unwrap_or_default());
+        }
+        // Not a change, for those who watch the key.
+        Lifetime::Persist if is_endless => {
             return reply.bulk(entry.value().unwrap_or_default());
         }
         Lifetime::Persist => Some(Deadline::NEVER),

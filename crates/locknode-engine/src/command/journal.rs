@@ -77,13 +77,14 @@ impl Journal {
         args: &[&[u8]],
         reply: &mut Encoder<'_>,
     ) -> bool {
-        context.key_hash = None;
         let may_write = spec.flags.has(Flags::WRITE) || spec.flags.has(Flags::MAY_WRITE);
         if may_write && !Self::note_all(context, key_positions(spec), args) {
             return false;
         }
         (spec.call.run)(context, args, reply);
         context.note_reads(spec, args);
+        // A script may have stored its key's.
+        context.key_hash = None;
         let reads_all = spec.keys == Keys::All && !spec.flags.has(Flags::WRITE);
         if reads_all && context.services.guard.has_waiting_replies() {
             context.depend_on_all(spec.flags);
