@@ -41,7 +41,7 @@ fn transactions_of_two_clients_are_those_of_a_real_server() {
         let seed = seed().wrapping_add(number);
         let steps = random(&mut Dice::new(seed), &peculiarities);
         compared += steps.len();
-        let mut first_mismatch =
+        let first_mismatch =
             |steps: &[Step]| first_mismatch(&server, &nodes, &peculiarities, steps);
         if first_mismatch(&steps).is_some() {
             report(seed, steps, first_mismatch);

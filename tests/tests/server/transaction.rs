@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use locknode::Node;
 use locknode_tests::{Wire, serve_tcp};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
