@@ -237,15 +237,23 @@ impl Journal {
                 }
             }
         }
-        for (db, key, change) in changes {
-            context.session.db = db;
-            match change {
-                Change::Held(permit) => context.entry(key).set_deadline(permit),
-                Change::Released(deadline) => {
-                    log_removal(&context.services.guard, db, key, deadline, context.needs);
+        if changes.is_empty() {
+            context.session.db = session_db;
+            return Ok(());
+        }
+        let guard = &context.services.guard;
+        // A crash brings back all of them or none.
+        guard.log_together(|| {
+            for (db, key, change) in changes {
+                context.session.db = db;
+                match change {
+                    Change::Held(permit) => context.entry(key).set_deadline(permit),
+                    Change::Released(deadline) => {
+                        log_removal(guard, db, key, deadline, context.needs);
+                    }
                 }
             }
-        }
+        });
         context.session.db = session_db;
         Ok(())
     }
