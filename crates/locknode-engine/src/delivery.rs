@@ -32,7 +32,7 @@ impl Client {
 
     /// Adds to the mailbox, and returns whether the task must be woken. Closes the connection instead
     /// if it has left too much there.
-    fn add_mail(&self, bytes: Arc<[u8]>) -> bool {
+    pub(crate) fn add_mail(&self, bytes: Arc<[u8]>) -> bool {
         let registry = &self.registry;
         let Some(added) = self.mailbox.add(bytes, &self.killed) else {
             return false;

@@ -286,10 +286,11 @@ impl Engine {
     pub fn enforce_client_limits(&self, now: Time) {
         self.services.clients.enforce_limits(now);
         #[cfg(feature = "compat")]
-        self.services
-            .observers
-            .tracking
-            .enforce_limit(&self.services.clients);
+        {
+            let is_quarantined = self.services.guard.quarantine_left(now).is_some();
+            let (observers, clients) = (&self.services.observers, &self.services.clients);
+            observers.tracking.look_after(is_quarantined, clients);
+        }
     }
 
     /// Wakes the next connection of those that were sent a message together with many others; call
@@ -438,7 +439,8 @@ impl Batch<'_> {
                 context.end(spec.keys, spec.flags);
             }
             if self.engine.services.observers.are_there() {
-                context.note_call(spec, args);
+                context.show(spec, args);
+                context.note_reads(spec, args);
                 context.report_changes(spec.name);
                 #[cfg(feature = "compat")]
                 context.serve_waiters();
@@ -446,8 +448,8 @@ impl Batch<'_> {
                     .services
                     .observers
                     .deliver(&context.services.clients);
+                context.session.end_caching(spec.name);
             }
-            context.session.end_caching(spec.name);
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);
         }

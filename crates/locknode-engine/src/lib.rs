@@ -43,6 +43,8 @@ mod fence;
 mod flags;
 mod guard;
 mod host;
+#[cfg(feature = "compat")]
+mod invalidation;
 mod key_hash;
 mod keyspace;
 #[cfg(feature = "compat")]

@@ -189,6 +189,7 @@ impl Session {
         #[cfg(feature = "compat")]
         if let Some(tracker) = &mut self.tracker
             && command != "client"
+            && self.transaction.is_none()
         {
             tracker.is_chosen = false;
         }

@@ -118,6 +118,9 @@ fn run_one(
     if !Journal::run(context, spec, args, &mut reply) {
         return Err(Stop::Overfull);
     }
+    if context.services.observers.are_there() {
+        context.show(spec, args);
+    }
     let has_failed = out.first() == Some(&b'-');
     let counters = &context.services.counters;
     counters.note_call(id, has_failed);
