@@ -118,9 +118,9 @@ fn messages(dice: &mut Dice) -> Request {
         "PING" | "RESET" => {}
         name => {
             let names = if name.starts_with('P') {
-                &PATTERNS
+                PATTERNS.as_slice()
             } else {
-                &CHANNELS
+                CHANNELS.as_slice()
             };
             for _ in 0..dice.below(4) {
                 words.push(dice.pick(names).to_owned());
