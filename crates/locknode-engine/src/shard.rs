@@ -352,11 +352,9 @@ impl Shard {
     /// Moves the deadline of a live lock, if there is one; returns its grant.
     pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
         let id = probe.slot()?;
-        let kind = match permit.deadline {
-            Deadline::NEVER => ChangeKind::DeadlineRemoved,
-            _ => ChangeKind::DeadlineMoved,
-        };
-        self.note_of(probe, kind);
+        if self.observers.are_there() {
+            self.note_deadline(probe, permit.deadline);
+        }
         Some(self.move_deadline(id, permit))
     }
 
@@ -588,6 +586,16 @@ impl Shard {
             && let Some(id) = probe.slot()
         {
             self.record(self.slab.db(id), self.slab.key(id).into(), kind);
+        }
+    }
+
+    /// [`Shard::note`] for a key whose deadline will be this.
+    #[cold]
+    fn note_deadline(&mut self, probe: Probe, deadline: Deadline) {
+        if deadline != Deadline::NEVER {
+            self.note_of(probe, ChangeKind::DeadlineMoved);
+        } else if self.deadline(probe) != Some(Deadline::NEVER) {
+            self.note_of(probe, ChangeKind::DeadlineRemoved);
         }
     }
 

@@ -6,6 +6,8 @@ use locknode_resp::Encoder;
 
 #[cfg(feature = "compat")]
 use super::Spec;
+#[cfg(feature = "compat")]
+use super::subcommand::HELP;
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";
@@ -101,10 +103,13 @@ pub(crate) fn exec(out: &mut Vec<u8>, start: usize) {
 #[cfg(feature = "compat")]
 #[cold]
 pub(crate) fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
-    let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
-    let name = match subcommand {
-        Some((_, subcommand)) => spec.full_name(subcommand.name),
-        None => spec.name.to_owned(),
+    let word = args.get(1).copied().unwrap_or_default();
+    let name = match spec.subcommand(word) {
+        _ if spec.subcommands.is_empty() => spec.name.to_owned(),
+        Some((_, subcommand)) if subcommand.accepts(args.len()) => spec.full_name(subcommand.name),
+        Some((_, subcommand)) => return wrong_arity(reply, &spec.full_name(subcommand.name)),
+        None if word.eq_ignore_ascii_case(HELP.as_bytes()) => spec.full_name(HELP),
+        None => return unknown_subcommand(reply, spec.name, word),
     };
     reply.error(&format!(
         "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \

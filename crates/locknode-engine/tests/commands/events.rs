@@ -29,6 +29,7 @@ fn every_write_has_the_events_that_redis_has() {
         ("PERSIST k", ""),
         ("GETEX k PX 1000", "expire"),
         ("GETEX k PERSIST", "persist"),
+        ("GETEX k PERSIST", ""),
         ("GETEX k", ""),
         ("GET k", ""),
         ("GETDEL k", "del"),

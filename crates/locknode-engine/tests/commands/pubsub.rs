@@ -67,6 +67,9 @@ fn a_resp2_connection_with_subscriptions_only_receives() {
         "SSUBSCRIBE s => *3 $10 ssubscribe $1 s :1
          GET k => -ERR Can't execute 'get': {ONLY}
          CONFIG GET x => -ERR Can't execute 'config|get': {ONLY}
+         PUBSUB HELP => -ERR Can't execute 'pubsub|help': {ONLY}
+         PUBSUB NUMPAT x => -ERR wrong number of arguments for 'pubsub|numpat' command
+         PUBSUB FOO => -ERR unknown subcommand 'FOO'. Try PUBSUB HELP.
          HELLO 3 => -ERR Can't execute 'hello': {ONLY}
          MULTI => -ERR Can't execute 'multi': {ONLY}
          SPUBLISH s m => -ERR Can't execute 'spublish': {ONLY}
