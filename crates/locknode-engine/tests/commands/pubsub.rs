@@ -186,6 +186,18 @@ fn a_script_publishes_when_it_is_done() {
     ));
 }
 
+/// What ends a wait for a lock is not refused for memory.
+#[test]
+fn messages_are_sent_when_memory_is_full() {
+    check(
+        "CONFIG SET maxmemory 1 => +OK
+         b> SUBSCRIBE ch => *3 $9 subscribe $2 ch :1
+         SET k v => -OOM command not allowed when used memory > 'maxmemory'.
+         PUBLISH ch m => :1
+         b< => *3 $7 message $2 ch $1 m",
+    );
+}
+
 /// As Redis 8.0.6 answers it.
 #[test]
 fn a_transaction_subscribes_and_publishes() {
