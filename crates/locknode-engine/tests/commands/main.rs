@@ -47,6 +47,7 @@ mod set;
 mod strange;
 #[cfg(feature = "compat")]
 mod tracking;
+#[cfg(feature = "compat")]
 mod transaction;
 #[cfg(feature = "compat")]
 mod values;
