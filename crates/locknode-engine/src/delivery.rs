@@ -101,6 +101,29 @@ impl Clients {
         self.wake_queue.add(later);
         self.evict();
     }
+
+    /// Wakes the next connection of those that wait for their turn.
+    #[inline]
+    pub(crate) fn wake_next(&self) {
+        if !self.wake_queue.is_empty() {
+            self.wake_first();
+        }
+    }
+
+    #[cold]
+    fn wake_first(&self) {
+        let open = self.wake_queue.take(|client| !client.is_killed());
+        if let Some(client) = open {
+            client.wake();
+        }
+    }
+
+    /// Wakes all of them: a task that ends while it is woken passes nothing on.
+    pub(crate) fn wake_all_in_turn(&self) {
+        while !self.wake_queue.is_empty() {
+            self.wake_first();
+        }
+    }
 }
 
 /// The tasks that one message wakes at once: together they run for a third of a millisecond, and a

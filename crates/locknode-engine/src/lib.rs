@@ -41,6 +41,7 @@ mod entry;
 mod event_classes;
 mod fence;
 mod flags;
+mod glob;
 mod guard;
 mod host;
 #[cfg(feature = "compat")]

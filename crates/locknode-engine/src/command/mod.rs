@@ -22,7 +22,6 @@ mod exists;
 mod expiry;
 mod flush;
 mod get;
-mod glob;
 mod info;
 mod introspection;
 mod journal;
@@ -61,8 +60,6 @@ use locknode_resp::first_eight;
 
 pub(crate) use context::Context;
 pub use context::Flow;
-#[cfg(feature = "compat")]
-pub(crate) use glob::Pattern;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
 

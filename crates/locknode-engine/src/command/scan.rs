@@ -7,9 +7,9 @@
 use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
-use super::glob::Pattern;
+use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least, specs};
-use super::{glob, refusal};
+use crate::glob::{self, Pattern};
 use crate::shard::Shard;
 
 /// The options of one SCAN.
