@@ -11,6 +11,8 @@
 //! The engine does no I/O, reads no clock and starts no thread, so the same engine runs in the
 //! server and in a simulator.
 
+mod queueing;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,7 +22,7 @@ use locknode_resp::{Encoder, Limits};
 use crate::client::{Clients, Peer};
 #[cfg(feature = "compat")]
 use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
-use crate::command::{Commands, Context, Flow, Keys, Spec, refusal, subcommand};
+use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
@@ -376,7 +378,7 @@ impl Batch<'_> {
             Err(refusal) => {
                 self.engine
                     .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
-                note_refused(session, name, out, start);
+                queueing::note_refused(session, name, out, start);
                 session.end_caching("");
                 (Flow::Continue, true)
             }
@@ -455,53 +457,6 @@ impl Batch<'_> {
         }
         self.space.unlock();
         (flow, has_failed)
-    }
-}
-
-impl Batch<'_> {
-    /// Queues a command of a transaction; returns whether it was refused.
-    #[cold]
-    fn queue(
-        &mut self,
-        session: &mut Session,
-        (id, spec): (CommandId, &'static Spec),
-        args: &[&[u8]],
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let start = out.len();
-        let mut reply = Encoder::new(out, session.protocol);
-        session.client.note_command(id);
-        let Some(transaction) = &mut session.transaction else {
-            return false;
-        };
-        lock_keys(&mut self.space, session.db, spec.keys, args);
-        let is_full = self.engine.services.is_out_of_memory(&self.space);
-        self.space.unlock();
-        if !spec.subcommands.is_empty() && subcommand::is_refused(spec, args, &mut reply) {
-            transaction.abort();
-        } else if is_full && spec.flags.has(Flags::DENYOOM) {
-            transaction.abort();
-            reply.error(refusal::OOM);
-        } else {
-            transaction.queue((id, spec), args, &mut reply);
-        }
-        session.note_queued();
-        let is_refused = out.get(start) == Some(&b'-');
-        if is_refused {
-            self.engine.services.counters.note_rejected(id);
-        }
-        is_refused
-    }
-}
-
-/// Notes that a command was refused, which a transaction does not survive.
-#[cold]
-fn note_refused(session: &mut Session, name: &[u8], out: &mut Vec<u8>, start: usize) {
-    if name.eq_ignore_ascii_case(b"exec") {
-        session.discard();
-        refusal::exec(out, start);
-    } else if let Some(transaction) = &mut session.transaction {
-        transaction.abort();
     }
 }
 

@@ -2,7 +2,6 @@
 
 use locknode_resp::Encoder;
 
-use crate::command::Spec;
 use crate::command_id::CommandId;
 use crate::flags::Flags;
 
@@ -15,12 +14,7 @@ pub(crate) struct Transaction;
     reason = "the same calls as on a node with transactions"
 )]
 impl Transaction {
-    pub(crate) fn queue(
-        &self,
-        _: (CommandId, &'static Spec),
-        _: &[&[u8]],
-        reply: &mut Encoder<'_>,
-    ) {
+    pub(crate) fn queue(&self, _: (CommandId, Flags), _: &[&[u8]], reply: &mut Encoder<'_>) {
         reply.error("EXECABORT not executed: this node has refused MULTI");
     }
 

@@ -3,7 +3,6 @@
 use locknode_resp::Encoder;
 use smallvec::SmallVec;
 
-use crate::command::Spec;
 use crate::command_id::CommandId;
 use crate::flags::Flags;
 
@@ -24,7 +23,6 @@ pub(crate) struct Transaction {
 #[derive(Debug)]
 struct Queued {
     id: CommandId,
-    spec: &'static Spec,
     arg_count: usize,
 }
 
@@ -44,7 +42,7 @@ impl Transaction {
     /// Adds a command and replies; an aborted transaction keeps none.
     pub(crate) fn queue(
         &mut self,
-        (id, spec): (CommandId, &'static Spec),
+        (id, flags): (CommandId, Flags),
         args: &[&[u8]],
         reply: &mut Encoder<'_>,
     ) {
@@ -62,10 +60,9 @@ impl Transaction {
             self.bytes.extend_from_slice(arg);
             self.ends.push(self.bytes.len());
         }
-        self.flags = self.flags.and(spec.flags);
+        self.flags = self.flags.and(flags);
         self.commands.push(Queued {
             id,
-            spec,
             arg_count: args.len(),
         });
         reply.simple(QUEUED);
@@ -100,16 +97,11 @@ impl Transaction {
     /// Calls `run` with each command in turn, until one fails.
     pub(crate) fn try_each<E>(
         &self,
-        mut run: impl FnMut(CommandId, &'static Spec, &[&[u8]]) -> Result<(), E>,
+        mut run: impl FnMut(CommandId, &[&[u8]]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut ends = self.ends.iter();
         let mut start = 0;
-        for &Queued {
-            id,
-            spec,
-            arg_count,
-        } in &self.commands
-        {
+        for &Queued { id, arg_count } in &self.commands {
             let args: SmallVec<[&[u8]; 8]> = ends
                 .by_ref()
                 .take(arg_count)
@@ -119,7 +111,7 @@ impl Transaction {
                     arg
                 })
                 .collect();
-            run(id, spec, &args)?;
+            run(id, &args)?;
         }
         Ok(())
     }

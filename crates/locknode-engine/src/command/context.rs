@@ -3,7 +3,7 @@
 use locknode_resp::Encoder;
 
 use super::Commands;
-use super::journal::Journal;
+use super::changes::Journal;
 use super::keys::Keys;
 use super::spec::Spec;
 #[cfg(feature = "compat")]

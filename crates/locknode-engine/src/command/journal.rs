@@ -5,51 +5,19 @@
 //! command with the same result would get. A script that leaves what the guard refuses, or that was
 //! stopped, has changed nothing. The same holds for a transaction, of which scripts may be parts.
 
-use std::collections::BTreeMap;
-
 use locknode_resp::Encoder;
 
+use super::changes::{Before, Content, Journal};
 use super::command_entry::key_positions;
 use super::context::Context;
 use super::spec::{Flags, Keys, Spec};
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
-use crate::entry::{Entry, log_removal};
-use crate::fence::Grant;
+use crate::entry::log_removal;
 use crate::guard::{Denial, Permit};
 use crate::observers::ChangeKind;
 use crate::reports::Report;
 use crate::time::Deadline;
-use crate::values::Value;
-
-/// What a script or transaction has changed; see the module docs.
-#[derive(Debug, Default)]
-pub(crate) struct Journal {
-    /// That of the transaction of which the script is a part.
-    outer: Option<Box<Self>>,
-    /// What each key was before; by database and key.
-    before: BTreeMap<(u8, Box<[u8]>), Option<Before>>,
-    bytes: usize,
-    /// How much work its scripts and searches have been, in instructions.
-    steps: usize,
-    /// What others will be told, in its order.
-    reports: Vec<Report>,
-}
-
-/// A lock as it was when the script began.
-#[derive(Debug)]
-struct Before {
-    content: Content,
-    deadline: Deadline,
-    grant: Grant,
-}
-
-/// What a key held.
-#[derive(Debug)]
-enum Content {
-    Token(Box<[u8]>),
-    Collection(Value),
-}
 
 /// What a changed key needs when the script ends.
 #[derive(Debug)]
@@ -186,15 +154,6 @@ impl Journal {
         fits
     }
 
-    /// Adds the changes of a script that was a part of these.
-    fn absorb(&mut self, inner: Self) {
-        for (name, before) in inner.before {
-            self.before.entry(name).or_insert(before);
-        }
-        self.bytes += inner.bytes;
-        self.reports.extend(inner.reports);
-    }
-
     /// Records a key before it is changed; returns `false` when the script changes more than a
     /// journal can hold.
     fn note(&mut self, context: &mut Context<'_, '_>, key: &[u8]) -> bool {
@@ -292,31 +251,6 @@ impl Journal {
                 #[cfg(feature = "compat")]
                 Report::Message { .. } => {}
             }
-        }
-    }
-}
-
-impl Content {
-    fn of(entry: &Entry<'_>) -> Self {
-        let value = entry.shard.collection(entry.probe).cloned();
-        value.map_or_else(
-            || Self::Token(entry.value().unwrap_or_default().into()),
-            Self::Collection,
-        )
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Token(token) => token.len(),
-            Self::Collection(value) => value.bytes(),
-        }
-    }
-
-    /// Returns whether the key's value has changed in place, which its grant does not show.
-    fn is_outdated(&self, entry: &Entry<'_>) -> bool {
-        match self {
-            Self::Token(_) => false,
-            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
 }

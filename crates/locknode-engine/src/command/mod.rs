@@ -7,6 +7,7 @@
 mod absent;
 mod admin;
 mod argument;
+mod changes;
 mod client;
 mod client_kill;
 mod client_list;

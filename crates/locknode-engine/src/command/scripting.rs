@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use locknode_resp::{Encoder, Protocol, parse_integer};
 
+use super::changes::Journal;
 use super::context::{Context, Flow};
 use super::flush::is_flush_mode;
-use super::journal::Journal;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;

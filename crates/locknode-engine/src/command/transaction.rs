@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 
 use locknode_resp::Encoder;
 
+use super::changes::Journal;
 use super::context::Context;
-use super::journal::Journal;
 use super::refusal;
 use super::scripting::note_steps;
 use super::spec::{Call, Flags, Keys, Spec, exact, specs};
@@ -66,7 +66,10 @@ fn run(context: &mut Context<'_, '_>, transaction: &Transaction, reply: &mut Enc
     let mut one = Vec::new();
     reply.array(transaction.len());
     Journal::begin(context);
-    let done = transaction.try_each(|id, spec, args| {
+    let done = transaction.try_each(|id, args| {
+        let Some(&spec) = context.commands.all().get(id.index()) else {
+            return Ok(());
+        };
         if matches!(spec.keys, Keys::Own | Keys::All) && Journal::steps(context) > STEPS_MAX {
             return Err(Stop::TooSlow);
         }

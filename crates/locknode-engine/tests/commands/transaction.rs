@@ -260,7 +260,7 @@ fn a_watch_knows_its_database_and_its_end() {
     );
 }
 
-/// `[L12]`
+/// L12
 #[test]
 fn expiry_is_a_change_unless_it_came_before() {
     check(
