@@ -25,12 +25,14 @@ use crate::durable::{LockRecord, Table, Which};
 use crate::fence::{FENCE_END, Grant};
 use crate::flags::Flags;
 use crate::guard::{BatchNeeds, Guard, GuardConfig, Need};
+use crate::holds::Holds;
 use crate::host::{Host, NoHost};
 use crate::key_hash::KeyHash;
 use crate::keyspace::{Keyspace, Space, TableSizes};
 use crate::observers::{Cause, Observers};
 use crate::options::Options;
 use crate::pause::Pause;
+use crate::script::StartThread;
 use crate::scripts::Scripts;
 use crate::services::Services;
 use crate::session::{ReplyMode, Session};
@@ -60,6 +62,9 @@ pub struct EngineConfig {
     /// A clock that runs while a command runs, from any origin: it limits the time of a script.
     /// Without one, as in a simulation, the instructions of a script are counted instead.
     pub stopwatch: Option<fn() -> Duration>,
+    /// Starts the threads on which scripts that take long go on, while other clients are served.
+    /// Without it or a stopwatch, such scripts are stopped.
+    pub start_thread: Option<StartThread>,
 }
 
 impl EngineConfig {
@@ -74,6 +79,7 @@ impl EngineConfig {
             host: Box::new(NoHost),
             guard: GuardConfig::off(),
             stopwatch: None,
+            start_thread: None,
         }
     }
 }
@@ -133,7 +139,8 @@ impl Engine {
                 settings,
                 pause: Pause::default(),
                 host: config.host,
-                scripts: Scripts::new(config.stopwatch),
+                scripts: Scripts::new(config.stopwatch, config.start_thread),
+                holds: Arc::default(),
                 run_id: config.run_id,
                 started,
             },
@@ -257,9 +264,11 @@ impl Engine {
         self.services.settings.limits()
     }
 
-    /// Returns when the pause set by CLIENT PAUSE ends, if one is in force at `now`.
-    pub fn pause_end(&self, now: Time) -> Option<Time> {
-        self.services.pause.end(now)
+    /// Returns until when a connection that was told [`Flow::Paused`] waits: for the end of a pause
+    /// or of a script. `None` when its command may be offered again.
+    pub fn wait_end(&self, session: &Session, now: Time) -> Option<Time> {
+        let pause_end = self.services.pause.end(now);
+        pause_end.or_else(|| session.wait_end(&self.services.holds, now))
     }
 
     /// Closes the connections that the options no longer allow; call this about once a second.
@@ -322,9 +331,12 @@ impl Batch<'_> {
         let start = out.len();
         let mode = session.reply_mode;
         let (flow, has_failed) = match self.engine.admit(session, name, args, self.moment.time) {
+            Ok((id, spec)) if self.engine.services.holds.are_there() => {
+                self.run_beside_scripts(session, id, spec, args, out)
+            }
             Ok((id, spec)) => self.run(session, id, spec, args, out),
             Err(Refusal::Paused) => {
-                session.client.note_waiting();
+                session.begin_waiting(self.moment.time);
                 return Flow::Paused;
             }
             Err(refusal) => {
@@ -350,6 +362,36 @@ impl Batch<'_> {
     pub fn finish(self, session: &Session, commands: u64) -> Need {
         session.client.note(self.moment.time, commands);
         self.needs.need
+    }
+
+    /// Like [`Batch::run`], unless the command has to wait for a suspended script.
+    #[cold]
+    fn run_beside_scripts(
+        &mut self,
+        session: &mut Session,
+        id: CommandId,
+        spec: &'static Spec,
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> (Flow, bool) {
+        let services = &self.engine.services;
+        if !session.has_script() && must_wait(&services.holds, session, spec, args) {
+            session.begin_waiting(self.moment.time);
+            let threshold = services
+                .settings
+                .read(|options| options.busy_reply_threshold);
+            if session.wait_for_scripts(
+                &services.holds,
+                may_be_busy(spec).then_some(threshold),
+                self.moment.time,
+            ) {
+                return (Flow::Paused, false);
+            }
+            Encoder::new(out, session.protocol).error(refusal::BUSY);
+            services.counters.note_rejected(id);
+            return (Flow::Continue, true);
+        }
+        self.run(session, id, spec, args, out)
     }
 
     /// Runs an admitted command, and returns its flow and whether its reply is an error.
@@ -378,10 +420,15 @@ impl Batch<'_> {
                 moment: self.moment,
                 key_hash,
                 flow,
+                may_wait: true,
                 needs: &mut self.needs,
             };
             (spec.call.run)(&mut context, args, &mut reply);
             flow = context.flow;
+            if flow == Flow::Paused {
+                self.space.unlock();
+                return (flow, false);
+            }
             if self.engine.services.guard.has_waiting_replies() {
                 context.end(spec.keys, spec.flags);
             }
@@ -512,6 +559,26 @@ fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Optio
         Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
     }
     None
+}
+
+/// Returns whether a command may touch what a suspended script of another client has seen.
+fn must_wait(holds: &Holds, session: &Session, spec: &Spec, args: &[&[u8]]) -> bool {
+    let keys = match spec.keys {
+        Keys::None if spec.name == "exec" => return true,
+        // The changes of a suspended script are not in the table, so that reading it is fine.
+        Keys::All => return spec.flags.has(Flags::WRITE),
+        Keys::Own if spec.flags.has(Flags::NOSCRIPT) => Keys::Counted { at: 2, step: 1 },
+        keys => keys,
+    };
+    let client = session.client.id();
+    keys.of(args).any(|key| holds.has(client, session.db, key))
+}
+
+/// Returns whether a command gets -BUSY after a while. What ends or renews a lock does not: it
+/// adds nothing, or it is a script.
+const fn may_be_busy(spec: &Spec) -> bool {
+    let adds_nothing = spec.flags.has(Flags::WRITE) && !spec.flags.has(Flags::DENYOOM);
+    !adds_nothing && !spec.flags.has(Flags::MAY_WRITE)
 }
 
 /// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after

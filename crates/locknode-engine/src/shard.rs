@@ -517,7 +517,7 @@ mod tests {
     fn keys_with_the_same_hash_are_different_locks() {
         let hasher = KeyHasher::new(7);
         let hash = hasher.hash(0, b"a");
-        let mut shard = Shard::new(4, hasher, Fences::new(16, 0));
+        let mut shard = Shard::new(4, hasher, Fences::new(16, 0), Arc::default());
         let at = |ms| Deadline::after_millis(Time::ZERO, ms);
         let keys: [(&[u8], i64); 3] = [(b"a", 10), (b"b", 30), (b"c", 20)];
         for (key, ms) in keys {

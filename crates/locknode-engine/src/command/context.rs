@@ -10,7 +10,7 @@ use crate::flags::Flags;
 use crate::guard::BatchNeeds;
 use crate::key_hash::KeyHash;
 use crate::keyspace::Space;
-use crate::observers::Cause;
+use crate::observers::{Cause, KeyChange};
 use crate::services::Services;
 use crate::session::Session;
 use crate::time::Moment;
@@ -22,8 +22,9 @@ pub enum Flow {
     Continue,
     /// Send the replies, then close the connection.
     Close,
-    /// Nothing was executed, because the node is paused. Offer the command again at
-    /// [`Engine::pause_end`](crate::Engine::pause_end) or when the client's waker is woken.
+    /// The command waits: for the end of a pause, or of a script. Offer it again at
+    /// [`Engine::wait_end`](crate::Engine::wait_end), which may come closer when the client's waker is
+    /// woken.
     Paused,
     /// Continue, but serve other connections first: this one's commands take long.
     Yield,
@@ -44,6 +45,8 @@ pub(crate) struct Context<'c, 'k> {
     /// The hash of the key, if the command locked just one.
     pub(crate) key_hash: Option<KeyHash>,
     pub(crate) flow: Flow,
+    /// Whether the command may end with [`Flow::Paused`]: not within a transaction.
+    pub(crate) may_wait: bool,
     /// What must be durable before the batch's replies are sent.
     pub(crate) needs: &'c mut BatchNeeds,
 }
@@ -131,14 +134,25 @@ impl Context<'_, '_> {
     /// Reports the changes that a command has made.
     #[cold]
     pub(crate) fn report_changes(&mut self, command: &'static str) {
-        let cause = Cause {
-            command: Some(command),
-            client: Some(self.session.client.id),
-        };
+        let cause = self.cause(command);
         let services = self.services;
         for shard in self.space.shards() {
             let changes = shard.take_changes();
             services.observers.report(changes, cause, &services.clients);
+        }
+    }
+
+    /// Reports changes that a command of a script has made.
+    pub(crate) fn report(&self, changes: Vec<KeyChange>, command: &'static str) {
+        let services = self.services;
+        let cause = self.cause(command);
+        services.observers.report(changes, cause, &services.clients);
+    }
+
+    fn cause(&self, command: &'static str) -> Cause {
+        Cause {
+            command: Some(command),
+            client: Some(self.session.client.id),
         }
     }
 

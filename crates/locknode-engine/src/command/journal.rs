@@ -3,7 +3,8 @@
 //! A script may set a key without a deadline and add one in its next line, so what its commands
 //! grant is provisional. At the end, each changed key gets the permit and the record that a single
 //! command with the same result would get. A script that leaves what the guard refuses, or that was
-//! stopped, has changed nothing.
+//! stopped, has changed nothing. While a long script is suspended, its changes are out of the table
+//! ([`Journal::swap`]), so that the sweep, a snapshot and other clients see what was before.
 
 use std::collections::BTreeMap;
 
@@ -37,22 +38,24 @@ enum Change {
 }
 
 impl Journal {
-    /// Records a key before it is changed; returns `false` when the script changes more than a
-    /// journal can hold.
-    pub(crate) fn note(&mut self, context: &mut Context<'_, '_>, key: &[u8]) -> bool {
+    /// Records a key before it is changed; returns `false` when the script changes more than
+    /// `bytes_max`.
+    pub(crate) fn note(
+        &mut self,
+        context: &mut Context<'_, '_>,
+        key: &[u8],
+        bytes_max: usize,
+    ) -> bool {
         let name = (context.session.db, Box::from(key));
         if self.before.contains_key(&name) {
             return true;
         }
-        let entry = context.entry(key);
-        let before = entry.lock().zip(entry.grant()).map(|(lock, grant)| Before {
-            token: lock.value.into(),
-            deadline: lock.deadline,
-            grant,
-        });
+        // Looks the key up as a command does, so that the reply depends on what it has seen.
+        let _ = context.entry(key);
+        let before = Before::of(context, context.session.db, key);
         self.bytes += ENTRY_BYTES + key.len() + before.as_ref().map_or(0, |lock| lock.token.len());
         self.before.insert(name, before);
-        self.bytes <= BYTES_MAX
+        self.bytes <= bytes_max
     }
 
     /// Gives each changed key its permit and its record, or none of them when one is refused.
@@ -89,16 +92,38 @@ impl Journal {
     }
 
     /// Restores every key.
-    pub(crate) fn undo(self, context: &mut Context<'_, '_>) {
-        for ((db, key), before) in self.before {
-            let hash = context.space.hash(db, &key);
+    pub(crate) fn undo(mut self, context: &mut Context<'_, '_>) {
+        self.swap(context);
+    }
+
+    /// Exchanges what the changed keys are and what the journal holds of them: takes the changes out
+    /// of the table, or puts them back.
+    pub(crate) fn swap(&mut self, context: &mut Context<'_, '_>) {
+        for ((db, key), image) in &mut self.before {
+            let current = Before::of(context, *db, key);
+            let hash = context.space.hash(*db, key);
             let shard = context.space.shard_of(hash);
-            let probe = shard.probe(context.moment.time, db, hash, &key);
+            let probe = shard.probe(context.moment.time, *db, hash, key);
             shard.remove(probe);
-            if let Some(lock) = before {
-                shard.insert(db, hash, &key, &lock.token, lock.deadline, lock.grant);
+            if let Some(lock) = std::mem::replace(image, current) {
+                shard.insert(*db, hash, key, &lock.token, lock.deadline, lock.grant);
             }
         }
+    }
+}
+
+impl Before {
+    /// Copies a key's lock; `None` without one.
+    fn of(context: &mut Context<'_, '_>, db: u8, key: &[u8]) -> Option<Self> {
+        let hash = context.space.hash(db, key);
+        let shard = context.space.shard_of(hash);
+        let probe = shard.probe(context.moment.time, db, hash, key);
+        let (token, deadline) = shard.entry(probe)?;
+        Some(Self {
+            token: token.into(),
+            deadline,
+            grant: shard.grant(probe)?,
+        })
     }
 }
 
@@ -133,9 +158,6 @@ fn judge(
         ..permit
     })))
 }
-
-/// The other limit on a script's memory, applied here too.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What an entry takes besides key and token, roughly.
 const ENTRY_BYTES: usize = 96;

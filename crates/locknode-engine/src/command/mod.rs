@@ -39,6 +39,8 @@ mod scripting;
 mod set;
 mod spec;
 mod subcommand;
+#[cfg(feature = "compat")]
+mod suspended;
 mod timeout;
 mod transaction;
 mod version;
@@ -51,6 +53,8 @@ pub(crate) use context::Context;
 pub use context::Flow;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
+#[cfg(feature = "compat")]
+pub(crate) use suspended::Suspended;
 
 use crate::command_id::CommandId;
 

@@ -12,6 +12,8 @@ pub(crate) const OOM: &str = "OOM command not allowed when used memory > 'maxmem
 pub(crate) const DEBUG_DISABLED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
     set to \"local\", you can run it from a local connection, otherwise you need to set this option in the \
     configuration file, and then restart the server.";
+pub(crate) const BUSY: &str =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 pub(crate) const NO_AUTH: &str = "NOAUTH Authentication required.";
 
 /// `ERR syntax error`.

@@ -13,14 +13,19 @@ use super::journal::Journal;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
+#[cfg(feature = "compat")]
+use super::suspended::Suspended;
+use crate::guard::Denial;
+use crate::holds::{Hold, Killing};
+use crate::observers::KeyChange;
 use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value, Write};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
 /// The arguments of a script call: KEYS and ARGV.
-struct Inputs<'a, 'b> {
-    keys: &'a [&'b [u8]],
-    argv: &'a [&'b [u8]],
+pub(super) struct Inputs<'a, 'b> {
+    pub(super) keys: &'a [&'b [u8]],
+    pub(super) argv: &'a [&'b [u8]],
 }
 
 #[inline]
@@ -197,43 +202,77 @@ fn run(
     is_read_only: bool,
     reply: &mut Encoder<'_>,
 ) {
+    #[cfg(feature = "compat")]
+    if let Some(suspended) = context.session.script.take() {
+        return suspended.go_on(context, reply);
+    }
     context.space.lock_all();
     // Without a `#!` line, a script is refused only when one of its commands needs memory; with a
     // `#!` line but without allow-oom, it is refused at once.
     if script.needs_memory_first() && context.services.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
-    context.needs.is_provisional = true;
-    // As in Redis, SELECT in a script is for the rest of the script.
-    let db = context.session.db;
-    let mut caller = ScriptCaller {
-        context,
-        is_read_only: is_read_only || script.program.flags.no_writes,
-        journal: Journal::default(),
-        is_overfull: false,
-    };
-    let machine = caller.context.services.scripts.machine();
-    let result = script
-        .program
-        .run(machine, call.keys, call.argv, &mut caller);
-    let (journal, is_overfull) = (caller.journal, caller.is_overfull);
-    context.session.db = db;
-    context.needs.is_provisional = false;
-    let result = if is_overfull {
-        Err(ScriptError::stopped(1, OVERFULL))
+    let mut work = Work::new(
+        context.session.db,
+        is_read_only || script.program.flags.no_writes,
+    );
+    let machine = context.services.scripts.machine();
+    let result = work.with(context, |caller| {
+        let program = &script.program;
+        program.run(machine, call.keys, call.argv, caller)
+    });
+    #[cfg(feature = "compat")]
+    if result.as_ref().is_err_and(ScriptError::is_slow) && !work.is_blocked {
+        work.undo(context);
+        if Suspended::begin(context, script, call, work) {
+            return;
+        }
+        let error = ScriptError::stopped(1, "no thread is left for a script that takes long");
+        return reply.error_bytes(&error.reply(&script.sha.to_hex()));
+    }
+    conclude(context, script.sha, &mut work, result, reply);
+}
+
+/// Commits or undoes what a script has done, and replies.
+pub(super) fn conclude(
+    context: &mut Context<'_, '_>,
+    sha: Sha,
+    work: &mut Work,
+    result: Result<Value, ScriptError>,
+    reply: &mut Encoder<'_>,
+) {
+    if work.is_blocked {
+        return wait(context, work, reply);
+    }
+    let result = if work.is_overfull {
+        Err(ScriptError::stopped(1, &overfull(work)))
     } else {
         result
     };
     if result.as_ref().is_err_and(ScriptError::was_stopped) {
-        journal.undo(context);
-    } else if let Err(denial) = journal.commit(context) {
-        journal.undo(context);
+        work.undo(context);
+    } else if let Err(denial) = work.commit(context) {
+        work.undo(context);
         return denial.refuse(reply);
     }
     match result {
         Ok(value) => write_value(&value, reply),
-        Err(error) => reply.error_bytes(&error.reply(&script.sha.to_hex())),
+        Err(error) => reply.error_bytes(&error.reply(&sha.to_hex())),
     }
+}
+
+/// Undoes a script that needs a key of another one, which is suspended, and runs it again when that
+/// has ended.
+#[cold]
+pub(super) fn wait(context: &mut Context<'_, '_>, work: &mut Work, reply: &mut Encoder<'_>) {
+    work.undo(context);
+    if !context.may_wait {
+        return reply.error(refusal::BUSY);
+    }
+    let (services, now) = (context.services, context.moment.time);
+    context.session.begin_waiting(now);
+    context.session.wait_for_scripts(&services.holds, None, now);
+    context.flow = Flow::Paused;
 }
 
 /// Yields to other connections when this one's scripts have taken long.
@@ -260,13 +299,105 @@ fn write_value(value: &Value, reply: &mut Encoder<'_>) {
     }
 }
 
-/// Commands as a script calls them.
-struct ScriptCaller<'x, 'c, 'k> {
-    context: &'x mut Context<'c, 'k>,
+/// What a script has done so far.
+#[derive(Debug)]
+pub(super) struct Work {
+    /// The database that it has selected. As in Redis, SELECT in a script is for the rest of it.
+    db: u8,
     is_read_only: bool,
-    journal: Journal,
+    pub(super) journal: Journal,
+    /// What its commands have changed, for those who want to know when it ends.
+    changes: Vec<(&'static str, Vec<KeyChange>)>,
     /// Whether the script has changed more than the journal holds.
     is_overfull: bool,
+    /// Whether it needs a key of a suspended script.
+    pub(super) is_blocked: bool,
+    /// The keys that it keeps from others, once it is suspended.
+    pub(super) hold: Option<Arc<Hold>>,
+}
+
+impl Work {
+    fn new(db: u8, is_read_only: bool) -> Self {
+        Self {
+            db,
+            is_read_only,
+            journal: Journal::default(),
+            changes: Vec::new(),
+            is_overfull: false,
+            is_blocked: false,
+            hold: None,
+        }
+    }
+
+    const fn journal_bytes_max(&self) -> usize {
+        if self.hold.is_some() {
+            SUSPENDED_JOURNAL_BYTES_MAX
+        } else {
+            JOURNAL_BYTES_MAX
+        }
+    }
+
+    /// Begins again, after [`Work::undo`].
+    pub(super) fn restart(self, db: u8, hold: Arc<Hold>) -> Self {
+        Self {
+            hold: Some(hold),
+            ..Self::new(db, self.is_read_only)
+        }
+    }
+
+    /// Runs commands of the script.
+    pub(super) fn with<T>(
+        &mut self,
+        context: &mut Context<'_, '_>,
+        run: impl FnOnce(&mut ScriptCaller<'_, '_, '_>) -> T,
+    ) -> T {
+        let db = std::mem::replace(&mut context.session.db, self.db);
+        context.needs.is_provisional = true;
+        let result = run(&mut ScriptCaller {
+            context,
+            work: self,
+        });
+        context.needs.is_provisional = false;
+        self.db = std::mem::replace(&mut context.session.db, db);
+        result
+    }
+
+    /// Undoes all of it. Nobody hears of what was undone.
+    pub(super) fn undo(&mut self, context: &mut Context<'_, '_>) {
+        self.changes.clear();
+        std::mem::take(&mut self.journal).undo(context);
+        drop_changes(context);
+    }
+
+    /// Gives each changed key its permit and its record, and reports the changes.
+    fn commit(&mut self, context: &mut Context<'_, '_>) -> Result<(), Denial> {
+        self.journal.commit(context)?;
+        drop_changes(context);
+        for (command, changes) in self.changes.drain(..) {
+            context.report(changes, command);
+        }
+        Ok(())
+    }
+}
+
+fn overfull(work: &Work) -> String {
+    let max = work.journal_bytes_max();
+    format!("it changed more than {max} bytes of keys and tokens")
+}
+
+/// Forgets what the shards recorded of changes that no command has made.
+pub(super) fn drop_changes(context: &mut Context<'_, '_>) {
+    if context.services.observers.are_there() {
+        for shard in context.space.shards() {
+            drop(shard.take_changes());
+        }
+    }
+}
+
+/// Commands as a script calls them.
+pub(super) struct ScriptCaller<'x, 'c, 'k> {
+    context: &'x mut Context<'c, 'k>,
+    work: &'x mut Work,
 }
 
 impl Caller for ScriptCaller<'_, '_, '_> {
@@ -279,10 +410,16 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         if let Some(refusal) = self.refusal(spec, args) {
             return encoder.error(refusal);
         }
+        if self.context.services.holds.are_there() && !self.take_keys(spec, args) {
+            return encoder.error(refusal::BUSY);
+        }
         if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
-            return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
+            return encoder.error(&format!("UNSUPPORTED {}", overfull(self.work)));
         }
         (spec.call.run)(self.context, args, &mut encoder);
+        if self.context.services.observers.are_there() {
+            self.keep_changes(spec.name);
+        }
     }
 
     fn note_steps(&mut self, steps: usize) {
@@ -297,7 +434,7 @@ impl ScriptCaller<'_, '_, '_> {
             Some("ERR Wrong number of args calling Redis command from script")
         } else if spec.flags.has(Flags::NOSCRIPT) {
             Some("ERR This Redis command is not allowed from script")
-        } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
+        } else if self.work.is_read_only && spec.flags.has(Flags::WRITE) {
             Some("ERR Write commands are not allowed from read-only scripts.")
         } else if spec.keys == Keys::All {
             Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
@@ -312,10 +449,38 @@ impl ScriptCaller<'_, '_, '_> {
 
     /// Records the keys before they are changed; returns `false` when there are too many.
     fn note_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
+        let bytes_max = self.work.journal_bytes_max();
         for key in spec.keys.of(args) {
-            self.is_overfull |= !self.journal.note(self.context, key);
+            let journal = &mut self.work.journal;
+            self.work.is_overfull |= !journal.note(self.context, key, bytes_max);
         }
-        !self.is_overfull
+        !self.work.is_overfull
+    }
+
+    /// Keeps the keys of a suspended script from others; returns `false` when another one has them.
+    #[cold]
+    fn take_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
+        let (client, db) = (self.context.session.client.id, self.context.session.db);
+        let holds = &self.context.services.holds;
+        self.work.is_blocked |= spec.keys.of(args).any(|key| holds.has(client, db, key));
+        if let Some(hold) = &self.work.hold {
+            spec.keys.of(args).for_each(|key| hold.take(db, key));
+            if spec.flags.has(Flags::WRITE) {
+                hold.note_write();
+            }
+        }
+        !self.work.is_blocked
+    }
+
+    /// Keeps what a command has changed until the script ends.
+    #[cold]
+    fn keep_changes(&mut self, command: &'static str) {
+        for shard in self.context.space.shards() {
+            let changes = shard.take_changes();
+            if !changes.is_empty() {
+                self.work.changes.push((command, changes));
+            }
+        }
     }
 }
 
@@ -344,6 +509,14 @@ fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: 
     reply.ok();
 }
 
+fn kill(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    match context.services.holds.kill() {
+        Killing::Done => reply.ok(),
+        Killing::Nothing => reply.error(NOTHING_RUNS),
+        Killing::Unkillable => reply.error(UNKILLABLE),
+    }
+}
+
 fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     match mode.to_ascii_lowercase().as_slice() {
         b"no" => reply.ok(),
@@ -355,9 +528,17 @@ fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder
 /// After this many instructions of its scripts a connection yields to others: a millisecond or less.
 const YIELD_STEPS: usize = 10_000;
 
-const OVERFULL: &str = "it changed more than 16777216 bytes of keys and tokens";
+/// What a script may change: keys, tokens, and what it takes to undo that.
+const JOURNAL_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The same for a suspended one, whose changes are taken out of the table and put back at each turn:
+/// some thousand keys, and a millisecond.
+const SUSPENDED_JOURNAL_BYTES_MAX: usize = 1024 * 1024;
 
 const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
+
+const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the dataset. \
+    You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
@@ -413,9 +594,8 @@ const SUBCOMMANDS: &[Spec] = specs! {
     /// Remove the scripts that clients sent. Scripts of known lock libraries stay.
     "flush" "[ASYNC|SYNC]" since "2.6.0", call: least!(flush), ..SCRIPT;
 
-    /// Always refused: a limit stops scripts.
-    "kill" since "2.6.0",
-        call: Call::any(2, |_, _, reply| reply.error(NOTHING_RUNS)), ..SCRIPT;
+    /// End a script that takes long and has not written.
+    "kill" since "2.6.0", call: exact!(kill), ..SCRIPT;
 
     /// Store a script and return its SHA1.
     "load" "<script>" since "2.6.0", call: exact!(load), ..SCRIPT;

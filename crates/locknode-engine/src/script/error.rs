@@ -47,7 +47,18 @@ pub(crate) struct ScriptError {
     pub(super) message: Vec<u8>,
     /// The line of the script that raised the error, counted from 1.
     pub(super) line: u32,
-    was_stopped: bool,
+    end: End,
+}
+
+/// How a script ended without a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It raised an error of its own.
+    Raised,
+    /// A limit or a client ended it.
+    Stopped,
+    /// It takes so long that it goes on where it holds up nobody, from its beginning.
+    Slow,
 }
 
 impl ScriptError {
@@ -57,7 +68,7 @@ impl ScriptError {
         Self {
             message: one_line(&message),
             line,
-            was_stopped: false,
+            end: End::Raised,
         }
     }
 
@@ -66,15 +77,43 @@ impl ScriptError {
     pub(crate) fn stopped(line: u32, why: &str) -> Self {
         let text = format!("UNSUPPORTED script stopped, nothing of it is kept: {why}");
         Self {
-            was_stopped: true,
+            end: End::Stopped,
             ..Self::new(text.into_bytes(), line)
         }
+    }
+
+    /// A client has ended the script: Redis's words.
+    #[cfg(feature = "compat")]
+    pub(super) fn killed(line: u32) -> Self {
+        Self {
+            end: End::Stopped,
+            ..Self::new(
+                b"ERR Script killed by user with SCRIPT KILL...".into(),
+                line,
+            )
+        }
+    }
+
+    /// The script takes long; see [`ScriptError::is_slow`].
+    #[cfg(feature = "compat")]
+    pub(super) fn slow() -> Self {
+        Self {
+            end: End::Slow,
+            ..Self::stopped(1, "it takes long")
+        }
+    }
+
+    /// Returns whether the script is to run again from its beginning, where it holds up nobody.
+    #[cfg(feature = "compat")]
+    #[must_use]
+    pub(crate) fn is_slow(&self) -> bool {
+        self.end == End::Slow
     }
 
     /// Returns whether everything that the script wrote must be undone.
     #[must_use]
     pub(crate) fn was_stopped(&self) -> bool {
-        self.was_stopped
+        self.end != End::Raised
     }
 
     /// An error that Lua itself raises, with the position in its text.

@@ -28,6 +28,8 @@ pub(crate) use answer::{Answer, Unit, Write};
 pub(crate) use error::{CompileError, ScriptError};
 pub(crate) use known::all_known;
 pub(crate) use machine::Machine;
+#[cfg(feature = "compat")]
+pub(crate) use machine::{Event, Running, Signal};
 pub(crate) use shape::Shape;
 pub(crate) use shebang::Flags;
 
@@ -42,6 +44,9 @@ pub(crate) struct Program {
     pub(crate) flags: Flags,
     how: How,
 }
+
+/// Starts a thread; returns `false` when there is none left.
+pub type StartThread = fn(Box<dyn FnOnce() + Send>) -> bool;
 
 /// How a script runs.
 #[derive(Debug)]
@@ -96,6 +101,22 @@ impl Program {
         match &self.how {
             How::Native(behaviour) => behaviour.run(keys, args, caller),
             How::Lua(chunk) => machine.run(chunk, keys, args, caller),
+        }
+    }
+
+    /// Starts the script on a thread of its own, if it runs in Lua and there is one.
+    #[cfg(feature = "compat")]
+    pub(crate) fn start(
+        &self,
+        machine: &Machine,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        time_max: Option<std::time::Duration>,
+        wake: Box<dyn Fn() + Send>,
+    ) -> Option<Running> {
+        match &self.how {
+            How::Native(_) => None,
+            How::Lua(chunk) => machine.start(chunk, keys, args, time_max, wake),
         }
     }
 }

@@ -19,7 +19,7 @@ struct Store {
 }
 
 /// One for all tests: scripts run one at a time anyway.
-static MACHINE: Machine = Machine::new(None);
+static MACHINE: Machine = Machine::new(None, None);
 
 const WRONG_ARITY: &[u8] = b"-ERR Wrong number of args calling Redis command from script\r\n";
 const NOT_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";

@@ -35,4 +35,6 @@ mod scan;
 mod script;
 mod set;
 mod strange;
+#[cfg(feature = "compat")]
+mod suspended;
 mod transaction;

@@ -209,23 +209,24 @@ pub(super) fn is_out_of_memory(error: &mlua::Error) -> bool {
     }
 }
 
-/// Converts what a script raised at a line.
-pub(super) fn failure(error: &LuaValue, line: u32) -> ScriptError {
+/// Converts what a script raised.
+pub(super) fn failure(error: &LuaValue, watch: &Watch) -> ScriptError {
+    let line = watch.line();
     let text = match error {
         LuaValue::Error(error) => {
             if let Some(Raised(text)) = error.downcast_ref() {
                 return ScriptError::new(text.clone(), line);
             }
             if let Some(stopped) = error.downcast_ref::<Stopped>() {
-                return ScriptError::stopped(line, &stopped.to_string());
+                return stopped.end(line);
             }
             if is_out_of_memory(error) {
-                return ScriptError::stopped(line, &Stopped::Memory.to_string());
+                return watch.out_of_memory().end(line);
             }
             return ScriptError::lua(line, &text_of(error));
         }
         LuaValue::String(text) if *text == OUT_OF_MEMORY => {
-            return ScriptError::stopped(line, &Stopped::Memory.to_string());
+            return watch.out_of_memory().end(line);
         }
         LuaValue::String(text) => text.as_bytes().to_vec(),
         LuaValue::Table(table) => {
@@ -235,6 +236,16 @@ pub(super) fn failure(error: &LuaValue, line: u32) -> ScriptError {
         other => other.type_name().into(),
     };
     ScriptError::new([b"ERR ".as_slice(), &text].concat(), line)
+}
+
+impl Stopped {
+    fn end(self, line: u32) -> ScriptError {
+        match self {
+            Self::Slow => ScriptError::slow(),
+            Self::Killed => ScriptError::killed(line),
+            _ => ScriptError::stopped(line, &self.to_string()),
+        }
+    }
 }
 
 const NO_WORDS: &str = "ERR Please specify at least one argument for this redis lib call";

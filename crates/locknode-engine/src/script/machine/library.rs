@@ -11,7 +11,7 @@ use super::watch::{Stopped, Watch};
 /// Builds the table `host`.
 pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    host.set("caught", lua.create_function(caught)?)?;
+    host.set("caught", watched(lua, watch, caught)?)?;
     host.set("expand", lua.create_function(expand)?)?;
     host.set("failed", watched(lua, watch, failed)?)?;
     host.set("find", watched(lua, watch, find)?)?;
@@ -52,7 +52,7 @@ fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
 }
 
 /// Turns what Rust raised into what a script may catch, or raises it again.
-fn caught(lua: &Lua, value: Value) -> mlua::Result<Value> {
+fn caught(lua: &Lua, watch: &Watch, value: Value) -> mlua::Result<Value> {
     match value {
         Value::Error(error) => {
             if let Some(raised) = error.downcast_ref::<Raised>() {
@@ -62,11 +62,11 @@ fn caught(lua: &Lua, value: Value) -> mlua::Result<Value> {
                 return Err(*error);
             }
             if is_out_of_memory(&error) {
-                return Err(Stopped::Memory.into());
+                return Err(watch.out_of_memory().into());
             }
             Ok(Value::String(lua.create_string(text_of(&error))?))
         }
-        _ => Err(Stopped::Memory.into()),
+        _ => Err(watch.out_of_memory().into()),
     }
 }
 
