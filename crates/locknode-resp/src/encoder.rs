@@ -153,7 +153,13 @@ impl<'o> Encoder<'o> {
         } else if d == 0.0 || d.is_infinite() || (PLAIN_MIN..PLAIN_MAX).contains(&d.abs()) {
             format!("{d}")
         } else {
-            format!("{d:e}")
+            // As C writes it: with the sign of the exponent.
+            let text = format!("{d:e}");
+            if text.contains("e-") {
+                text
+            } else {
+                text.replace('e', "e+")
+            }
         };
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),

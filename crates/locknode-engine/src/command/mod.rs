@@ -55,6 +55,8 @@ pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
 #[cfg(feature = "compat")]
 pub(crate) use suspended::Suspended;
+#[cfg(feature = "compat")]
+pub(crate) use version::REDIS_VERSION;
 
 use crate::command_id::CommandId;
 

@@ -288,10 +288,27 @@ fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
 fn write_value(value: &Value, reply: &mut Encoder<'_>) {
     match value {
         Value::Nil => reply.null(),
+        Value::Boolean(is_true) => reply.boolean(*is_true),
         Value::Integer(n) => reply.integer(*n),
-        Value::Bulk(bytes) => reply.bulk(bytes),
+        Value::Double(number) => reply.double(*number),
+        Value::BigNumber(text) if reply.protocol() == Protocol::Resp3 => {
+            reply.raw(&[b"(".as_slice(), text, b"\r\n"].concat());
+        }
+        Value::Verbatim(format, text) => reply.verbatim(*format, text),
+        Value::Bulk(bytes) | Value::BigNumber(bytes) => reply.bulk(bytes),
         Value::Status(text) => reply.simple(&String::from_utf8_lossy(text)),
         Value::Error(text) => reply.error_bytes(text),
+        Value::Map(pairs) => {
+            reply.map(pairs.len());
+            for (key, value) in pairs {
+                write_value(key, reply);
+                write_value(value, reply);
+            }
+        }
+        Value::Set(items) => {
+            reply.set(items.len());
+            items.iter().for_each(|item| write_value(item, reply));
+        }
         Value::Array(items) => {
             reply.array(items.len());
             items.iter().for_each(|item| write_value(item, reply));
@@ -401,9 +418,9 @@ pub(super) struct ScriptCaller<'x, 'c, 'k> {
 }
 
 impl Caller for ScriptCaller<'_, '_, '_> {
-    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
+    fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>) {
         let commands = self.context.commands;
-        let mut encoder = Encoder::new(reply, Protocol::Resp2);
+        let mut encoder = Encoder::new(reply, protocol);
         let Some((_, spec)) = args.first().and_then(|name| commands.find(name)) else {
             return encoder.error("ERR Unknown Redis command called from script");
         };

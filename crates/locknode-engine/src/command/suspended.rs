@@ -121,10 +121,10 @@ impl Suspended {
         let begin = now.map(|now| now());
         loop {
             match event {
-                Event::Call(words) => {
+                Event::Call(words, protocol) => {
                     let words: Vec<&[u8]> = words.iter().map(|word| &**word).collect();
                     let mut bytes = Vec::new();
-                    work.with(context, |caller| caller.call(&words, &mut bytes));
+                    work.with(context, |caller| caller.call(&words, protocol, &mut bytes));
                     if work.is_blocked {
                         wait(context, work, reply);
                         return true;

@@ -117,8 +117,9 @@ impl ScriptError {
     }
 
     /// An error that Lua itself raises, with the position in its text.
-    pub(super) fn lua(line: u32, what: &str) -> Self {
-        Self::new(format!("ERR user_script:{line}: {what}").into_bytes(), line)
+    pub(super) fn lua(line: u32, what: &[u8]) -> Self {
+        let place = format!("ERR user_script:{line}: ");
+        Self::new([place.as_bytes(), what].concat(), line)
     }
 
     /// The text of the error reply without the leading `-`: the message, then which script and
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_run_time_error_names_the_script_and_the_line() {
-        let error = ScriptError::lua(3, "attempt to index a nil value");
+        let error = ScriptError::lua(3, b"attempt to index a nil value");
         assert_eq!(
             error.reply(b"abc"),
             b"ERR user_script:3: attempt to index a nil value script: abc, on @user_script:3."

@@ -13,8 +13,13 @@
 //! A script that takes long is undone and begins again in a Lua and on a thread of its own, where it
 //! holds up nobody: see [`Running`].
 
+mod bits;
 mod convert;
+mod json;
+mod json_reader;
 mod library;
+mod msgpack;
+mod pack;
 mod pattern;
 mod running;
 mod watch;
@@ -199,9 +204,8 @@ impl Sandbox {
             self.run
                 .call::<(bool, mlua::Value)>((script, call, keys, argv))
         });
-        let line = watch.line();
         let result = match result {
-            Ok((true, value)) => convert::reply(&value, line),
+            Ok((true, value)) => convert::reply(&value, watch),
             Ok((false, error)) => Err(convert::failure(&error, watch)),
             Err(error) => Err(convert::failure(
                 &mlua::Value::Error(Box::new(error)),

@@ -33,6 +33,8 @@ pub(crate) use machine::{Event, Running, Signal};
 pub(crate) use shape::Shape;
 pub(crate) use shebang::Flags;
 
+use locknode_resp::Protocol;
+
 use behaviours::Known;
 use machine::Chunk;
 use native::Behaviour;
@@ -122,29 +124,41 @@ impl Program {
 }
 
 /// The value that a script returned, by Redis's rules for Lua values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     /// The null reply: nil, false, and anything without a reply of its own.
     Nil,
+    /// true and false after `redis.setresp(3)`.
+    Boolean(bool),
     /// A number truncated to an integer, or true as 1.
     Integer(i64),
+    /// A table with `double`.
+    Double(f64),
+    /// A table with `big_number`, on one line.
+    BigNumber(Vec<u8>),
+    /// A table with `verbatim_string`: its format and its text.
+    Verbatim([u8; 3], Vec<u8>),
     /// A string.
     Bulk(Vec<u8>),
     /// A table with `ok`, on one line.
     Status(Vec<u8>),
     /// A table with `err`, on one line, without the leading `-`.
     Error(Vec<u8>),
+    /// A table with `map`.
+    Map(Vec<(Self, Self)>),
+    /// A table with `set`.
+    Set(Vec<Self>),
     /// Any other table, up to its first nil.
     Array(Vec<Self>),
 }
 
 /// Runs the commands of a script.
 pub(crate) trait Caller {
-    /// Runs one command and appends its RESP2 reply to `reply`.
+    /// Runs one command and appends its reply to `reply`, in a protocol.
     ///
     /// `args` begins with the command's name in any case. Redis words some errors differently
     /// inside scripts, such as that of an unknown command.
-    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>);
+    fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>);
 
     /// Called when the script ends, with the instructions that it took, roughly, so that long
     /// scripts yield to other connections.

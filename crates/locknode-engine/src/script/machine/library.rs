@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use locknode_resp::Protocol;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
 
-use super::convert::{Raised, is_out_of_memory, text_of};
+use super::convert::{self, Raised, is_out_of_memory, text_of};
 use super::pattern::{self, Capture, PatternError};
 use super::watch::{Stopped, Watch};
+use super::{bits, json, msgpack, pack};
+use crate::command::REDIS_VERSION;
 
 /// Builds the table `host`.
 pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
@@ -15,6 +18,11 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     host.set("expand", lua.create_function(expand)?)?;
     host.set("failed", watched(lua, watch, failed)?)?;
     host.set("find", watched(lua, watch, find)?)?;
+    host.set("libraries", libraries(lua, watch)?)?;
+    host.set("place", lua.create_function(place)?)?;
+    host.set("set_protocol", watched(lua, watch, set_protocol)?)?;
+    host.set("version", REDIS_VERSION)?;
+    host.set("version_number", version_number(REDIS_VERSION))?;
     host.set("random", watched(lua, watch, |_, it, ()| Ok(it.random()))?)?;
     host.set("seed", watched(lua, watch, seed)?)?;
     host.set("sha1hex", watched(lua, watch, sha1hex)?)?;
@@ -23,6 +31,27 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
         watched(lua, watch, |_, it, steps| Ok(it.spend(steps)?))?,
     )?;
     Ok(host)
+}
+
+/// The libraries that Redis adds to Lua's.
+fn libraries(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+    let cjson = lua.create_table()?;
+    cjson.set("encode", watched(lua, watch, json::encode)?)?;
+    cjson.set("decode", watched(lua, watch, json::decode)?)?;
+    cjson.set("null", Value::NULL)?;
+    let cmsgpack = lua.create_table()?;
+    cmsgpack.set("pack", watched(lua, watch, msgpack::pack)?)?;
+    cmsgpack.set("unpack", watched(lua, watch, msgpack::unpack)?)?;
+    let structs = lua.create_table()?;
+    structs.set("pack", lua.create_function(pack::pack)?)?;
+    structs.set("unpack", lua.create_function(pack::unpack)?)?;
+    structs.set("size", lua.create_function(pack::size)?)?;
+    let libraries = lua.create_table()?;
+    libraries.set("bit", bits::library(lua)?)?;
+    libraries.set("cjson", cjson)?;
+    libraries.set("cmsgpack", cmsgpack)?;
+    libraries.set("struct", structs)?;
+    Ok(libraries)
 }
 
 /// A function that uses the watch.
@@ -39,6 +68,26 @@ fn watched<A: FromLuaMulti + 'static, R: IntoLuaMulti + 'static>(
 fn failed(lua: &Lua, watch: &Watch, error: Value) -> mlua::Result<Value> {
     watch.set_line(script_line(lua));
     Ok(error)
+}
+
+/// Moves the place of an error from `sandbox.lua` to the script.
+fn place(lua: &Lua, text: LuaString) -> mlua::Result<LuaString> {
+    lua.create_string(convert::place(&text.as_bytes(), script_line(lua)))
+}
+
+fn set_protocol(_: &Lua, watch: &Watch, version: u8) -> mlua::Result<()> {
+    watch.set_protocol(if version == 3 {
+        Protocol::Resp3
+    } else {
+        Protocol::Resp2
+    });
+    Ok(())
+}
+
+/// Returns 0x080400 for 8.4.0.
+fn version_number(version: &str) -> u32 {
+    let parts = version.split('.').map(|part| part.parse::<u32>());
+    parts.fold(0, |number, part| number << 8 | part.unwrap_or(0))
 }
 
 fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
@@ -66,6 +115,7 @@ fn caught(lua: &Lua, watch: &Watch, value: Value) -> mlua::Result<Value> {
             }
             Ok(Value::String(lua.create_string(text_of(&error))?))
         }
+        Value::LightUserData(_) => Ok(value),
         _ => Err(watch.out_of_memory().into()),
     }
 }

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use locknode_resp::Protocol;
+
 use super::Sandbox;
 use super::watch::{Bounds, Signal};
 use crate::script::error::ScriptError;
@@ -27,7 +29,7 @@ pub(super) struct Script {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The reply to a command.
-    Call(Box<[Box<[u8]>]>),
+    Call(Box<[Box<[u8]>]>, Protocol),
     /// Nothing more.
     Done(Result<Value, ScriptError>),
 }
@@ -135,10 +137,9 @@ impl Courier {
 }
 
 impl Caller for Courier {
-    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
-        self.tell(Event::Call(
-            args.iter().map(|arg| Box::from(*arg)).collect(),
-        ));
+    fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>) {
+        let words = args.iter().map(|arg| Box::from(*arg)).collect();
+        self.tell(Event::Call(words, protocol));
         match self.replies.recv() {
             Ok(bytes) => reply.extend_from_slice(&bytes),
             Err(_) => self.signal.stop(),

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use locknode_resp::Protocol;
+
 /// The limits of the running script; shared with Lua's hook. One thread uses it at a time.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -17,6 +19,8 @@ pub(super) struct Watch {
     base_bytes: AtomicUsize,
     line: AtomicU32,
     is_narrow: AtomicBool,
+    /// Whether the script has chosen RESP3 for its conversions.
+    has_resp3: AtomicBool,
     random: AtomicU64,
 }
 
@@ -111,6 +115,7 @@ impl Watch {
             base_bytes: AtomicUsize::new(0),
             line: AtomicU32::new(0),
             is_narrow: AtomicBool::new(false),
+            has_resp3: AtomicBool::new(false),
             random: AtomicU64::new(0),
         }
     }
@@ -140,6 +145,7 @@ impl Watch {
         self.base_bytes.store(used_bytes, Ordering::Relaxed);
         self.line.store(1, Ordering::Relaxed);
         self.is_narrow.store(false, Ordering::Relaxed);
+        self.set_protocol(Protocol::Resp2);
         self.seed(0);
     }
 
@@ -190,6 +196,20 @@ impl Watch {
 
     pub(super) fn is_narrow(&self) -> bool {
         self.is_narrow.load(Ordering::Relaxed)
+    }
+
+    /// Sets the protocol of the replies that a script sees: `redis.setresp`.
+    pub(super) fn set_protocol(&self, protocol: Protocol) {
+        let has_resp3 = protocol == Protocol::Resp3;
+        self.has_resp3.store(has_resp3, Ordering::Relaxed);
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        if self.has_resp3.load(Ordering::Relaxed) {
+            Protocol::Resp3
+        } else {
+            Protocol::Resp2
+        }
     }
 
     /// The line of the script that raised the last error.

@@ -156,8 +156,8 @@ fn the_library_is_that_of_redis() {
         return redis.pcall('nosuch').err => 'ERR Unknown Redis command called from script'
         redis.pcall('nosuch') return 1 => 1
         return redis.call(ARGV[1], 'x') => !ERR Unknown Redis command called from script @1
-        local ok, e = pcall(redis.call, 'nosuch') return e.err => 'ERR Unknown Redis command called from script'
-        local ok, e = pcall(redis.call, 'nosuch') error(e) => !ERR Unknown Redis command called from script @1
+        local ok, e = pcall(redis.call, 'nosuch') return e => 'ERR Unknown Redis command called from script'
+        local ok, e = pcall(redis.call, 'nosuch') error(e) => !ERR user_script:1: ERR Unknown Redis command called from script @1
         return pcall(redis.call, 'get', 'k') => 1
         local ok, e = pcall(error, 'x') return e => 'x'
         local ok, e = pcall(function() error('x') end) return e => 'user_script:1: x'
