@@ -247,7 +247,7 @@ impl Sandbox {
 fn set_hook(lua: &Lua, watch: &Arc<Watch>, window: u32) -> mlua::Result<()> {
     let watch = Arc::clone(watch);
     let triggers = HookTriggers::new().every_nth_instruction(window);
-    lua.set_hook(triggers, move |lua, _| {
+    lua.set_global_hook(triggers, move |lua, _| {
         let allocated = lua.used_memory().saturating_sub(watch.base_bytes());
         if allocated > NARROW_BYTES && watch.narrow() {
             set_hook(lua, &watch, WINDOW_NARROW)?;
@@ -264,9 +264,9 @@ const NO_LUA: &str = "Lua cannot start, probably for lack of memory";
 /// The longest script. Lock scripts are below 2 KiB.
 const SOURCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Instructions between two looks at the limits: half a microsecond, as long as strings and tables
-/// are short.
-const WINDOW: u32 = 100;
+/// Instructions between two looks at the limits: a microsecond or two, as long as strings and tables
+/// are short. Most lock scripts end before.
+const WINDOW: u32 = 300;
 
 /// The same once a script has allocated [`NARROW_BYTES`]: comparing or converting a string then
 /// takes up to a millisecond.

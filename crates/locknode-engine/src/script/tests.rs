@@ -10,6 +10,7 @@ mod behaviours;
 mod hostile;
 mod language;
 mod library;
+mod patterns;
 mod reference;
 
 /// A keyspace with a clock, enough for what lock scripts do.

@@ -135,13 +135,18 @@ fn script_line(lua: &Lua) -> u32 {
     1
 }
 
-/// `find(text, pattern, init, is_plain, has_anchor)`: start, end and captures, or nil.
+/// `find(text, pattern, init, is_plain, has_anchor)`: start, end and captures, or nil. Without
+/// `is_plain`, it depends on the pattern.
 fn find(
     lua: &Lua,
     watch: &Watch,
-    (text, pattern, init, is_plain, has_anchor): (LuaString, LuaString, f64, bool, bool),
+    (text, pattern, init, is_plain, has_anchor): (LuaString, LuaString, f64, Option<bool>, bool),
 ) -> mlua::Result<MultiValue> {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    let is_plain = is_plain.unwrap_or_else(|| {
+        let mut bytes = pattern.iter();
+        !bytes.any(|byte| SPECIALS.contains(byte))
+    });
     #[expect(clippy::cast_possible_truncation, reason = "as Lua cuts it")]
     let init = match init as i64 {
         init @ 1.. => usize::try_from(init - 1).unwrap_or(usize::MAX),
@@ -151,9 +156,8 @@ fn find(
             text.len().saturating_sub(back)
         }
     };
-    let Some(rest) = text.get(init..) else {
-        return Ok(MultiValue::from_vec(vec![Value::Nil]));
-    };
+    let init = init.min(text.len());
+    let rest = text.get(init..).unwrap_or_default();
     let mut found = MultiValue::new();
     if is_plain {
         let place = memchr::memmem::find(rest, &pattern);
@@ -244,6 +248,9 @@ fn sha1hex(lua: &Lua, watch: &Watch, arguments: MultiValue) -> mlua::Result<Stri
 
 /// How Redis names scripts in errors.
 pub(super) const SCRIPT_NAME: &str = "@user_script";
+
+/// A pattern without any of these is a plain text to `string.find`.
+const SPECIALS: &[u8] = b"^$*+?.([%-";
 
 /// The bytes that are searched, and hashed, in the time of an instruction.
 const STEP_BYTES: usize = 64;

@@ -83,11 +83,13 @@ function strings.rep(s, n)
 end
 
 function strings.find(s, pattern, init, plain)
-  return host.find(s, pattern, init or 1, plain and true or false, true)
+  return host.find(s, pattern, init or 1, plain and true or nil, true)
 end
 
 local function captures(s, first, last, ...)
-  if first and select('#', ...) == 0 then
+  if not first then
+    return nil
+  elseif select('#', ...) == 0 then
     return sub(s, first, last)
   end
   return ...
