@@ -145,22 +145,9 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Appends a floating-point number in the shortest form that reads back as the same; a string
-    /// in RESP2.
+    /// Appends a floating-point number as [`double_text`] writes it; a string in RESP2.
     pub fn double(&mut self, d: f64) {
-        let text = if d.is_nan() {
-            "nan".to_owned()
-        } else if d == 0.0 || d.is_infinite() || (PLAIN_MIN..PLAIN_MAX).contains(&d.abs()) {
-            format!("{d}")
-        } else {
-            // As C writes it: with the sign of the exponent.
-            let text = format!("{d:e}");
-            if text.contains("e-") {
-                text
-            } else {
-                text.replace('e', "e+")
-            }
-        };
+        let text = double_text(d);
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
             Protocol::Resp3 => self.line(b',', text.as_bytes()),
@@ -203,10 +190,40 @@ impl<'o> Encoder<'o> {
     }
 }
 
-/// Numbers from here to [`PLAIN_MAX`] are written without an exponent, as C's `%.17g` does.
-const PLAIN_MIN: f64 = 1e-4;
-/// Above it every digit is before the point, and most of them are noise.
-const PLAIN_MAX: f64 = 1e17;
+/// Writes a number as Redis does: a whole one with all its digits, any other with the fewest that read
+/// back as the same, in the layout of Redis's library `fpconv`.
+pub fn double_text(number: f64) -> String {
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    let plain = number.to_string();
+    let is_whole = number.fract() == 0.0 && number.abs() <= WHOLE_MAX;
+    let shortest = format!("{:e}", number.abs());
+    let Some((digits, exponent)) = shortest.split_once('e').filter(|_| !is_whole) else {
+        return plain;
+    };
+    let digits = digits.replace('.', "");
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let count = i32::try_from(digits.len()).unwrap_or(0);
+    // The power of ten of the last digit.
+    let last = exponent - count + 1;
+    let is_plain = if last < 0 {
+        last > -7 || exponent.abs() < 4
+    } else {
+        exponent < count + 7
+    };
+    if is_plain {
+        return plain;
+    }
+    let sign = if number < 0.0 { "-" } else { "" };
+    let (first, rest) = digits.split_at(1);
+    let point = if rest.is_empty() { "" } else { "." };
+    let plus = if exponent < 0 { "" } else { "+" };
+    format!("{sign}{first}{point}{rest}e{plus}{exponent}")
+}
+
+/// Redis writes whole numbers up to here with all digits: 2^62.
+const WHOLE_MAX: f64 = 4_611_686_018_427_387_904.0;
 
 #[cfg(test)]
 mod tests {
@@ -269,7 +286,13 @@ mod tests {
         check(|e| e.double(0.0), r"$1\r\n0\r\n", r",0\r\n");
         check(|e| e.double(-1.5), r"$4\r\n-1.5\r\n", r",-1.5\r\n");
         check(|e| e.double(0.1), r"$3\r\n0.1\r\n", r",0.1\r\n");
-        check(|e| e.double(1e300), r"$5\r\n1e300\r\n", r",1e300\r\n");
+        check(|e| e.double(1e300), r"$6\r\n1e+300\r\n", r",1e+300\r\n");
+        let whole = r"100000000000000000\r\n";
+        check(
+            |e| e.double(1e17),
+            &format!(r"$18\r\n{whole}"),
+            &format!(",{whole}"),
+        );
         check(|e| e.double(1.5e-9), r"$6\r\n1.5e-9\r\n", r",1.5e-9\r\n");
         check(|e| e.double(f64::INFINITY), r"$3\r\ninf\r\n", r",inf\r\n");
         check(

@@ -49,7 +49,7 @@ mod short_args;
 pub use command::encode_command;
 pub use decimal::{first_eight, parse_integer};
 pub use decoder::Decoder;
-pub use encoder::Encoder;
+pub use encoder::{Encoder, double_text};
 pub use frame::{Args, Frame};
 pub use limits::Limits;
 pub use protocol::Protocol;

@@ -227,7 +227,8 @@ fn run(
         if Suspended::begin(context, script, call, work) {
             return;
         }
-        let error = ScriptError::stopped(1, "no thread is left for a script that takes long");
+        let why = "it takes long, and it is in a transaction or no thread is left for it";
+        let error = ScriptError::stopped(1, why);
         return reply.error_bytes(&error.reply(&script.sha.to_hex()));
     }
     conclude(context, script.sha, &mut work, result, reply);

@@ -45,7 +45,7 @@ impl CompileError {
 pub(crate) struct ScriptError {
     /// The error's code and text.
     pub(super) message: Vec<u8>,
-    /// The line of the script that raised the error, counted from 1.
+    /// The line of the script that raised the error, counted from 1; 0 for the script as a whole.
     pub(super) line: u32,
     end: End,
 }
@@ -66,7 +66,7 @@ impl ScriptError {
     #[must_use]
     pub(crate) fn new(message: Vec<u8>, line: u32) -> Self {
         Self {
-            message: one_line(&message),
+            message: one_line(until_zero(&message)),
             line,
             end: End::Raised,
         }
@@ -80,6 +80,12 @@ impl ScriptError {
             end: End::Stopped,
             ..Self::new(text.into_bytes(), line)
         }
+    }
+
+    /// The script was compiled where it was to run, in vain.
+    #[cfg(feature = "compat")]
+    pub(super) fn not_compiled(error: CompileError) -> Self {
+        Self::new(error.into_reply(), 0)
     }
 
     /// A client has ended the script: Redis's words.
@@ -127,11 +133,32 @@ impl ScriptError {
     #[must_use]
     pub(crate) fn reply(&self, sha1_hex: &[u8]) -> Vec<u8> {
         let mut text = self.message.clone();
+        if self.line == 0 {
+            return text;
+        }
         text.extend_from_slice(b" script: ");
         text.extend_from_slice(sha1_hex);
         text.extend_from_slice(format!(", on @user_script:{}.", self.line).as_bytes());
         text
     }
+}
+
+/// A text up to its first zero byte, where C ends it.
+pub(super) fn until_zero(text: &[u8]) -> &[u8] {
+    text.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// The text of an error reply: one line, without line ends around it.
+#[cfg(feature = "compat")]
+pub(super) fn error_line(text: &[u8]) -> Vec<u8> {
+    let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\n');
+    let text = until_zero(text);
+    let begin = text.iter().position(is_text).unwrap_or(text.len());
+    let end = text
+        .iter()
+        .rposition(is_text)
+        .map_or(begin, |last| last + 1);
+    one_line(text.get(begin..end).unwrap_or_default())
 }
 
 /// Error and status replies are single lines, so each byte of a line end becomes a space.

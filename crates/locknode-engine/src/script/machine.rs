@@ -52,7 +52,8 @@ pub(crate) struct Machine {
 /// A compiled script.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    function: Function,
+    /// `None` if compiling it would take long: it is compiled where it runs.
+    function: Option<Function>,
     source: Arc<[u8]>,
 }
 
@@ -99,9 +100,21 @@ impl Machine {
     /// # Errors
     /// Returns Lua's error with Redis's text.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Chunk, CompileError> {
-        if source.len() > SOURCE_BYTES_MAX {
-            let what = format!("a script of more than {SOURCE_BYTES_MAX} bytes");
+        let can_go_on = self.stopwatch.is_some() && self.start_thread.is_some();
+        let bytes_max = if can_go_on {
+            SOURCE_BYTES_MAX
+        } else {
+            SHORT_SOURCE_BYTES_MAX
+        };
+        if source.len() > bytes_max {
+            let what = format!("a script of more than {bytes_max} bytes");
             return Err(CompileError::unsupported(&what));
+        }
+        if source.len() > SHORT_SOURCE_BYTES_MAX {
+            return Ok(Chunk {
+                function: None,
+                source: source.into(),
+            });
         }
         let Some(sandbox) = self.sandbox() else {
             return Err(CompileError::unsupported(NO_LUA));
@@ -120,8 +133,11 @@ impl Machine {
         args: &[&[u8]],
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
+        let Some(function) = &chunk.function else {
+            return Err(ScriptError::slow());
+        };
         match self.sandbox() {
-            Some(sandbox) => sandbox.lock().run(&chunk.function, keys, args, caller),
+            Some(sandbox) => sandbox.lock().run(function, keys, args, caller),
             None => Err(ScriptError::stopped(1, NO_LUA)),
         }
     }
@@ -176,7 +192,7 @@ impl Sandbox {
         self.tidy_up();
         match function {
             Ok(function) => Ok(Chunk {
-                function,
+                function: Some(function),
                 source: source.into(),
             }),
             Err(mlua::Error::SyntaxError { message, .. }) => Err(CompileError::syntax(&message)),
@@ -262,7 +278,10 @@ const SANDBOX: &str = include_str!("machine/sandbox.lua");
 const NO_LUA: &str = "Lua cannot start, probably for lack of memory";
 
 /// The longest script. Lock scripts are below 2 KiB.
-const SOURCE_BYTES_MAX: usize = 64 * 1024;
+const SOURCE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A longer one takes milliseconds to compile.
+const SHORT_SOURCE_BYTES_MAX: usize = 64 * 1024;
 
 /// Instructions between two looks at the limits: a microsecond or two, as long as strings and tables
 /// are short. Most lock scripts end before.

@@ -177,3 +177,27 @@ fn more_long_scripts_than_may_run_at_a_time_wait_for_their_turn() {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[test]
+fn a_script_of_a_megabyte_is_compiled_where_it_holds_up_nobody() {
+    let mut node = node(1);
+    let long = |end: &str| format!("local a = 1 {}{end}", "a = a + 1 ".repeat(100_000));
+    for (end, want) in [
+        ("return a", ":100001"),
+        (
+            "return }",
+            "-ERR Error compiling script (new function): user_script:1: ",
+        ),
+    ] {
+        let script = long(end);
+        let args: [&[u8]; 3] = [b"EVAL", script.as_bytes(), b"0"];
+        let mut reply = node.bytes(&args);
+        assert_eq!(node.flow, Flow::Paused);
+        while node.flow == Flow::Paused {
+            std::thread::sleep(Duration::from_millis(1));
+            reply = node.bytes(&args);
+        }
+        let reply = String::from_utf8(reply).unwrap();
+        assert!(reply.starts_with(want), "{reply}");
+    }
+}

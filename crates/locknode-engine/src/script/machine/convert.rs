@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use locknode_resp::Protocol;
+use locknode_resp::{Protocol, double_text};
 use mlua::{BorrowedBytes, Lua, MultiValue, Table, Value as LuaValue};
 use smallvec::SmallVec;
 
 use super::watch::{Stopped, Watch};
 use crate::script::decode;
-use crate::script::error::{ScriptError, one_line};
+use crate::script::error::{ScriptError, error_line, one_line, until_zero};
 use crate::script::native::NOT_A_WORD;
 use crate::script::{Caller, Value};
 
@@ -87,29 +87,17 @@ impl Word {
     }
 }
 
-/// A number that is not whole, as Redis passes it to a command: its shortest digits, in the layout of
-/// its library `fpconv`.
+/// A number as Redis passes it to a command.
 fn argument(number: f64) -> String {
-    let sign = if number.is_sign_negative() { "-" } else { "" };
-    if number.is_nan() {
-        return format!("{sign}nan");
+    if number == 0.0 {
+        return "0".to_owned();
     }
-    let shortest = format!("{:e}", number.abs());
-    let Some((digits, exponent)) = shortest.split_once('e') else {
-        return number.to_string();
+    let sign = if number.is_nan() && number.is_sign_negative() {
+        "-"
+    } else {
+        ""
     };
-    let digits: String = digits.split('.').collect();
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let count = i32::try_from(digits.len()).unwrap_or(0);
-    // The power of ten of the last digit.
-    let last = exponent - count + 1;
-    if last >= 0 && exponent.abs() < count + 7 || last < 0 && (last > -7 || exponent.abs() < 4) {
-        return number.to_string();
-    }
-    let (first, rest) = digits.split_at(1);
-    let point = if rest.is_empty() { "" } else { "." };
-    let plus = if exponent < 0 { "" } else { "+" };
-    format!("{sign}{first}{point}{rest}e{plus}{exponent}")
+    sign.to_owned() + &double_text(number)
 }
 
 /// KEYS or ARGV.
@@ -219,10 +207,10 @@ impl Reply {
 
     fn table(&mut self, table: &Table, depth: usize) -> Result<Value, ScriptError> {
         if let Some(text) = field(table, "err") {
-            return Ok(Value::Error(one_line(&text)));
+            return Ok(Value::Error(error_line(&text)));
         }
         if let Some(text) = field(table, "ok") {
-            return Ok(Value::Status(one_line(&text)));
+            return Ok(Value::Status(one_line(until_zero(&text))));
         }
         match table.raw_get("double") {
             Ok(LuaValue::Number(number)) => return Ok(Value::Double(number)),

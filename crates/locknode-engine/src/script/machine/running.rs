@@ -63,12 +63,13 @@ impl Script {
     fn run(&self, bounds: Bounds, courier: &mut Courier) -> Result<Value, ScriptError> {
         let no_lua = |_| ScriptError::stopped(1, super::NO_LUA);
         let mut sandbox = Sandbox::new(bounds).map_err(no_lua)?;
-        // It has been compiled before.
         let chunk = sandbox.compile(&self.source);
-        let chunk = chunk.map_err(|_| ScriptError::stopped(1, super::NO_LUA))?;
+        let chunk = chunk.map_err(ScriptError::not_compiled)?;
+        let no_function = || ScriptError::stopped(1, super::NO_LUA);
+        let function = chunk.function.ok_or_else(no_function)?;
         let keys: Vec<&[u8]> = self.keys.iter().map(|key| &**key).collect();
         let args: Vec<&[u8]> = self.args.iter().map(|arg| &**arg).collect();
-        sandbox.run(&chunk.function, &keys, &args, courier)
+        sandbox.run(&function, &keys, &args, courier)
     }
 }
 

@@ -178,7 +178,7 @@ fn the_library_is_that_of_redis() {
         return {('hello'):find('l')} => [3 3]
         return {('hello'):find('.', 2, true) or 'none'} => ['none']
         return {('a.b'):find('.', 1, true)} => [2 2]
-        return {('hello'):find('', 10) or 'none'} => ['none']
+        return {('hello'):find('', 10) or 'none'} => [6]
         return {('hello'):find('xyz', 1) or 'none', ('hello'):find('')} => ['none' 1 0]
         local t = {} for w in ('one two'):gmatch('%a+') do t[#t + 1] = w end return t => ['one' 'two']
         local n = 0 for _ in ('abc'):gmatch('') do n = n + 1 end return n => 4
