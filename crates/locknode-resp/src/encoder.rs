@@ -196,10 +196,12 @@ pub fn double_text(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
     }
+    if number.fract() == 0.0 && number.abs() <= WHOLE_MAX {
+        return format!("{number:.0}");
+    }
     let plain = number.to_string();
-    let is_whole = number.fract() == 0.0 && number.abs() <= WHOLE_MAX;
     let shortest = format!("{:e}", number.abs());
-    let Some((digits, exponent)) = shortest.split_once('e').filter(|_| !is_whole) else {
+    let Some((digits, exponent)) = shortest.split_once('e') else {
         return plain;
     };
     let digits = digits.replace('.', "");
@@ -287,6 +289,12 @@ mod tests {
         check(|e| e.double(-1.5), r"$4\r\n-1.5\r\n", r",-1.5\r\n");
         check(|e| e.double(0.1), r"$3\r\n0.1\r\n", r",0.1\r\n");
         check(|e| e.double(1e300), r"$6\r\n1e+300\r\n", r",1e+300\r\n");
+        let exact = r"789477797817528704\r\n";
+        check(
+            |e| e.double(789_477_797_817_528_756.0),
+            &format!(r"$18\r\n{exact}"),
+            &format!(",{exact}"),
+        );
         let whole = r"100000000000000000\r\n";
         check(
             |e| e.double(1e17),

@@ -112,7 +112,9 @@ fn write_integer(out: &mut Vec<u8>, number: i64) {
 fn write_double(out: &mut Vec<u8>, number: f64) {
     #[expect(clippy::cast_possible_truncation, reason = "checked to be the same")]
     let short = number as f32;
-    if f64::from(short).to_bits() == number.to_bits() {
+    if number == 0.0 {
+        out.push(0);
+    } else if f64::from(short).total_cmp(&number).is_eq() && !number.is_nan() {
         out.push(0xca);
         out.extend(short.to_be_bytes());
     } else {

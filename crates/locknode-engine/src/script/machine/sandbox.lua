@@ -280,7 +280,11 @@ end
 lib.status_reply = single('ok', function(value) return value end)
 lib.error_reply = single('err', function(value)
   value = byte(value) == 45 and sub(value, 2) or value
-  return host.find(value, ' ', 1, true, false) and value or 'ERR ' .. value
+  value = host.find(value, ' ', 1, true, false) and value or 'ERR ' .. value
+  while byte(value, -1) == 10 or byte(value, -1) == 13 do
+    value = sub(value, 1, -2)
+  end
+  return value
 end)
 
 local function check(is_right, text)
