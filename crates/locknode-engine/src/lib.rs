@@ -43,6 +43,7 @@ mod fence;
 mod flags;
 mod glob;
 mod guard;
+mod holds;
 mod host;
 #[cfg(feature = "compat")]
 mod invalidation;
@@ -94,6 +95,7 @@ pub use host::{Host, HostFacts, NoHost};
 pub use keyspace::TableSizes;
 pub use options::{ConfigOption, Options};
 pub use output_limit::{OutputLimits, PubsubLimit};
+pub use script::StartThread;
 pub use session::Session;
 pub use shard::{DATABASES, Swept};
 pub use time::{Deadline, Moment, Time, WallTime};
