@@ -46,6 +46,7 @@ mod guard;
 mod host;
 #[cfg(feature = "compat")]
 mod invalidation;
+mod key_change;
 mod key_hash;
 mod keyspace;
 #[cfg(feature = "compat")]

@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::client::Client;
-use crate::observers::{ChangeKind, KeyChange, Observers};
+use crate::key_change::{ChangeKind, KeyChange};
+use crate::observers::Observers;
 use crate::shard::DATABASES;
 
 /// The watched keys of all connections, by database.

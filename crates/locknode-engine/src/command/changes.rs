@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::entry::Entry;
 use crate::fence::Grant;
 use crate::reports::Report;
 use crate::time::Deadline;
@@ -49,26 +48,10 @@ impl Journal {
 }
 
 impl Content {
-    pub(super) fn of(entry: &Entry<'_>) -> Self {
-        let value = entry.shard.collection(entry.probe).cloned();
-        value.map_or_else(
-            || Self::Token(entry.value().unwrap_or_default().into()),
-            Self::Collection,
-        )
-    }
-
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Token(token) => token.len(),
             Self::Collection(value) => value.bytes(),
-        }
-    }
-
-    /// Returns whether the key's value has changed in place, which its grant does not show.
-    pub(super) fn is_outdated(&self, entry: &Entry<'_>) -> bool {
-        match self {
-            Self::Token(_) => false,
-            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
 }

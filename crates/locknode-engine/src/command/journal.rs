@@ -13,9 +13,9 @@ use super::context::Context;
 use super::spec::{Flags, Keys, Spec};
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
-use crate::entry::log_removal;
+use crate::entry::{Entry, log_removal};
 use crate::guard::{Denial, Permit};
-use crate::observers::ChangeKind;
+use crate::key_change::ChangeKind;
 use crate::reports::Report;
 use crate::time::Deadline;
 
@@ -251,6 +251,24 @@ impl Journal {
                 #[cfg(feature = "compat")]
                 Report::Message { .. } => {}
             }
+        }
+    }
+}
+
+impl Content {
+    fn of(entry: &Entry<'_>) -> Self {
+        let value = entry.shard.collection(entry.probe).cloned();
+        value.map_or_else(
+            || Self::Token(entry.value().unwrap_or_default().into()),
+            Self::Collection,
+        )
+    }
+
+    /// Returns whether the key's value has changed in place, which its grant does not show.
+    fn is_outdated(&self, entry: &Entry<'_>) -> bool {
+        match self {
+            Self::Token(_) => false,
+            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::context::{Context, Flow};
 use super::super::refusal;
 use super::super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::{added_bytes, positions, read, reply_len};
-use crate::observers::Cause;
+use crate::key_change::Cause;
 use crate::shard::Shard;
 use crate::time::Time;
 use crate::values::{End, List};
