@@ -51,6 +51,25 @@ install_npm() {
     install_step npm install --prefix "$INTEROP_PACKAGES" --no-audit --no-fund --loglevel=error "$@"
 }
 
+install_gem() {
+    require_programs ruby -- ruby gem
+    local wanted
+    for wanted; do
+        GEM_HOME=$INTEROP_PACKAGES install_step gem install --no-document --conservative "${wanted%:*}" --version "${wanted##*:}"
+    done
+}
+
+install_composer() {
+    require_programs composer php-cli -- composer php
+    mkdir -p "$INTEROP_PACKAGES"
+    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --no-interaction --quiet --working-dir "$INTEROP_PACKAGES" "$@"
+}
+
+install_cpan() {
+    require_programs cpanminus -- perl cpanm
+    install_step cpanm --quiet --notest --local-lib-contained "$INTEROP_PACKAGES" "$@"
+}
+
 # Builds the Rust client $1; all of them share one manifest and so one build of their dependencies.
 install_cargo() {
     command -v cargo >/dev/null || skip_client "no cargo"
@@ -79,13 +98,17 @@ install_packages() {
         install_cargo "$name"
         return
         ;;
-    pip | npm) ;;
+    pip | npm | gem | composer | cpan) ;;
     *)
         echo "$file: needs what? '$needs'"
         return 1
         ;;
     esac
     export INTEROP_PACKAGES=$cache/$kind/$name
+    case $kind in
+    gem) export GEM_PATH=$INTEROP_PACKAGES ;;
+    cpan) export PERL5LIB=$INTEROP_PACKAGES/lib/perl5 ;;
+    esac
     stamp=$INTEROP_PACKAGES/installed-for
     if [[ ! -f $stamp || $(<"$stamp") != "$needs" ]]; then
         rm -rf "$INTEROP_PACKAGES"
