@@ -15,7 +15,7 @@ require_relative "story/adapter"
 class Client
   def initialize
     urls = NODES.map { |node| "redis://#{node}/0" }
-    @manager = Redlock::Client.new(urls, retry_count: 0, redis_timeout: 2)
+    @manager = Redlock::Client.new(urls, retry_count: 0, redis_timeout: 20)
   end
 
   def acquire(key, ttl, _token = nil, **options)
