@@ -70,6 +70,45 @@ install_cpan() {
     install_step cpanm --quiet --notest --local-lib-contained "$INTEROP_PACKAGES" "$@"
 }
 
+install_go() {
+    command -v go >/dev/null || skip_client "no go"
+    mkdir -p "$INTEROP_PACKAGES"
+    cp "$clients_dir/story/go.mod" "$INTEROP_PACKAGES"
+    (cd "$INTEROP_PACKAGES" && install_step go get "$@")
+}
+
+# Builds the Go client $1 of file $2.
+build_go() {
+    cp "$clients_dir/story/adapter.go" "$INTEROP_PACKAGES"
+    timeout "$install_seconds" go build -C "$INTEROP_PACKAGES" -o "$1" "$2"
+}
+
+install_maven() {
+    command -v javac >/dev/null || skip_client "no javac"
+    require_programs maven -- mvn
+    local package group name version dependencies=
+    # The last one keeps silent what the libraries say of the logging that nobody has asked for.
+    for package in "$@" org.slf4j:slf4j-nop:2.0.17; do
+        IFS=: read -r group name version <<<"$package"
+        dependencies+="<dependency><groupId>$group</groupId><artifactId>$name</artifactId><version>$version</version></dependency>"
+    done
+    mkdir -p "$INTEROP_PACKAGES"
+    cat >"$INTEROP_PACKAGES/pom.xml" <<END
+<project>
+  <modelVersion>4.0.0</modelVersion><groupId>story</groupId><artifactId>story</artifactId><version>1</version>
+  <packaging>pom</packaging><dependencies>$dependencies</dependencies>
+</project>
+END
+    install_step mvn --quiet --batch-mode --file "$INTEROP_PACKAGES/pom.xml" dependency:copy-dependencies \
+        -DincludeScope=runtime -DoutputDirectory="$INTEROP_PACKAGES/jars"
+}
+
+# Compiles the Java client of file $2.
+build_maven() {
+    timeout "$install_seconds" javac -nowarn -XDsuppressNotes -d "$INTEROP_PACKAGES/classes" \
+        -cp "$INTEROP_PACKAGES/jars/*" "$clients_dir/story/Adapter.java" "$2"
+}
+
 # Builds the Rust client $1; all of them share one manifest and so one build of their dependencies.
 install_cargo() {
     command -v cargo >/dev/null || skip_client "no cargo"
@@ -98,7 +137,7 @@ install_packages() {
         install_cargo "$name"
         return
         ;;
-    pip | npm | gem | composer | cpan) ;;
+    pip | npm | gem | composer | cpan | go | maven) ;;
     *)
         echo "$file: needs what? '$needs'"
         return 1
@@ -115,4 +154,8 @@ install_packages() {
         "install_$kind" "${wanted[@]}"
         printf '%s\n' "$needs" >"$stamp"
     fi
+    case $kind in
+    # What does not compile is a fault of ours and fails the client.
+    go | maven) "build_$kind" "$name" "$file" ;;
+    esac
 }

@@ -30,7 +30,8 @@ Comments at the head of the adapter's file say the rest:
   lacks: NAME... (WHY)   what the library cannot do, and the story leaves out: extend, query, token (it chooses its
                          own; then there is no forge), refusal (its nodes refuse by an error reply), flush (it does
                          not load its scripts again), ttl (its key has no TTL, it writes a time into the value), expiry
-                         (its lock does not end by itself), or ownership (it releases what it does not hold)
+                         (its lock does not end by itself), ownership (it releases what it does not hold), or
+                         agreement (what holds its lock is another on each node)
   has: NAME...           what not every library can do: wait, reenter, watchdog
   nodes: one             it locks on one node only
   holds: KIND            what its lock is: string (without this line), counter, list (of holders, in MessagePack), hash,
@@ -87,7 +88,7 @@ WATCH_TTL = 2_000
 # How often a request is made again that failed because the connection to the killed node is gone.
 RETRIES = 20
 REPLIES = {"yes": True, "no": False, "done": None}
-CAPABILITIES = {"extend", "query", "token", "refusal", "flush", "ttl", "expiry", "ownership"}
+CAPABILITIES = {"extend", "query", "token", "refusal", "flush", "ttl", "expiry", "ownership", "agreement"}
 EXTRAS = {"wait", "reenter", "watchdog"}
 # How what holds a lock is read. Scores and counts change as a lock is extended, names do not.
 READS = {
@@ -168,7 +169,8 @@ def eventually(what, condition):
 class Stage:
     """The nodes that serve and the one key that the story is about."""
 
-    def __init__(self, key, kind):
+    def __init__(self, key, kind, lacks):
+        self.lacks = lacks
         self.key = key
         self.read = [str(word).format(key) for word in READS[kind]]
         self.nodes = [Node(address) for address in node_addresses("INTEROP_SERVING")]
@@ -191,6 +193,8 @@ class Stage:
     def majority(self, size=0):
         """The token that a majority, or at least `size` nodes, hold; None when there is no such token."""
         tokens = self.held()
+        if "agreement" in self.lacks:
+            tokens = [tuple(tokens) if token else None for token in tokens]
         most = max(tokens, key=tokens.count)
         return most if tokens.count(most) >= max(size, len(tokens) // 2 + 1) else None
 
@@ -431,7 +435,7 @@ def tell(first, second, stage, lacks, has, steps):
     assert time.monotonic() - started >= (SHORT_TTL - CLOCK_STEP) / 1000, "the lock expired too early"
     # Nodes may expire the old lock a little after the majority that the new one was won on. By hand nothing may be
     # released then; a library may count a minority as it likes.
-    eventually("the lock never expired on all nodes", lambda: first.token not in stage.held())
+    eventually("the lock never expired on all nodes", lambda: not any(0 <= ttl <= SHORT_TTL for ttl in stage.ttls()))
     token = stage.majority()
     assert token, "expire: no majority holds the new lock"
     if "ownership" not in lacks:
@@ -515,8 +519,8 @@ def run(command, said, result, steps):
     """Tells the story with one variant; leaves the adapter's title in the result and adds the names of the steps."""
     print("--", *command, flush=True)
     key = "".join(said["key"] or [*said["prefix"], RESOURCE])
-    stage = Stage(key, "".join(said["holds"]) or "string")
     lacks = set(said["lacks"])
+    stage = Stage(key, "".join(said["holds"]) or "string", lacks)
     adapters = []
     try:
         for _ in range(2):
