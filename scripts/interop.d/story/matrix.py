@@ -13,7 +13,7 @@ import sys
 
 MARKS = "<!-- interop: begin -->\n", "<!-- interop: end -->\n"
 LANGUAGES = {
-    "py": "Python", "mjs": "JavaScript", "rs": "Rust", "rb": "Ruby", "php": "PHP", "pl": "Perl",
+    "py": "Python", "mjs": "JavaScript", "rs": "Rust", "rb": "Ruby", "php": "PHP", "pl": "Perl", "cpp": "C++",
     "go": "Go", "java": "Java", "sh": "Tools",
 }
 # The columns, and the steps of the story that they stand for.

@@ -109,6 +109,19 @@ build_maven() {
         -cp "$INTEROP_PACKAGES/jars/*" "$clients_dir/story/Adapter.java" "$2"
 }
 
+# Builds the C++ client $1 of file $2 with the libraries in the other words, which nobody installs here.
+build_cpp() {
+    local name=$1 file=$2 flags
+    shift 2
+    require_programs g++ pkg-config -- g++ pkg-config
+    pkg-config --exists "$@" || skip_client "no $*, or pkg-config does not know where"
+    [[ $INTEROP_PACKAGES/$name -ot $file ]] || return 0
+    mkdir -p "$INTEROP_PACKAGES"
+    read -ra flags < <(pkg-config --cflags --libs "$@" | tr '\n' ' ')
+    timeout "$install_seconds" g++ -std=c++17 "-DVERSION=\"$(pkg-config --modversion "$1")\"" \
+        -o "$INTEROP_PACKAGES/$name" "$file" "${flags[@]}"
+}
+
 # Builds the Rust client $1; all of them share one manifest and so one build of their dependencies.
 install_cargo() {
     command -v cargo >/dev/null || skip_client "no cargo"
@@ -135,6 +148,11 @@ install_packages() {
     cargo)
         export INTEROP_PACKAGES=$cache/target
         install_cargo "$name"
+        return
+        ;;
+    pkg-config)
+        export INTEROP_PACKAGES=$cache/$kind/$name
+        build_cpp "$name" "$file" "${wanted[@]}"
         return
         ;;
     pip | npm | gem | composer | cpan | go | maven) ;;
