@@ -52,7 +52,7 @@ class Client:
         locks[0].reset()
         assert not locks[0].locked() and locks[1].locked()
         with concurrent.futures.ThreadPoolExecutor() as threads:
-            waiting = threads.submit(redis_lock.Lock(self.redis, "reset-1").acquire)
+            waiting = threads.submit(redis_lock.Lock(self.redis, "reset-1").acquire, timeout=5)
             assert concurrent.futures.wait([waiting], timeout=0.2).not_done
             redis_lock.reset_all(self.redis)
             return waiting.result(timeout=1)
