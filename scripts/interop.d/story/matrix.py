@@ -1,7 +1,9 @@
 """Writes library by behaviour, as a run of interop shows it, between the marks of a page.
 
-usage: matrix.py RESULTS CLIENTS REDIS PAGE   RESULTS has a line for each story: client, pass, server, exit code and log,
-separated by tabs; CLIENTS is the directory of the clients; REDIS is what redis-server says of its version
+usage: matrix.py RESULTS CLIENTS REDIS PAGE
+
+RESULTS has a line for each story: client, pass, server, exit code and log, separated by tabs; CLIENTS is the directory
+of the clients; REDIS is what redis-server says of its version.
 """
 
 import datetime
@@ -112,12 +114,14 @@ def table(found, clients):
         if plain.code == SKIPPED:
             skipped.append(f"| {language} | {client} | {plain.last} |")
         elif not plain.result:
-            programs.append(f"| {language} | {client if plain.code else plain.last} | {'**no**' if plain.code else 'yes'} |")
+            works = "**no**" if plain.code else "yes"
+            programs.append(f"| {language} | {client if plain.code else plain.last} | {works} |")
         else:
             title = plain.result.get("title", client)
             cells = [plain.cell(steps) for steps in STEPS.values()]
             cells += [away(told, which, notes, reason(file)) for which in AWAY]
-            libraries.append((language, title.lower(), f"| {language} | {title} | {' | '.join(cells)} | {compared(told, plain)} |"))
+            row = " | ".join([language, title, *cells, compared(told, plain)])
+            libraries.append((language, title.lower(), f"| {row} |"))
             if plain.failed:
                 failures.append(f"* {title}: {plain.failed}: {plain.why}")
     heads = ["", "library", *STEPS, *AWAY.values(), "on Redis"]
@@ -131,7 +135,8 @@ def table(found, clients):
     if programs:
         yield from ["", "| | program | works |", "|---|---|---|", *sorted(programs)]
     if skipped:
-        yield from ["", "Not run, because its packages were not there:", "", "| | client | reason |", "|---|---|---|", *sorted(skipped)]
+        yield from ["", "Not run, because its packages were not there:", ""]
+        yield from ["| | client | reason |", "|---|---|---|", *sorted(skipped)]
 
 
 def main(results, clients, redis, page):

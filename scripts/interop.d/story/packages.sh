@@ -55,14 +55,16 @@ install_gem() {
     command -v gem >/dev/null || skip_client "no gem"
     local wanted
     for wanted; do
-        GEM_HOME=$INTEROP_PACKAGES install_step gem install --no-document --conservative "${wanted%:*}" --version "${wanted##*:}"
+        GEM_HOME=$INTEROP_PACKAGES install_step \
+            gem install --no-document --conservative "${wanted%:*}" --version "${wanted##*:}"
     done
 }
 
 install_composer() {
     command -v composer >/dev/null || skip_client "no composer"
     mkdir -p "$INTEROP_PACKAGES"
-    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --ignore-platform-reqs --no-interaction --quiet --working-dir "$INTEROP_PACKAGES" "$@"
+    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --quiet --no-interaction --ignore-platform-reqs \
+        --working-dir "$INTEROP_PACKAGES" "$@"
 }
 
 install_cpan() {
