@@ -64,7 +64,8 @@ func (c *client) wait(words ...string) (any, error) {
 
 func (c *client) query(...string) (any, error) {
 	valid, err := c.mutex.Valid()
-	if err == nil {
+	// A majority decides, and the error is of a node that is away.
+	if valid || err == nil {
 		return valid, nil
 	}
 	return answer(err)
