@@ -105,4 +105,7 @@ private:
     };
 };
 
-int main() { Adapter<MUTEX>().serve("redis-plus-plus " VERSION); }
+#define TEXT_OF(name) #name
+#define TITLE(name) "redis-plus-plus " VERSION " with " TEXT_OF(name)
+
+int main() { Adapter<MUTEX>().serve(TITLE(MUTEX)); }

@@ -1,5 +1,5 @@
 // needs: go github.com/go-redsync/redsync/v4@v4.18.1 github.com/redis/go-redis/v9@v9.23.0 github.com/redis/rueidis/rueidiscompat@v1.0.79
-// away: down=ok quarantine=ok
+// away: down=fails quarantine=fails (on go-redis it works; rueidis connects to every node as it is made, and asks one that loads again and again)
 // each: go-redis rueidis
 // lacks: token
 // has: wait

@@ -101,4 +101,5 @@ final class Client
 $isPhpredis = $argv[1] === 'phpredis';
 $version = trim(shell_exec("dpkg-query -W -f '\${Version}' php-symfony-lock") ?? '');
 $driver = $isPhpredis ? 'phpredis ' . phpversion('redis') : 'Predis ' . Predis\Client::VERSION;
-serve("symfony/lock $version on $driver", new Client($isPhpredis));
+$store = count(nodes()) > 1 ? 'CombinedStore' : 'RedisStore';
+serve("symfony/lock $version with $store on $driver", new Client($isPhpredis));

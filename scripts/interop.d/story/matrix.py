@@ -30,6 +30,8 @@ STEPS = {
     "expiry": ["expire"],
     "stale release": ["stale release"],
 }
+# What a library has to be able to do for a column to say anything of it.
+CAPABILITIES = {"extend": "extend", "expiry": "expiry", "stale release": "ownership"}
 AWAY = {"down": "one down", "quarantine": "one in quarantine", "killed": "killed and back"}
 SKIPPED = 77
 ABSENT = "\u00b7"
@@ -48,8 +50,13 @@ class Story:
             self.last = (file.read().splitlines() or [""])[-1]
         self.failed, _, self.why = self.result.get("failed", "").partition(": ")
 
-    def cell(self, steps):
+    def cell(self, column, steps):
         """Whether every variant did the steps; the last one is where the story ended, if it failed."""
+        is_extra = column in ("watchdog", "re-enter", "wait")
+        if is_extra and steps[0] not in self.result.get("has", []):
+            return ABSENT
+        if CAPABILITIES.get(column) in self.result.get("lacks", []):
+            return ABSENT
         told = list(self.result.get("steps", {}).values())
         if self.failed in steps:
             return "**no**"
@@ -118,7 +125,9 @@ def table(found, clients):
             programs.append(f"| {language} | {client if plain.code else plain.last} | {works} |")
         else:
             title = plain.result.get("title", client)
-            cells = [plain.cell(steps) for steps in STEPS.values()]
+            if variants := ", ".join(filter(None, plain.result["steps"])):
+                title += f": {variants}"
+            cells = [plain.cell(column, steps) for column, steps in STEPS.items()]
             cells += [away(told, which, notes, reason(file)) for which in AWAY]
             row = " | ".join([language, title, *cells, compared(told, plain)])
             libraries.append((language, title.lower(), f"| {row} |"))

@@ -219,7 +219,7 @@ class Adapter:
 
     def __init__(self, command, lacks):
         self.retries = 0
-        self.command = " ".join(command)
+        self.command = " ".join(os.path.basename(word) for word in command)
         self.lacks = lacks
         # What a reply about votes has to be: a word, or a number of nodes.
         self.votes = bool if "token" in lacks else int
