@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::client::{Client, Clients};
-use crate::command::Pattern;
+use crate::glob::Pattern;
 use crate::message::Message;
 
 /// The subscriptions of all clients.

@@ -106,7 +106,7 @@ pub(crate) struct Clients {
     pub(super) buffered: AtomicU64,
     evicted: AtomicU64,
     #[cfg(feature = "compat")]
-    pub(super) wake_queue: WakeQueue,
+    pub(super) wake_queue: WakeQueue<Arc<Client>>,
 }
 
 impl Client {
@@ -195,13 +195,19 @@ impl Client {
             .store(command | subcommand, Ordering::Relaxed);
     }
 
-    /// Notes that the client's next command waits for the end of a pause; running a command resets
-    /// this.
+    /// Notes that the client waits for the end of a pause or for an element of a list; running a command
+    /// resets this.
     pub(crate) fn note_waiting(&self) {
         self.last_command.fetch_or(WAITING, Ordering::Relaxed);
     }
 
-    /// Returns whether the client's next command waits for the end of a pause.
+    /// Notes that the wait for an element has ended.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_wait_ended(&self) {
+        self.last_command.fetch_and(!WAITING, Ordering::Relaxed);
+    }
+
+    /// Returns whether the client waits for the end of a pause or for an element.
     pub(crate) fn is_waiting(&self) -> bool {
         self.last_command.load(Ordering::Relaxed) & WAITING != 0
     }
@@ -358,7 +364,7 @@ impl Clients {
         #[cfg(feature = "compat")]
         {
             // A task that ended while it was woken has passed nothing on.
-            self.wake_queue.wake_all();
+            self.wake_all_in_turn();
             if self.buffered() > limit.soft_size() as u64 {
                 let all = self.all();
                 let slow = all.iter().filter(|client| client.is_slow(limit, now));
@@ -368,12 +374,9 @@ impl Clients {
         let _ = limit;
     }
 
-    /// Wakes the next connection of those that wait for their turn.
-    #[inline]
-    pub(crate) fn wake_next(&self) {
-        #[cfg(feature = "compat")]
-        self.wake_queue.wake_next();
-    }
+    /// Wakes the next connection of those that wait for their turn: none.
+    #[cfg(not(feature = "compat"))]
+    pub(crate) fn wake_next(&self) {}
 
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> u64 {

@@ -40,6 +40,7 @@ use crate::settings::Settings;
 use crate::shard::{Shard, Swept};
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
+use crate::values;
 
 /// The configuration of an engine.
 #[derive(Debug)]
@@ -130,6 +131,8 @@ impl Engine {
             services: Services {
                 guard: Guard::new(&config.guard, started.time),
                 counters: Counters::new(commands.all().len()),
+                #[cfg(feature = "compat")]
+                waiters: crate::waiters::Waiters::new(Arc::clone(&observers)),
                 observers,
                 clients: Clients::new(Arc::clone(&settings)),
                 settings,
@@ -179,8 +182,13 @@ impl Engine {
         let grant = Grant::new(lock.grant.min(FENCE_END - 1), lock.is_logged);
         self.keyspace
             .with_shard(self.keyspace.shard_index(hash), |shard| {
-                if !shard.probe(now, db, hash, key).is_live() {
+                if shard.probe(now, db, hash, key).is_live() {
+                    return;
+                }
+                if !lock.is_collection {
                     shard.insert(db, hash, key, lock.token, lock.deadline, grant);
+                } else if let Some(value) = values::decode(lock.token) {
+                    shard.insert_collection(db, hash, key, value, lock.deadline, grant);
                 }
             });
     }
@@ -278,10 +286,11 @@ impl Engine {
     pub fn enforce_client_limits(&self, now: Time) {
         self.services.clients.enforce_limits(now);
         #[cfg(feature = "compat")]
-        self.services
-            .observers
-            .tracking
-            .enforce_limit(&self.services.clients);
+        {
+            let is_quarantined = self.services.guard.quarantine_left(now).is_some();
+            let (observers, clients) = (&self.services.observers, &self.services.clients);
+            observers.tracking.look_after(is_quarantined, clients);
+        }
     }
 
     /// Wakes the next connection of those that were sent a message together with many others; call
@@ -430,14 +439,17 @@ impl Batch<'_> {
                 context.end(spec.keys, spec.flags);
             }
             if self.engine.services.observers.are_there() {
-                context.note_call(spec, args);
+                context.show(spec, args);
+                context.note_reads(spec, args);
                 context.report_changes(spec.name);
+                #[cfg(feature = "compat")]
+                context.serve_waiters();
                 context
                     .services
                     .observers
                     .deliver(&context.services.clients);
+                context.session.end_caching(spec.name);
             }
-            context.session.end_caching(spec.name);
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);
         }
@@ -683,7 +695,7 @@ fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Optio
         Keys::None | Keys::Own => {}
         Keys::One => return args.get(1).map(|key| space.lock_one(db, key)),
         Keys::All => space.lock_all(),
-        Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
+        _ => space.lock_many(db, keys.of(args)),
     }
     None
 }

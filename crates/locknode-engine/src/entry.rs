@@ -3,11 +3,13 @@
 
 use locknode_resp::Encoder;
 
+use crate::command::refusal;
 use crate::durable::{LockRecord, Record};
 use crate::fence::Grant;
 use crate::guard::{BatchNeeds, Denial, Guard, Permit};
 use crate::shard::{Probe, Shard};
 use crate::time::{Deadline, Time};
+use crate::values::Value;
 
 /// A key and its place in its shard, as found by
 /// [`Context::entry`](crate::command::Context::entry).
@@ -36,9 +38,26 @@ impl Entry<'_> {
         self.probe.is_live()
     }
 
-    /// Returns the token that holds the key.
+    /// Returns the entry if the key, if any, holds a token; otherwise replies with the error.
+    #[inline(always)]
+    pub(crate) fn only_string(self, reply: &mut Encoder<'_>) -> Option<Self> {
+        if self.is_collection() {
+            refusal::wrong_type(reply);
+            return None;
+        }
+        Some(self)
+    }
+
+    /// Returns whether the key holds a value of another type in place of a token.
+    #[inline]
+    pub(crate) fn is_collection(&self) -> bool {
+        self.shard.is_collection(self.probe)
+    }
+
+    /// Returns the token that holds the key, which [`Entry::only_string`] has checked.
     #[inline]
     pub(crate) fn value(&self) -> Option<&[u8]> {
+        debug_assert!(!self.is_collection(), "the type is checked first");
         self.shard.value(self.probe)
     }
 
@@ -98,7 +117,7 @@ impl Entry<'_> {
         self.guard.note_counter(grant.counter(), need);
         if grant.is_logged() && !self.needs.is_provisional {
             let record = put_record(self.db, self.key, token, permit.deadline, grant);
-            log(self.guard, &record, true, self.needs);
+            log(self.guard, &Record::Put(record), true, self.needs);
         }
         grant.counter()
     }
@@ -109,10 +128,48 @@ impl Entry<'_> {
             && grant.is_logged()
             && !self.needs.is_provisional
         {
-            let token = self.shard.value(self.probe).unwrap_or_default();
-            let record = put_record(self.db, self.key, token, permit.deadline, grant);
-            log(self.guard, &record, true, self.needs);
+            self.log_held(permit.deadline, grant, true);
         }
+    }
+
+    /// Creates the key, which is missing, with a value in place of a token.
+    #[cfg(feature = "compat")]
+    pub(crate) fn create(self, value: Value, permit: Permit) {
+        let grant = (self.shard).create(self.probe, self.db, self.key, value, permit);
+        self.guard
+            .note_counter(grant.counter(), &mut self.needs.need);
+        if grant.is_logged() && !self.needs.is_provisional {
+            let probe = self
+                .shard
+                .probe(self.now, self.db, self.probe.hash(), self.key);
+            Entry { probe, ..self }.log_held(permit.deadline, grant, true);
+        }
+    }
+
+    /// Notes that the value of the live key has changed.
+    #[cfg(feature = "compat")]
+    pub(crate) fn changed(self, waits: bool) {
+        self.shard.note_changed(self.probe);
+        if let Some(grant) = self.grant()
+            && let Some(deadline) = self.deadline()
+            && grant.is_logged()
+            && !self.needs.is_provisional
+        {
+            self.log_held(deadline, grant, waits);
+        }
+    }
+
+    /// Logs a live lock as it is.
+    #[cold]
+    fn log_held(self, deadline: Deadline, grant: Grant, waits: bool) {
+        let encoded = self.shard.collection(self.probe).map(Value::encode);
+        let token = match &encoded {
+            Some(bytes) => bytes,
+            None => self.shard.value(self.probe).unwrap_or_default(),
+        };
+        let mut record = put_record(self.db, self.key, token, deadline, grant);
+        record.is_collection = encoded.is_some();
+        log(self.guard, &Record::Put(record), waits, self.needs);
     }
 
     /// Removes a live lock; returns `false` without one. Check [`Entry::may_remove`] first.
@@ -242,13 +299,14 @@ const fn put_record<'a>(
     token: &'a [u8],
     deadline: Deadline,
     grant: Grant,
-) -> Record<'a> {
-    Record::Put(LockRecord {
+) -> LockRecord<'a> {
+    LockRecord {
         db,
         key,
         token,
         grant: grant.counter(),
         deadline,
         is_logged: true,
-    })
+        is_collection: false,
+    }
 }

@@ -15,6 +15,14 @@ impl EventClasses {
     pub(crate) const GENERIC: Self = Self(1 << 2);
     /// Commands on strings.
     pub(crate) const STRING: Self = Self(1 << 3);
+    /// Commands on lists.
+    pub(crate) const LIST: Self = Self(1 << 4);
+    /// Commands on sets.
+    pub(crate) const SET: Self = Self(1 << 5);
+    /// Commands on hashes.
+    pub(crate) const HASH: Self = Self(1 << 6);
+    /// Commands on sorted sets.
+    pub(crate) const SORTED_SET: Self = Self(1 << 7);
     /// Keys whose deadline has passed.
     pub(crate) const EXPIRED: Self = Self(1 << 8);
     /// Reads of missing keys.
@@ -82,10 +90,10 @@ impl fmt::Display for EventClasses {
 const LETTERS: &[(u8, EventClasses)] = &[
     (b'g', EventClasses::GENERIC),
     (b'$', EventClasses::STRING),
-    (b'l', EventClasses(1 << 4)),
-    (b's', EventClasses(1 << 5)),
-    (b'h', EventClasses(1 << 6)),
-    (b'z', EventClasses(1 << 7)),
+    (b'l', EventClasses::LIST),
+    (b's', EventClasses::SET),
+    (b'h', EventClasses::HASH),
+    (b'z', EventClasses::SORTED_SET),
     (b'x', EventClasses::EXPIRED),
     (b'e', EventClasses(1 << 9)),
     (b't', EventClasses(1 << 10)),

@@ -20,8 +20,8 @@ pub(crate) struct Fences {
     mask: usize,
 }
 
-/// A lock's grant as its slot stores it: the key's counter at the grant `[F5]`, and whether the
-/// lock is on the log.
+/// A lock's grant as its slot stores it: the key's counter at the grant `[F5]`, whether the lock is
+/// on the log, and whether its key holds a value of another type in place of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant(u64);
 
@@ -91,7 +91,19 @@ impl Grant {
 
     /// Returns the key's counter at the grant.
     pub(crate) const fn counter(self) -> u64 {
-        self.0 & !LOGGED
+        self.0 & !(LOGGED | COLLECTION)
+    }
+
+    /// Returns whether the slot stores the number of a value in place of a token.
+    #[inline]
+    pub(crate) const fn is_collection(self) -> bool {
+        cfg!(feature = "compat") && self.0 & COLLECTION != 0
+    }
+
+    /// The grant of a key with a value of another type.
+    #[must_use]
+    pub(crate) const fn of_collection(self) -> Self {
+        Self(self.0 | COLLECTION)
     }
 
     /// Returns whether the lock is on the log.
@@ -133,8 +145,9 @@ pub(crate) const FENCE_FIRST_STEP: u64 = 1 << 12;
 pub(crate) const FENCE_IMPORT_MAX: u64 = FENCE_END - (1 << 40);
 
 const LOGGED: u64 = 1 << 63;
+const COLLECTION: u64 = 1 << 62;
 
-const _: () = assert!(LOGGED > FENCE_END);
+const _: () = assert!(COLLECTION > FENCE_END);
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +174,10 @@ mod tests {
         for counter in [0, 1, FENCE_END - 1] {
             for is_logged in [false, true] {
                 let grant = Grant::from_bits(Grant::new(counter, is_logged).to_bits());
-                assert_eq!((grant.counter(), grant.is_logged()), (counter, is_logged));
+                for grant in [grant, grant.of_collection()] {
+                    assert_eq!((grant.counter(), grant.is_logged()), (counter, is_logged));
+                }
+                assert!(!grant.is_collection());
             }
         }
     }

@@ -306,6 +306,15 @@ impl Guard {
         self.note_work(&ledger);
     }
 
+    /// Lets `write` write several changes that a crash must not separate.
+    pub(crate) fn log_together(&self, write: impl FnOnce()) {
+        self.ledger.lock().set_open(true);
+        write();
+        let mut ledger = self.ledger.lock();
+        ledger.set_open(false);
+        self.note_work(&ledger);
+    }
+
     /// Returns whether a change that its reply must wait for can be written to the log `[G13]`
     /// `[G14]`: the release of a lock without a TTL, or of all locks.
     ///

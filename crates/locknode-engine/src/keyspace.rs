@@ -207,6 +207,13 @@ impl<'k> Space<'k> {
         }
     }
 
+    /// Takes back [`Space::lock_one`], so that the command can lock all.
+    pub(crate) fn unlock_one(&mut self) {
+        if self.held.len() == 1 {
+            self.held.clear();
+        }
+    }
+
     /// Returns the shard of a key, which the command has locked.
     #[inline]
     pub(crate) fn shard_of(&mut self, hash: KeyHash) -> &mut Shard {

@@ -41,8 +41,11 @@ mod entry;
 mod event_classes;
 mod fence;
 mod flags;
+mod glob;
 mod guard;
 mod host;
+#[cfg(feature = "compat")]
+mod invalidation;
 mod key_hash;
 mod keyspace;
 #[cfg(feature = "compat")]
@@ -72,6 +75,10 @@ mod time;
 mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
+#[cfg_attr(not(feature = "compat"), path = "no_values.rs")]
+mod values;
+#[cfg(feature = "compat")]
+mod waiters;
 #[cfg(feature = "compat")]
 mod wake_queue;
 #[cfg(feature = "compat")]

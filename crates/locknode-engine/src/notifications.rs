@@ -98,12 +98,35 @@ const EVENTS: &[Row] = &[
     string("incrby", "incrby"),
     string("decr", "incrby"),
     string("decrby", "incrby"),
+    row(EventClasses::HASH, "hset", "hset"),
+    row(EventClasses::HASH, "hsetnx", "hset"),
+    row(EventClasses::HASH, "hincrby", "hincrby"),
+    row(EventClasses::HASH, "hdel", "hdel"),
+    row(EventClasses::LIST, "lpush", "lpush"),
+    row(EventClasses::LIST, "rpush", "rpush"),
+    row(EventClasses::LIST, "lpop", "lpop"),
+    row(EventClasses::LIST, "blpop", "lpop"),
+    row(EventClasses::LIST, "lrem", "lrem"),
+    row(EventClasses::SET, "sadd", "sadd"),
+    row(EventClasses::SET, "srem", "srem"),
+    row(EventClasses::SORTED_SET, "zadd", "zadd"),
+    row(EventClasses::SORTED_SET, "zincrby", "zincr"),
+    row(EventClasses::SORTED_SET, "zrem", "zrem"),
+    row(
+        EventClasses::SORTED_SET,
+        "zremrangebyscore",
+        "zremrangebyscore",
+    ),
 ];
 
 const fn string(command: &'static str, event: &'static str) -> Row {
+    row(EventClasses::STRING, command, event)
+}
+
+const fn row(class: EventClasses, command: &'static str, event: &'static str) -> Row {
     Row {
         command,
-        class: EventClasses::STRING,
+        class,
         event,
     }
 }

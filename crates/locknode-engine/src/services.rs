@@ -12,6 +12,8 @@ use crate::pause::Pause;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
 use crate::time::Moment;
+#[cfg(feature = "compat")]
+use crate::waiters::Waiters;
 
 /// What commands use besides the keyspace.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Services {
     pub(crate) guard: Guard,
     pub(crate) run_id: String,
     pub(crate) started: Moment,
+    #[cfg(feature = "compat")]
+    pub(crate) waiters: Arc<Waiters>,
 }
 
 impl Services {

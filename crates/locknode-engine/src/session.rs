@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use locknode_resp::Protocol;
+use locknode_resp::{Encoder, Protocol};
 
 use crate::client::Client;
+use crate::guard::Need;
 #[cfg(feature = "compat")]
 use crate::monitors::Monitor;
 #[cfg(feature = "compat")]
 use crate::subscriptions::Subscriptions;
+use crate::time::Time;
 #[cfg(feature = "compat")]
 use crate::tracking::Tracker;
 use crate::transaction::Transaction;
+#[cfg(feature = "compat")]
+use crate::waiters::Waiter;
 #[cfg(feature = "compat")]
 use crate::watches::Watching;
 
@@ -41,6 +45,9 @@ pub struct Session {
     pub(crate) tracker: Option<Box<Tracker>>,
     /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
+    /// The wait of BLPOP, until its connection has seen the end.
+    #[cfg(feature = "compat")]
+    pub(crate) waiter: Option<Arc<Waiter>>,
 }
 
 /// Which replies a client wants, as set by CLIENT REPLY.
@@ -76,7 +83,50 @@ impl Session {
             #[cfg(feature = "compat")]
             tracker: None,
             script_steps: 0,
+            #[cfg(feature = "compat")]
+            waiter: None,
         }
+    }
+
+    /// Returns whether a command still waits for its reply; nothing else is executed meanwhile. When
+    /// this has become `false`, the reply is in the mailbox.
+    pub fn is_waiting(&self) -> bool {
+        #[cfg(feature = "compat")]
+        if let Some(waiter) = &self.waiter {
+            return waiter.is_waiting();
+        }
+        false
+    }
+
+    /// Returns the end of the wait; `None` without one.
+    pub fn wait_end(&self) -> Option<Time> {
+        #[cfg(feature = "compat")]
+        return self.waiter.as_ref().and_then(|waiter| waiter.until);
+        #[cfg(not(feature = "compat"))]
+        None
+    }
+
+    /// Returns what must be durable before what is in the mailbox may be sent.
+    pub fn mail_need(&self) -> Need {
+        #[cfg(feature = "compat")]
+        if let Some(waiter) = &self.waiter {
+            return waiter.need();
+        }
+        Need::NONE
+    }
+
+    /// Ends the wait, if it still lasts, with the reply that nothing came.
+    pub fn give_up(&mut self, out: &mut Vec<u8>) {
+        if self.leave_wait() {
+            Encoder::new(out, self.protocol).null_array();
+        }
+    }
+
+    fn leave_wait(&mut self) -> bool {
+        #[cfg(feature = "compat")]
+        return self.waiter.take().is_some_and(|waiter| waiter.leave());
+        #[cfg(not(feature = "compat"))]
+        false
     }
 
     /// Notes that something changed which decides whether commands need more checks than usual. All
@@ -139,6 +189,7 @@ impl Session {
         #[cfg(feature = "compat")]
         if let Some(tracker) = &mut self.tracker
             && command != "client"
+            && self.transaction.is_none()
         {
             tracker.is_chosen = false;
         }
@@ -164,6 +215,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.leave_wait();
         #[cfg(feature = "compat")]
         drop(self.subscriptions.take());
         self.client.leave();

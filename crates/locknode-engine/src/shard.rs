@@ -19,6 +19,7 @@ use crate::key_hash::{KeyHash, KeyHasher};
 use crate::observers::{ChangeKind, KeyChange, Observers};
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
 use crate::time::{Deadline, Time};
+use crate::values::{Value, Values};
 
 /// One shard; see the module docs.
 #[derive(Debug)]
@@ -27,9 +28,13 @@ pub(crate) struct Shard {
     slab: Slab,
     hasher: KeyHasher,
     fences: Fences,
+    values: Values,
     observers: Arc<Observers>,
     /// Recorded for the observers, and not yet reported.
     changes: Vec<KeyChange>,
+    /// The lists that were pushed to while somebody waits for an element; by database and key.
+    #[cfg(feature = "compat")]
+    pushed: Vec<(u8, Box<[u8]>)>,
     keys: [u64; DATABASES],
     volatile: [u64; DATABASES],
     /// Keys in all databases.
@@ -119,8 +124,11 @@ impl Shard {
             slab: Slab::new(),
             hasher,
             fences,
+            values: Values::default(),
             observers,
             changes: Vec::new(),
+            #[cfg(feature = "compat")]
+            pushed: Vec::new(),
             keys: [0; DATABASES],
             volatile: [0; DATABASES],
             total: 0,
@@ -222,14 +230,14 @@ impl Shard {
         };
         self.note_put(db, key, kind, permit);
         let grant = match probe.slot() {
-            Some(id) if self.slab.value(id) == value => {
+            Some(id) if self.slab.value(id) == value && !self.is_collection(probe) => {
                 return self.move_deadline(id, permit);
             }
             Some(id) => {
                 let was_logged = self.slab.grant(id).is_logged();
                 let counter = self.fences.raise(db, key, permit.floor);
                 let grant = Grant::new(counter, permit.is_logged || was_logged);
-                if self.slab.replace_value(id, value) {
+                if !self.is_collection(probe) && self.slab.replace_value(id, value) {
                     self.slab.set_grant(id, grant);
                     return self.move_deadline(id, permit);
                 }
@@ -262,14 +270,91 @@ impl Shard {
         table.insert_unique(hash.bits(), place, Place::bits);
     }
 
+    /// Returns whether the key holds a value in place of a token.
+    #[inline]
+    pub(crate) fn is_collection(&self, probe: Probe) -> bool {
+        cfg!(feature = "compat") && self.grant(probe).is_some_and(Grant::is_collection)
+    }
+
+    /// Returns the value of a live key that holds no token.
+    pub(crate) fn collection(&self, probe: Probe) -> Option<&Value> {
+        probe.slot().and_then(|id| self.collection_at(id))
+    }
+
+    /// Returns what TYPE replies.
+    pub(crate) fn type_name(&self, probe: Probe) -> &'static str {
+        probe.slot().map_or("none", |id| self.type_name_at(id))
+    }
+
+    fn type_name_at(&self, id: SlotId) -> &'static str {
+        self.collection_at(id).map_or("string", Value::type_name)
+    }
+
+    fn collection_at(&self, id: SlotId) -> Option<&Value> {
+        self.values.get(self.value_number(id)?)
+    }
+
+    /// Returns the number of a value; `None` for a token.
+    fn value_number(&self, id: SlotId) -> Option<u32> {
+        let number = self.slab.value(id).first_chunk().copied();
+        let is_collection = self.slab.grant(id).is_collection();
+        is_collection.then(|| number.map_or(u32::MAX, u32::from_le_bytes))
+    }
+
+    /// Creates the key with a value. It must be missing; its fence counter rises `[F1]`.
+    #[cfg(feature = "compat")]
+    pub(crate) fn create(
+        &mut self,
+        probe: Probe,
+        db: u8,
+        key: &[u8],
+        value: Value,
+        permit: Permit,
+    ) -> Grant {
+        self.note(db, key, ChangeKind::Created);
+        let counter = self.fences.raise(db, key, permit.floor);
+        let grant = Grant::new(counter, permit.is_logged);
+        self.insert_collection(db, probe.hash, key, value, permit.deadline, grant);
+        grant
+    }
+
+    /// Changes the value of a live key that holds no token.
+    #[cfg(feature = "compat")]
+    pub(crate) fn change_collection<R>(
+        &mut self,
+        probe: Probe,
+        work: impl FnOnce(&mut Value) -> R,
+    ) -> Option<R> {
+        let number = self.value_number(probe.slot()?)?;
+        self.values.change(number, work)
+    }
+
+    /// Records for the observers that a value has changed.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_changed(&mut self, probe: Probe) {
+        self.note_of(probe, ChangeKind::Written);
+    }
+
+    /// [`Shard::insert`] for a key with a value in place of a token.
+    pub(crate) fn insert_collection(
+        &mut self,
+        db: u8,
+        hash: KeyHash,
+        key: &[u8],
+        value: Value,
+        deadline: Deadline,
+        grant: Grant,
+    ) {
+        let number = self.values.store(value).to_le_bytes();
+        self.insert(db, hash, key, &number, deadline, grant.of_collection());
+    }
+
     /// Moves the deadline of a live lock, if there is one; returns its grant.
     pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
         let id = probe.slot()?;
-        let kind = match permit.deadline {
-            Deadline::NEVER => ChangeKind::DeadlineRemoved,
-            _ => ChangeKind::DeadlineMoved,
-        };
-        self.note_of(probe, kind);
+        if self.observers.are_there() {
+            self.note_deadline(probe, permit.deadline);
+        }
         Some(self.move_deadline(id, permit))
     }
 
@@ -300,13 +385,15 @@ impl Shard {
             if deadline.is_past(now) || (which == Which::Logged && !grant.is_logged()) {
                 return;
             }
+            let encoded = self.collection_at(id).map(Value::encode);
             Record::Put(LockRecord {
                 db: self.slab.db(id),
                 key: self.slab.key(id),
-                token,
+                token: encoded.as_deref().unwrap_or(token),
                 grant: grant.counter(),
                 deadline,
                 is_logged: grant.is_logged(),
+                is_collection: grant.is_collection(),
             })
             .encode(out);
             given += 1;
@@ -334,6 +421,11 @@ impl Shard {
         }
         if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
             table.shrink_to(table.len() * 2, Place::bits);
+        }
+        if cfg!(feature = "compat")
+            && let Some(number) = self.value_number(id)
+        {
+            self.values.free(number);
         }
         let (db, deadline, grant) = self.slab.remove(id);
         self.count(db, deadline, -1);
@@ -363,6 +455,7 @@ impl Shard {
                 .iter_mut()
                 .for_each(|table| *table = HashTable::new());
             self.slab = Slab::new();
+            self.values = Values::default();
             (self.keys, self.volatile, self.total) = ([0; DATABASES], [0; DATABASES], 0);
             return;
         };
@@ -383,14 +476,14 @@ impl Shard {
         self.slab.slots().filter(live).map(|id| self.slab.key(id))
     }
 
-    /// Returns the live keys of one database in one sub-table. A key never leaves its sub-table,
+    /// Returns the live keys of one database in one sub-table, with their types. A key never leaves its sub-table,
     /// which makes sub-tables the unit of SCAN.
     pub(crate) fn keys_of_table(
         &self,
         now: Time,
         db: u8,
         table: usize,
-    ) -> impl Iterator<Item = &[u8]> {
+    ) -> impl Iterator<Item = (&[u8], &'static str)> {
         let ids = self
             .tables
             .get(table)
@@ -399,7 +492,8 @@ impl Shard {
             .map(|place| place.id);
         let live =
             move |&id: &SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
-        ids.filter(live).map(|id| self.slab.key(id))
+        ids.filter(live)
+            .map(|id| (self.slab.key(id), self.type_name_at(id)))
     }
 
     /// Returns the number of keys of all databases in one sub-table, including expired ones not yet
@@ -439,7 +533,7 @@ impl Shard {
 
     /// Returns the bytes that the live locks occupy, including the index.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.slab.live_bytes() + self.total * INDEX_BYTES_PER_KEY
+        self.slab.live_bytes() + self.total * INDEX_BYTES_PER_KEY + self.values.bytes()
     }
 
     /// Returns whether the slab has no slot address left.
@@ -455,6 +549,20 @@ impl Shard {
     /// Takes the changes recorded so far.
     pub(crate) fn take_changes(&mut self) -> Vec<KeyChange> {
         std::mem::take(&mut self.changes)
+    }
+
+    /// Records that a list is pushed to, for those who wait.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_push(&mut self, db: u8, key: &[u8]) {
+        if self.observers.are_there() {
+            self.pushed.push((db, key.into()));
+        }
+    }
+
+    /// Takes the lists recorded so far.
+    #[cfg(feature = "compat")]
+    pub(crate) fn take_pushed(&mut self) -> Vec<(u8, Box<[u8]>)> {
+        std::mem::take(&mut self.pushed)
     }
 
     /// Records that a tracking client has read a key.
@@ -478,6 +586,16 @@ impl Shard {
             && let Some(id) = probe.slot()
         {
             self.record(self.slab.db(id), self.slab.key(id).into(), kind);
+        }
+    }
+
+    /// [`Shard::note`] for a key whose deadline will be this.
+    #[cold]
+    fn note_deadline(&mut self, probe: Probe, deadline: Deadline) {
+        if deadline != Deadline::NEVER {
+            self.note_of(probe, ChangeKind::DeadlineMoved);
+        } else if self.deadline(probe) != Some(Deadline::NEVER) {
+            self.note_of(probe, ChangeKind::DeadlineRemoved);
         }
     }
 

@@ -12,11 +12,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use locknode_resp::{Encoder, Protocol};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::client::{Client, Clients};
+use crate::invalidation::{self, Invalidation};
 use crate::observers::{Cause, ChangeKind, KeyChange, Observers, Tracked, TrackingTotals};
 
 /// What all tracking clients of a node have cached; see the module docs.
@@ -25,6 +25,7 @@ pub(crate) struct Tracking {
     clients: AtomicUsize,
     /// Whether [`Tracking::deliver`] has something to send.
     is_pending: AtomicBool,
+    was_quarantined: AtomicBool,
     table: Mutex<Table>,
 }
 
@@ -83,6 +84,10 @@ struct Table {
     prefixes: BTreeMap<Box<[u8]>, Broadcast>,
     /// A database was cleared, and nobody has been sent it yet.
     is_cleared: bool,
+    /// The bytes of all keys.
+    bytes: usize,
+    /// Who was sent something and sleeps.
+    asleep: Vec<Arc<Client>>,
 }
 
 /// A tracking client.
@@ -165,18 +170,16 @@ impl Tracking {
         }
         let mut table = self.table.lock();
         match change.kind {
-            ChangeKind::Missed => return,
             ChangeKind::Read => {
                 if let Some(id) = cause.client {
                     table.remember(&change.key, id, clients);
                 }
-                return;
             }
             ChangeKind::Cleared { .. } => {
-                table.keys.clear();
-                table.items = 0;
+                table.forget_keys();
                 table.is_cleared = true;
             }
+            ChangeKind::Missed => {}
             // A deadline that passes is nobody's own write: Redis keeps an expiry that a NOLOOP
             // client runs into from that client.
             ChangeKind::Expired => table.invalidate(&change.key, None, clients),
@@ -189,30 +192,45 @@ impl Tracking {
         if table.is_cleared || !table.prefixes.is_empty() {
             self.is_pending.store(true, Ordering::Relaxed);
         }
+        wake(table, clients);
     }
 
     /// Sends what waits for the end of a command: many keys in one message, and the news that all
     /// keys went.
     pub(crate) fn deliver(&self, clients: &Clients) {
         if self.is_pending.swap(false, Ordering::Relaxed) {
-            self.table.lock().deliver(clients);
+            let mut table = self.table.lock();
+            table.deliver(clients);
+            wake(table, clients);
         }
     }
 
-    /// Forgets keys beyond `tracking-table-max-keys`, or some of them, after it was lowered.
-    pub(crate) fn enforce_limit(&self, clients: &Clients) {
+    /// Forgets keys beyond `tracking-table-max-keys`, or some of them, after it was lowered. Sends
+    /// all clients that all keys may have changed when the quarantine has ended: rueidislock tries
+    /// again only when it is sent something, and what it tried before was refused.
+    pub(crate) fn look_after(&self, is_quarantined: bool, clients: &Clients) {
         let mut table = self.table.lock();
+        if self.was_quarantined.swap(is_quarantined, Ordering::Relaxed) && !is_quarantined {
+            table.is_cleared = true;
+            table.deliver(clients);
+        }
         let keys_max = clients.tracked_keys_max();
         let excess = table.keys.len().saturating_sub(keys_max);
         for _ in 0..excess.min(EVICTIONS_MAX) {
             table.evict(clients);
         }
+        wake(table, clients);
     }
 
     /// Returns why a client cannot be sent keys with these prefixes too, if it cannot.
     pub(crate) fn prefix_refusal(&self, id: u64, given: &[&[u8]]) -> Option<PrefixRefusal> {
         let table = self.table.lock();
         let held: Vec<&[u8]> = table.prefixes_of(id).collect();
+        let all = held.iter().chain(given);
+        let size: usize = all.map(|prefix| prefix.len() + PREFIX_SIZE).sum();
+        if size > PREFIXES_SIZE_MAX {
+            return Some(PrefixRefusal::TooMany);
+        }
         for (index, prefix) in given.iter().enumerate() {
             if let Some(other) = held.iter().find(|held| overlap(held, prefix)) {
                 return Some(PrefixRefusal::OverlapsExisting(
@@ -228,7 +246,7 @@ impl Tracking {
                 ));
             }
         }
-        (held.len() + given.len() > PREFIXES_MAX).then_some(PrefixRefusal::TooMany)
+        None
     }
 
     /// Returns how a client tracks; `None` if it does not.
@@ -260,6 +278,11 @@ impl Tracking {
 
 impl Table {
     fn remember(&mut self, key: &[u8], id: u64, clients: &Clients) {
+        let is_full =
+            |table: &Self| table.bytes + key.len() > BYTES_MAX || table.items >= ITEMS_MAX;
+        while !self.keys.is_empty() && is_full(self) {
+            self.evict(clients);
+        }
         if let Some(ids) = self.keys.get_mut(key) {
             let Err(place) = ids.binary_search(&id) else {
                 return;
@@ -278,7 +301,13 @@ impl Table {
             self.evict(clients);
         }
         self.keys.insert(key.into(), SmallVec::from_slice(&[id]));
+        self.bytes += key.len();
         self.items += 1;
+    }
+
+    fn forget_keys(&mut self) {
+        self.keys = BTreeMap::new();
+        (self.items, self.bytes) = (0, 0);
     }
 
     /// Forgets a key and sends its invalidation, because there is no room to remember it.
@@ -307,21 +336,25 @@ impl Table {
             return;
         };
         self.items -= ids.len();
+        self.bytes -= key.len();
+        let keys = [key];
+        let invalidation = Invalidation::new(Some(&keys));
         for id in ids {
             // A client that broadcasts now may have tracked its reads before.
             if let Some(entry) = self.clients.get_mut(&id)
                 && !entry.mode.is_broadcast
                 && !(entry.mode.is_no_loop && writer == Some(id))
             {
-                entry.tell(Some(&[key]), clients);
+                self.asleep.extend(entry.tell(&invalidation, clients));
             }
         }
     }
 
     fn deliver(&mut self, clients: &Clients) {
         if std::mem::take(&mut self.is_cleared) {
+            let invalidation = Invalidation::new(None);
             for entry in self.clients.values_mut() {
-                entry.tell(None, clients);
+                self.asleep.extend(entry.tell(&invalidation, clients));
             }
         }
         for broadcast in self.prefixes.values_mut() {
@@ -330,18 +363,20 @@ impl Table {
                 continue;
             }
             let all: Vec<&[u8]> = changed.keys().map(|key| &**key).collect();
+            let invalidation = Invalidation::new(Some(&all));
             for id in &broadcast.clients {
                 let Some(entry) = self.clients.get_mut(id) else {
                     continue;
                 };
                 if !entry.mode.is_no_loop {
-                    entry.tell(Some(&all), clients);
+                    self.asleep.extend(entry.tell(&invalidation, clients));
                     continue;
                 }
                 let of_others = changed.iter().filter(|(_, writer)| **writer != Some(*id));
                 let keys: Vec<&[u8]> = of_others.map(|(key, _)| &**key).collect();
                 if !keys.is_empty() {
-                    entry.tell(Some(&keys), clients);
+                    let invalidation = Invalidation::new(Some(&keys));
+                    self.asleep.extend(entry.tell(&invalidation, clients));
                 }
             }
         }
@@ -374,52 +409,35 @@ impl Table {
             });
         }
         if self.clients.is_empty() {
-            (self.keys, self.items) = (BTreeMap::new(), 0);
+            self.forget_keys();
         }
     }
 }
 
 impl Entry {
-    /// Sends the invalidation of keys, or of all, to the client or to the one that it redirects to.
-    fn tell(&mut self, keys: Option<&[&[u8]]>, clients: &Clients) {
+    /// Sends an invalidation to the client, or to the one that it redirects to; returns whose task
+    /// must be woken.
+    fn tell(&mut self, invalidation: &Invalidation<'_>, clients: &Clients) -> Option<Arc<Client>> {
         let redirect = self.mode.redirect;
         if redirect == 0 {
-            return send(&self.client, keys);
+            let is_asleep = invalidation.send(&self.client, false);
+            return is_asleep.then(|| Arc::clone(&self.client));
         }
-        match clients.find(redirect) {
-            Some(target) => send(&target, keys),
-            None => {
-                self.is_broken = true;
-                if self.client.protocol() == Protocol::Resp3 {
-                    self.client.send(|push| {
-                        push.push(2);
-                        push.bulk(b"tracking-redir-broken");
-                        push.integer(i64::try_from(redirect).unwrap_or(i64::MAX));
-                    });
-                }
-            }
-        }
+        let Some(target) = clients.find(redirect) else {
+            self.is_broken = true;
+            invalidation::send_broken(&self.client, redirect);
+            return None;
+        };
+        invalidation.send(&target, true).then_some(target)
     }
 }
 
-/// Sends an invalidation, unless the client speaks RESP2, which has no pushes.
-fn send(target: &Client, keys: Option<&[&[u8]]>) {
-    if target.protocol() == Protocol::Resp3 {
-        target.send(|push| {
-            push.push(2);
-            push.bulk(b"invalidate");
-            write_keys(push, keys);
-        });
-    }
-}
-
-fn write_keys(push: &mut Encoder<'_>, keys: Option<&[&[u8]]>) {
-    match keys {
-        None => push.null(),
-        Some(keys) => {
-            push.array(keys.len());
-            keys.iter().for_each(|key| push.bulk(key));
-        }
+/// Wakes who was sent something, a few at a time.
+fn wake(mut table: MutexGuard<'_, Table>, clients: &Clients) {
+    let asleep = std::mem::take(&mut table.asleep);
+    drop(table);
+    if !asleep.is_empty() {
+        clients.wake_in_turn(asleep);
     }
 }
 
@@ -431,8 +449,16 @@ fn overlap(a: &[u8], b: &[u8]) -> bool {
 /// The most keys that one look at the limit forgets: their messages take some milliseconds.
 const EVICTIONS_MAX: usize = 10_000;
 
-/// The most prefixes of a client: each is compared with each key that changes. Redis has no limit.
-const PREFIXES_MAX: usize = 1_000;
+/// The bytes of a client's prefixes, each with the cost of comparing it with each key that changes.
+/// Redis has no limit.
+const PREFIXES_SIZE_MAX: usize = 64 << 10;
+const PREFIX_SIZE: usize = 64;
+
+/// The bytes of all remembered keys: keys can be long, and a client may read many that are not there.
+const BYTES_MAX: usize = 256 << 20;
+
+/// Pairs of a key and a client: ten for each key in a full table.
+const ITEMS_MAX: usize = 10_000_000;
 
 /// From here on the readers of a key are searched for clients that are gone, whenever their number
 /// has doubled.

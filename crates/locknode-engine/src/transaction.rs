@@ -127,9 +127,9 @@ impl Transaction {
 
 const QUEUED: &str = "QUEUED";
 
-/// All shards are locked while EXEC runs, and other connections wait: this is about 20 ms of SET, and
-/// a thousand times what a lock library queues.
-const QUEUE_MAX: usize = 4 << 20;
+/// All shards are locked while EXEC runs, and other connections wait: this is about 20 ms, and a
+/// thousand times what a lock library queues.
+const QUEUE_MAX: usize = 2 << 20;
 
 const ARG_BYTES: usize = size_of::<usize>();
 

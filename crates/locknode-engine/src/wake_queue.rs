@@ -1,65 +1,59 @@
-//! Connections whose tasks are woken a few at a time.
+//! Those who get their turn one by one.
 //!
 //! Ten thousand tasks woken at once would all run before any connection that becomes ready a moment
 //! later. So a message wakes a few, and each connection that has its turn wakes one more.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::client::Client;
-
 /// See the module docs.
-#[derive(Debug, Default)]
-pub(crate) struct WakeQueue {
+#[derive(Debug)]
+pub(crate) struct WakeQueue<T> {
     len: AtomicUsize,
-    clients: Mutex<VecDeque<Arc<Client>>>,
+    waiting: Mutex<VecDeque<T>>,
 }
 
-impl WakeQueue {
-    /// Adds clients to wake.
-    pub(crate) fn add(&self, more: Vec<Arc<Client>>) {
+impl<T> WakeQueue<T> {
+    /// Adds to the end.
+    pub(crate) fn add(&self, more: Vec<T>) {
         if more.is_empty() {
             return;
         }
-        let mut clients = self.clients.lock();
-        clients.extend(more);
-        self.len.store(clients.len(), Ordering::Relaxed);
+        let mut waiting = self.waiting.lock();
+        waiting.extend(more);
+        self.len.store(waiting.len(), Ordering::Relaxed);
     }
 
-    /// Wakes the next connection that is still open.
+    /// Returns whether nobody waits.
     #[inline]
-    pub(crate) fn wake_next(&self) {
-        if self.len.load(Ordering::Relaxed) != 0 {
-            self.wake_first();
-        }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Relaxed) == 0
     }
 
-    #[cold]
-    fn wake_first(&self) {
-        let mut clients = self.clients.lock();
-        let open = loop {
-            match clients.pop_front() {
-                Some(client) if client.is_killed() => {}
+    /// Takes the first one that `is_wanted`, and forgets those before it.
+    pub(crate) fn take(&self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let mut waiting = self.waiting.lock();
+        let wanted = loop {
+            match waiting.pop_front() {
+                Some(other) if !is_wanted(&other) => {}
                 next => break next,
             }
         };
-        if clients.is_empty() {
-            *clients = VecDeque::new();
+        if waiting.is_empty() {
+            *waiting = VecDeque::new();
         }
-        self.len.store(clients.len(), Ordering::Relaxed);
-        drop(clients);
-        if let Some(client) = open {
-            client.wake();
-        }
+        self.len.store(waiting.len(), Ordering::Relaxed);
+        wanted
     }
+}
 
-    /// Wakes all of them: a task that ends while it is woken passes nothing on.
-    pub(crate) fn wake_all(&self) {
-        while self.len.load(Ordering::Relaxed) != 0 {
-            self.wake_first();
+impl<T> Default for WakeQueue<T> {
+    fn default() -> Self {
+        Self {
+            len: AtomicUsize::new(0),
+            waiting: Mutex::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Encodes replies.
 
 use crate::decimal;
+use crate::number;
 use crate::protocol::Protocol;
 
 /// Appends replies to a buffer.
@@ -145,16 +146,10 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Appends a floating-point number in the shortest form that reads back as the same; a string
-    /// in RESP2.
+    /// Appends a floating-point number in the shortest form that reads back as the same, written as
+    /// Redis writes it; a string in RESP2.
     pub fn double(&mut self, d: f64) {
-        let text = if d.is_nan() {
-            "nan".to_owned()
-        } else if d == 0.0 || d.is_infinite() || (PLAIN_MIN..PLAIN_MAX).contains(&d.abs()) {
-            format!("{d}")
-        } else {
-            format!("{d:e}")
-        };
+        let text = number::text(d);
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
             Protocol::Resp3 => self.line(b',', text.as_bytes()),
@@ -196,11 +191,6 @@ impl<'o> Encoder<'o> {
         self.out.extend_from_slice(b"\r\n");
     }
 }
-
-/// Numbers from here to [`PLAIN_MAX`] are written without an exponent, as C's `%.17g` does.
-const PLAIN_MIN: f64 = 1e-4;
-/// Above it every digit is before the point, and most of them are noise.
-const PLAIN_MAX: f64 = 1e17;
 
 #[cfg(test)]
 mod tests {
@@ -263,7 +253,7 @@ mod tests {
         check(|e| e.double(0.0), r"$1\r\n0\r\n", r",0\r\n");
         check(|e| e.double(-1.5), r"$4\r\n-1.5\r\n", r",-1.5\r\n");
         check(|e| e.double(0.1), r"$3\r\n0.1\r\n", r",0.1\r\n");
-        check(|e| e.double(1e300), r"$5\r\n1e300\r\n", r",1e300\r\n");
+        check(|e| e.double(1e300), r"$6\r\n1e+300\r\n", r",1e+300\r\n");
         check(|e| e.double(1.5e-9), r"$6\r\n1.5e-9\r\n", r",1.5e-9\r\n");
         check(|e| e.double(f64::INFINITY), r"$3\r\ninf\r\n", r",inf\r\n");
         check(

@@ -38,6 +38,7 @@ mod encoder;
 mod frame;
 mod inline;
 mod limits;
+mod number;
 mod protocol;
 mod protocol_error;
 mod reply;

@@ -69,6 +69,8 @@ enum State {
     Backlogged,
     /// CLIENT PAUSE holds the next command back.
     Paused,
+    /// A command has no reply yet, and nothing more is executed until it has.
+    Blocked,
     /// Sends the remaining replies, then shuts down its side of the stream.
     Closing,
     /// Has shut down its side and discards further input. Closing a socket with unread input would
@@ -149,6 +151,7 @@ impl<S> Connection<S> {
             self.state = match flow {
                 Flow::Continue => continue,
                 Flow::Yield => State::Backlogged,
+                Flow::Blocked => State::Blocked,
                 Flow::Close | Flow::Paused | Flow::Shutdown | Flow::ShutdownNoSave => {
                     State::Closing
                 }
@@ -285,7 +288,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let client = self.session.client();
                 client.take_mail(&mut scratch.output, OUTPUT_HIGH_WATER);
                 self.node.traffic.note(0, scratch.output.len());
-                if self.send(cx, &mut scratch.output).is_none() {
+                self.need = self.session.mail_need();
+                if !self.need.is_none() {
+                    self.keep(&scratch.output);
+                    scratch.output.clear();
+                } else if self.send(cx, &mut scratch.output).is_none() {
                     return Poll::Ready(());
                 }
                 if !self.unsent.is_empty() {
@@ -310,6 +317,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.execute_unread(&mut scratch.output);
                 }
                 State::Backlogged => self.execute_unread(&mut scratch.output),
+                State::Blocked => {
+                    if ready!(self.poll_blocked(cx, scratch)).is_none() {
+                        return Poll::Ready(());
+                    }
+                    continue;
+                }
                 State::Open => match self.poll_input(cx, scratch) {
                     Poll::Ready(Some(())) => {}
                     Poll::Ready(None) => return Poll::Ready(()),
@@ -370,6 +383,45 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         Poll::Ready(Some(()))
+    }
+
+    /// Waits for the reply of a command that waits, and keeps what the peer sends meanwhile; `None` when
+    /// the peer is gone.
+    fn poll_blocked(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<Option<()>> {
+        loop {
+            let is_draining = self.scope.phase() == Phase::Draining;
+            let now = self.node.clock.now().time;
+            let end = self.session.wait_end();
+            if is_draining || end.is_some_and(|end| end <= now) {
+                self.session.give_up(&mut self.unsent);
+            }
+            if !self.session.is_waiting() {
+                // The reply goes first.
+                if !self.session.client().has_mail() {
+                    self.timer = None;
+                    self.state = State::Backlogged;
+                }
+                return Poll::Ready(Some(()));
+            }
+            if let Some(end) = end {
+                let timer = || Box::pin(tokio::time::sleep(end.since(now) + TIMER_SLACK));
+                let timer = self.timer.get_or_insert_with(timer);
+                if timer.as_mut().poll(cx).is_ready() {
+                    self.timer = None;
+                    continue;
+                }
+            }
+            if self.unread.len() >= BLOCKED_INPUT_MAX {
+                return Poll::Pending;
+            }
+            let mut input = ReadBuf::new(&mut scratch.input);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut input));
+            if read.is_err() || input.filled().is_empty() {
+                return Poll::Ready(None);
+            }
+            self.unread.extend_from_slice(input.filled());
+            self.note_buffers();
+        }
     }
 
     /// Discards input. While the node shuts down, a peer that was active may have sent more before
@@ -468,6 +520,9 @@ const KEPT_MAX: usize = 4 << 10;
 
 /// Arguments kept without allocation: enough to release a dozen keys in one command.
 const ARGS_INLINE: usize = 16;
+
+/// Input kept while a command waits; beyond it the node also no longer sees that the peer is gone.
+const BLOCKED_INPUT_MAX: usize = 64 << 10;
 
 /// Input taken from a closing connection: more than a socket's buffer usually holds.
 const LATE_INPUT_MAX: usize = 256 << 10;

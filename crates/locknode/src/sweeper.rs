@@ -31,7 +31,8 @@ pub(crate) async fn sweep(node: Arc<Shared>) -> Infallible {
                 }
             }
             _ => {
-                let left = next.map_or(LOOK_PERIOD_IDLE, |deadline| deadline.since(now));
+                // A lock lives through the instant of its deadline.
+                let left = next.map_or(LOOK_PERIOD_IDLE, |deadline| deadline.since(now) + TICK);
                 let wait = match (next, is_on_time) {
                     (Some(_), false) => left.clamp(LOOK_PERIOD_MIN, LOOK_PERIOD_MAX),
                     _ => left,
@@ -75,6 +76,9 @@ const LOOK_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// with a shorter TTL this late, and by as much as timers are: they have a resolution of a
 /// millisecond.
 const LOOK_PERIOD_ON_TIME: Duration = Duration::from_millis(2);
+
+/// The resolution of deadlines.
+const TICK: Duration = Duration::from_nanos(1);
 
 /// The longest sleep while no lock has a deadline: the first one ends it.
 const LOOK_PERIOD_IDLE: Duration = Duration::from_secs(3600);

@@ -7,9 +7,11 @@
 //! | RANDOMKEY: which key | it is random |
 //! | DBSIZE: more than ours | a key whose EXAT has passed may be stored there, and counted until it is reclaimed |
 //! | HELLO: the contents | names, versions and numbers of the server |
-//! | GETEX on a missing key with a bad number, on Valkey | Valkey reads the number first; we do as Redis does |
+//! | GETEX on a missing key, or one of another type, with a bad number, on Valkey | Valkey reads the number first; we do as Redis does |
 //! | MSETEX: error texts on Valkey | Valkey words them differently |
-//! | EVAL: error texts on Valkey | it does not name the script's hash |
+//! | EVAL, EVALSHA: error texts on Valkey | it does not name the script's hash, and words the lack of one differently |
+//! | MULTI and WATCH after MULTI, on Valkey | not sent: Valkey ends the transaction; we do as Redis does |
+//! | Scores on Redis 7 and older: their digits | they write 17 of them, newer ones as few as read back the same |
 //! | SCAN with an empty cursor, on Redis 7 and older | they read it as 0; newer ones refuse it as we do |
 //! | SCAN with an unknown TYPE, on Valkey | Valkey refuses it; on Redis no key has that type |
 //! | commands and options that the server lacks | not sent |
@@ -26,7 +28,7 @@ use crate::server::Server;
 pub(crate) struct Peculiarities {
     pub(crate) version: String,
     pub(crate) now_secs: u64,
-    is_valkey: bool,
+    pub(crate) is_valkey: bool,
     is_before_8: bool,
     commands: BTreeMap<&'static str, bool>,
     set_options: BTreeSet<&'static str>,
@@ -122,8 +124,16 @@ impl Peculiarities {
                 theirs[0] == b'$' && ours[0] == b'$' && theirs[1] != b'-' && ours[1] != b'-'
             }
             "hello" => theirs[0] == ours[0] && !is_their_error,
-            "getex" if self.is_valkey => is_their_error && (ours == b"$-1\r\n" || ours == b"_\r\n"),
-            "msetex" | "eval" if self.is_valkey => are_errors,
+            "getex" if self.is_valkey => {
+                let ours_before = [&b"$-1\r\n"[..], b"_\r\n", b"-WRONGTYPE"];
+                is_their_error && ours_before.iter().any(|it| ours.starts_with(it))
+            }
+            "msetex" | "eval" | "evalsha" if self.is_valkey => are_errors,
+            "zscore" | "zincrby" | "zrange" | "zrevrange" | "zrangebyscore" | "eval"
+                if self.is_before_8 =>
+            {
+                are_alike(theirs, ours)
+            }
             _ => false,
         }
     }
@@ -140,6 +150,22 @@ fn is_near(theirs: &[u8], ours: &[u8], tolerance: i64) -> bool {
     }
 }
 
+/// Whether the replies differ in the digits of numbers only.
+fn are_alike(theirs: &[u8], ours: &[u8]) -> bool {
+    let lines = |reply: &[u8]| -> Vec<String> {
+        let reply = String::from_utf8_lossy(reply).into_owned();
+        let lines = reply.split("\r\n").filter(|line| !line.starts_with('$'));
+        lines
+            .map(|line| line.trim_start_matches(',').to_owned())
+            .collect()
+    };
+    let (theirs, ours) = (lines(theirs), lines(ours));
+    let is_same = |(a, b): (&String, &String)| {
+        a == b || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+    };
+    theirs.len() == ours.len() && theirs.iter().zip(&ours).all(is_same)
+}
+
 fn sorted(reply: &[u8]) -> Vec<Vec<u8>> {
     let mut elements = reply::elements(reply);
     elements.sort();
@@ -150,9 +176,38 @@ const COMMANDS: &str = "\
     SET GET GETDEL STRLEN TYPE PERSIST DIGEST GETEX GETSET SETNX SETEX PSETEX MSET MSETNX MSETEX \
     DEL UNLINK EXISTS TOUCH MGET INCR DECR INCRBY DECRBY GETRANGE SUBSTR EXPIRE PEXPIRE EXPIREAT \
     PEXPIREAT TTL PTTL EXPIRETIME PEXPIRETIME DELEX DELIFEQ KEYS SCAN RANDOMKEY DBSIZE FLUSHDB \
-    FLUSHALL PING ECHO SELECT HELLO AUTH CLIENT EVAL";
+    FLUSHALL PING ECHO SELECT HELLO AUTH CLIENT EVAL HSET HSETNX HINCRBY HGET HEXISTS HLEN HGETALL \
+    HKEYS HDEL LPUSH RPUSH LPOP LREM LLEN LINDEX LRANGE SADD SREM SCARD SISMEMBER ZADD ZINCRBY ZREM \
+    ZREMRANGEBYSCORE ZSCORE ZCARD ZCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE";
 
-const WORDS: [&str; 23] = [
-    "NX", "XX", "GET", "KEEPTTL", "PERSIST", "EX", "PX", "EXAT", "PXAT", "IFEQ", "IFNE", "IFDEQ",
-    "IFDNE", "GT", "LT", "MATCH", "COUNT", "TYPE", "SYNC", "ASYNC", "string", "SETNAME", "GETNAME",
+const WORDS: [&str; 29] = [
+    "NX",
+    "XX",
+    "GET",
+    "KEEPTTL",
+    "PERSIST",
+    "EX",
+    "PX",
+    "EXAT",
+    "PXAT",
+    "IFEQ",
+    "IFNE",
+    "IFDEQ",
+    "IFDNE",
+    "GT",
+    "LT",
+    "MATCH",
+    "COUNT",
+    "TYPE",
+    "SYNC",
+    "ASYNC",
+    "string",
+    "SETNAME",
+    "GETNAME",
+    "CH",
+    "WITHSCORES",
+    "REV",
+    "BYSCORE",
+    "LIMIT",
+    "zset",
 ];

@@ -72,12 +72,20 @@ fn events_are_those_of_a_real_server() {
             sent += &format!("  {request}\n");
             let (theirs, ours) = (theirs.ask(0, &request), ours.ask(0, &request));
             assert_eq!(
-                text(&ours[1]),
-                text(&theirs[1]),
+                events(&request, &ours[1]),
+                events(&request, &theirs[1]),
                 "LOCKNODE_TEST_SEED={seed}, after\n{sent}"
             );
         }
     }
+}
+
+/// The events of a request; what a script only reads is no event of ours, because native ones do not read one by one.
+fn events(request: &Request, received: &[u8]) -> Vec<String> {
+    let (events, _) = reply::split(received);
+    let mut events: Vec<String> = events.iter().map(|event| text(event)).collect();
+    events.retain(|event| request.name() != "eval" || !event.contains("keymiss"));
+    events
 }
 
 /// A timestamp in the past may leave a key that Redis stores until somebody looks at it; here it is never there.
@@ -118,9 +126,9 @@ fn messages(dice: &mut Dice) -> Request {
         "PING" | "RESET" => {}
         name => {
             let names = if name.starts_with('P') {
-                &PATTERNS
+                PATTERNS.as_slice()
             } else {
-                &CHANNELS
+                CHANNELS.as_slice()
             };
             for _ in 0..dice.below(4) {
                 words.push(dice.pick(names).to_owned());
@@ -144,7 +152,7 @@ fn plain(request: &Request, received: &[Vec<u8>]) -> Vec<Vec<String>> {
             elements.sort();
         }
         let mut words: Vec<String> = elements.iter().map(|element| text(element)).collect();
-        if name == "hello" && words.len() > 6 {
+        if name == "hello" && reply.windows(6).any(|part| part == b"server") {
             words = vec!["a greeting".to_owned()];
         }
         if ends_all {

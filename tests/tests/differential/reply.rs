@@ -10,10 +10,10 @@ pub(crate) fn split(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
     (replies, start)
 }
 
-/// The elements of an array reply; the reply itself when it is none.
+/// The elements of an array or a push; the reply itself when it is none.
 pub(crate) fn elements(reply: &[u8]) -> Vec<Vec<u8>> {
     match (reply.first(), line_len(reply)) {
-        (Some(b'*'), Some(len)) => split(&reply[len..]).0,
+        (Some(b'*' | b'>'), Some(len)) => split(&reply[len..]).0,
         _ => vec![reply.to_vec()],
     }
 }

@@ -189,7 +189,7 @@ impl Author<'_> {
     }
 
     fn command(&mut self) -> Words {
-        match self.dice.below(40) {
+        match self.dice.below(60) {
             0..=9 => self.set(),
             10 => words(&["GET", self.key()]),
             11 => words(&[
@@ -236,6 +236,7 @@ impl Author<'_> {
             }
             37 => words(&["nosuch", self.value(), "a"]),
             38 => self.script(),
+            40.. => self.collection(),
             _ => words(&["ECHO", self.value()]),
         }
     }
@@ -349,7 +350,12 @@ impl Author<'_> {
         for _ in 0..self.dice.below(2) {
             match self.dice.below(3) {
                 0 => words.extend(["MATCH".into(), self.dice.pick(&PATTERNS).into()]),
-                1 => words.extend(["TYPE".into(), self.dice.pick(&["string", "STRING"]).into()]),
+                1 => {
+                    let kind = self
+                        .dice
+                        .pick(&["string", "STRING", "hash", "list", "zset"]);
+                    words.extend(["TYPE".into(), kind.into()]);
+                }
                 _ => words.extend([
                     "COUNT".into(),
                     self.dice.pick(&["0", "-1", "x", "999999"]).into(),
@@ -387,7 +393,70 @@ impl Author<'_> {
         words
     }
 
+    /// A command on a hash, a list, a set or a sorted set, mostly on a key that holds one.
+    fn collection(&mut self) -> Words {
+        let (own_key, commands) = COLLECTIONS[self.dice.below(COLLECTIONS.len())];
+        let command = self.dice.pick(commands);
+        let (name, form) = command.split_once(' ').unwrap_or((command, ""));
+        let key = if self.dice.one_in(8) {
+            self.key()
+        } else {
+            own_key
+        };
+        let mut words = words(&[name, key]);
+        for part in form.split(' ').filter(|part| !part.is_empty()) {
+            let (part, times) = match part.strip_suffix('+') {
+                Some(part) => (part, 1 + self.dice.below(3)),
+                None => (part, 1),
+            };
+            for _ in 0..times {
+                match part {
+                    "f" => words.push(self.dice.pick(&FIELDS).into()),
+                    "v" => words.push(self.value().into()),
+                    "n" => words.push(self.number().into()),
+                    "i" => words.push(self.dice.pick(&["0", "-1", "1", "2", "-2"]).into()),
+                    "s" => words.push(self.score(&SCORES)),
+                    // Redis 7 and older let white space precede a bound.
+                    "r" => words.push(self.score(&BOUNDS).trim_start().to_owned()),
+                    "fv" => words.extend([self.dice.pick(&FIELDS).into(), self.value().into()]),
+                    "sf" => {
+                        let score = self.score(&SCORES);
+                        words.extend([score, self.dice.pick(&FIELDS).into()]);
+                    }
+                    "adding" => self.some_of(&["NX", "XX", "CH"], &mut words),
+                    "scores" => self.some_of(&["WITHSCORES"], &mut words),
+                    "range" => self.some_of(&["WITHSCORES", "REV", "BYSCORE"], &mut words),
+                    _ if self.dice.one_in(3) => {
+                        words.extend(["LIMIT".into(), self.number().into(), self.number().into()]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        words
+    }
+
+    fn score(&mut self, scores: &[&str]) -> String {
+        let number = if self.dice.one_in(12) {
+            &NUMBERS[..]
+        } else {
+            scores
+        };
+        self.dice.pick(number).to_owned()
+    }
+
+    fn some_of(&mut self, options: &[&str], words: &mut Words) {
+        for option in options {
+            if self.dice.one_in(4) {
+                words.push((*option).to_owned());
+            }
+        }
+    }
+
     fn key(&mut self) -> &'static str {
+        if self.dice.one_in(12) {
+            return COLLECTIONS[self.dice.below(COLLECTIONS.len())].0;
+        }
         self.dice.pick(&KEYS)
     }
 
@@ -426,7 +495,7 @@ fn words(words: &[&str]) -> Words {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-pub(crate) const KEYS: [&str; 6] = ["a", "lock:1", "lock:2", "", "k\u{e9}y\0\r\n", "{tag}:a"];
+pub(crate) const KEYS: [&str; 5] = ["a", "lock:1", "", "k\u{e9}y\0\r\n", "{tag}:a"];
 const VALUES: [&str; 12] = [
     "a",
     "b",
@@ -490,8 +559,88 @@ const PATTERNS: [&str; 12] = [
     "[a",
 ];
 
+/// A key for each type, and its commands with the forms of their arguments.
+const COLLECTIONS: [(&str, &[&str]); 4] = [
+    (
+        "hash:1",
+        &[
+            "HSET fv+",
+            "HSET fv+",
+            "HSETNX f v",
+            "HINCRBY f n",
+            "HINCRBY f i",
+            "HGET f",
+            "HEXISTS f",
+            "HLEN",
+            "HGETALL",
+            "HKEYS",
+            "HDEL f+",
+        ],
+    ),
+    (
+        "list:1",
+        &[
+            "LPUSH v+",
+            "RPUSH v+",
+            "RPUSH v+",
+            "LPOP",
+            "LPOP i",
+            "LPOP n",
+            "LREM i v",
+            "LLEN",
+            "LINDEX i",
+            "LINDEX n",
+            "LRANGE i i",
+            "LRANGE n n",
+        ],
+    ),
+    (
+        "set:1",
+        &["SADD f+", "SADD f+", "SREM f+", "SCARD", "SISMEMBER f"],
+    ),
+    (
+        "zset:1",
+        &[
+            "ZADD adding sf+",
+            "ZADD sf+",
+            "ZINCRBY s f",
+            "ZREM f+",
+            "ZREMRANGEBYSCORE r r",
+            "ZSCORE f",
+            "ZCARD",
+            "ZCOUNT r r",
+            "ZRANGE i i scores",
+            "ZRANGE n n scores",
+            "ZRANGE r r range limit",
+            "ZRANGE i i range limit",
+            "ZREVRANGE i i scores",
+            "ZRANGEBYSCORE r r scores limit",
+        ],
+    ),
+];
+const FIELDS: [&str; 7] = ["f", "g", "holder:1", "holder:2", "", "7", "a\r\nb"];
+const SCORES: [&str; 14] = [
+    "1",
+    "2",
+    "2",
+    "3.5",
+    "-1",
+    "1e3",
+    "0.1",
+    "inf",
+    "-inf",
+    "1700000000000",
+    "1e20",
+    "1.5e-9",
+    "nan",
+    "x",
+];
+const BOUNDS: [&str; 12] = [
+    "-inf", "+inf", "(2", "2", "0", "(0.1", "100", "(inf", "1e3", "-1", "((1", "x",
+];
+
 /// Scripts of the shapes that lock libraries send, and how many arguments they take.
-const SCRIPTS: [(&str, usize); 4] = [
+const SCRIPTS: [(&str, usize); 8] = [
     (
         "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end",
         1,
@@ -507,5 +656,21 @@ const SCRIPTS: [(&str, usize); 4] = [
     (
         "return {redis.call('exists', KEYS[1]), redis.call('get', KEYS[1])}",
         0,
+    ),
+    (
+        "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return nil end return redis.call('type', KEYS[1])",
+        2,
+    ),
+    (
+        "redis.call('set', KEYS[1], ARGV[1]) return redis.call('hget', KEYS[1], ARGV[1])",
+        1,
+    ),
+    (
+        "redis.call('del', KEYS[1]) redis.call('rpush', KEYS[1], ARGV[1], 'b') return {redis.call('lrange', KEYS[1], 0, -1), redis.call('lpop', KEYS[1])}",
+        1,
+    ),
+    (
+        "redis.call('zadd', KEYS[1], 1.5, ARGV[1]) return {redis.call('zscore', KEYS[1], ARGV[1]), redis.call('zrange', KEYS[1], 0, -1, 'WITHSCORES')}",
+        1,
     ),
 ];

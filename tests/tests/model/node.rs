@@ -160,6 +160,7 @@ impl Trial {
                 grant: u64::from(node.grant),
                 deadline: Deadline::after_millis(early, i64::from(node.left) * TICK_MS),
                 is_logged: false,
+                is_collection: false,
             };
             engine.restore(&lock, now.time);
         }

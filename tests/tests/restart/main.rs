@@ -11,6 +11,7 @@
 //! * [`scripts`]: what scripts leave, judged at their end.
 //! * [`fencing`]: counters that never go back, and the write-back.
 //! * [`majority`]: five nodes and the windows in which clients believe in their locks.
+//! * [`transaction`]: MULTI in quarantine, and what EXEC leaves.
 //! * [`promises`]: what clients were told by a script, and whether a node keeps it.
 //!
 //! All but `served` run on [`StoredNode`]: no threads, no tokio, the same every time. S01 and the like name scenarios by
@@ -34,7 +35,9 @@ mod majority;
 mod promises;
 mod scripts;
 mod served;
+mod transaction;
 mod unsynced;
+mod values;
 
 use std::time::Duration;
 

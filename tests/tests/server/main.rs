@@ -6,6 +6,8 @@
 //! * `script`: scripts that mean harm
 //! * `transaction`: MULTI and EXEC on two threads, long ones, large ones
 //! * `life` - shutdown, several nodes, Unix sockets, limits on connections, protected mode
+//! * `waiting`: commands that wait for others
+//! * `tracking` - invalidations for clients that cache
 //! * `time` - TTLs on a stepped clock, jumps of the wall clock, CLIENT PAUSE, idle clients
 
 #![cfg(test)]
@@ -16,7 +18,9 @@ mod pressure;
 mod pubsub;
 mod script;
 mod time;
+mod tracking;
 mod transaction;
+mod waiting;
 
 use locknode::{Node, Options};
 

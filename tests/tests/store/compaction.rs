@@ -67,6 +67,7 @@ fn bytes_on_disk_are_bounded_whatever_comes_and_goes() {
                 grant: number,
                 deadline: Deadline::NEVER,
                 is_logged: true,
+                is_collection: false,
             };
             Record::Put(lock).encode(&mut work.log);
         } else {

@@ -4,7 +4,7 @@
 use locknode_engine::durable::{Durability, OpenErrorKind, StartReason};
 use locknode_tests::faulty_disk::Image;
 
-use crate::rig::{Rig, seconds};
+use crate::rig::{A_SET, Rig, seconds};
 
 /// A node that is down, and how many bytes of each of its files mean something.
 struct Left {
@@ -38,7 +38,7 @@ fn crashed(name: &'static str, durability: Durability) -> Left {
     rig.put(b"second", Some(2_000_000));
     rig.perform().unwrap();
     rig.restart();
-    for key in [&b"third"[..], b"last"] {
+    for key in [A_SET, b"last"] {
         rig.hold(key);
     }
     if durability == Durability::Long {
@@ -57,6 +57,7 @@ fn crashed(name: &'static str, durability: Durability) -> Left {
 fn stopped() -> Left {
     let mut rig = Rig::started();
     rig.put(b"long", None);
+    rig.put(A_SET, None);
     rig.grant(b"short", seconds(50));
     rig.perform().unwrap();
     rig.stop().unwrap();

@@ -98,6 +98,7 @@ impl Lock {
             grant: self.grant,
             deadline: self.deadline,
             is_logged: self.is_logged,
+            is_collection: self.token.first() == Some(&SET),
         }
     }
 }
@@ -426,8 +427,9 @@ impl Rig {
 
     pub(crate) fn put_until(&mut self, db: u8, key: &[u8], deadline: Deadline) {
         self.grants += 1;
+        let token = format!("token-{}", self.grants).into_bytes();
         let lock = Lock {
-            token: format!("token-{}", self.grants).into_bytes(),
+            token: if key == A_SET { set_of(&token) } else { token },
             grant: self.grants,
             deadline,
             is_logged: true,
@@ -659,3 +661,15 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(60);
 
 /// Locks of one slice.
 const SLICE: usize = 3;
+
+/// The key that holds a set.
+pub(crate) const A_SET: &[u8] = b"a set";
+
+/// The bytes of a set with one member.
+fn set_of(member: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(member.len()).unwrap();
+    [&[SET], &len.to_le_bytes()[..], member].concat()
+}
+
+/// The first byte of a set; no token of the rig begins with it.
+const SET: u8 = 3;

@@ -62,6 +62,8 @@ impl Entry {
         let (first, last, step) = match key_positions(&self.spec) {
             Keys::One => (1, 1, 1),
             Keys::Each { step } => (1, -1, step),
+            #[cfg(feature = "compat")]
+            Keys::ButLast => (1, -2, 1),
             // Movable: Redis lists them only in the key specification.
             Keys::None | Keys::All | Keys::Own | Keys::Counted { .. } => (0, 0, 0),
         };
@@ -124,6 +126,10 @@ impl Entry {
             ("@read", self.spec.flags.has(Flags::READONLY)),
             ("@keyspace", self.spec.group == "generic"),
             ("@string", self.spec.group == "string"),
+            ("@hash", self.spec.group == "hash"),
+            ("@list", self.spec.group == "list"),
+            ("@set", self.spec.group == "set"),
+            ("@sortedset", self.spec.group == "sorted-set"),
             ("@pubsub", self.spec.group == "pubsub"),
             ("@scripting", self.spec.group == "scripting"),
             ("@connection", self.spec.group == "connection"),
@@ -166,6 +172,8 @@ impl Entry {
         let begin = match keys {
             Keys::None | Keys::All | Keys::Own => return reply.set(0),
             Keys::One | Keys::Each { .. } => 1,
+            #[cfg(feature = "compat")]
+            Keys::ButLast => 1,
             Keys::Counted { at, .. } => at,
         };
         reply.set(1);
@@ -191,6 +199,11 @@ impl Entry {
             }
             Keys::Each { step } => {
                 let spec = [("lastkey", 1, -1), ("keystep", step, 1), ("limit", 0, 1)];
+                write_search(reply, "find_keys", "range", &spec);
+            }
+            #[cfg(feature = "compat")]
+            Keys::ButLast => {
+                let spec = [("lastkey", 2, -1), ("keystep", 1, 1), ("limit", 0, 1)];
                 write_search(reply, "find_keys", "range", &spec);
             }
             _ => {

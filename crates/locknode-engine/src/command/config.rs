@@ -4,11 +4,11 @@ use locknode_resp::Encoder;
 
 use super::config_option;
 use super::context::Context;
-use super::glob;
 use super::info::totals;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, specs};
 use super::subcommand;
+use crate::glob;
 use crate::options::{Change, ConfigOption, Options};
 
 fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {

@@ -30,6 +30,10 @@ pub enum Flow {
     /// Nothing was executed, because the node is paused. Offer the command again at
     /// [`Engine::pause_end`](crate::Engine::pause_end) or when the client's waker is woken.
     Paused,
+    /// There is no reply yet: execute nothing more until
+    /// [`Session::is_waiting`](crate::Session::is_waiting) is false. A wake-up of the client, or the
+    /// time [`Session::wait_end`](crate::Session::wait_end), may end the wait.
+    Blocked,
     /// Continue, but serve other connections first: this one's commands take long.
     Yield,
     /// Send the replies to the other connections, then stop the node cleanly.
@@ -101,15 +105,15 @@ impl Context<'_, '_> {
         entry
     }
 
-    /// Records what others want to know of a command that has run: for MONITOR, and which keys it has
-    /// read. Call this after each command of a transaction, too.
+    /// Shows a command that has run to those who watch by MONITOR. Call this after each command of a
+    /// transaction, too.
     #[cold]
-    pub(crate) fn note_call(&mut self, spec: &Spec, args: &[&[u8]]) {
+    pub(crate) fn show(&self, spec: &Spec, args: &[&[u8]]) {
         #[cfg(feature = "compat")]
         if self.services.observers.monitors.are_there() {
             super::monitor::show(self, spec, args);
         }
-        self.note_reads(spec, args);
+        let _ = (spec, args);
     }
 
     /// Records which keys a command has read, if its client caches them. Call this after each

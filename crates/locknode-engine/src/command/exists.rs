@@ -14,11 +14,8 @@ fn exists(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>
 }
 
 fn key_type(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    reply.simple(if context.entry_to_read(key).is_live() {
-        "string"
-    } else {
-        "none"
-    });
+    let entry = context.entry_to_read(key);
+    reply.simple(entry.shard.type_name(entry.probe));
 }
 
 const CHECK: Spec = Spec::of(
@@ -36,6 +33,6 @@ pub(crate) const SPECS: &[Spec] = specs! {
     /// Counts the keys that are held; nothing is evicted, so this has no other effect.
     "touch" "key [key ...]" since "3.2.1", ..CHECK;
 
-    /// Returns `string` for a key that is held and `none` for any other.
+    /// Returns what a key holds: `string`, `hash`, `list`, `set`, `zset` or `none`.
     "type" "key" since "1.0.0", call: exact!(key_type), keys: Keys::One, ..CHECK;
 };

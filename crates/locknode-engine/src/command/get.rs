@@ -10,17 +10,23 @@ use super::option_word::OptionWord;
 use super::refusal;
 use super::set::Outcome;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
+use crate::entry::Entry;
 use crate::time::Deadline;
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    match context.entry_to_read(key).value() {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
+    match entry.value() {
         Some(value) => reply.bulk(value),
         None => reply.null(),
     }
 }
 
 fn getdel(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let entry = context.entry_to_read(key);
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
     if !entry.may_remove(reply) {
         return;
     }
@@ -41,13 +47,20 @@ fn getex(
         return refusal::syntax(reply);
     };
     let moment = context.moment;
-    let mut entry = context.entry_to_read(key);
+    let Some(mut entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
     // Redis parses the number only if there is a key to which it could apply.
     if !entry.is_live() {
         return reply.null();
     }
+    let is_endless = entry.deadline() == Some(Deadline::NEVER);
     let deadline = match lifetime {
         Lifetime::Unspecified | Lifetime::Keep => {
+            return reply.bulk(entry.value().unwrap_or_default());
+        }
+        // Not a change, for those who watch the key.
+        Lifetime::Persist if is_endless => {
             return reply.bulk(entry.value().unwrap_or_default());
         }
         Lifetime::Persist => Some(Deadline::NEVER),
@@ -79,7 +92,11 @@ fn mget(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     let output_max = context.services.settings.output_max();
     reply.array(keys.len());
     for key in keys {
-        match context.entry_to_read(key).value() {
+        let entry = context.entry_to_read(key);
+        match Some(&entry)
+            .filter(|it| !it.is_collection())
+            .and_then(Entry::value)
+        {
             Some(value) => reply.bulk(value),
             None => reply.null(),
         }
@@ -97,7 +114,9 @@ fn getrange(
     let (Some(start), Some(end)) = (parse_integer(start), parse_integer(end)) else {
         return reply.error(refusal::NOT_AN_INTEGER);
     };
-    let entry = context.entry_to_read(key);
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
     reply.bulk(range(entry.value().unwrap_or_default(), start, end));
 }
 
@@ -127,13 +146,18 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
 }
 
 fn strlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    let entry = context.entry_to_read(key);
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
     let len = entry.value().map_or(0, <[u8]>::len);
     reply.integer(i64::try_from(len).unwrap_or(i64::MAX));
 }
 
 fn digest_of(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    match context.entry_to_read(key).value() {
+    let Some(entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
+    match entry.value() {
         Some(value) => reply.bulk(&digest(value)),
         None => reply.null(),
     }

@@ -131,10 +131,7 @@ fn clients(report: &mut Report<'_, '_, '_>) {
     let (services, now) = (report.context.services, report.context.moment.time);
     let pause_end = services.pause.end(now);
     let paused_ms = pause_end.map_or(0, |end| end.since(now).as_millis());
-    let waiting = match paused_ms {
-        0 => 0,
-        _ => services.clients.waiting(),
-    };
+    let waiting = services.clients.waiting();
     let clients_max = services.settings.read(|options| options.maxclients);
     report.field("connected_clients", services.clients.count());
     report.field("maxclients", clients_max);

@@ -4,11 +4,11 @@ use locknode_resp::Encoder;
 
 use super::command_entry::{Entry, key_positions};
 use super::context::Context;
-use super::glob::Pattern;
 use super::keys::counted;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand::{self, HELP};
+use crate::glob::Pattern;
 
 fn command(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     // COMMAND without a subcommand is valid, so it is not an ordinary container.

@@ -14,12 +14,13 @@ use super::context::Context;
 use super::spec::{Flags, Keys, Spec};
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
-use crate::entry::log_removal;
+use crate::entry::{Entry, log_removal};
 use crate::fence::Grant;
 use crate::guard::{Denial, Permit};
 use crate::observers::ChangeKind;
 use crate::reports::Report;
 use crate::time::Deadline;
+use crate::values::Value;
 
 /// What a script or transaction has changed; see the module docs.
 #[derive(Debug, Default)]
@@ -38,9 +39,16 @@ pub(crate) struct Journal {
 /// A lock as it was when the script began.
 #[derive(Debug)]
 struct Before {
-    token: Box<[u8]>,
+    content: Content,
     deadline: Deadline,
     grant: Grant,
+}
+
+/// What a key held.
+#[derive(Debug)]
+enum Content {
+    Token(Box<[u8]>),
+    Collection(Value),
 }
 
 /// What a changed key needs when the script ends.
@@ -69,13 +77,14 @@ impl Journal {
         args: &[&[u8]],
         reply: &mut Encoder<'_>,
     ) -> bool {
-        context.key_hash = None;
         let may_write = spec.flags.has(Flags::WRITE) || spec.flags.has(Flags::MAY_WRITE);
         if may_write && !Self::note_all(context, key_positions(spec), args) {
             return false;
         }
         (spec.call.run)(context, args, reply);
         context.note_reads(spec, args);
+        // A script may have stored its key's.
+        context.key_hash = None;
         let reads_all = spec.keys == Keys::All && !spec.flags.has(Flags::WRITE);
         if reads_all && context.services.guard.has_waiting_replies() {
             context.depend_on_all(spec.flags);
@@ -161,6 +170,12 @@ impl Journal {
         context.journal.as_ref().map_or(0, |journal| journal.steps)
     }
 
+    /// Returns whether the commands have called one that writes.
+    pub(crate) fn has_begun(context: &Context<'_, '_>) -> bool {
+        let journal = context.journal.as_ref();
+        journal.is_some_and(|journal| !journal.before.is_empty())
+    }
+
     /// Records the keys of a command before it changes them.
     fn note_all(context: &mut Context<'_, '_>, keys: Keys, args: &[&[u8]]) -> bool {
         let Some(mut journal) = context.journal.take() else {
@@ -188,12 +203,16 @@ impl Journal {
             return true;
         }
         let entry = context.entry(key);
-        let before = entry.lock().zip(entry.grant()).map(|(lock, grant)| Before {
-            token: lock.value.into(),
-            deadline: lock.deadline,
-            grant,
-        });
-        self.bytes += ENTRY_BYTES + key.len() + before.as_ref().map_or(0, |lock| lock.token.len());
+        let before = entry
+            .grant()
+            .zip(entry.deadline())
+            .map(|(grant, deadline)| Before {
+                content: Content::of(&entry),
+                deadline,
+                grant,
+            });
+        self.bytes += ENTRY_BYTES + key.len();
+        self.bytes += before.as_ref().map_or(0, |lock| lock.content.bytes());
         self.before.insert(name, before);
         self.bytes <= BYTES_MAX
     }
@@ -218,15 +237,23 @@ impl Journal {
                 }
             }
         }
-        for (db, key, change) in changes {
-            context.session.db = db;
-            match change {
-                Change::Held(permit) => context.entry(key).set_deadline(permit),
-                Change::Released(deadline) => {
-                    log_removal(&context.services.guard, db, key, deadline, context.needs);
+        if changes.is_empty() {
+            context.session.db = session_db;
+            return Ok(());
+        }
+        let guard = &context.services.guard;
+        // A crash brings back all of them or none.
+        guard.log_together(|| {
+            for (db, key, change) in changes {
+                context.session.db = db;
+                match change {
+                    Change::Held(permit) => context.entry(key).set_deadline(permit),
+                    Change::Released(deadline) => {
+                        log_removal(guard, db, key, deadline, context.needs);
+                    }
                 }
             }
-        }
+        });
         context.session.db = session_db;
         Ok(())
     }
@@ -239,7 +266,15 @@ impl Journal {
             let probe = shard.probe(context.moment.time, db, hash, &key);
             shard.remove(probe);
             if let Some(lock) = before {
-                shard.insert(db, hash, &key, &lock.token, lock.deadline, lock.grant);
+                let (deadline, grant) = (lock.deadline, lock.grant);
+                match lock.content {
+                    Content::Token(token) => {
+                        shard.insert(db, hash, &key, &token, deadline, grant);
+                    }
+                    Content::Collection(value) => {
+                        shard.insert_collection(db, hash, &key, value, deadline, grant);
+                    }
+                }
             }
         }
         if context.services.observers.are_there() {
@@ -257,6 +292,31 @@ impl Journal {
                 #[cfg(feature = "compat")]
                 Report::Message { .. } => {}
             }
+        }
+    }
+}
+
+impl Content {
+    fn of(entry: &Entry<'_>) -> Self {
+        let value = entry.shard.collection(entry.probe).cloned();
+        value.map_or_else(
+            || Self::Token(entry.value().unwrap_or_default().into()),
+            Self::Collection,
+        )
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Token(token) => token.len(),
+            Self::Collection(value) => value.bytes(),
+        }
+    }
+
+    /// Returns whether the key's value has changed in place, which its grant does not show.
+    fn is_outdated(&self, entry: &Entry<'_>) -> bool {
+        match self {
+            Self::Token(_) => false,
+            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
 }
@@ -279,7 +339,9 @@ fn judge(
         }
         return Ok(Some(Change::Released(released.deadline)));
     };
-    if before.is_some_and(|lock| lock.deadline == deadline && lock.grant == grant) {
+    if before.is_some_and(|lock| {
+        lock.deadline == deadline && lock.grant == grant && !lock.content.is_outdated(&entry)
+    }) {
         return Ok(None);
     }
     let guard = &context.services.guard;

@@ -11,6 +11,9 @@ pub(crate) enum Keys {
     One,
     /// From the first argument to the end, every `step` arguments.
     Each { step: usize },
+    /// From the first argument to the last but one.
+    #[cfg(feature = "compat")]
+    ButLast,
     /// A count at this argument, then as many groups of `step` arguments, each beginning with a
     /// key.
     Counted { at: usize, step: usize },
@@ -28,6 +31,8 @@ impl Keys {
             Self::None | Self::Own | Self::All => (0, 1, 0),
             Self::One => (1, 1, 1),
             Self::Each { step } => (1, step, usize::MAX),
+            #[cfg(feature = "compat")]
+            Self::ButLast => (1, 1, args.len().saturating_sub(2)),
             Self::Counted { at, step } => (at + 1, step, counted(args, at)),
         };
         args.get(first..)

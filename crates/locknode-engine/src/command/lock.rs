@@ -59,7 +59,9 @@ fn extend(
     let Some(deadline) = deadline_after(context.moment, ttl, reply, "lock.extend") else {
         return;
     };
-    let mut entry = context.entry(key);
+    let Some(mut entry) = context.entry(key).only_string(reply) else {
+        return;
+    };
     if entry.value() != Some(token) {
         return reply.integer(0);
     }
@@ -70,7 +72,9 @@ fn extend(
 }
 
 fn release(context: &mut Context<'_, '_>, [_, key, token]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    let entry = context.entry(key);
+    let Some(entry) = context.entry(key).only_string(reply) else {
+        return;
+    };
     let is_holder = entry.value() == Some(token);
     if is_holder {
         if !entry.may_remove(reply) {
@@ -93,7 +97,9 @@ fn write_back(
     let Some(wanted) = fence(wanted, reply) else {
         return;
     };
-    let mut entry = context.entry(key);
+    let Some(mut entry) = context.entry(key).only_string(reply) else {
+        return;
+    };
     let is_holder = entry.value() == Some(token)
         && entry.grant().map(Grant::counter) == u64::try_from(grant).ok();
     if is_holder {
@@ -104,7 +110,9 @@ fn write_back(
 
 fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let now = context.moment.time;
-    let mut entry = context.entry_to_read(key);
+    let Some(mut entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
     let (Some(grant), fence) = (entry.grant(), entry.counter()) else {
         return reply.null();
     };

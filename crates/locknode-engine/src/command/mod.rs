@@ -22,7 +22,6 @@ mod exists;
 mod expiry;
 mod flush;
 mod get;
-mod glob;
 mod info;
 mod introspection;
 mod journal;
@@ -51,6 +50,8 @@ mod tracking;
 mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
+#[cfg(feature = "compat")]
+mod values;
 mod version;
 
 use std::sync::LazyLock;
@@ -59,8 +60,6 @@ use locknode_resp::first_eight;
 
 pub(crate) use context::Context;
 pub use context::Flow;
-#[cfg(feature = "compat")]
-pub(crate) use glob::Pattern;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
 
@@ -204,8 +203,8 @@ const fn first_place(head: u64) -> usize {
 
 const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 
-/// Of many odd numbers tried the one that leaves every name but one at its first place.
-const SPREAD: u64 = 0x4404_a70c_f979_31e3;
+/// Of many odd numbers tried one that leaves every name at its first place.
+const SPREAD: u64 = 0xa9f0_94dc_ba86_32d5;
 
 /// Four times the number of commands.
 const SLOTS_LOG2: u32 = 9;
@@ -233,6 +232,14 @@ const FAMILIES: &[&[Spec]] = &[
     debug::SPECS,
     absent::SPECS,
     transaction::SPECS,
+    #[cfg(feature = "compat")]
+    values::hash::SPECS,
+    #[cfg(feature = "compat")]
+    values::list::SPECS,
+    #[cfg(feature = "compat")]
+    values::set::SPECS,
+    #[cfg(feature = "compat")]
+    values::sorted_set::SPECS,
     #[cfg(feature = "compat")]
     pubsub::SPECS,
     #[cfg(feature = "compat")]

@@ -31,7 +31,9 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     if refusal::too_long(reply, key, &[]) {
         return;
     }
-    let mut entry = context.entry(key);
+    let Some(mut entry) = context.entry(key).only_string(reply) else {
+        return;
+    };
     let (old, deadline) = match entry.lock() {
         Some(lock) => (parse_integer(lock.value), lock.deadline),
         None => (Some(0), Deadline::NEVER),

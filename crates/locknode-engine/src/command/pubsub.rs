@@ -7,11 +7,11 @@
 use locknode_resp::{Encoder, Protocol};
 
 use super::context::Context;
-use super::glob::Pattern;
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 use crate::channels::TopicKind;
+use crate::glob::Pattern;
 use crate::session::Session;
 use crate::subscriptions::Subscriptions;
 

@@ -6,10 +6,14 @@ use locknode_resp::Encoder;
 
 #[cfg(feature = "compat")]
 use super::Spec;
+#[cfg(feature = "compat")]
+use super::subcommand::HELP;
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";
 pub(crate) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+pub(crate) const WRONG_TYPE: &str =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
 pub(crate) const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 pub(crate) const DEBUG_DISABLED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
     set to \"local\", you can run it from a local connection, otherwise you need to set this option in the \
@@ -21,6 +25,25 @@ pub(crate) const NO_AUTH: &str = "NOAUTH Authentication required.";
 #[cold]
 pub(crate) fn syntax(reply: &mut Encoder<'_>) {
     reply.error(SYNTAX);
+}
+
+/// Refuses a command on a key of another type.
+#[cold]
+pub(crate) fn wrong_type(reply: &mut Encoder<'_>) {
+    reply.error(WRONG_TYPE);
+}
+
+/// Refuses to let a hash, a list or a set grow further.
+#[cfg(feature = "compat")]
+#[cold]
+pub(crate) fn value_too_large(reply: &mut Encoder<'_>) {
+    unsupported(
+        reply,
+        &format!(
+            "a value of more than {} bytes: this node holds locks",
+            crate::values::BYTES_MAX
+        ),
+    );
 }
 
 /// Refuses a key or a value that the table cannot hold, and returns whether it did. This takes a
@@ -80,10 +103,13 @@ pub(crate) fn exec(out: &mut Vec<u8>, start: usize) {
 #[cfg(feature = "compat")]
 #[cold]
 pub(crate) fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
-    let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
-    let name = match subcommand {
-        Some((_, subcommand)) => spec.full_name(subcommand.name),
-        None => spec.name.to_owned(),
+    let word = args.get(1).copied().unwrap_or_default();
+    let name = match spec.subcommand(word) {
+        _ if spec.subcommands.is_empty() => spec.name.to_owned(),
+        Some((_, subcommand)) if subcommand.accepts(args.len()) => spec.full_name(subcommand.name),
+        Some((_, subcommand)) => return wrong_arity(reply, &spec.full_name(subcommand.name)),
+        None if word.eq_ignore_ascii_case(HELP.as_bytes()) => spec.full_name(HELP),
+        None => return unknown_subcommand(reply, spec.name, word),
     };
     reply.error(&format!(
         "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \

@@ -44,7 +44,9 @@ fn delete_if(
     condition: Option<Condition<'_>>,
     reply: &mut Encoder<'_>,
 ) {
-    let entry = context.entry(key);
+    let Some(entry) = context.entry(key).only_string(reply) else {
+        return;
+    };
     let Some(value) = entry.value() else {
         return reply.integer(0);
     };

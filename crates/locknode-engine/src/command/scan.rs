@@ -7,9 +7,9 @@
 use locknode_resp::{Encoder, parse_integer};
 
 use super::context::Context;
-use super::glob::Pattern;
+use super::refusal;
 use super::spec::{Flags, Keys, Spec, exact, least, specs};
-use super::{glob, refusal};
+use crate::glob::{self, Pattern};
 use crate::shard::Shard;
 
 /// The options of one SCAN.
@@ -18,8 +18,8 @@ struct Options<'a> {
     /// A hint of how many keys to examine before the call ends.
     count: usize,
     pattern: &'a [u8],
-    /// Whether TYPE, if present, selects strings.
-    wants_strings: bool,
+    /// TYPE: which keys to return.
+    wanted_type: Option<&'a [u8]>,
 }
 
 impl<'a> Options<'a> {
@@ -32,7 +32,7 @@ impl<'a> Options<'a> {
         let mut options = Self {
             count: COUNT_DEFAULT,
             pattern: b"*",
-            wants_strings: true,
+            wanted_type: None,
         };
         while let Some((word, rest)) = words.split_first() {
             let (&operand, rest) = rest.split_first().ok_or(refusal::SYNTAX)?;
@@ -40,7 +40,7 @@ impl<'a> Options<'a> {
             if word.eq_ignore_ascii_case(b"match") {
                 options.pattern = operand;
             } else if word.eq_ignore_ascii_case(b"type") {
-                options.wants_strings = operand.eq_ignore_ascii_case(b"string");
+                options.wanted_type = Some(operand);
             } else if word.eq_ignore_ascii_case(b"count") {
                 options.count = match parse_integer(operand) {
                     Some(count @ 1..) => usize::try_from(count).unwrap_or(usize::MAX),
@@ -151,9 +151,10 @@ fn scan(
     {
         let (shard, index) = tables.at(table);
         work += shard.table_len(index);
-        for key in shard.keys_of_table(now, db, index) {
+        for (key, type_name) in shard.keys_of_table(now, db, index) {
             sampled += 1;
-            if options.wants_strings && (is_any || pattern.matches(key)) {
+            let is_wanted = |wanted: &[u8]| wanted.eq_ignore_ascii_case(type_name.as_bytes());
+            if options.wanted_type.is_none_or(is_wanted) && (is_any || pattern.matches(key)) {
                 found.push(key);
             }
         }
@@ -183,7 +184,7 @@ fn randomkey(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<
         // Every live key is equally likely; a throw that hits none is repeated.
         for _ in 0..THROWS_MAX {
             let (shard, index) = tables.at(dice.below(tables.len()));
-            if let Some(key) = shard.keys_of_table(now, db, index).nth(dice.below(len_max)) {
+            if let Some((key, _)) = shard.keys_of_table(now, db, index).nth(dice.below(len_max)) {
                 return reply.bulk(key);
             }
         }

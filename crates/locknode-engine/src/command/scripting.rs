@@ -121,7 +121,7 @@ fn split<'a, 'b>(
 }
 
 /// Runs a shape as one table operation. Returns `false` when the call is unusual (too few
-/// arguments, a TTL that is not a positive number), so that its commands have to run one by one.
+/// arguments, a TTL that is not a positive number, a key of another type), so that its commands have to run one by one.
 #[inline(always)]
 fn run_shape(
     context: &mut Context<'_, '_>,
@@ -135,6 +135,9 @@ fn run_shape(
     match shape.write {
         Write::Delete => {
             let entry = context.lock_entry(key);
+            if entry.is_collection() {
+                return not_a_string(context);
+            }
             let outcome = match entry.value() {
                 Some(value) if value == *token => {
                     if !entry.may_remove(reply) {
@@ -154,6 +157,9 @@ fn run_shape(
             };
             let deadline = Deadline::after_millis(context.moment.time, ttl_ms);
             let mut entry = context.lock_entry(key);
+            if entry.is_collection() {
+                return not_a_string(context);
+            }
             let outcome = match entry.value() {
                 Some(value) if value == *token => {
                     let Some(permit) = entry.permit(deadline, reply) else {
@@ -169,6 +175,14 @@ fn run_shape(
         }
     }
     true
+}
+
+/// Leaves a call on a key of another type to the commands of the script, of which one fails.
+#[cold]
+fn not_a_string(context: &mut Context<'_, '_>) -> bool {
+    context.key_hash = None;
+    context.space.unlock_one();
+    false
 }
 
 /// Returns a TTL that is positive and far from overflow.
@@ -300,6 +314,8 @@ impl ScriptCaller<'_, '_, '_> {
         } else if spec.keys == Keys::All {
             Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
         } else if spec.flags.has(Flags::DENYOOM)
+            // A script that has begun to write must end: it may be releasing a lock.
+            && !Journal::has_begun(self.context)
             && self.context.services.is_out_of_memory(self.context.space)
         {
             Some(refusal::OOM)

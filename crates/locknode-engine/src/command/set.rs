@@ -115,6 +115,12 @@ fn set(
     if options.wants_old {
         entry.count_read();
     }
+    if options.wants_old || matches!(options.when, When::Value(_)) {
+        let Some(string) = entry.only_string(reply) else {
+            return;
+        };
+        entry = string;
+    }
     match options.when.allows(&entry) {
         Ok(true) => {}
         Ok(false) if options.wants_old => return reply_old(&entry, reply),
@@ -245,7 +251,9 @@ fn getset(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &m
     if refusal::too_long(reply, key, value) {
         return;
     }
-    let mut entry = context.entry_to_read(key);
+    let Some(mut entry) = context.entry_to_read(key).only_string(reply) else {
+        return;
+    };
     if let Some(permit) = entry.permit(Deadline::NEVER, reply) {
         reply_old(&entry, reply);
         entry.put(value, permit);

@@ -102,7 +102,8 @@ fn refuse_prefix(refusal: &PrefixRefusal, reply: &mut Encoder<'_>) {
         PrefixRefusal::OverlapsExisting(prefix, other) => (prefix, "an existing", other),
         PrefixRefusal::OverlapsGiven(prefix, other) => (prefix, "another provided", other),
         PrefixRefusal::TooMany => {
-            return reply.error("ERR a client can track at most 1000 prefixes");
+            return reply
+                .error("ERR a client tracks at most 65536 bytes of prefixes, each with 64 more");
         }
     };
     let quote = |text| refusal::quoted(text, usize::MAX);

@@ -63,6 +63,7 @@ fn is_touched(context: &mut Context<'_, '_>, watching: &Watching) -> bool {
 /// Runs the commands of a transaction; all shards are locked.
 fn run(context: &mut Context<'_, '_>, transaction: &Transaction, reply: &mut Encoder<'_>) {
     let start = reply.out_len();
+    let mut one = Vec::new();
     reply.array(transaction.len());
     Journal::begin(context);
     let done = transaction.try_each(|id, spec, args| {
@@ -74,7 +75,9 @@ fn run(context: &mut Context<'_, '_>, transaction: &Transaction, reply: &mut Enc
             Journal::end(context, true).map_err(Stop::Denied)?;
             Journal::begin(context);
         }
-        run_one(context, (id, spec), args, reply)?;
+        one.clear();
+        run_one(context, (id, spec), args, &mut one)?;
+        reply.raw(&one);
         let is_too_long = reply.out_len() - start > context.services.settings.output_max();
         if is_too_long {
             Err(Stop::TooLong)
@@ -101,11 +104,10 @@ fn run_one(
     context: &mut Context<'_, '_>,
     (id, spec): (CommandId, &'static Spec),
     args: &[&[u8]],
-    reply: &mut Encoder<'_>,
+    out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
     // HELLO may have changed the protocol.
-    let mut bytes = Vec::new();
-    let mut one = Encoder::new(&mut bytes, context.session.protocol);
+    let mut reply = Encoder::new(out, context.session.protocol);
     if spec.keys == Keys::All {
         let key_count = context.space.key_count(context.session.db);
         Journal::note_steps(
@@ -113,16 +115,18 @@ fn run_one(
             usize::try_from(key_count / KEYS_PER_STEP).unwrap_or(0),
         );
     }
-    if !Journal::run(context, spec, args, &mut one) {
+    if !Journal::run(context, spec, args, &mut reply) {
         return Err(Stop::Overfull);
     }
-    let has_failed = bytes.first() == Some(&b'-');
+    if context.services.observers.are_there() {
+        context.show(spec, args);
+    }
+    let has_failed = out.first() == Some(&b'-');
     let counters = &context.services.counters;
     counters.note_call(id, has_failed);
     if has_failed {
-        counters.note_error(&bytes);
+        counters.note_error(out);
     }
-    reply.raw(&bytes);
     Ok(())
 }
 

@@ -22,6 +22,8 @@ pub(super) fn numbered(kind: &str, number: u64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) magic: [u8; 8],
+    /// That of the state when the file was created.
+    pub(super) format: u32,
     pub(super) number: u64,
     pub(super) salt: u64,
     pub(super) node_id: [u8; 16],
@@ -49,6 +51,8 @@ pub(super) struct Batch<'a> {
 pub(super) enum Defect {
     Damaged,
     Newer,
+    /// It holds values other than tokens, and this build has none.
+    NeedsCompat,
     /// Not written by a lock node.
     Foreign,
 }
@@ -64,7 +68,7 @@ impl Header {
     pub(super) fn encode(&self) -> [u8; Self::LEN] {
         let mut bytes = Vec::with_capacity(Self::LEN);
         bytes.extend_from_slice(&self.magic);
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&self.format.to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&self.number.to_le_bytes());
         bytes.extend_from_slice(&self.salt.to_le_bytes());
@@ -80,9 +84,11 @@ impl Header {
     /// Decodes a header. `[S4]` With a correct checksum, an unknown format means that a newer
     /// version wrote it.
     pub(super) fn decode(magic: [u8; 8], bytes: &[u8]) -> Result<Self, Defect> {
-        let mut fields = Fields(unsealed::<{ Self::LEN }>(magic, bytes)?);
+        let (format, rest) = unsealed::<{ Self::LEN }>(magic, bytes)?;
+        let mut fields = Fields(rest);
         Ok(Self {
             magic,
+            format,
             number: fields.u64(),
             salt: fields.u64(),
             node_id: fields.array(),
@@ -202,20 +208,27 @@ pub(super) fn sealed<const N: usize>(content: &[u8]) -> [u8; N] {
     bytes
 }
 
-/// The inverse of [`sealed`]: returns what follows the magic, the format and four zero bytes.
-/// Magic, format and checksum keep their places in every future format.
-pub(super) fn unsealed<const N: usize>(magic: [u8; 8], bytes: &[u8]) -> Result<&[u8], Defect> {
+/// The inverse of [`sealed`]: returns the format, and what follows it and four zero bytes. Magic,
+/// format and checksum keep their places in every future format.
+pub(super) fn unsealed<const N: usize>(
+    magic: [u8; 8],
+    bytes: &[u8],
+) -> Result<(u32, &[u8]), Defect> {
     let bytes: &[u8; N] = bytes.first_chunk().ok_or(Defect::Damaged)?;
     let (content, checksum) = bytes.split_at(N - 4);
     let mut fields = Fields(content);
     if fields.array::<8>() != magic || checksum != crc32fast::hash(content).to_le_bytes() {
         return Err(Defect::Damaged);
     }
-    if fields.u32() != FORMAT {
-        return Err(Defect::Newer);
+    let format = fields.u32();
+    match format {
+        FORMAT_OF_TOKENS => {}
+        FORMAT_OF_VALUES if cfg!(feature = "compat") => {}
+        FORMAT_OF_VALUES => return Err(Defect::NeedsCompat),
+        _ => return Err(Defect::Newer),
     }
     fields.u32();
-    Ok(fields.0)
+    Ok((format, fields.0))
 }
 
 /// Returns a length as files hold it: `usize` is at most 64 bits wide on every target.
@@ -230,8 +243,11 @@ fn batch_checksum(header: &[u8], records: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The format of all files.
-pub(super) const FORMAT: u32 = 1;
+/// The format of a directory in which keys have only ever held tokens.
+pub(super) const FORMAT_OF_TOKENS: u32 = 1;
+
+/// The format of a directory from the first hash, list or set on.
+pub(super) const FORMAT_OF_VALUES: u32 = 2;
 
 /// The part of a batch's header that the checksum covers.
 const CHECKED_LEN: usize = 48;
@@ -248,6 +264,7 @@ mod tests {
     fn header() -> Header {
         Header {
             magic: MAGIC,
+            format: FORMAT_OF_TOKENS,
             number: 7,
             salt: 0x1122_3344_5566_7788,
             node_id: [3; 16],
@@ -281,8 +298,19 @@ mod tests {
             assert_eq!(Header::decode(MAGIC, &bytes), Err(Defect::Damaged), "{at}");
             assert_eq!(Header::decode(MAGIC, &bytes[..at]), Err(Defect::Damaged));
         }
-        let newer: [u8; Header::LEN] = sealed(&[&MAGIC[..], &2_u32.to_le_bytes()].concat());
-        assert_eq!(Header::decode(MAGIC, &newer), Err(Defect::Newer));
+        let of_format = |format: u32| -> [u8; Header::LEN] {
+            sealed(&[&MAGIC[..], &format.to_le_bytes()].concat())
+        };
+        for format in [0, 3, u32::MAX] {
+            let header = Header::decode(MAGIC, &of_format(format));
+            assert_eq!(header, Err(Defect::Newer), "{format}");
+        }
+        let values = Header::decode(MAGIC, &of_format(FORMAT_OF_VALUES)).map(|it| it.format);
+        if cfg!(feature = "compat") {
+            assert_eq!(values, Ok(FORMAT_OF_VALUES));
+        } else {
+            assert_eq!(values, Err(Defect::NeedsCompat));
+        }
     }
 
     /// `[L5]`

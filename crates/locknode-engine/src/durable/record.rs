@@ -51,6 +51,8 @@ pub struct LockRecord<'a> {
     /// Whether the lock is on the log and so survives a crash; the snapshot of a clean stop also
     /// holds others.
     pub is_logged: bool,
+    /// Whether `token` holds the bytes of a value of another type.
+    pub is_collection: bool,
 }
 
 impl<'a> Record<'a> {
@@ -58,7 +60,12 @@ impl<'a> Record<'a> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, db, key, token, grant, deadline) = match *self {
             Self::Put(lock) => {
-                let kind = if lock.is_logged { PUT } else { PUT_UNLOGGED };
+                let kind = match (lock.is_collection, lock.is_logged) {
+                    (false, true) => PUT,
+                    (false, false) => PUT_UNLOGGED,
+                    (true, true) => PUT_COLLECTION,
+                    (true, false) => PUT_COLLECTION_UNLOGGED,
+                };
                 let deadline = lock.deadline.to_bits();
                 (kind, lock.db, lock.key, lock.token, lock.grant, deadline)
             }
@@ -89,14 +96,17 @@ impl<'a> Record<'a> {
         let (key, rest) = rest.split_at_checked(key_len)?;
         let (token, rest) = rest.split_at_checked(value_len)?;
         let record = match kind {
-            PUT | PUT_UNLOGGED => Self::Put(LockRecord {
-                db,
-                key,
-                token,
-                grant,
-                deadline: Deadline::from_bits(deadline),
-                is_logged: kind == PUT,
-            }),
+            PUT | PUT_UNLOGGED | PUT_COLLECTION | PUT_COLLECTION_UNLOGGED => {
+                Self::Put(LockRecord {
+                    db,
+                    key,
+                    token,
+                    grant,
+                    deadline: Deadline::from_bits(deadline),
+                    is_logged: matches!(kind, PUT | PUT_COLLECTION),
+                    is_collection: matches!(kind, PUT_COLLECTION | PUT_COLLECTION_UNLOGGED),
+                })
+            }
             REMOVE if token.is_empty() => Self::Remove { db, key },
             CLEAR if key.is_empty() && token.is_empty() => Self::Clear {
                 db: (db != EVERY_DB).then_some(db),
@@ -107,6 +117,17 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Returns whether any of these records holds a value of another type than a token.
+pub(super) fn has_collection(mut records: &[u8]) -> bool {
+    while let Some((record, rest)) = Record::decode(records) {
+        if matches!(record, Record::Put(lock) if lock.is_collection) {
+            return true;
+        }
+        records = rest;
+    }
+    false
+}
+
 const HEADER_LEN: usize = 25;
 
 const NONE: &[u8] = &[];
@@ -115,6 +136,8 @@ const PUT: u8 = 1;
 const PUT_UNLOGGED: u8 = 2;
 const REMOVE: u8 = 3;
 const CLEAR: u8 = 4;
+const PUT_COLLECTION: u8 = 5;
+const PUT_COLLECTION_UNLOGGED: u8 = 6;
 
 /// The database number that means all; there are sixteen.
 const EVERY_DB: u8 = u8::MAX;
@@ -133,6 +156,7 @@ mod tests {
             grant: (1 << 53) - 1,
             deadline: Deadline::after_millis(Time::ZERO, 30_000),
             is_logged: true,
+            is_collection: false,
         };
         let records = [
             Record::Put(lock),
@@ -140,6 +164,15 @@ mod tests {
                 is_logged: false,
                 deadline: Deadline::NEVER,
                 token: b"",
+                ..lock
+            }),
+            Record::Put(LockRecord {
+                is_collection: true,
+                ..lock
+            }),
+            Record::Put(LockRecord {
+                is_collection: true,
+                is_logged: false,
                 ..lock
             }),
             Record::Remove {
@@ -167,7 +200,7 @@ mod tests {
         for len in 0..bytes.len() {
             assert_eq!(Record::decode(&bytes[..len]), None, "{len}");
         }
-        for kind in [0, 5, 255] {
+        for kind in [0, 7, 255] {
             bytes[0] = kind;
             assert_eq!(Record::decode(&bytes), None);
         }

@@ -237,6 +237,11 @@ pub(super) fn bad(defect: Defect, name: &str, detail: &'static str) -> OpenError
             let detail = "this is not a lock node's file";
             OpenError::new(OpenErrorKind::NotOurs, name, detail)
         }
+        Defect::NeedsCompat => {
+            let detail = "it holds hashes, lists or sets (format 2), and this version was built \
+                          without the feature `compat`, which reads them";
+            OpenError::new(OpenErrorKind::Newer, name, detail)
+        }
         Defect::Newer => {
             let detail = "the format is newer than this version supports";
             OpenError::new(OpenErrorKind::Newer, name, detail)

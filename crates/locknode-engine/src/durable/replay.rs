@@ -14,6 +14,7 @@ use crate::durable::machine::{Machine, Reading};
 use crate::durable::record::{LockRecord, Record};
 use crate::durable::verdict::is_behind;
 use crate::time::{Deadline, Time};
+use crate::values::decode;
 
 /// The records read so far, and what they decide about the snapshot.
 #[derive(Debug)]
@@ -84,6 +85,7 @@ impl<'a> Replay<'a> {
             rest = after;
             match record {
                 Record::Put(lock) => {
+                    is_sound(&lock).then_some(())?;
                     let (db, key) = (lock.db, lock.key);
                     let lock = self.alive(lock, age);
                     self.database(db).keys.insert(key, lock);
@@ -114,6 +116,7 @@ impl<'a> Replay<'a> {
                 return None;
             };
             rest = after;
+            is_sound(&lock).then_some(())?;
             let database = self.databases.get(usize::from(lock.db));
             if database.map_or(self.is_cleared, |it| it.has(lock.key)) {
                 continue;
@@ -155,6 +158,11 @@ impl<'a> Replay<'a> {
         }
         &mut self.databases[place]
     }
+}
+
+/// Returns whether a node can hold the lock of a record.
+fn is_sound(lock: &LockRecord<'_>) -> bool {
+    !lock.is_collection || decode(lock.token).is_some()
 }
 
 impl Recovered {

@@ -6,16 +6,21 @@
 use std::time::Duration;
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{Defect, FORMAT, Fields, Header, len_u64, sealed, unsealed};
+use crate::durable::frame::{
+    Defect, FORMAT_OF_TOKENS, FORMAT_OF_VALUES, Fields, Header, len_u64, sealed, unsealed,
+};
 use crate::durable::machine::{Machine, MachineTime};
+use crate::durable::record::has_collection;
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 use crate::durable::work::Durability;
 use crate::time::WallTime;
 
 /// Everything that a node knows of its earlier incarnations, except locks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
+    /// Never lowered: a record of the newer format may be in any file that it names `[S4]`.
+    pub(super) format: u32,
     /// Its lowest bit selects the slot.
     pub(super) seq: u64,
     pub(super) node_id: [u8; 16],
@@ -49,6 +54,30 @@ pub(super) struct State {
     pub(super) log_durable: u64,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            format: FORMAT_OF_TOKENS,
+            seq: 0,
+            node_id: [0; 16],
+            incarnation: 0,
+            machine: Machine::default(),
+            written: MachineTime::default(),
+            wall: WallTime::default(),
+            horizon: MachineTime::default(),
+            ttl_in_use: Duration::ZERO,
+            ceiling: 0,
+            is_clean: false,
+            durability: Durability::default(),
+            snapshot: 0,
+            log_first: 0,
+            log_last: 0,
+            log_batch: 0,
+            log_durable: 0,
+        }
+    }
+}
+
 /// What was read from the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -77,7 +106,7 @@ impl State {
         };
         let ttl_ns = u64::try_from(self.ttl_in_use.as_nanos()).unwrap_or(u64::MAX);
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&self.format.to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&self.seq.to_le_bytes());
         bytes.extend_from_slice(&self.node_id);
@@ -105,10 +134,24 @@ impl State {
         sealed(&bytes)
     }
 
+    /// Returns the state of a directory that will also hold these records.
+    pub(super) fn of_records(&self, records: &[u8]) -> Self {
+        let has_values = self.format < FORMAT_OF_VALUES && has_collection(records);
+        Self {
+            format: if has_values {
+                FORMAT_OF_VALUES
+            } else {
+                self.format
+            },
+            ..*self
+        }
+    }
+
     /// Returns the header of a file of this incarnation.
     pub(super) fn header(&self, magic: [u8; 8], number: u64, salt: u64) -> Header {
         Header {
             magic,
+            format: self.format,
             number,
             salt,
             node_id: self.node_id,
@@ -119,8 +162,10 @@ impl State {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, Defect> {
-        let mut fields = Fields(unsealed::<CONTENT_LEN>(MAGIC, bytes)?);
+        let (format, rest) = unsealed::<CONTENT_LEN>(MAGIC, bytes)?;
+        let mut fields = Fields(rest);
         Ok(Self {
+            format,
             seq: fields.u64(),
             node_id: fields.array(),
             incarnation: fields.u64(),
@@ -156,8 +201,10 @@ pub(super) fn read(content: Option<&[u8]>, is_alone: bool) -> Result<Found, Defe
     bytes.resize(FILE_LEN, 0);
     let (first, second) = bytes.split_at(SLOT_LEN);
     let slots = [slot(first, 0), slot(second, 1)];
-    if slots.contains(&Err(Defect::Newer)) {
-        return Err(Defect::Newer);
+    for defect in [Defect::Newer, Defect::NeedsCompat] {
+        if slots.contains(&Err(defect)) {
+            return Err(defect);
+        }
     }
     match slots {
         [Ok(a), Ok(b)] if a.node_id != b.node_id => Err(Defect::Damaged),
@@ -339,6 +386,7 @@ mod tests {
 
     fn state(seq: u64) -> State {
         State {
+            format: FORMAT_OF_TOKENS,
             seq,
             node_id: [1; 16],
             incarnation: 2,
@@ -406,7 +454,7 @@ mod tests {
         assert_eq!(read(Some(&torn_file), true), Ok(Found::Nothing));
         assert_eq!(read(Some(&torn_file), false), Err(Defect::Damaged));
         assert_eq!(read(Some(&file(torn, torn)), true), Err(Defect::Damaged));
-        let newer: [u8; CONTENT_LEN] = sealed(&[&MAGIC[..], &2_u32.to_le_bytes()].concat());
+        let newer: [u8; CONTENT_LEN] = sealed(&[&MAGIC[..], &3_u32.to_le_bytes()].concat());
         let mixed = file(&newer, &state(5).encode());
         assert_eq!(read(Some(&mixed), true), Err(Defect::Newer));
     }

@@ -143,12 +143,14 @@ impl<D: Disk> Store<D> {
         let mut writer = SnapshotWriter::create(&mut self.volume, &header)?;
         let mut cursor = 0;
         let mut is_more = true;
+        let mut state = *self.state.state();
         while is_more {
             Batch::begin(&mut self.buffer);
             while is_more && self.buffer.len() < CLOSE_SLICE {
                 is_more = table.records(Which::All, &mut cursor, &mut self.buffer);
             }
             if self.buffer.len() > Batch::HEADER_LEN {
+                state = state.of_records(&self.buffer[Batch::HEADER_LEN..]);
                 writer.append(&mut self.volume, &mut self.buffer, reading)?;
             }
         }
@@ -157,7 +159,7 @@ impl<D: Disk> Store<D> {
             is_clean: self
                 .quarantine_end
                 .is_none_or(|end| reading.moment.time > end),
-            ..*self.state.state()
+            ..state
         };
         let next_segment = state.log_last + 1;
         self.name_snapshot(&writer, state, next_segment, self.log.next_batch, reading)
@@ -209,6 +211,10 @@ impl<D: Disk> Store<D> {
     }
 
     fn append(&mut self, records: &[u8], reading: Reading) -> Result<(), StoreError> {
+        let state = self.state.state().of_records(records);
+        if state != *self.state.state() {
+            self.write_state(state, reading)?;
+        }
         let len = len_u64(Batch::framed_len(records.len()));
         let has_room = |segment: &Segment| segment.has_room(len);
         if !self.log.current.as_ref().is_some_and(has_room) {

@@ -30,6 +30,8 @@ pub(super) struct Ledger {
     slip_durable_ns: u64,
     /// Records that no work has taken yet.
     log: Vec<u8>,
+    /// More records will follow that belong to the last one.
+    is_open: bool,
     /// The last version and the last record that any reply waits or waited for.
     awaited: Need,
     /// The keys of the records that a failing disk did not accept; `None` while it is well.
@@ -64,6 +66,7 @@ impl Ledger {
             slip_in_flight_ns: 0,
             slip_durable_ns: 0,
             log: Vec::new(),
+            is_open: false,
             awaited: Need::NONE,
             unwritten: None,
             lead_ns: LEAD_MIN_NS,
@@ -167,6 +170,11 @@ impl Ledger {
         }
     }
 
+    /// Sets whether the records that follow belong together: no work takes some of them.
+    pub(super) const fn set_open(&mut self, is_open: bool) {
+        self.is_open = is_open;
+    }
+
     /// Returns what must still become durable before a reply may reveal the whole table.
     pub(super) fn need_of_all(&self) -> Need {
         let newer = |wanted, durable| if wanted > durable { wanted } else { 0 };
@@ -203,6 +211,7 @@ impl Ledger {
 
     pub(super) const fn wants_work(&self) -> bool {
         self.version_in_flight.is_none()
+            && !self.is_open
             && (self.version > self.version_durable || !self.log.is_empty())
     }
 

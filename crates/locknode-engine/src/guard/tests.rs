@@ -170,6 +170,22 @@ fn an_idle_node_requests_no_work() {
     assert_eq!(guard.take_work(Time::from_millis(1_000_000)), None);
 }
 
+#[test]
+fn records_that_belong_together_are_one_work() {
+    let guard = guard(long(), Duration::from_secs(60));
+    let mut need = Need::NONE;
+    guard.log_together(|| {
+        for key in [b"a", b"b"] {
+            guard.log(&Record::Remove { db: 0, key }, true, &mut need);
+            assert_eq!(guard.take_work(Time::ZERO), None);
+        }
+    });
+    assert!(guard.has_work());
+    let work = guard.take_work(Time::ZERO).unwrap();
+    guard.done(&work);
+    assert!(guard.is_durable(&need));
+}
+
 /// `[G5]`
 #[test]
 fn the_ttl_in_use_is_lowered_once_longer_locks_have_expired() {

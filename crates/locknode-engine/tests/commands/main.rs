@@ -3,6 +3,7 @@
 //! * `node`: a node with several clients and a clock that the test moves, and its scripts of requests and replies
 //! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `lock`, `limits`: rows per family
 //! * `provisional`: what scripts leave, judged at their end
+//! * `values`: hashes, lists, sets and sorted sets
 //! * `model`: random command sequences against a naive model
 //! * `connection`: HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT
 //! * `client`: CLIENT and its subcommands, with pauses and kills
@@ -46,4 +47,7 @@ mod set;
 mod strange;
 #[cfg(feature = "compat")]
 mod tracking;
+#[cfg(feature = "compat")]
 mod transaction;
+#[cfg(feature = "compat")]
+mod values;

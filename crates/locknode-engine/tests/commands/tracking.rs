@@ -1,26 +1,10 @@
 //! CLIENT TRACKING, and the invalidations that clients are sent.
 
-use crate::node::Node;
+use std::time::Duration;
 
-/// Runs a script like [`Node::check`], in which `a< => bytes` is what client `a` has been sent since
-/// it was last looked at.
-#[track_caller]
-fn run(node: &mut Node, script: &str) {
-    for line in script.lines().map(str::trim) {
-        let mail = line.split_once("< =>");
-        let Some((client, want)) = mail.filter(|(client, _)| client.len() == 1) else {
-            node.check(line);
-            continue;
-        };
-        let index = "abc".find(client).expect("a client");
-        let mut bytes = Vec::new();
-        node.clients[index]
-            .client()
-            .take_mail(&mut bytes, usize::MAX);
-        let sent = bytes.escape_ascii().to_string().replace("\\r\\n", " ");
-        assert_eq!(sent.trim(), want.trim(), "{line}");
-    }
-}
+use locknode_engine::{GuardMode, Time};
+
+use crate::node::Node;
 
 /// Runs a script in which client `a` speaks RESP3.
 #[track_caller]
@@ -28,7 +12,7 @@ fn check_resp3(script: &str) {
     for shards in [1, 8] {
         let mut node = Node::with_shards(shards);
         assert!(node.run("HELLO 3").starts_with('%'));
-        run(&mut node, script);
+        node.check(script);
     }
 }
 
@@ -129,7 +113,7 @@ fn the_sweep_sends_what_it_reclaims() {
         ));
         node.check("GET k => $1 1\n+ 101");
         while !node.engine.sweep(node.moment.time, 1 << 10).finished_pass {}
-        run(&mut node, "a< => >2 $10 invalidate *1 $1 k");
+        node.check("a< => >2 $10 invalidate *1 $1 k");
     }
 }
 
@@ -144,7 +128,7 @@ fn an_expiry_is_not_the_clients_own_change() {
          a< => >2 $10 invalidate *1 $1 k";
     let mut node = Node::new();
     node.run("HELLO 3");
-    run(&mut node, script);
+    node.check(script);
 }
 
 #[test]
@@ -303,14 +287,30 @@ fn invalidations_can_go_to_another_client() {
 }
 
 #[test]
+fn a_subscriber_without_resp3_is_sent_messages() {
+    check_resp3(
+        "b> SUBSCRIBE __redis__:invalidate => *3 $9 subscribe $20 __redis__:invalidate :1
+         CLIENT TRACKING ON REDIRECT 2 => +OK
+         MGET k l => *2 _ _
+         c> SET k 1 => +OK
+         b< => *3 $7 message $20 __redis__:invalidate *1 $1 k
+         # Redis writes null in the other client's protocol, which this one does not know.
+         FLUSHALL => +OK
+         b< => *3 $7 message $20 __redis__:invalidate $-1
+         MGET k => *1 _
+         b> UNSUBSCRIBE => *3 $11 unsubscribe $20 __redis__:invalidate :0
+         c> SET k 1 => +OK
+         b< =>",
+    );
+}
+
+#[test]
 fn a_client_is_sent_that_its_redirection_is_broken() {
     let mut node = Node::new();
     node.run("HELLO 3");
     node.check("CLIENT TRACKING ON REDIRECT 3 => +OK\nGET k => _");
     node.clients.truncate(2);
-    run(
-        &mut node,
-        "b> SET k 1 => +OK
+    node.check("b> SET k 1 => +OK
          a< => >2 $21 tracking-redir-broken :3
          CLIENT TRACKINGINFO => %3 $5 flags ~2 $2 on $15 broken_redirect $8 redirect :3 $8 prefixes *0
          CLIENT TRACKING ON => +OK
@@ -402,8 +402,7 @@ fn a_reset_and_a_disconnect_end_the_tracking() {
 fn keys_beyond_the_limit_are_forgotten_and_sent() {
     let mut node = Node::with_options(|options| options.tracking_table_max_keys = 2);
     node.run("HELLO 3");
-    run(
-        &mut node,
+    node.check(
         "CLIENT TRACKING ON NOLOOP => +OK
          MGET a b => *2 _ _
          GET a => _
@@ -415,11 +414,46 @@ fn keys_beyond_the_limit_are_forgotten_and_sent() {
          CONFIG SET tracking-table-max-keys 1 => +OK",
     );
     node.engine.enforce_client_limits(node.moment.time);
-    run(
-        &mut node,
-        "a< => >2 $10 invalidate *1 $1 c\nb> SET a 1 => +OK",
-    );
-    run(&mut node, "a< => >2 $10 invalidate *1 $1 a");
+    node.check("a< => >2 $10 invalidate *1 $1 c\nb> SET a 1 => +OK");
+    node.check("a< => >2 $10 invalidate *1 $1 a");
+}
+
+/// rueidislock tries again only when it is sent an invalidation.
+#[test]
+fn all_clients_are_sent_null_when_the_quarantine_ends() {
+    let mut node = Node::with_config(|config| {
+        config.guard.mode = GuardMode::Memory;
+        config.guard.quarantine_end = Time::from_millis(4_000);
+        config.guard.max_ttl = Duration::from_secs(5);
+    });
+    node.run("HELLO 3");
+    node.check("CLIENT TRACKING ON OPTOUT NOLOOP => +OK");
+    assert!(node.run("GET k").starts_with("-LOADING "));
+    for (millis, sent) in [(2_999, ""), (2, ">2 $10 invalidate _"), (1_000, "")] {
+        node.advance_millis(millis);
+        node.engine.enforce_client_limits(node.moment.time);
+        assert_eq!(node.run("a<"), sent, "after {millis} ms");
+    }
+}
+
+#[test]
+fn what_a_client_tracks_is_bounded() {
+    let mut node = Node::new();
+    let mut track = |client: usize, prefixes: &[String]| {
+        let mut args = vec!["CLIENT", "TRACKING", "ON", "BCAST"];
+        prefixes
+            .iter()
+            .for_each(|prefix| args.extend(["PREFIX", prefix]));
+        let args: Vec<&[u8]> = args.into_iter().map(str::as_bytes).collect();
+        String::from_utf8(node.bytes_for(client, &args)).expect("text")
+    };
+    let refused = "-ERR a client tracks at most 65536 bytes of prefixes, each with 64 more\r\n";
+    let many: Vec<String> = (0..1_000).map(|number| format!("p{number:04}")).collect();
+    assert_eq!(track(0, &["a".repeat(65_473)]), refused);
+    assert_eq!(track(0, &many), refused);
+    assert_eq!(track(0, &many[..900]), "+OK\r\n");
+    assert_eq!(track(0, &many[900..]), refused);
+    assert_eq!(track(1, &["a".repeat(65_472)]), "+OK\r\n");
 }
 
 #[test]
