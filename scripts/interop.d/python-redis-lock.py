@@ -6,6 +6,8 @@
 # also: reset
 """python-redis-lock: SET NX EX, a release that wakes a waiter by a list, and BLPOP of it."""
 
+import concurrent.futures
+
 import redis
 import redis_lock
 
@@ -44,13 +46,16 @@ class Client:
         return True
 
     def reset(self):
-        """A lock without a TTL, given back by whoever tidies up."""
+        """Locks without a TTL, given back by whoever tidies up, which wakes one that waits by BLPOP."""
         locks = [redis_lock.Lock(self.redis, f"reset-{number}") for number in range(2)]
         assert all(lock.acquire(blocking=False) for lock in locks)
         locks[0].reset()
         assert not locks[0].locked() and locks[1].locked()
-        redis_lock.reset_all(self.redis)
-        return not locks[1].locked()
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            waiting = threads.submit(redis_lock.Lock(self.redis, "reset-1").acquire, timeout=5)
+            assert concurrent.futures.wait([waiting], timeout=0.2).not_done
+            redis_lock.reset_all(self.redis)
+            return waiting.result(timeout=1)
 
 
 def seconds(ttl):

@@ -1,5 +1,5 @@
 # needs: cpan Redis@2.000 Redis::DistLock@0.07
-# away: down=ok quarantine=fails killed=fails (it loads its scripts as it connects, and does not connect again)
+# away: down=ok quarantine=fails killed=fails (its release raises what a node replies; its driver does not connect again)
 # lacks: extend query token flush (its extension takes the lock from whoever holds it; it loads its scripts once)
 # has: wait
 

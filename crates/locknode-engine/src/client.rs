@@ -11,14 +11,16 @@ use std::task::Waker;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use locknode_resp::{Encoder, Protocol};
 use parking_lot::Mutex;
 
 use crate::command_id::CommandId;
+#[cfg(feature = "compat")]
 use crate::mailbox::Mailbox;
 use crate::options::Options;
 use crate::settings::Settings;
 use crate::time::Time;
+#[cfg(feature = "compat")]
+use crate::wake_queue::WakeQueue;
 
 /// The addresses of a connection, in the form of CLIENT LIST.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,11 @@ pub struct Client {
     pub(crate) protocol: AtomicU8,
     pub(crate) is_no_evict: AtomicBool,
     pub(crate) is_no_touch: AtomicBool,
+    /// Whether a key that the client watches has changed.
+    pub(crate) is_touched: AtomicBool,
+    /// One plus the number of commands queued since MULTI; 0 without.
+    queued: AtomicU32,
+    watched: AtomicU32,
     /// The low half holds the number of the last command. The high half holds one plus the number
     /// of its subcommand, or zero, and its highest bit is set while the next command waits for the
     /// end of a pause. One word, so that running a command resets it all in one store.
@@ -51,10 +58,13 @@ pub struct Client {
     pub(crate) last_seen: AtomicU64,
     /// See [`Client::note_buffers`].
     buffered: AtomicU64,
-    mailbox: Mailbox,
-    killed: AtomicBool,
+    #[cfg(feature = "compat")]
+    pub(super) mailbox: Mailbox,
+    /// How many channels, patterns and shard channels the client is subscribed to.
+    pub(crate) subscriptions: [AtomicU32; 3],
+    pub(super) killed: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    registry: Arc<Clients>,
+    pub(super) registry: Arc<Clients>,
 }
 
 /// The names that a client set, in one allocation: most drivers set two, and ten thousand idle
@@ -87,14 +97,16 @@ pub(crate) struct LastCommand {
 
 /// All connected clients.
 pub(crate) struct Clients {
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
     clients: Mutex<HashMap<u64, Arc<Client>, foldhash::fast::FixedState>>,
     count: AtomicU64,
     next_id: AtomicU64,
     accepted: AtomicU64,
-    /// What the buffers of all clients use.
-    buffered: AtomicU64,
+    /// What the buffers and the mailboxes of all clients use.
+    pub(super) buffered: AtomicU64,
     evicted: AtomicU64,
+    #[cfg(feature = "compat")]
+    pub(super) wake_queue: WakeQueue,
 }
 
 impl Client {
@@ -136,32 +148,20 @@ impl Client {
         }
     }
 
-    /// Sends the connection what `write` writes, in its protocol, and wakes its task; closes it if it
-    /// has not taken [`MAIL_MAX`] bytes sent before.
-    pub(crate) fn send(&self, write: impl FnOnce(&mut Encoder<'_>)) {
-        let protocol = match self.protocol.load(Ordering::Relaxed) {
-            3 => Protocol::Resp3,
-            _ => Protocol::Resp2,
-        };
-        let waiting = self
-            .mailbox
-            .append(|out| write(&mut Encoder::new(out, protocol)));
-        if waiting > MAIL_MAX {
-            return self.kill();
-        }
-        self.wake();
-    }
-
-    /// Returns whether the connection has been sent something that [`Client::take_mail`] has not
-    /// taken.
-    #[inline]
+    /// Returns whether the connection has been sent something.
+    #[cfg(not(feature = "compat"))]
     pub fn has_mail(&self) -> bool {
-        self.mailbox.has_mail()
+        false
     }
 
-    /// Moves what the connection was sent to the end of `out`.
-    pub fn take_mail(&self, out: &mut Vec<u8>) {
-        self.mailbox.take(out);
+    /// Moves what the connection was sent to the end of `out`: nothing.
+    #[cfg(not(feature = "compat"))]
+    pub fn take_mail(&self, _: &mut Vec<u8>, _: usize) {}
+
+    /// Returns whether the client is subscribed to anything.
+    pub(crate) fn is_subscriber(&self) -> bool {
+        let is_some = |count: &AtomicU32| count.load(Ordering::Relaxed) != 0;
+        self.subscriptions.iter().any(is_some)
     }
 
     /// Stores the waker of the task that drives the connection; called before the task sleeps.
@@ -217,6 +217,29 @@ impl Client {
         })
     }
 
+    /// Notes how many commands the client has queued since MULTI, if it has sent that.
+    pub(crate) fn note_queued(&self, commands: Option<usize>) {
+        let queued = commands.map_or(0, |count| u32::try_from(count + 1).unwrap_or(u32::MAX));
+        self.queued.store(queued, Ordering::Relaxed);
+    }
+
+    /// Returns how many commands the client has queued since MULTI, if it has sent that.
+    pub(crate) fn queued(&self) -> Option<u32> {
+        self.queued.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Notes how many keys the client watches.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_watched(&self, keys: usize) {
+        let watched = u32::try_from(keys).unwrap_or(u32::MAX);
+        self.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Returns how many keys the client watches.
+    pub(crate) fn watched(&self) -> u32 {
+        self.watched.load(Ordering::Relaxed)
+    }
+
     /// Returns one of the client's names; empty without one.
     pub(crate) fn name(&self, kind: NameKind) -> Vec<u8> {
         self.names.lock().of(kind).to_vec()
@@ -244,6 +267,9 @@ impl Client {
     pub(crate) fn leave(&self) {
         if self.registry.clients.lock().remove(&self.id).is_some() {
             self.note_buffers(0);
+            self.killed.store(true, Ordering::Relaxed);
+            #[cfg(feature = "compat")]
+            self.discard_mail();
             self.registry.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -269,6 +295,8 @@ impl Clients {
             accepted: AtomicU64::new(0),
             buffered: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            #[cfg(feature = "compat")]
+            wake_queue: WakeQueue::default(),
         })
     }
 
@@ -290,11 +318,16 @@ impl Clients {
             protocol: AtomicU8::new(2),
             is_no_evict: AtomicBool::new(false),
             is_no_touch: AtomicBool::new(false),
+            is_touched: AtomicBool::new(false),
+            queued: AtomicU32::new(0),
+            watched: AtomicU32::new(0),
             last_command: AtomicU32::new(NO_COMMAND),
             commands: AtomicU64::new(0),
             last_seen: AtomicU64::new(now.as_nanos()),
             buffered: AtomicU64::new(0),
+            #[cfg(feature = "compat")]
             mailbox: Mailbox::default(),
+            subscriptions: Default::default(),
             killed: AtomicBool::new(false),
             waker: Mutex::new(None),
             registry: Arc::clone(self),
@@ -305,19 +338,41 @@ impl Clients {
         Some(client)
     }
 
-    /// Closes connections that have been idle for longer than `timeout`, and those that use most
-    /// beyond `maxmemory-clients`.
+    /// Closes connections that have been idle for longer than `timeout`, those that use most beyond
+    /// `maxmemory-clients`, and those that have left much of what they were sent for long.
     pub(crate) fn enforce_limits(&self, now: Time) {
         self.evict();
-        let timeout = self.settings.read(|options| options.timeout);
-        if timeout == 0 {
-            return;
+        let (timeout, limit) = self.settings.read(|options| {
+            let limits = options.client_output_buffer_limit;
+            (options.timeout, limits.pubsub)
+        });
+        if timeout != 0 {
+            // As in Redis, subscribers may be idle.
+            let is_idle = |client: &Client| client.idle(now).as_secs() > timeout;
+            let is_closed = |client: &&Arc<Client>| is_idle(client) && !client.is_subscriber();
+            self.all()
+                .iter()
+                .filter(is_closed)
+                .for_each(|client| client.kill());
         }
-        for client in self.all() {
-            if client.idle(now).as_secs() > timeout {
-                client.kill();
+        #[cfg(feature = "compat")]
+        {
+            // A task that ended while it was woken has passed nothing on.
+            self.wake_queue.wake_all();
+            if self.buffered() > limit.soft_size() as u64 {
+                let all = self.all();
+                let slow = all.iter().filter(|client| client.is_slow(limit, now));
+                slow.for_each(|client| client.kill());
             }
         }
+        let _ = limit;
+    }
+
+    /// Wakes the next connection of those that wait for their turn.
+    #[inline]
+    pub(crate) fn wake_next(&self) {
+        #[cfg(feature = "compat")]
+        self.wake_queue.wake_next();
     }
 
     /// Returns the number of connections.
@@ -349,6 +404,33 @@ impl Clients {
             .count()
     }
 
+    /// Returns the number of connections that watch keys.
+    pub(crate) fn watching(&self) -> usize {
+        let clients = self.clients.lock();
+        clients
+            .values()
+            .filter(|client| client.watched() > 0)
+            .count()
+    }
+
+    /// Returns the number of clients that are subscribed to something.
+    pub(crate) fn subscribers(&self) -> usize {
+        let clients = self.clients.lock();
+        clients.values().filter(|it| it.is_subscriber()).count()
+    }
+
+    /// Returns the most keys that are remembered for tracking clients.
+    #[cfg(feature = "compat")]
+    pub(crate) fn tracked_keys_max(&self) -> usize {
+        match self
+            .settings
+            .read(|options| options.tracking_table_max_keys)
+        {
+            0 => usize::MAX,
+            max => usize::try_from(max).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Returns the client with that id.
     pub(crate) fn find(&self, id: u64) -> Option<Arc<Client>> {
         self.clients.lock().get(&id).cloned()
@@ -367,7 +449,7 @@ impl Clients {
     }
 
     /// Closes the connections whose buffers use most, until the others keep `maxmemory-clients`.
-    fn evict(&self) {
+    pub(super) fn evict(&self) {
         let used = self.buffered.load(Ordering::Relaxed);
         let max = self.settings.read(Options::client_memory_max);
         let Some(max) = max.filter(|max| used > *max) else {
@@ -376,7 +458,12 @@ impl Clients {
         let clients = self.clients.lock().values().cloned().collect::<Vec<_>>();
         let mut users: Vec<_> = clients
             .iter()
-            .map(|client| (client.buffered.load(Ordering::Relaxed), client))
+            .map(|client| {
+                let bytes = client.buffered.load(Ordering::Relaxed);
+                #[cfg(feature = "compat")]
+                let bytes = bytes + client.mail_size();
+                (bytes, client)
+            })
             .filter(|(bytes, client)| *bytes > 0 && !client.is_killed())
             .collect();
         // Without those that are closing, which the registry still counts.
@@ -448,9 +535,6 @@ const COMMAND_MASK: u32 = (1 << COMMAND_BITS) - 1;
 
 /// The next command waits for the end of a pause.
 const WAITING: u32 = 1 << 31;
-
-/// Redis's limit for subscribers that do not read.
-const MAIL_MAX: usize = 32 << 20;
 
 /// No command has run yet.
 const NO_COMMAND: u32 = COMMAND_MASK;

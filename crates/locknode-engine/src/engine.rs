@@ -18,7 +18,9 @@ use std::time::Duration;
 use locknode_resp::{Encoder, Limits};
 
 use crate::client::{Clients, Peer};
-use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
+#[cfg(feature = "compat")]
+use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
+use crate::command::{Commands, Context, Flow, Keys, Spec, refusal, subcommand};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
@@ -117,7 +119,7 @@ impl Engine {
         let commands = Commands::new();
         let settings = Arc::new(Settings::new(config.options));
         let observers = Arc::new(Observers::default());
-        Self {
+        let engine = Self {
             keyspace: Keyspace::new(
                 config.shards,
                 config.sizes,
@@ -139,7 +141,9 @@ impl Engine {
             },
             commands,
             sweep_shard: AtomicU64::new(0),
-        }
+        };
+        engine.services.publish_events_as_set();
+        engine
     }
 
     /// Registers a connection; `None` when `maxclients` are connected.
@@ -201,10 +205,11 @@ impl Engine {
         }
     }
 
-    /// Reclaims expired locks in one shard, looking at up to about `budget` slots (64 or more), and
-    /// moves on to the next shard once the pass over this one is complete.
+    /// Reclaims expired locks, looking at up to about `budget` slots (64 or more) from where the last
+    /// call ended, until the pass over all shards is complete.
     ///
-    /// This only frees memory: expired locks are invisible even if it is never called.
+    /// This only frees memory and tells those who want to know: expired locks are invisible even if it
+    /// is never called.
     pub fn sweep(&self, now: Time, budget: usize) -> Swept {
         if !self.services.settings.is_sweeping() {
             return Swept {
@@ -212,17 +217,23 @@ impl Engine {
                 ..Swept::default()
             };
         }
-        let shard = usize::try_from(self.sweep_shard.load(Ordering::Relaxed)).unwrap_or(0);
-        let mut swept = self.keyspace.sweep(shard, now, budget);
-        if self.services.observers.are_there() {
-            self.report_expired(shard);
-        }
-        if swept.finished_pass {
+        let mut all = Swept::default();
+        while all.visited < budget && !all.finished_pass {
+            let shard = usize::try_from(self.sweep_shard.load(Ordering::Relaxed)).unwrap_or(0);
+            let swept = self.keyspace.sweep(shard, now, budget - all.visited);
+            if self.services.observers.are_there() {
+                self.report_expired(shard);
+            }
+            all.expired += swept.expired;
+            all.visited += swept.visited;
+            if !swept.finished_pass {
+                break;
+            }
             let next = (shard + 1) % self.keyspace.shard_count();
             self.sweep_shard.store(next as u64, Ordering::Relaxed);
-            swept.finished_pass = next == 0;
+            all.finished_pass = next == 0;
         }
-        swept
+        all
     }
 
     /// Reports what a slice of the sweep has reclaimed.
@@ -236,6 +247,7 @@ impl Engine {
         let services = &self.services;
         let changes = changes.unwrap_or_default();
         services.observers.report(changes, cause, &services.clients);
+        services.observers.deliver(&services.clients);
     }
 
     /// Returns the instant before which [`Engine::sweep`] has nothing to do; `None` when no lock
@@ -265,6 +277,24 @@ impl Engine {
     /// Closes the connections that the options no longer allow; call this about once a second.
     pub fn enforce_client_limits(&self, now: Time) {
         self.services.clients.enforce_limits(now);
+        #[cfg(feature = "compat")]
+        self.services
+            .observers
+            .tracking
+            .enforce_limit(&self.services.clients);
+    }
+
+    /// Wakes the next connection of those that were sent a message together with many others; call
+    /// this whenever a connection has its turn.
+    #[inline]
+    pub fn wake_next_client(&self) {
+        self.services.clients.wake_next();
+    }
+
+    /// Returns whether anybody is told when a lock expires, so that [`Engine::sweep`] is due at once.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.services.observers.are_there()
     }
 
     /// Wakes the task of every connection, so that it checks what has changed.
@@ -319,6 +349,10 @@ impl Batch<'_> {
         let Some(&name) = args.first() else {
             return Flow::Continue;
         };
+        if session.is_special {
+            // What came before the command, such as the last messages of a subscription.
+            session.client.take_mail(out, usize::MAX);
+        }
         let start = out.len();
         let mode = session.reply_mode;
         let (flow, has_failed) = match self.engine.admit(session, name, args, self.moment.time) {
@@ -327,9 +361,14 @@ impl Batch<'_> {
                 session.client.note_waiting();
                 return Flow::Paused;
             }
+            Err(Refusal::Queued(id, spec)) => {
+                (Flow::Continue, self.queue(session, (id, spec), args, out))
+            }
             Err(refusal) => {
                 self.engine
                     .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
+                note_refused(session, name, out, start);
+                session.end_caching("");
                 (Flow::Continue, true)
             }
         };
@@ -340,7 +379,11 @@ impl Batch<'_> {
             self.engine.services.counters.note_error(&out[start..]);
         }
         if mode != ReplyMode::On || session.reply_mode != ReplyMode::On {
-            drop_unwanted(mode, session, start, out);
+            self.engine.drop_unwanted(mode, session, name, start, out);
+        }
+        if session.is_special {
+            // Messages that the client has sent itself follow its reply.
+            session.client.take_mail(out, usize::MAX);
         }
         flow
     }
@@ -378,6 +421,7 @@ impl Batch<'_> {
                 moment: self.moment,
                 key_hash,
                 flow,
+                journal: None,
                 needs: &mut self.needs,
             };
             (spec.call.run)(&mut context, args, &mut reply);
@@ -386,13 +430,66 @@ impl Batch<'_> {
                 context.end(spec.keys, spec.flags);
             }
             if self.engine.services.observers.are_there() {
+                context.note_call(spec, args);
                 context.report_changes(spec.name);
+                context
+                    .services
+                    .observers
+                    .deliver(&context.services.clients);
             }
+            context.session.end_caching(spec.name);
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);
         }
         self.space.unlock();
         (flow, has_failed)
+    }
+}
+
+impl Batch<'_> {
+    /// Queues a command of a transaction; returns whether it was refused.
+    #[cold]
+    fn queue(
+        &mut self,
+        session: &mut Session,
+        (id, spec): (CommandId, &'static Spec),
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let start = out.len();
+        let mut reply = Encoder::new(out, session.protocol);
+        session.client.note_command(id);
+        let Some(transaction) = &mut session.transaction else {
+            return false;
+        };
+        lock_keys(&mut self.space, session.db, spec.keys, args);
+        let is_full = self.engine.services.is_out_of_memory(&self.space);
+        self.space.unlock();
+        if !spec.subcommands.is_empty() && subcommand::is_refused(spec, args, &mut reply) {
+            transaction.abort();
+        } else if is_full && spec.flags.has(Flags::DENYOOM) {
+            transaction.abort();
+            reply.error(refusal::OOM);
+        } else {
+            transaction.queue((id, spec), args, &mut reply);
+        }
+        session.note_queued();
+        let is_refused = out.get(start) == Some(&b'-');
+        if is_refused {
+            self.engine.services.counters.note_rejected(id);
+        }
+        is_refused
+    }
+}
+
+/// Notes that a command was refused, which a transaction does not survive.
+#[cold]
+fn note_refused(session: &mut Session, name: &[u8], out: &mut Vec<u8>, start: usize) {
+    if name.eq_ignore_ascii_case(b"exec") {
+        session.discard();
+        refusal::exec(out, start);
+    } else if let Some(transaction) = &mut session.transaction {
+        transaction.abort();
     }
 }
 
@@ -403,7 +500,10 @@ enum Refusal {
     Arity(CommandId, &'static Spec),
     Protected(CommandId),
     Unauthenticated(CommandId),
-    Aborted(CommandId),
+    NotInTransaction(CommandId),
+    Queued(CommandId, &'static Spec),
+    #[cfg(feature = "compat")]
+    Subscribed(CommandId, &'static Spec),
     Quarantined(CommandId, Duration),
     Paused,
 }
@@ -433,24 +533,93 @@ impl Engine {
         {
             return Err(Refusal::Unauthenticated(id));
         }
-        if session.is_aborting && !spec.flags.has(Flags::TRANSACTION) {
-            return Err(Refusal::Aborted(id));
+        if session.is_special {
+            self.admit_special(session, id, spec, now)?;
+        } else {
+            self.admit_now(id, spec.flags, now)?;
         }
+        Ok((id, spec))
+    }
+
+    /// Makes the checks that depend on the state of the node.
+    #[inline]
+    fn admit_now(&self, id: CommandId, flags: Flags, now: Time) -> Result<(), Refusal> {
         if let Some(left) = self.services.guard.quarantine_left(now)
-            && !spec.flags.has(Flags::LOADING)
+            && !flags.has(Flags::LOADING)
         {
             return Err(Refusal::Quarantined(id, left));
         }
-        if self.services.pause.holds(now, spec.flags) {
+        if self.services.pause.holds(now, flags) {
             return Err(Refusal::Paused);
         }
-        Ok((id, spec))
+        Ok(())
+    }
+
+    /// Makes the checks for a connection that is in a special state, and those of
+    /// [`Engine::admit_now`] at their place among them.
+    #[cold]
+    fn admit_special(
+        &self,
+        session: &Session,
+        id: CommandId,
+        spec: &'static Spec,
+        now: Time,
+    ) -> Result<(), Refusal> {
+        #[cfg(feature = "compat")]
+        if session.is_only_subscriber() && !is_for_subscribers(spec) {
+            return Err(Refusal::Subscribed(id, spec));
+        }
+        let Some(transaction) = &session.transaction else {
+            return self.admit_now(id, spec.flags, now);
+        };
+        if spec.flags.has(Flags::NO_MULTI) {
+            return Err(Refusal::NotInTransaction(id));
+        }
+        // A pause of writes holds back an EXEC of writes.
+        let flags = match spec.name {
+            "exec" => spec.flags.and(transaction.flags()),
+            _ => spec.flags,
+        };
+        self.admit_now(id, flags, now)?;
+        if spec.flags.has(Flags::TRANSACTION) {
+            Ok(())
+        } else {
+            Err(Refusal::Queued(id, spec))
+        }
+    }
+
+    /// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
+    /// SKIP.
+    #[cold]
+    fn drop_unwanted(
+        &self,
+        before: ReplyMode,
+        session: &mut Session,
+        name: &[u8],
+        start: usize,
+        out: &mut Vec<u8>,
+    ) {
+        match (before, session.reply_mode) {
+            // CLIENT REPLY ON and RESET do reply.
+            (_, ReplyMode::On) => return,
+            (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
+            (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
+            (_, ReplyMode::Off | ReplyMode::SkipNext) => {}
+        }
+        #[cfg(feature = "compat")]
+        if let Some((_, spec)) = self.commands.find(name)
+            && is_answered_by_pushes(spec)
+        {
+            return;
+        }
+        let _ = name;
+        out.truncate(start);
     }
 
     #[cold]
     fn refuse(&self, refusal: &Refusal, args: &[&[u8]], reply: &mut Encoder<'_>) {
         let id = match refusal {
-            Refusal::Paused => return,
+            Refusal::Paused | Refusal::Queued(..) => return,
             Refusal::Unknown => return refusal::unknown_command(reply, args),
             Refusal::Arity(id, spec) => {
                 refusal::wrong_arity(reply, spec.name);
@@ -464,8 +633,13 @@ impl Engine {
                 reply.error(refusal::NO_AUTH);
                 id
             }
-            Refusal::Aborted(id) => {
-                refusal::aborted(reply);
+            Refusal::NotInTransaction(id) => {
+                reply.error("ERR Command not allowed inside a transaction");
+                id
+            }
+            #[cfg(feature = "compat")]
+            Refusal::Subscribed(id, spec) => {
+                refusal::only_subscriber(reply, spec, args);
                 id
             }
             Refusal::Quarantined(id, left) => {
@@ -512,18 +686,4 @@ fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Optio
         Keys::Each { .. } | Keys::Counted { .. } => space.lock_many(db, keys.of(args)),
     }
     None
-}
-
-/// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
-/// SKIP.
-#[cold]
-fn drop_unwanted(before: ReplyMode, session: &mut Session, start: usize, out: &mut Vec<u8>) {
-    match (before, session.reply_mode) {
-        // CLIENT REPLY ON and RESET do reply.
-        (_, ReplyMode::On) => return,
-        (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
-        (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
-        (_, ReplyMode::Off | ReplyMode::SkipNext) => {}
-    }
-    out.truncate(start);
 }

@@ -60,6 +60,9 @@ impl Entry<'_> {
     /// Counts a read as a hit or a miss in INFO.
     pub(crate) fn count_read(&mut self) {
         self.shard.count_read(self.probe.is_live());
+        if !self.probe.is_live() {
+            self.shard.note_miss(self.db, self.key);
+        }
     }
 
     /// Requests the restart guard's permit to hold the key until a deadline; replies with the

@@ -29,12 +29,19 @@ impl Flags {
     pub(crate) const NO_PAUSE: Self = Self(1 << 9);
     /// Needs `enable-debug-command`.
     pub(crate) const PROTECTED: Self = Self(1 << 10);
-    /// Begins, ends or leaves a transaction; never refused after a refused MULTI.
+    /// Begins, ends or leaves a transaction; executed after MULTI, not queued.
     pub(crate) const TRANSACTION: Self = Self(1 << 11);
+    /// Refused in a transaction.
+    pub(crate) const NO_MULTI: Self = Self(1 << 12);
 
     /// Returns the union of both sets.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Returns whether any of `other` is in this set.
+    pub(crate) const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// Returns whether all of `other` are in this set.

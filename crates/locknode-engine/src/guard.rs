@@ -80,6 +80,8 @@ pub(crate) struct Permit {
     pub(crate) deadline: Deadline,
     /// Whether the lock must be written to the log.
     pub(crate) is_logged: bool,
+    /// Whether the deadline is the one that the key had before.
+    pub(crate) keeps_deadline: bool,
     /// The key's fence counter rises above this.
     pub(crate) floor: u64,
 }
@@ -144,6 +146,7 @@ impl Permit {
         Self {
             deadline,
             is_logged: false,
+            keeps_deadline: false,
             floor: 0,
         }
     }
@@ -269,6 +272,7 @@ impl Guard {
         Ok(Permit {
             deadline,
             is_logged,
+            keeps_deadline: false,
             floor: 0,
         })
     }

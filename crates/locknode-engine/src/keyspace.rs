@@ -164,6 +164,9 @@ impl<'k> Space<'k> {
 
     #[inline(never)]
     fn lock_shard(&mut self, hash: KeyHash) {
+        if self.is_all_locked() {
+            return;
+        }
         let index = hash.shard(self.keyspace.shards.len());
         debug_assert!(self.held.is_empty(), "a command locks once");
         self.held.push((index, self.keyspace.lock(index)));
@@ -171,7 +174,7 @@ impl<'k> Space<'k> {
 
     /// Locks the shards of several keys for this command, in index order.
     pub(crate) fn lock_many<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>) {
-        if self.whole.is_some() {
+        if self.whole.is_some() || self.is_all_locked() {
             return;
         }
         debug_assert!(self.held.is_empty(), "a command locks once");
@@ -185,10 +188,15 @@ impl<'k> Space<'k> {
 
     /// Locks every shard for this command.
     pub(crate) fn lock_all(&mut self) {
-        if self.whole.is_none() {
+        if self.whole.is_none() && !self.is_all_locked() {
             debug_assert!(self.held.is_empty(), "a command locks once");
             self.lock_where(|_| true);
         }
+    }
+
+    /// Returns whether a script or a transaction, of which the command is a part, has locked all.
+    fn is_all_locked(&self) -> bool {
+        self.held.len() == self.keyspace.shards.len()
     }
 
     /// Unlocks the shards of the command.

@@ -26,24 +26,38 @@
 //! ```
 
 mod byte_size;
+#[cfg(feature = "compat")]
+mod channels;
 mod client;
 mod command;
 mod command_id;
 mod counters;
+#[cfg(feature = "compat")]
+mod delivery;
 pub mod durable;
 mod engine;
 mod entry;
+#[cfg(feature = "compat")]
+mod event_classes;
 mod fence;
 mod flags;
 mod guard;
 mod host;
 mod key_hash;
 mod keyspace;
+#[cfg(feature = "compat")]
 mod mailbox;
+#[cfg(feature = "compat")]
+mod message;
+#[cfg(feature = "compat")]
+mod monitors;
+#[cfg(feature = "compat")]
+mod notifications;
 mod observers;
 mod options;
 mod output_limit;
 mod pause;
+mod reports;
 mod script;
 mod scripts;
 mod services;
@@ -51,15 +65,28 @@ mod session;
 mod settings;
 mod shard;
 mod slab;
+#[cfg(feature = "compat")]
+mod subscriptions;
 mod time;
+#[cfg(feature = "compat")]
+mod tracking;
+#[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
+mod transaction;
+#[cfg(feature = "compat")]
+mod wake_queue;
+#[cfg(feature = "compat")]
+mod watches;
 
 pub use client::{Client, Peer};
 pub use command::Flow;
 pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};
+#[cfg(feature = "compat")]
+pub use event_classes::EventClasses;
 pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};
 pub use keyspace::TableSizes;
 pub use options::{ConfigOption, Options};
+pub use output_limit::{OutputLimits, PubsubLimit};
 pub use session::Session;
 pub use shard::{DATABASES, Swept};
 pub use time::{Deadline, Moment, Time, WallTime};

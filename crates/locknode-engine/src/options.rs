@@ -13,32 +13,35 @@ use std::ops::RangeInclusive;
 use locknode_resp::parse_integer;
 
 use crate::byte_size;
+#[cfg(feature = "compat")]
+use crate::event_classes::EventClasses;
 use crate::host::HostFacts;
-use crate::output_limit;
+use crate::output_limit::OutputLimits;
 
 /// A row is the text, the field with its default, the name, the kind with its range, and whether
 /// CONFIG SET may change it.
 macro_rules! options {
     ($(
         $(#[doc = $text:literal])+
+        $(#[cfg(feature = $feature:literal)])?
         $field:ident: $type:ty = $default:expr, $name:literal $kind:ident($($range:expr)?) $change:ident;
     )+) => {
         /// The options as set at the start or by CONFIG SET. Sizes are in bytes, times in seconds.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Options {
-            $($(#[doc = $text])+ pub $field: $type,)+
+            $($(#[doc = $text])+ $(#[cfg(feature = $feature)])? pub $field: $type,)+
         }
 
         impl Default for Options {
             fn default() -> Self {
-                Self { $($field: $default,)+ }
+                Self { $($(#[cfg(feature = $feature)])? $field: $default,)+ }
             }
         }
 
         impl Options {
             /// How each option is read and written.
-            pub const TABLE: &[ConfigOption] = &[$(ConfigOption {
+            pub const TABLE: &[ConfigOption] = &[$($(#[cfg(feature = $feature)])? ConfigOption {
                 name: $name,
                 text: &[$($text),+],
                 kind: Kind::$kind(
@@ -111,12 +114,30 @@ options! {
     client_query_buffer_limit: u64 = 64 << 20,
         "client-query-buffer-limit" Size(1 << 20..=i64::MAX as u64) Live;
 
-    /// Longest reply: the hard limit of class normal; 0 for no limit.
+    /// Longest reply (hard limit of class normal), and how much may wait for a subscriber (pubsub).
     ///
-    /// Protects memory from clients that ask for much and read nothing. There are no clients of
-    /// other classes, and replies are not kept long enough for a soft limit.
-    // Redis has no limit for normal clients, so one MGET can request any amount of memory.
-    client_output_buffer_limit: u64 = 64 << 20, "client-output-buffer-limit" OutputLimit() Live;
+    /// Protects memory from clients that ask for much, or are sent much, and read nothing. A
+    /// subscriber is closed at the first number, or after so many seconds beyond the second. 0 is
+    /// no limit. Replies are not kept long enough for a soft limit.
+    client_output_buffer_limit: OutputLimits = OutputLimits::default(),
+        "client-output-buffer-limit" OutputLimit() Live;
+
+    /// Events to publish when keys change, such as KEA or Ex; empty for none.
+    ///
+    /// The letters are Redis's: K and E choose the channels, g, $, l, s, h, z, x, n, m and A the
+    /// events.
+    // As in Redis.
+    #[cfg(feature = "compat")]
+    notify_keyspace_events: EventClasses = EventClasses::default(),
+        "notify-keyspace-events" Events() Live;
+
+    /// Most keys that are remembered for clients that cache them (CLIENT TRACKING); 0 for no limit.
+    ///
+    /// Protects memory. Beyond it a key is forgotten, and its clients are told that they may no
+    /// longer use what they have cached.
+    // As in Redis.
+    tracking_table_max_keys: u64 = 1_000_000,
+        "tracking-table-max-keys" Count(0..=i64::MAX as u64) Live;
 
     /// Allow DEBUG, for tests.
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
@@ -159,8 +180,11 @@ pub(crate) enum Kind {
     Size(Place<u64>, RangeInclusive<u64>),
     /// A number of bytes, or a percentage, which is kept below zero.
     SizeOrPercent(Place<i64>),
-    /// The hard limit of class `normal`, among groups of `class hard soft seconds`.
-    OutputLimit(Place<u64>),
+    /// Groups of `class hard soft seconds`.
+    OutputLimit(Place<OutputLimits>),
+    /// Letters for classes of events.
+    #[cfg(feature = "compat")]
+    Events(Place<EventClasses>),
     /// `yes` or `no`.
     Switch(Place<bool>),
     /// Any text.
@@ -209,6 +233,8 @@ impl ConfigOption {
             Kind::Size(..) => ("SIZE", "100mb"),
             Kind::SizeOrPercent(_) => ("SIZE|PERCENT", "5%"),
             Kind::OutputLimit(_) => ("LIMITS", "normal 64mb 0 0"),
+            #[cfg(feature = "compat")]
+            Kind::Events(_) => ("LETTERS", "Ex"),
             Kind::Switch(_) => ("yes|no", "yes"),
             Kind::Text(_) | Kind::Only(..) | Kind::Fact(_) => ("TEXT", ""),
         }
@@ -232,7 +258,9 @@ impl ConfigOption {
                 percent @ ..0 => format!("{}%", percent.unsigned_abs()),
                 bytes => size(bytes.unsigned_abs()),
             },
-            Kind::OutputLimit(place) => format!("normal {} 0 0", size(*(place.read)(options))),
+            Kind::OutputLimit(place) => (place.read)(options).show(size),
+            #[cfg(feature = "compat")]
+            Kind::Events(place) => (place.read)(options).to_string(),
             Kind::Switch(place) => if *(place.read)(options) { "yes" } else { "no" }.to_owned(),
             Kind::Text(place) => (place.read)(options).clone(),
             Kind::Only(value, _) => (*value).to_owned(),
@@ -257,10 +285,12 @@ impl ConfigOption {
                 *(place.write)(options) = within(Some(size), range)?;
             }
             Kind::SizeOrPercent(place) => *(place.write)(options) = size_or_percent(text)?,
-            Kind::OutputLimit(place) => {
-                if let Some(limit) = output_limit::parse(text)? {
-                    *(place.write)(options) = limit;
-                }
+            Kind::OutputLimit(place) => (place.write)(options).set(text)?,
+            #[cfg(feature = "compat")]
+            Kind::Events(place) => {
+                let classes = EventClasses::parse(text);
+                *(place.write)(options) =
+                    classes.ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
             }
             Kind::Switch(place) => {
                 *(place.write)(options) = match text.to_ascii_lowercase().as_slice() {

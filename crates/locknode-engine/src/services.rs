@@ -37,6 +37,16 @@ impl Services {
         facts
     }
 
+    /// Publishes the classes of keyspace events that the options name.
+    pub(crate) fn publish_events_as_set(&self) {
+        #[cfg(feature = "compat")]
+        {
+            let classes = self.settings.read(|it| it.notify_keyspace_events);
+            self.observers.notifications.set_classes(classes);
+            self.observers.settle_notifications();
+        }
+    }
+
     /// Returns whether commands that may add locks are refused: `maxmemory` is reached, or the
     /// table has no slot address left.
     #[inline]

@@ -14,6 +14,7 @@ pub(crate) struct Settings {
     /// Copies of what the hot path reads.
     maxmemory: AtomicU64,
     output_max: AtomicU64,
+    mail_max: AtomicU64,
     bulk_len_max: AtomicU64,
     request_len_max: AtomicU64,
     has_password: AtomicBool,
@@ -26,6 +27,7 @@ impl Settings {
             options: RwLock::new(Options::default()),
             maxmemory: AtomicU64::new(0),
             output_max: AtomicU64::new(0),
+            mail_max: AtomicU64::new(0),
             bulk_len_max: AtomicU64::new(0),
             request_len_max: AtomicU64::new(0),
             has_password: AtomicBool::new(false),
@@ -55,7 +57,11 @@ impl Settings {
         self.request_len_max
             .store(options.client_query_buffer_limit, Ordering::Relaxed);
         self.output_max
-            .store(options.client_output_buffer_limit, Ordering::Relaxed);
+            .store(options.client_output_buffer_limit.normal, Ordering::Relaxed);
+        self.mail_max.store(
+            options.client_output_buffer_limit.pubsub.hard,
+            Ordering::Relaxed,
+        );
         self.has_password
             .store(!options.requirepass.is_empty(), Ordering::Relaxed);
         result
@@ -69,10 +75,14 @@ impl Settings {
 
     /// Returns the longest reply to one command in bytes; `usize::MAX` for no limit.
     pub(crate) fn output_max(&self) -> usize {
-        match self.output_max.load(Ordering::Relaxed) {
-            0 => usize::MAX,
-            max => usize::try_from(max).unwrap_or(usize::MAX),
-        }
+        or_no_limit(self.output_max.load(Ordering::Relaxed))
+    }
+
+    /// Returns how much may wait for a connection that it did not ask for just now; `usize::MAX` for
+    /// no limit.
+    #[cfg(feature = "compat")]
+    pub(crate) fn mail_max(&self) -> usize {
+        or_no_limit(self.mail_max.load(Ordering::Relaxed))
     }
 
     /// Returns whether clients must authenticate.
@@ -101,5 +111,13 @@ impl Settings {
             request_len_max: load(&self.request_len_max),
             ..Limits::default()
         }
+    }
+}
+
+/// A limit in bytes; 0 is none.
+fn or_no_limit(limit: u64) -> usize {
+    match limit {
+        0 => usize::MAX,
+        max => usize::try_from(max).unwrap_or(usize::MAX),
     }
 }

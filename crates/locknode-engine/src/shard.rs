@@ -41,21 +41,27 @@ pub(crate) struct Shard {
 
 /// Where a key is, or would be. Valid until the shard next changes; an
 /// [`Entry`](crate::entry::Entry) borrows the shard that long.
+///
+/// Two words, so that it is passed in registers. A probe written to memory by fields and read as a
+/// whole has to wait until all writes before it are done, and those to new memory are slow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     hash: KeyHash,
-    slot: Option<SlotId>,
-    /// The slot's place in the key's sub-table.
-    bucket: usize,
+    /// The slot in the low half, and its place in the key's sub-table in the high one; or [`ABSENT`].
+    place: u64,
 }
 
 impl Probe {
     const fn absent(hash: KeyHash) -> Self {
         Self {
             hash,
-            slot: None,
-            bucket: 0,
+            place: ABSENT,
         }
+    }
+
+    fn at(hash: KeyHash, bucket: usize, id: SlotId) -> Self {
+        let place = ((bucket as u64) << u32::BITS) | u64::from(id.to_bits());
+        Self { hash, place }
     }
 
     /// The hash of the key.
@@ -65,9 +71,22 @@ impl Probe {
 
     /// Returns whether the key holds a live lock.
     pub(crate) const fn is_live(self) -> bool {
-        self.slot.is_some()
+        self.place != ABSENT
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
+    fn slot(self) -> Option<SlotId> {
+        let id = SlotId::from_bits(self.place as u32);
+        self.is_live().then_some(id)
+    }
+
+    const fn bucket(self) -> usize {
+        (self.place >> u32::BITS) as usize
     }
 }
+
+/// The place of a key that is missing: no sub-table is so large.
+const ABSENT: u64 = u64::MAX;
 
 /// An index entry: a slot, and enough of its key's hash to grow a table without reading the slots.
 #[derive(Clone, Copy, Debug)]
@@ -125,10 +144,12 @@ impl Shard {
         let Some(bucket) = table.find_bucket_index(hash.bits(), is_alike) else {
             return absent;
         };
-        let slot = table.get_bucket(bucket).map(|place| place.id);
-        match slot.and_then(|id| self.slab.deadline_if(id, db, key)) {
-            Some(deadline) if !deadline.is_past(now) => Probe { hash, slot, bucket },
-            Some(_) => self.reclaim(Probe { hash, slot, bucket }),
+        let Some(&Place { id, .. }) = table.get_bucket(bucket) else {
+            return absent;
+        };
+        match self.slab.deadline_if(id, db, key) {
+            Some(deadline) if !deadline.is_past(now) => Probe::at(hash, bucket, id),
+            Some(_) => self.reclaim(Probe::at(hash, bucket, id)),
             None => self.probe_alike(now, db, hash, key),
         }
     }
@@ -137,17 +158,18 @@ impl Shard {
     #[cold]
     fn probe_alike(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
         let table = &self.tables[hash.table(self.tables.len())];
-        let mut slot = None;
-        let bucket = table.find_bucket_index(hash.bits(), |place| {
-            slot = Some(place.id);
-            self.slab.deadline_if(place.id, db, key).is_some()
+        let is_it = |place: &Place| self.slab.deadline_if(place.id, db, key).is_some();
+        let bucket = table.find_bucket_index(hash.bits(), is_it);
+        let found = bucket.and_then(|bucket| {
+            let id = table.get_bucket(bucket)?.id;
+            Some(Probe::at(hash, bucket, id))
         });
-        match (bucket, slot) {
-            (Some(bucket), Some(id)) if self.slab.deadline(id).is_past(now) => {
-                self.reclaim(Probe { hash, slot, bucket })
+        match found {
+            Some(probe) if self.deadline(probe).is_some_and(|it| it.is_past(now)) => {
+                self.reclaim(probe)
             }
-            (Some(bucket), _) => Probe { hash, slot, bucket },
-            (None, _) => Probe::absent(hash),
+            Some(probe) => probe,
+            None => Probe::absent(hash),
         }
     }
 
@@ -163,22 +185,22 @@ impl Shard {
     /// Returns the value and the deadline of a live lock.
     #[inline]
     pub(crate) fn entry(&self, probe: Probe) -> Option<(&[u8], Deadline)> {
-        probe.slot.map(|id| self.slab.entry(id))
+        probe.slot().map(|id| self.slab.entry(id))
     }
 
     /// Returns the value of a live lock.
     pub(crate) fn value(&self, probe: Probe) -> Option<&[u8]> {
-        probe.slot.map(|id| self.slab.value(id))
+        probe.slot().map(|id| self.slab.value(id))
     }
 
     /// Returns the deadline of a live lock.
     pub(crate) fn deadline(&self, probe: Probe) -> Option<Deadline> {
-        probe.slot.map(|id| self.slab.deadline(id))
+        probe.slot().map(|id| self.slab.deadline(id))
     }
 
     /// Returns the grant of a live lock.
     pub(crate) fn grant(&self, probe: Probe) -> Option<Grant> {
-        probe.slot.map(|id| self.slab.grant(id))
+        probe.slot().map(|id| self.slab.grant(id))
     }
 
     /// Creates the key, or overwrites its value and deadline.
@@ -194,12 +216,12 @@ impl Shard {
         permit: Permit,
     ) -> Grant {
         let deadline = permit.deadline;
-        let kind = match probe.slot {
+        let kind = match probe.slot() {
             Some(_) => ChangeKind::Written,
             None => ChangeKind::Created,
         };
-        self.note(db, key, kind);
-        let grant = match probe.slot {
+        self.note_put(db, key, kind, permit);
+        let grant = match probe.slot() {
             Some(id) if self.slab.value(id) == value => {
                 return self.move_deadline(id, permit);
             }
@@ -242,8 +264,12 @@ impl Shard {
 
     /// Moves the deadline of a live lock, if there is one; returns its grant.
     pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
-        let id = probe.slot?;
-        self.note_of(probe, ChangeKind::DeadlineMoved);
+        let id = probe.slot()?;
+        let kind = match permit.deadline {
+            Deadline::NEVER => ChangeKind::DeadlineRemoved,
+            _ => ChangeKind::DeadlineMoved,
+        };
+        self.note_of(probe, kind);
         Some(self.move_deadline(id, permit))
     }
 
@@ -297,9 +323,9 @@ impl Shard {
 
     #[inline]
     fn take(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
-        let id = probe.slot?;
+        let id = probe.slot()?;
         let table = &mut self.tables[probe.hash.table(self.tables.len())];
-        if let Ok(entry) = table.get_bucket_entry(probe.bucket)
+        if let Ok(entry) = table.get_bucket_entry(probe.bucket())
             && entry.get().id == id
         {
             entry.remove();
@@ -431,6 +457,12 @@ impl Shard {
         std::mem::take(&mut self.changes)
     }
 
+    /// Records that a tracking client has read a key.
+    #[cfg(feature = "compat")]
+    pub(crate) fn note_read(&mut self, db: u8, key: &[u8]) {
+        self.note(db, key, ChangeKind::Read);
+    }
+
     /// Records a change, if anybody wants to know.
     #[inline]
     fn note(&mut self, db: u8, key: &[u8], kind: ChangeKind) {
@@ -443,10 +475,26 @@ impl Shard {
     #[inline]
     fn note_of(&mut self, probe: Probe, kind: ChangeKind) {
         if self.observers.are_there()
-            && let Some(id) = probe.slot
+            && let Some(id) = probe.slot()
         {
             self.record(self.slab.db(id), self.slab.key(id).into(), kind);
         }
+    }
+
+    /// [`Shard::note`] for a key whose value and deadline are set.
+    #[inline]
+    fn note_put(&mut self, db: u8, key: &[u8], kind: ChangeKind, permit: Permit) {
+        if self.observers.are_there() {
+            self.record(db, key.into(), kind);
+            if permit.deadline != Deadline::NEVER && !permit.keeps_deadline {
+                self.record(db, key.into(), ChangeKind::DeadlineMoved);
+            }
+        }
+    }
+
+    /// Records that a key was read and is missing.
+    pub(crate) fn note_miss(&mut self, db: u8, key: &[u8]) {
+        self.note(db, key, ChangeKind::Missed);
     }
 
     #[cold]
@@ -458,10 +506,9 @@ impl Shard {
     fn unlink(&mut self, id: SlotId, kind: Option<ChangeKind>) {
         let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
         let table = &self.tables[hash.table(self.tables.len())];
-        let slot = Some(id);
         match table.find_bucket_index(hash.bits(), |place| place.id == id) {
             Some(bucket) => {
-                let probe = Probe { hash, slot, bucket };
+                let probe = Probe::at(hash, bucket, id);
                 if let Some(kind) = kind {
                     self.note_of(probe, kind);
                 }
@@ -517,7 +564,7 @@ mod tests {
     fn keys_with_the_same_hash_are_different_locks() {
         let hasher = KeyHasher::new(7);
         let hash = hasher.hash(0, b"a");
-        let mut shard = Shard::new(4, hasher, Fences::new(16, 0));
+        let mut shard = Shard::new(4, hasher, Fences::new(16, 0), Arc::default());
         let at = |ms| Deadline::after_millis(Time::ZERO, ms);
         let keys: [(&[u8], i64); 3] = [(b"a", 10), (b"b", 30), (b"c", 20)];
         for (key, ms) in keys {

@@ -308,6 +308,14 @@ impl SlotId {
         Self((len_u32(class) << CLASS_SHIFT) | number)
     }
 
+    pub(crate) const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     const fn class(self) -> usize {
         (self.0 >> CLASS_SHIFT) as usize
     }

@@ -160,6 +160,9 @@ impl<S> Connection<S> {
             break;
         }
         let need = batch.finish(&self.session, commands);
+        if self.session.kept_bytes() + self.buffered > 0 {
+            self.note_buffers();
+        }
         self.is_short_batch = commands <= SHORT_BATCH_MAX && !out.is_empty();
         self.node.wake_sweeper();
         if !need.is_none() && !out.is_empty() {
@@ -191,12 +194,17 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Notes what the connection's buffers use beyond their first room, if it has changed.
+    /// Notes what the connection's buffers and its transaction use beyond their first room, if it has
+    /// changed.
     ///
     /// The decoder's list of the arguments of an unfinished request is not counted: it is at most
     /// three times as long as the request, and only if they are empty.
     fn note_buffers(&mut self) {
-        let buffers = [self.unread.capacity(), self.unsent.capacity()];
+        let buffers = [
+            self.unread.capacity(),
+            self.unsent.capacity(),
+            self.session.kept_bytes(),
+        ];
         let used = buffers.into_iter().filter(|room| *room > KEPT_MAX).sum();
         if used != self.buffered {
             self.buffered = used;
@@ -274,11 +282,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             }
             if self.session.client().has_mail() && self.takes_mail() {
-                self.session.client().take_mail(&mut scratch.output);
+                let client = self.session.client();
+                client.take_mail(&mut scratch.output, OUTPUT_HIGH_WATER);
+                self.node.traffic.note(0, scratch.output.len());
                 if self.send(cx, &mut scratch.output).is_none() {
                     return Poll::Ready(());
                 }
-                continue;
+                if !self.unsent.is_empty() {
+                    continue;
+                }
+                // However much it is sent, its own requests have their turn too.
             }
             match self.state {
                 State::Closing => {
@@ -423,6 +436,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let connection = self.get_mut();
+        connection.node.engine.wake_next_client();
         let polled = Scratch::lend(|scratch| connection.drive(cx, scratch));
         if polled.is_pending() {
             // A kill or the end of a pause wakes this task from here on; one that came just before

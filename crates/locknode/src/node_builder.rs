@@ -1,7 +1,7 @@
 //! How a node is configured, and opened on a data directory.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -244,7 +244,7 @@ impl NodeBuilder {
             disk_status,
             leaves_no_snapshot: AtomicBool::new(false),
             sweep_turn: tokio::sync::Mutex::new(()),
-            is_sweeper_parked: AtomicBool::new(false),
+            sweeper_waits_for: AtomicU8::new(0),
             commands_came: Notify::new(),
             stopped: watch::Sender::new(false),
             drain: self.drain,

@@ -1,10 +1,10 @@
 //! What all tasks of a node share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
-use locknode_engine::Engine;
+use locknode_engine::{Engine, Time};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::clock::Clock;
@@ -28,11 +28,23 @@ pub(crate) struct Shared {
     pub(crate) leaves_no_snapshot: AtomicBool,
     /// Held by the one sweeper that works.
     pub(crate) sweep_turn: Mutex<()>,
-    /// Whether the sweeper waits for a command.
-    pub(crate) is_sweeper_parked: AtomicBool,
+    /// A [`WaitsFor`].
+    pub(crate) sweeper_waits_for: AtomicU8,
     pub(crate) commands_came: Notify,
     pub(crate) stopped: watch::Sender<bool>,
     pub(crate) drain: Duration,
+}
+
+/// What wakes the sweeper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum WaitsFor {
+    /// Nothing but the time.
+    Nothing,
+    /// Somebody who wants to know when locks expire.
+    Observers,
+    /// Any command.
+    Commands,
 }
 
 impl Shared {
@@ -51,22 +63,41 @@ impl Shared {
         }
     }
 
-    /// Wakes the sweeper if it waits for work; called once per batch.
+    /// Wakes the sweeper if a command may have ended its wait; called once per batch.
     #[inline]
     pub(crate) fn wake_sweeper(&self) {
-        if self.is_sweeper_parked.load(Ordering::Relaxed) {
-            self.is_sweeper_parked.store(false, Ordering::Relaxed);
+        let waits_for = self.sweeper_waits_for.load(Ordering::Relaxed);
+        if waits_for == WaitsFor::Commands as u8
+            || (waits_for == WaitsFor::Observers as u8 && self.engine.is_observed())
+        {
+            self.sweeper_waits_for
+                .store(WaitsFor::Nothing as u8, Ordering::Relaxed);
             self.commands_came.notify_one();
         }
     }
 
-    /// Waits until a command has been executed.
-    pub(crate) async fn wait_for_commands(&self) {
-        self.is_sweeper_parked.store(true, Ordering::SeqCst);
-        // A lock set before the line above has woken nobody.
-        if self.engine.next_deadline().is_none() {
-            self.commands_came.notified().await;
-        }
+    /// Waits, for at most `time`, until commands may have made the next deadline another one than
+    /// `known`; returns whether they may.
+    ///
+    /// If nobody wants to know when locks expire, only someone who does ends the wait, or the first
+    /// lock with a deadline.
+    pub(crate) async fn wait_for_commands(&self, known: Option<Time>, time: Duration) -> bool {
+        let is_observed = self.engine.is_observed();
+        let waits_for = if is_observed || known.is_none() {
+            WaitsFor::Commands
+        } else {
+            WaitsFor::Observers
+        };
+        self.sweeper_waits_for
+            .store(waits_for as u8, Ordering::SeqCst);
+        // What came before the line above has woken nobody.
+        let has_changed = self.engine.is_observed() != is_observed
+            || (waits_for == WaitsFor::Commands && self.engine.next_deadline() != known);
+        let came = self.commands_came.notified();
+        let came = has_changed || tokio::time::timeout(time, came).await.is_ok();
+        self.sweeper_waits_for
+            .store(WaitsFor::Nothing as u8, Ordering::Relaxed);
+        came
     }
 }
 

@@ -13,21 +13,38 @@ use crate::shared::Shared;
 
 /// Reclaims expired locks for as long as it is polled. One sweeper per node works, and the others
 /// wait to take over.
+///
+/// While somebody is told when a lock expires, each is reclaimed on time.
 pub(crate) async fn sweep(node: Arc<Shared>) -> Infallible {
     let _turn = node.sweep_turn.lock().await;
     loop {
         let now = node.clock.now().time;
-        match node.engine.next_deadline() {
-            None => {
-                node.wait_for_commands().await;
-                sleep(LOOK_PERIOD_MIN).await;
-            }
-            Some(deadline) if deadline >= now => {
-                sleep(deadline.since(now).clamp(LOOK_PERIOD_MIN, LOOK_PERIOD_MAX)).await;
-            }
-            Some(_) => {
+        let next = node.engine.next_deadline();
+        let is_on_time = node.engine.is_observed();
+        match next {
+            Some(deadline) if deadline < now => {
                 node.engine.sweep(now, SLICE_SLOTS);
-                sleep(SLICE_PAUSE).await;
+                if is_on_time {
+                    tokio::task::yield_now().await;
+                } else {
+                    sleep(SLICE_PAUSE).await;
+                }
+            }
+            _ => {
+                let left = next.map_or(LOOK_PERIOD_IDLE, |deadline| deadline.since(now));
+                let wait = match (next, is_on_time) {
+                    (Some(_), false) => left.clamp(LOOK_PERIOD_MIN, LOOK_PERIOD_MAX),
+                    _ => left,
+                };
+                let came = node.wait_for_commands(next, wait).await;
+                let pause = if node.engine.is_observed() {
+                    LOOK_PERIOD_ON_TIME.min(left)
+                } else {
+                    LOOK_PERIOD_MIN
+                };
+                if came {
+                    sleep(pause).await;
+                }
             }
         }
     }
@@ -53,6 +70,14 @@ const SLICE_PAUSE: Duration = Duration::from_millis(1);
 /// The least time between two checks when nothing has expired: holding memory this long harms
 /// nobody.
 const LOOK_PERIOD_MIN: Duration = Duration::from_millis(100);
+
+/// The least time between two checks while somebody is told when locks expire, who learns of a lock
+/// with a shorter TTL this late, and by as much as timers are: they have a resolution of a
+/// millisecond.
+const LOOK_PERIOD_ON_TIME: Duration = Duration::from_millis(2);
+
+/// The longest sleep while no lock has a deadline: the first one ends it.
+const LOOK_PERIOD_IDLE: Duration = Duration::from_secs(3600);
 
 /// The longest sleep: a lock set in the meantime may expire before all those known now.
 const LOOK_PERIOD_MAX: Duration = Duration::from_secs(1);

@@ -1,7 +1,9 @@
 """Writes library by behaviour, as a run of interop shows it, between the marks of a page.
 
-usage: matrix.py RESULTS CLIENTS REDIS PAGE   RESULTS has a line for each story: client, pass, server, exit code and log,
-separated by tabs; CLIENTS is the directory of the clients; REDIS is what redis-server says of its version
+usage: matrix.py RESULTS CLIENTS REDIS PAGE
+
+RESULTS has a line for each story: client, pass, server, exit code and log, separated by tabs; CLIENTS is the directory
+of the clients; REDIS is what redis-server says of its version.
 """
 
 import datetime
@@ -13,7 +15,7 @@ import sys
 
 MARKS = "<!-- interop: begin -->\n", "<!-- interop: end -->\n"
 LANGUAGES = {
-    "py": "Python", "mjs": "JavaScript", "rs": "Rust", "rb": "Ruby", "php": "PHP", "pl": "Perl",
+    "py": "Python", "mjs": "JavaScript", "rs": "Rust", "rb": "Ruby", "php": "PHP", "pl": "Perl", "cpp": "C++",
     "go": "Go", "java": "Java", "sh": "Tools",
 }
 # The columns, and the steps of the story that they stand for.
@@ -106,16 +108,20 @@ def table(found, clients):
     for client, told in found.items():
         [file] = glob.glob(f"{clients}/{client}.*") or glob.glob(f"{clients}/programs/{client}.*")
         language = LANGUAGES.get(file.rpartition(".")[2], "")
-        plain = told.get(("plain", "locknode")) or next(iter(told.values()))
+        # On nodes that forget and as they ship; of the two the one that failed.
+        here = [told[which, "locknode"] for which in ("plain", "shipped") if (which, "locknode") in told]
+        plain = max(here or told.values(), key=lambda story: story.code)
         if plain.code == SKIPPED:
             skipped.append(f"| {language} | {client} | {plain.last} |")
         elif not plain.result:
-            programs.append(f"| {language} | {client if plain.code else plain.last} | {'**no**' if plain.code else 'yes'} |")
+            works = "**no**" if plain.code else "yes"
+            programs.append(f"| {language} | {client if plain.code else plain.last} | {works} |")
         else:
             title = plain.result.get("title", client)
             cells = [plain.cell(steps) for steps in STEPS.values()]
             cells += [away(told, which, notes, reason(file)) for which in AWAY]
-            libraries.append((language, title.lower(), f"| {language} | {title} | {' | '.join(cells)} | {compared(told, plain)} |"))
+            row = " | ".join([language, title, *cells, compared(told, plain)])
+            libraries.append((language, title.lower(), f"| {row} |"))
             if plain.failed:
                 failures.append(f"* {title}: {plain.failed}: {plain.why}")
     heads = ["", "library", *STEPS, *AWAY.values(), "on Redis"]
@@ -129,7 +135,8 @@ def table(found, clients):
     if programs:
         yield from ["", "| | program | works |", "|---|---|---|", *sorted(programs)]
     if skipped:
-        yield from ["", "Not run, because its packages were not there:", "", "| | client | reason |", "|---|---|---|", *sorted(skipped)]
+        yield from ["", "Not run, because its packages were not there:", ""]
+        yield from ["| | client | reason |", "|---|---|---|", *sorted(skipped)]
 
 
 def main(results, clients, redis, page):

@@ -52,21 +52,23 @@ install_npm() {
 }
 
 install_gem() {
-    require_programs ruby -- ruby gem
+    command -v gem >/dev/null || skip_client "no gem"
     local wanted
     for wanted; do
-        GEM_HOME=$INTEROP_PACKAGES install_step gem install --no-document --conservative "${wanted%:*}" --version "${wanted##*:}"
+        GEM_HOME=$INTEROP_PACKAGES install_step \
+            gem install --no-document --conservative "${wanted%:*}" --version "${wanted##*:}"
     done
 }
 
 install_composer() {
-    require_programs composer php-cli -- composer php
+    command -v composer >/dev/null || skip_client "no composer"
     mkdir -p "$INTEROP_PACKAGES"
-    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --ignore-platform-reqs --no-interaction --quiet --working-dir "$INTEROP_PACKAGES" "$@"
+    COMPOSER_ALLOW_SUPERUSER=1 install_step composer require --quiet --no-interaction --ignore-platform-reqs \
+        --working-dir "$INTEROP_PACKAGES" "$@"
 }
 
 install_cpan() {
-    require_programs cpanminus -- perl cpanm
+    command -v cpanm >/dev/null || skip_client "no cpanm"
     install_step cpanm --quiet --notest --local-lib-contained "$INTEROP_PACKAGES" "$@"
 }
 
@@ -109,6 +111,19 @@ build_maven() {
         -cp "$INTEROP_PACKAGES/jars/*" "$clients_dir/story/Adapter.java" "$2"
 }
 
+# Builds the C++ client $1 of file $2 with the libraries in the other words, which nobody installs here.
+build_cpp() {
+    local name=$1 file=$2 flags
+    shift 2
+    command -v g++ >/dev/null || skip_client "no g++"
+    pkg-config --exists "$@" || skip_client "no $*, or pkg-config does not know where"
+    [[ $INTEROP_PACKAGES/$name -ot $file ]] || return 0
+    mkdir -p "$INTEROP_PACKAGES"
+    read -ra flags < <(pkg-config --cflags --libs "$@" | tr '\n' ' ')
+    timeout "$install_seconds" g++ -std=c++17 "-DVERSION=\"$(pkg-config --modversion "$1")\"" \
+        -o "$INTEROP_PACKAGES/$name" "$file" "${flags[@]}"
+}
+
 # Builds the Rust client $1; all of them share one manifest and so one build of their dependencies.
 install_cargo() {
     command -v cargo >/dev/null || skip_client "no cargo"
@@ -135,6 +150,11 @@ install_packages() {
     cargo)
         export INTEROP_PACKAGES=$cache/target
         install_cargo "$name"
+        return
+        ;;
+    pkg-config)
+        export INTEROP_PACKAGES=$cache/$kind/$name
+        build_cpp "$name" "$file" "${wanted[@]}"
         return
         ;;
     pip | npm | gem | composer | cpan | go | maven) ;;

@@ -547,9 +547,11 @@ def main(file, *command):
     if said["nodes"] == ["one"]:
         for variable in ("INTEROP_NODES", "INTEROP_SERVING"):
             os.environ[variable] = os.environ[variable].split(",")[0]
+    # CI has the time for one of them.
+    variants = (said["each"] or [""])[: 1 if "INTEROP_FAST" in os.environ else None]
     result = {"lacks": said["lacks"], "has": said["has"], "steps": {}}
     try:
-        for variant in said["each"] or [""]:
+        for variant in variants:
             steps = result["steps"][variant] = []
             run([*command, *variant.split()], said, result, steps)
     except (AdapterFailure, AssertionError, OSError, RuntimeError) as failure:
@@ -559,7 +561,7 @@ def main(file, *command):
         if path := os.environ.get("INTEROP_RESULT"):
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(result, file)
-    variants = " and ".join(said["each"])
+    variants = " and ".join(filter(None, variants))
     lacks = f"; lacks {', '.join(said['lacks'])}" if said["lacks"] else ""
     print(f"{result['title']} ({variants}{': ' if variants else ''}{', '.join(steps)}{lacks})")
 

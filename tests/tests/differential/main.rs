@@ -6,18 +6,26 @@
 //! other sequences.
 //!
 //! * `sequence`: what is sent; the random commands
+//! * `interleaving`: transactions of two clients, command by command
 //! * `server`: the real server
 //! * `node`: our side
+//! * `tracking`: invalidations, to a client that caches
 //! * `reply`: splitting reply bytes into replies
+//! * `pubsub`: messages and keyspace events, on several connections
 //! * `difference`: the list of replies that may differ, with the reasons
 
 #![cfg(test)]
 
 mod difference;
+mod interleaving;
 mod node;
+mod pubsub;
 mod reply;
 mod sequence;
 mod server;
+mod tracking;
+
+use std::fmt::Display;
 
 use difference::Peculiarities;
 use node::Node;
@@ -58,17 +66,9 @@ fn replies_are_those_of_a_real_server_byte_for_byte() {
                 "LOCKNODE_TEST_SEED={}: {mismatch}",
                 seed.wrapping_add(number)
             );
-            let least = minimise((&mut server, &nodes), &peculiarities, requests);
-            let mismatch = first_mismatch((&mut server, &nodes), &peculiarities, &least);
-            panic!(
-                "LOCKNODE_TEST_SEED={}, after\n{}\n{}",
-                seed.wrapping_add(number),
-                least
-                    .iter()
-                    .map(|request| format!("  {request}\n"))
-                    .collect::<String>(),
-                mismatch.unwrap_or_else(|| "the mismatch did not come again".to_owned()),
-            );
+            report(seed.wrapping_add(number), requests, |requests| {
+                first_mismatch((&mut server, &nodes), &peculiarities, requests)
+            });
         }
     }
     println!("{compared} replies compared");
@@ -100,23 +100,26 @@ fn first_mismatch(
     })
 }
 
-/// Leaves out whatever the mismatch does not need.
-fn minimise(
-    (server, nodes): (&mut Server, &[Node]),
-    peculiarities: &Peculiarities,
-    mut requests: Vec<Request>,
-) -> Vec<Request> {
+/// Leaves out whatever the mismatch does not need, and panics with the rest.
+fn report<T: Clone + Display>(
+    seed: u64,
+    mut steps: Vec<T>,
+    mut first_mismatch: impl FnMut(&[T]) -> Option<String>,
+) -> ! {
     let mut at = 0;
-    while at < requests.len() {
-        let mut fewer = requests.clone();
+    while at < steps.len() {
+        let mut fewer = steps.clone();
         fewer.remove(at);
-        if first_mismatch((server, nodes), peculiarities, &fewer).is_some() {
-            requests = fewer;
+        if first_mismatch(&fewer).is_some() {
+            steps = fewer;
         } else {
             at += 1;
         }
     }
-    requests
+    let lines: String = steps.iter().map(|step| format!("  {step}\n")).collect();
+    let mismatch = first_mismatch(&steps);
+    let mismatch = mismatch.unwrap_or_else(|| "the mismatch did not come again".to_owned());
+    panic!("LOCKNODE_TEST_SEED={seed}, after\n{lines}\n{mismatch}");
 }
 
 /// Any number would do; this one is printed when a sequence fails.

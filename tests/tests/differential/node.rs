@@ -10,7 +10,7 @@ use crate::sequence::Request;
 
 /// A node of one or several shards.
 pub(crate) struct Node {
-    engine: Engine,
+    pub(crate) engine: Engine,
     started: Moment,
 }
 
@@ -59,7 +59,7 @@ impl Node {
 }
 
 /// The present; the wall clock serves as both clocks.
-fn present() -> Moment {
+pub(crate) fn present() -> Moment {
     let wall = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a clock after 1970");

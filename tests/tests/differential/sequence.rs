@@ -80,17 +80,27 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).expect("a small number")
     }
 
-    fn one_in(&mut self, chances: usize) -> bool {
+    pub(crate) fn one_in(&mut self, chances: usize) -> bool {
         self.below(chances) == 0
     }
 
-    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    pub(crate) fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
+}
+
+/// One random request, the `number`th of a sequence, on one of the first few keys.
+pub(crate) fn one(dice: &mut Dice, number: u64, peculiarities: &Peculiarities) -> Request {
+    let mut author = Author {
+        dice,
+        peculiarities,
+        ttls: number * 10,
+    };
+    author.request()
 }
 
 /// A random sequence; it ends by asking for the state of every key.
@@ -416,7 +426,7 @@ fn words(words: &[&str]) -> Words {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-const KEYS: [&str; 6] = ["a", "lock:1", "lock:2", "", "k\u{e9}y\0\r\n", "{tag}:a"];
+pub(crate) const KEYS: [&str; 6] = ["a", "lock:1", "lock:2", "", "k\u{e9}y\0\r\n", "{tag}:a"];
 const VALUES: [&str; 12] = [
     "a",
     "b",

@@ -21,8 +21,7 @@ impl Server {
 
     /// Empties the server, then sends the requests down one connection; one reply for each.
     pub(crate) fn run(&mut self, requests: &[Request]) -> Vec<Vec<u8>> {
-        let mut stream = UnixStream::connect(self.process.socket()).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut stream = self.connect();
         let mut input = b"FLUSHALL\r\n".to_vec();
         input.extend(requests.iter().flat_map(Request::encode));
         stream.write_all(&input).expect("a server that reads");
@@ -39,6 +38,18 @@ impl Server {
             bytes.drain(..len);
         }
         with_rest(replies, b"")
+    }
+
+    /// The path of its Unix socket.
+    pub(crate) fn socket(&self) -> std::path::PathBuf {
+        self.process.socket()
+    }
+
+    /// Opens a connection.
+    pub(crate) fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.process.socket()).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream
     }
 
     /// Sends one command; its reply.

@@ -35,7 +35,7 @@ async fn a_client_that_never_reads_stops_being_read() {
 
 #[tokio::test]
 async fn a_reply_beyond_the_output_limit_is_an_error_and_the_connection_goes_on() {
-    let node = node_with(|options| options.client_output_buffer_limit = 10_000);
+    let node = node_with(|options| options.client_output_buffer_limit.normal = 10_000);
     let mut wire = Wire::connect(&node);
     wire.ask(&format!("SET k {}", "v".repeat(4_000)), "+OK")
         .await;

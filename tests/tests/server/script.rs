@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::node;
 
 /// A node that serves TCP on a thread of its own, as the program does. One at a time: each other one would be a delay.
-struct Served {
+pub(crate) struct Served {
     _alone: MutexGuard<'static, ()>,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -22,7 +22,7 @@ struct Served {
 }
 
 impl Served {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (told, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -96,7 +96,7 @@ impl Client {
     }
 }
 
-fn request(words: &[&str]) -> Vec<u8> {
+pub(crate) fn request(words: &[&str]) -> Vec<u8> {
     let mut text = format!("*{}\r\n", words.len());
     for word in words {
         let _ = write!(text, "${}\r\n{word}\r\n", word.len());
@@ -191,7 +191,7 @@ fn hostile_scripts() -> Vec<String> {
 }
 
 /// How long a PING takes while the requests of another client are at work, at best: the machine may be busy, too.
-fn delay(served: &Served, hostile: &[u8], replies: usize) -> Duration {
+pub(crate) fn delay(served: &Served, hostile: &[u8], replies: usize) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
         let (mut villain, mut victim) = (served.connect(), served.connect());
@@ -289,7 +289,7 @@ fn a_script_that_is_stopped_leaves_nothing_half_done() {
 }
 
 /// As README promises.
-const DELAY_MAX: Duration = Duration::from_millis(50);
+pub(crate) const DELAY_MAX: Duration = Duration::from_millis(50);
 
 /// On a busy machine a round may be slow for other reasons.
 const ROUNDS: usize = 12;

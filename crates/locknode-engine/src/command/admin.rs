@@ -129,5 +129,9 @@ pub(crate) const SPECS: &[Spec] = specs! {
     /// Stops the node.
     "shutdown" "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]" since "1.0.0",
         call: least!(shutdown),
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::NO_PAUSE), ..SERVER;
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::NO_PAUSE)
+            .and(Flags::NO_MULTI), ..SERVER;
 };

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use locknode_resp::{Encoder, parse_integer};
 
-use super::absent;
 use super::client_kill::kill;
 use super::client_list::{info, list};
 use super::context::{Context, Flow};
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
-use super::{client_name, timeout};
+use super::{client_name, timeout, tracking};
 use crate::client::{Client, NameKind};
 use crate::session::ReplyMode;
 
@@ -23,7 +22,8 @@ use crate::session::ReplyMode;
 fn client(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let is_end = |sub: &&[u8]| sub.eq_ignore_ascii_case(b"unpause");
     let pause = &context.services.pause;
-    if !args.get(1).is_some_and(is_end) && pause.holds(context.moment.time, Flags::NONE) {
+    let may_wait = context.journal.is_none() && !args.get(1).is_some_and(is_end);
+    if may_wait && pause.holds(context.moment.time, Flags::NONE) {
         context.session.client.note_waiting();
         context.flow = Flow::Paused;
         return;
@@ -168,6 +168,12 @@ const CLIENT: Spec = Spec::of(
     "connection",
 );
 
+/// For operators. MONITOR does not show these.
+const ADMIN: Spec = Spec {
+    flags: CLIENT.flags.and(Flags::ADMIN),
+    ..CLIENT
+};
+
 /// The commands of this family. CLIENT checks for a pause itself.
 pub(crate) const SPECS: &[Spec] = specs! {
     /// Manages connections.
@@ -175,8 +181,8 @@ pub(crate) const SPECS: &[Spec] = specs! {
 };
 
 const SUBCOMMANDS: &[Spec] = specs! {
-    /// Refused: there is no client-side caching.
-    "caching" "(YES|NO)" since "6.0.0", call: absent::CACHING, ..CLIENT;
+    /// Track, or do not track, the keys that the next command reads.
+    "caching" "(YES|NO)" since "6.0.0", call: tracking::CACHING, ..CLIENT;
 
     /// Accept the client's capabilities; nothing here depends on them.
     "capa" "<capability> [<capability> ...]" since "8.1.0",
@@ -186,7 +192,7 @@ const SUBCOMMANDS: &[Spec] = specs! {
     "getname" since "2.6.9", call: exact!(name), ..CLIENT;
 
     /// Return where invalidation messages go: -1 for nowhere.
-    "getredir" since "6.0.0", call: absent::REDIRECTION, ..CLIENT;
+    "getredir" since "6.0.0", call: tracking::REDIRECTION, ..CLIENT;
 
     /// Return the number of the connection.
     "id" since "5.0.0", call: exact!(id), ..CLIENT;
@@ -196,20 +202,20 @@ const SUBCOMMANDS: &[Spec] = specs! {
 
     /// Close connections by ID, ADDR, LADDR, TYPE, USER or MAXAGE; SKIPME no closes this one too.
     "kill" "(<ip:port> | <filter> <value> [<filter> <value> ...])" since "2.4.0",
-        call: Call::any(-3, kill), ..CLIENT;
+        call: Call::any(-3, kill), ..ADMIN;
 
     /// List all connections, or some.
     "list" "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]" since "2.4.0",
-        call: Call::any(-2, list), ..CLIENT;
+        call: Call::any(-2, list), ..ADMIN;
 
     /// Exempt the connection from eviction; no connection is ever evicted.
-    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(switch, |client| &client.is_no_evict), ..CLIENT;
+    "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(switch, |client| &client.is_no_evict), ..ADMIN;
 
     /// Keep the connection's reads from refreshing keys; no read does.
     "no-touch" "(ON|OFF)" since "7.2.0", call: exact!(switch, |client| &client.is_no_touch), ..CLIENT;
 
     /// Hold back all commands, or only writes, of all connections for a time.
-    "pause" "<milliseconds> [WRITE|ALL]" since "3.0.0", call: least!(pause), ..CLIENT;
+    "pause" "<milliseconds> [WRITE|ALL]" since "3.0.0", call: least!(pause), ..ADMIN;
 
     /// Choose whether to send replies; SKIP drops the next one.
     "reply" "(ON|OFF|SKIP)" since "3.2.0", call: exact!(set_reply_mode), ..CLIENT;
@@ -220,15 +226,16 @@ const SUBCOMMANDS: &[Spec] = specs! {
     /// Name the connection.
     "setname" "<name>" since "2.6.9", call: exact!(set_name), ..CLIENT;
 
-    /// OFF is accepted; ON is refused, because there is no client-side caching.
-    "tracking" "(ON|OFF) [<option> ...]" since "6.0.0", call: absent::TRACKING, ..CLIENT;
+    /// Send invalidations of the keys that the connection has read, or of those with a prefix.
+    "tracking" "(ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]"
+        since "6.0.0", call: tracking::TRACKING, ..CLIENT;
 
-    /// Report that the connection is not tracked.
-    "trackinginfo" since "6.2.0", call: absent::TRACKING_INFO, ..CLIENT;
+    /// Report how the connection tracks keys.
+    "trackinginfo" since "6.2.0", call: tracking::TRACKING_INFO, ..CLIENT;
 
     /// Answer 0: no connection waits in a blocking command.
-    "unblock" "<id> [TIMEOUT|ERROR]" since "5.0.0", call: least!(unblock), ..CLIENT;
+    "unblock" "<id> [TIMEOUT|ERROR]" since "5.0.0", call: least!(unblock), ..ADMIN;
 
     /// End the pause.
-    "unpause" since "6.2.0", call: exact!(unpause), ..CLIENT;
+    "unpause" since "6.2.0", call: exact!(unpause), ..ADMIN;
 };

@@ -131,9 +131,7 @@ impl Filter<'_> {
             && self
                 .laddr
                 .is_none_or(|laddr| laddr == client.laddr.as_bytes())
-            && self
-                .client_type
-                .is_none_or(|kind| kind == ClientType::Normal)
+            && self.client_type.is_none_or(|kind| kind.includes(client))
             && self
                 .age_min
                 .is_none_or(|age| now.since(client.connected).as_secs() >= age.as_secs())

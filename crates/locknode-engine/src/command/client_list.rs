@@ -13,26 +13,36 @@ use super::Commands;
 use super::context::Context;
 use super::refusal;
 use crate::client::{Client, NameKind};
+use crate::observers::Tracked;
 
-/// The kinds of clients that Redis distinguishes. All clients of a node are normal.
+/// The kinds of clients that Redis distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientType {
     Normal,
-    /// Masters, replicas and subscribers; a node has none.
+    /// Subscribers.
+    Pubsub,
+    /// Masters and replicas; a node has none.
     Absent,
 }
 
 impl ClientType {
     /// Returns the type of that name, in any case.
     pub(crate) fn of(word: &[u8]) -> Option<Self> {
-        const ABSENT: [&[u8]; 4] = [b"master", b"slave", b"replica", b"pubsub"];
-        if word.eq_ignore_ascii_case(b"normal") {
-            return Some(Self::Normal);
+        match word.to_ascii_lowercase().as_slice() {
+            b"normal" => Some(Self::Normal),
+            b"pubsub" => Some(Self::Pubsub),
+            b"master" | b"slave" | b"replica" => Some(Self::Absent),
+            _ => None,
         }
-        ABSENT
-            .iter()
-            .any(|name| word.eq_ignore_ascii_case(name))
-            .then_some(Self::Absent)
+    }
+
+    /// Returns whether the client is of this type.
+    pub(crate) fn includes(self, client: &Client) -> bool {
+        match self {
+            Self::Normal => !client.is_subscriber(),
+            Self::Pubsub => client.is_subscriber(),
+            Self::Absent => false,
+        }
     }
 }
 
@@ -52,11 +62,12 @@ pub(super) fn list(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
     let listed = match args {
         [_, _] => clients.all(),
         [_, _, option, word] if option.eq_ignore_ascii_case(b"type") => {
-            match ClientType::of(word) {
-                Some(ClientType::Normal) => clients.all(),
-                Some(ClientType::Absent) => Vec::new(),
-                None => return refuse_type(reply, word),
-            }
+            let Some(kind) = ClientType::of(word) else {
+                return refuse_type(reply, word);
+            };
+            let mut all = clients.all();
+            all.retain(|client| kind.includes(client));
+            all
         }
         [_, _, option, ids @ ..] if option.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
             // Each client is listed once, so that a reply is never longer than the list of all.
@@ -90,21 +101,27 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
     } else {
         client.idle(now).as_secs()
     };
+    let subscriptions = client.subscriptions.each_ref();
+    let [sub, psub, ssub] = subscriptions.map(|count| count.load(Ordering::Relaxed));
+    let tracked = context.services.observers.tracked(client.id);
+    let redirect = tracked.as_ref().map_or(-1, |it| it.redirect.cast_signed());
     // Names have only printable characters.
     let name = |kind| String::from_utf8_lossy(&client.name(kind)).into_owned();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub=0 psub=0 ssub=0 \
-         multi=-1 watch=0 cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={} tot-cmds={}",
+        "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub={sub} psub={psub} ssub={ssub} \
+         multi={} watch={} cmd={} user=default redir={redirect} resp={} lib-name={} lib-ver={} tot-cmds={}",
         client.id,
         client.addr,
         client.laddr,
         client.fd,
         name(NameKind::Connection),
         now.since(client.connected).as_secs(),
-        flags(client),
+        flags(context, client, tracked),
         client.db.load(Ordering::Relaxed),
+        client.queued().map_or(-1, i64::from),
+        client.watched(),
         command(context.commands, client),
         client.protocol.load(Ordering::Relaxed),
         name(NameKind::Library),
@@ -114,10 +131,17 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
 }
 
 /// Redis's letters for a client's properties; `N` for none.
-fn flags(client: &Client) -> String {
+fn flags(context: &Context<'_, '_>, client: &Client, tracked: Option<Tracked>) -> String {
     let letters = [
-        ('A', client.is_killed()),
+        ('P', client.is_subscriber()),
+        ('x', client.queued().is_some()),
+        ('O', context.services.observers.has_monitor(client.id)),
         ('b', client.is_waiting()),
+        ('d', client.is_touched.load(Ordering::Relaxed)),
+        ('t', tracked.is_some()),
+        ('R', tracked.is_some_and(|it| it.is_broken)),
+        ('B', tracked.is_some_and(|it| it.is_broadcast)),
+        ('A', client.is_killed()),
         ('U', client.addr.starts_with('/')),
         ('e', client.is_no_evict.load(Ordering::Relaxed)),
         ('T', client.is_no_touch.load(Ordering::Relaxed)),

@@ -75,6 +75,7 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
             // The record of the calling client is updated when its batch ends, and it is not idle.
             context.session.client.note(now, 0);
             context.services.clients.enforce_limits(now);
+            context.services.publish_events_as_set();
             reply.ok();
         }
         Err((option, reason)) => refuse(reply, option, &reason),

@@ -181,7 +181,14 @@ fn select(context: &mut Context<'_, '_>, [_, index]: &[&[u8]; 2], reply: &mut En
     }
 }
 
-fn ping(_: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: &mut Encoder<'_>) {
+fn ping(context: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: &mut Encoder<'_>) {
+    #[cfg(feature = "compat")]
+    if context.session.is_only_subscriber() && words.len() <= 1 {
+        reply.array(2);
+        reply.bulk(b"pong");
+        return reply.bulk(words.first().unwrap_or(&b"".as_slice()));
+    }
+    let _ = context;
     match words {
         [] => reply.simple("PONG"),
         [message] => reply.bulk(message),
@@ -204,8 +211,18 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     use_database(context, 0);
     let session = &mut *context.session;
     session.reply_mode = ReplyMode::On;
-    session.is_aborting = false;
+    session.discard();
+    #[cfg(feature = "compat")]
+    {
+        session.subscriptions = None;
+    }
+    session.note_state();
     session.is_authenticated = !context.services.settings.has_password();
+    #[cfg(feature = "compat")]
+    {
+        session.monitor = None;
+        session.tracker = None;
+    }
     session.client.rename(NameKind::Connection, b"");
     session.client.is_no_evict.store(false, Ordering::Relaxed);
     session.client.is_no_touch.store(false, Ordering::Relaxed);

@@ -3,16 +3,21 @@
 use locknode_resp::Encoder;
 
 use super::Commands;
+use super::journal::Journal;
 use super::keys::Keys;
+use super::spec::Spec;
+#[cfg(feature = "compat")]
+use crate::channels::TopicKind;
 use crate::durable::Record;
 use crate::entry::{Entry, depend_on, may_remove_unlogged};
 use crate::flags::Flags;
 use crate::guard::BatchNeeds;
 use crate::key_hash::KeyHash;
 use crate::keyspace::Space;
-use crate::observers::Cause;
+use crate::observers::{Cause, KeyChange};
 use crate::services::Services;
 use crate::session::Session;
+use crate::shard::Shard;
 use crate::time::Moment;
 
 /// What the driver does after a command.
@@ -44,6 +49,8 @@ pub(crate) struct Context<'c, 'k> {
     /// The hash of the key, if the command locked just one.
     pub(crate) key_hash: Option<KeyHash>,
     pub(crate) flow: Flow,
+    /// That of the running script or transaction.
+    pub(crate) journal: Option<Box<Journal>>,
     /// What must be durable before the batch's replies are sent.
     pub(crate) needs: &'c mut BatchNeeds,
 }
@@ -80,11 +87,44 @@ impl Context<'_, '_> {
         entry
     }
 
-    /// Locks and finds a key, for a command that locks its own keys.
+    /// Locks and finds a key, for a script that reads it first of all and locks its own keys.
     #[inline(always)]
     pub(crate) fn lock_entry<'e>(&'e mut self, key: &'e [u8]) -> Entry<'e> {
         self.key_hash = Some(self.space.lock_one(self.session.db, key));
-        self.entry(key)
+        #[cfg(feature = "compat")]
+        let is_tracked = self.session.tracks_reads();
+        let entry = self.entry(key);
+        #[cfg(feature = "compat")]
+        if is_tracked {
+            entry.shard.note_read(entry.db, key);
+        }
+        entry
+    }
+
+    /// Records what others want to know of a command that has run: for MONITOR, and which keys it has
+    /// read. Call this after each command of a transaction, too.
+    #[cold]
+    pub(crate) fn note_call(&mut self, spec: &Spec, args: &[&[u8]]) {
+        #[cfg(feature = "compat")]
+        if self.services.observers.monitors.are_there() {
+            super::monitor::show(self, spec, args);
+        }
+        self.note_reads(spec, args);
+    }
+
+    /// Records which keys a command has read, if its client caches them. Call this after each
+    /// command of a script, too.
+    #[inline]
+    pub(crate) fn note_reads(&mut self, spec: &Spec, args: &[&[u8]]) {
+        #[cfg(feature = "compat")]
+        if self.session.tracks_reads() && spec.flags.has(Flags::READONLY) {
+            let db = self.session.db;
+            for key in spec.keys.of(args) {
+                let hash = self.space.hash(db, key);
+                self.space.shard_of(hash).note_read(db, key);
+            }
+        }
+        let _ = (spec, args);
     }
 
     #[inline(always)]
@@ -131,15 +171,42 @@ impl Context<'_, '_> {
     /// Reports the changes that a command has made.
     #[cold]
     pub(crate) fn report_changes(&mut self, command: &'static str) {
+        let changes = self.take_changes();
+        self.report(command, changes);
+    }
+
+    /// Takes the changes that a command has made in the locked shards.
+    pub(crate) fn take_changes(&mut self) -> Vec<KeyChange> {
+        self.space.shards().flat_map(Shard::take_changes).collect()
+    }
+
+    /// Reports changes of a command.
+    pub(crate) fn report(&mut self, command: &'static str, changes: Vec<KeyChange>) {
         let cause = Cause {
             command: Some(command),
             client: Some(self.session.client.id),
         };
         let services = self.services;
-        for shard in self.space.shards() {
-            let changes = shard.take_changes();
-            services.observers.report(changes, cause, &services.clients);
-        }
+        services.observers.report(changes, cause, &services.clients);
+    }
+
+    /// Sends a message to the subscribers of a channel, and returns how often it is sent. Inside a
+    /// script or transaction it is sent at the end; `None` when those send more than they may.
+    #[cfg(feature = "compat")]
+    pub(crate) fn publish(
+        &mut self,
+        kind: TopicKind,
+        channel: &[u8],
+        text: &[u8],
+    ) -> Option<usize> {
+        let services = self.services;
+        let channels = &services.observers.notifications.channels;
+        let Some(journal) = &mut self.journal else {
+            return Some(channels.publish(kind, channel, text, &services.clients));
+        };
+        let receivers = channels.receivers(kind, channel);
+        let is_kept = receivers == 0 || journal.publish(kind, channel, text);
+        is_kept.then_some(receivers)
     }
 
     /// Like [`Context::entry`], for a command that reads the whole table. A reply about the node

@@ -16,6 +16,8 @@ use super::context::Context;
 use super::spec::{Flags, Keys, Spec, least, specs};
 use super::version::{NODE_VERSION, REDIS_VERSION};
 use crate::byte_size::human;
+#[cfg(feature = "compat")]
+use crate::channels::TopicKind;
 use crate::counters::Totals;
 use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
@@ -137,9 +139,12 @@ fn clients(report: &mut Report<'_, '_, '_>) {
     report.field("connected_clients", services.clients.count());
     report.field("maxclients", clients_max);
     report.field("blocked_clients", waiting);
-    report.field("tracking_clients", 0);
-    report.field("pubsub_clients", 0);
-    report.field("watching_clients", 0);
+    report.field(
+        "tracking_clients",
+        services.observers.tracking_totals().clients,
+    );
+    report.field("pubsub_clients", services.clients.subscribers());
+    report.field("watching_clients", services.clients.watching());
     report.field("paused_timeout_milliseconds", paused_ms);
 }
 
@@ -223,14 +228,32 @@ fn stats(report: &mut Report<'_, '_, '_>) {
     report.field("evicted_clients", totals.evicted_clients);
     report.field("keyspace_hits", totals.hits);
     report.field("keyspace_misses", totals.misses);
-    report.field("pubsub_channels", 0);
-    report.field("pubsub_patterns", 0);
+    topics(report);
+    let tracking = report.context.services.observers.tracking_totals();
+    report.field("tracking_total_keys", tracking.keys);
+    report.field("tracking_total_items", tracking.items);
+    report.field("tracking_total_prefixes", tracking.prefixes);
     report.field(
         "total_error_replies",
         counters.errors().values().sum::<u64>(),
     );
     report.field("acl_access_denied_auth", counters.failed_auths());
     report.field("locknode_shard_waits", report.context.space.waits());
+}
+
+#[cfg(not(feature = "compat"))]
+fn topics(report: &mut Report<'_, '_, '_>) {
+    report.field("pubsub_channels", 0);
+    report.field("pubsub_patterns", 0);
+}
+
+#[cfg(feature = "compat")]
+fn topics(report: &mut Report<'_, '_, '_>) {
+    let notifications = &report.context.services.observers.notifications;
+    let count = |kind| notifications.channels.count(kind);
+    report.field("pubsub_channels", count(TopicKind::Channel));
+    report.field("pubsub_patterns", count(TopicKind::Pattern));
+    report.field("pubsubshard_channels", count(TopicKind::ShardChannel));
 }
 
 fn replication(report: &mut Report<'_, '_, '_>) {

@@ -29,17 +29,27 @@ mod journal;
 mod keys;
 mod lifetime;
 mod lock;
+#[cfg(feature = "compat")]
+mod monitor;
 mod multi;
 mod number;
 mod option_word;
+#[cfg(feature = "compat")]
+pub(crate) mod pubsub;
 pub(crate) mod refusal;
 mod release;
 mod scan;
 mod scripting;
 mod set;
 mod spec;
-mod subcommand;
+pub(crate) mod subcommand;
 mod timeout;
+#[cfg(feature = "compat")]
+mod tracking;
+#[cfg(not(feature = "compat"))]
+#[path = "untracked.rs"]
+mod tracking;
+#[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
 mod version;
 
@@ -49,6 +59,8 @@ use locknode_resp::first_eight;
 
 pub(crate) use context::Context;
 pub use context::Flow;
+#[cfg(feature = "compat")]
+pub(crate) use glob::Pattern;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
 
@@ -221,6 +233,10 @@ const FAMILIES: &[&[Spec]] = &[
     debug::SPECS,
     absent::SPECS,
     transaction::SPECS,
+    #[cfg(feature = "compat")]
+    pubsub::SPECS,
+    #[cfg(feature = "compat")]
+    monitor::SPECS,
 ];
 
 #[cfg(test)]
@@ -248,13 +264,14 @@ mod tests {
         assert!(commands.find(b"").is_none());
     }
 
-    /// [G2] PING is the exception, so that health checks see the quarantine. INFO only counts keys.
+    /// [G2] PING is the exception, so that health checks see the quarantine. INFO only counts keys, and WATCH answers
+    /// nothing about them.
     #[test]
     fn every_command_without_keys_is_served_in_quarantine_except_ping() {
         for spec in Commands::new().all() {
             let is_served = match spec.name {
                 "ping" => false,
-                "info" => true,
+                "info" | "watch" => true,
                 _ => spec.keys == Keys::None,
             };
             assert_eq!(spec.flags.has(Flags::LOADING), is_served, "{}", spec.name);

@@ -131,7 +131,10 @@ fn put_all(
             deadline = entry.deadline().or(deadline);
         }
         match Outcome::of(&mut entry, deadline, reply) {
-            Some(outcome) => outcomes.push(outcome),
+            Some(mut outcome) => {
+                outcome.keep_deadline(keeps_deadlines);
+                outcomes.push(outcome);
+            }
             None => return false,
         }
     }

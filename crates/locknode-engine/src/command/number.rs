@@ -42,7 +42,8 @@ fn add(context: &mut Context<'_, '_>, key: &[u8], by: i64, reply: &mut Encoder<'
     let Some(new) = old.checked_add(by) else {
         return reply.error("ERR increment or decrement would overflow");
     };
-    if let Some(permit) = entry.permit(deadline, reply) {
+    if let Some(mut permit) = entry.permit(deadline, reply) {
+        permit.keeps_deadline = true;
         entry.put(itoa::Buffer::new().format(new).as_bytes(), permit);
         reply.integer(new);
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
+#[cfg(feature = "compat")]
+use super::Spec;
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";
@@ -12,6 +14,7 @@ pub(crate) const OOM: &str = "OOM command not allowed when used memory > 'maxmem
 pub(crate) const DEBUG_DISABLED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is \
     set to \"local\", you can run it from a local connection, otherwise you need to set this option in the \
     configuration file, and then restart the server.";
+pub(crate) const ABORTED_BECAUSE: &str = "EXECABORT Transaction discarded because of: ";
 pub(crate) const NO_AUTH: &str = "NOAUTH Authentication required.";
 
 /// `ERR syntax error`.
@@ -62,10 +65,30 @@ pub(crate) fn unsupported(reply: &mut Encoder<'_>, text: &str) {
     reply.error(&format!("UNSUPPORTED {text}"));
 }
 
-/// Refuses a command that follows a refused MULTI.
+/// Replaces the refusal of an EXEC, which begins at `start`, with that of its transaction.
 #[cold]
-pub(crate) fn aborted(reply: &mut Encoder<'_>) {
-    reply.error("EXECABORT not executed: this node has refused MULTI");
+pub(crate) fn exec(out: &mut Vec<u8>, start: usize) {
+    let cause = out.split_off(start);
+    let cause = cause.strip_prefix(b"-").unwrap_or(&cause);
+    let cause = cause.strip_prefix(b"ERR ").unwrap_or(cause);
+    out.push(b'-');
+    out.extend_from_slice(ABORTED_BECAUSE.as_bytes());
+    out.extend_from_slice(cause);
+}
+
+/// Refuses a command of a RESP2 connection that is subscribed to something.
+#[cfg(feature = "compat")]
+#[cold]
+pub(crate) fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
+    let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
+    let name = match subcommand {
+        Some((_, subcommand)) => spec.full_name(subcommand.name),
+        None => spec.name.to_owned(),
+    };
+    reply.error(&format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    ));
 }
 
 /// `ERR wrong number of arguments for 'name' command`.

@@ -203,31 +203,27 @@ fn run(
     if script.needs_memory_first() && context.services.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
-    context.needs.is_provisional = true;
+    Journal::begin(context);
     // As in Redis, SELECT in a script is for the rest of the script.
     let db = context.session.db;
     let mut caller = ScriptCaller {
         context,
         is_read_only: is_read_only || script.program.flags.no_writes,
-        journal: Journal::default(),
         is_overfull: false,
     };
     let machine = caller.context.services.scripts.machine();
     let result = script
         .program
         .run(machine, call.keys, call.argv, &mut caller);
-    let (journal, is_overfull) = (caller.journal, caller.is_overfull);
+    let is_overfull = caller.is_overfull;
     context.session.db = db;
-    context.needs.is_provisional = false;
     let result = if is_overfull {
         Err(ScriptError::stopped(1, OVERFULL))
     } else {
         result
     };
-    if result.as_ref().is_err_and(ScriptError::was_stopped) {
-        journal.undo(context);
-    } else if let Err(denial) = journal.commit(context) {
-        journal.undo(context);
+    let stays = !result.as_ref().is_err_and(ScriptError::was_stopped);
+    if let Err(denial) = Journal::end(context, stays) {
         return denial.refuse(reply);
     }
     match result {
@@ -237,12 +233,15 @@ fn run(
 }
 
 /// Yields to other connections when this one's scripts have taken long.
-fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
+pub(super) fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
+    Journal::note_steps(context, steps);
     let session = &mut *context.session;
     session.script_steps = session.script_steps.saturating_add(steps);
     if session.script_steps >= YIELD_STEPS {
         session.script_steps = 0;
-        context.flow = Flow::Yield;
+        if context.flow == Flow::Continue {
+            context.flow = Flow::Yield;
+        }
     }
 }
 
@@ -264,7 +263,6 @@ fn write_value(value: &Value, reply: &mut Encoder<'_>) {
 struct ScriptCaller<'x, 'c, 'k> {
     context: &'x mut Context<'c, 'k>,
     is_read_only: bool,
-    journal: Journal,
     /// Whether the script has changed more than the journal holds.
     is_overfull: bool,
 }
@@ -279,10 +277,10 @@ impl Caller for ScriptCaller<'_, '_, '_> {
         if let Some(refusal) = self.refusal(spec, args) {
             return encoder.error(refusal);
         }
-        if spec.flags.has(Flags::WRITE) && !self.note_keys(spec, args) {
-            return encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
+        self.is_overfull |= !Journal::run(self.context, spec, args, &mut encoder);
+        if self.is_overfull {
+            encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
         }
-        (spec.call.run)(self.context, args, &mut encoder);
     }
 
     fn note_steps(&mut self, steps: usize) {
@@ -297,7 +295,7 @@ impl ScriptCaller<'_, '_, '_> {
             Some("ERR Wrong number of args calling Redis command from script")
         } else if spec.flags.has(Flags::NOSCRIPT) {
             Some("ERR This Redis command is not allowed from script")
-        } else if self.is_read_only && spec.flags.has(Flags::WRITE) {
+        } else if self.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
             Some("ERR Write commands are not allowed from read-only scripts.")
         } else if spec.keys == Keys::All {
             Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
@@ -308,14 +306,6 @@ impl ScriptCaller<'_, '_, '_> {
         } else {
             None
         }
-    }
-
-    /// Records the keys before they are changed; returns `false` when there are too many.
-    fn note_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
-        for key in spec.keys.of(args) {
-            self.is_overfull |= !self.journal.note(self.context, key);
-        }
-        !self.is_overfull
     }
 }
 

@@ -124,9 +124,10 @@ fn set(
     if options.lifetime == Lifetime::Keep {
         deadline = entry.deadline().or(deadline);
     }
-    let Some(outcome) = Outcome::of(&mut entry, deadline, reply) else {
+    let Some(mut outcome) = Outcome::of(&mut entry, deadline, reply) else {
         return;
     };
+    outcome.keep_deadline(options.lifetime == Lifetime::Keep);
     if options.wants_old {
         reply_old(&entry, reply);
     } else {
@@ -181,6 +182,14 @@ impl Outcome {
         match deadline {
             Some(deadline) => entry.permit(deadline, reply).map(Self::Held),
             None => entry.may_remove(reply).then_some(Self::Missing),
+        }
+    }
+
+    /// Notes whether the deadline is the one that the key had before.
+    #[inline]
+    pub(super) const fn keep_deadline(&mut self, is_kept: bool) {
+        if let Self::Held(permit) = self {
+            permit.keeps_deadline = is_kept;
         }
     }
 

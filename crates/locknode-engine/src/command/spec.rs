@@ -24,8 +24,8 @@ pub(crate) struct Spec {
     pub(crate) keys: Keys,
     /// For COMMAND DOCS: a summary of one sentence.
     pub(crate) summary: &'static str,
-    /// For COMMAND DOCS: `string`, `generic`, `connection`, `server`, `scripting` or
-    /// `transactions`.
+    /// For COMMAND DOCS: `string`, `generic`, `connection`, `server`, `scripting`, `pubsub`
+    /// or `transactions`.
     pub(crate) group: &'static str,
     /// For COMMAND DOCS: the version of Redis (or Valkey) that introduced it.
     pub(crate) since: &'static str,

@@ -15,26 +15,36 @@ pub(super) fn run(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Enc
     let Some((_, container)) = context.commands.find(container) else {
         return refusal::unknown_command(reply, args);
     };
-    if name.eq_ignore_ascii_case(HELP.as_bytes()) {
-        return help_on(container, args, reply);
+    if is_refused(container, args, reply) {
+        return;
     }
     let Some((index, subcommand)) = container.subcommand(name) else {
-        return refusal::unknown_subcommand(reply, container.name, name);
+        let topics = container.subcommands.iter();
+        let topics = topics.map(|each| (each.name, each.syntax, each.summary));
+        return help(reply, container.name, topics);
     };
-    if !subcommand.accepts(args.len()) {
-        return refusal::wrong_arity(reply, &container.full_name(subcommand.name));
-    }
     context.session.client.note_subcommand(index);
     (subcommand.call.run)(context, args, reply);
 }
 
-fn help_on(container: &Spec, args: &[&[u8]], reply: &mut Encoder<'_>) {
-    if args.len() != 2 {
-        return refusal::wrong_arity(reply, &container.full_name(HELP));
+/// Refuses a subcommand that does not exist or takes another number of arguments, and returns
+/// whether it did.
+pub(crate) fn is_refused(container: &Spec, args: &[&[u8]], reply: &mut Encoder<'_>) -> bool {
+    let Some(&name) = args.get(1) else {
+        return false;
+    };
+    let (name, accepts) = if name.eq_ignore_ascii_case(HELP.as_bytes()) {
+        (HELP, args.len() == 2)
+    } else if let Some((_, subcommand)) = container.subcommand(name) {
+        (subcommand.name, subcommand.accepts(args.len()))
+    } else {
+        refusal::unknown_subcommand(reply, container.name, name);
+        return true;
+    };
+    if !accepts {
+        refusal::wrong_arity(reply, &container.full_name(name));
     }
-    let topics = container.subcommands.iter();
-    let topics = topics.map(|each| (each.name, each.syntax, each.summary));
-    help(reply, container.name, topics);
+    !accepts
 }
 
 /// Writes the reply to HELP in Redis's layout: a heading, then the name, syntax and explanation of

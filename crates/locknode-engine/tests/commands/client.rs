@@ -111,11 +111,14 @@ fn bad_subcommands_are_refused_in_the_words_of_redis() {
 
 #[test]
 fn what_concerns_caching_and_blocking_says_that_there_is_none() {
+    #[cfg(not(feature = "compat"))]
     check(
         "CLIENT TRACKING ON => -ERR this node does not support client side caching
-         CLIENT TRACKING OFF => +OK
+         CLIENT TRACKING ON BCAST PREFIX a REDIRECT 2 => -ERR this node does not support client side caching",
+    );
+    check(
+        "CLIENT TRACKING OFF => +OK
          CLIENT TRACKING OFF OPTOUT NOLOOP => +OK
-         CLIENT TRACKING ON BCAST PREFIX a REDIRECT 2 => -ERR this node does not support client side caching
          CLIENT TRACKING maybe => -ERR syntax error
          CLIENT TRACKING ON maybe => -ERR syntax error
          CLIENT TRACKING ON PREFIX => -ERR syntax error

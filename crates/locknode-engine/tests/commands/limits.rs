@@ -51,7 +51,7 @@ fn the_longest_key_is_held() {
 
 #[test]
 fn a_reply_beyond_the_limit_is_an_error_and_nothing_else() {
-    let mut node = Node::with_options(|options| options.client_output_buffer_limit = 100);
+    let mut node = Node::with_options(|options| options.client_output_buffer_limit.normal = 100);
     let too_long = "-ERR the reply is longer than client-output-buffer-limit";
     assert_eq!(node.run(&format!("SET a {}", "x".repeat(40))), "+OK");
     assert!(node.run("MGET a a").starts_with("*2 $40 xxx"));

@@ -7,7 +7,8 @@
 //! * `connection`: HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT
 //! * `client`: CLIENT and its subcommands, with pauses and kills
 //! * `config`, `info`, `introspection`: CONFIG, INFO, COMMAND
-//! * `transaction`: MULTI and its relatives, which are refused
+//! * `transaction`, `no_transaction`: MULTI and its relatives; without the feature `compat` they are refused
+//! * `pubsub`, `events`: messages to subscribers; keyspace events
 //! * `admin`: TIME, ROLE, WAIT, SHUTDOWN, DEBUG, and what is always empty or refused
 //! * `strange`: every command with arguments that make no sense
 
@@ -17,6 +18,8 @@ mod admin;
 mod client;
 mod config;
 mod connection;
+#[cfg(feature = "compat")]
+mod events;
 mod expiry;
 mod get;
 mod info;
@@ -24,15 +27,23 @@ mod introspection;
 mod limits;
 mod lock;
 mod model;
+#[cfg(feature = "compat")]
+mod monitor;
 mod multi;
+#[cfg(not(feature = "compat"))]
+mod no_transaction;
 mod node;
 mod number;
 // Its scripts are not native.
 #[cfg(feature = "compat")]
 mod provisional;
+#[cfg(feature = "compat")]
+mod pubsub;
 mod release;
 mod scan;
 mod script;
 mod set;
 mod strange;
+#[cfg(feature = "compat")]
+mod tracking;
 mod transaction;

@@ -76,7 +76,11 @@ impl Node {
     /// Executes a command given as words, after the client's name if it is not `a`. A word with spaces is in double
     /// quotes, `''` is an empty one, `%20` a space, `%0A` a line feed. Returns the reply with its line ends as spaces,
     /// and the flow after it unless that is to continue.
+    /// `b<` stands for what client `b` was sent that it did not ask for.
     pub(crate) fn run(&mut self, request: &str) -> String {
+        if let Some(client) = ["a<", "b<", "c<"].iter().position(|it| *it == request) {
+            return self.mail(client);
+        }
         let (client, request) = match request.split_once("> ") {
             Some(("b", request)) => (1, request),
             Some(("c", request)) => (2, request),
@@ -89,15 +93,20 @@ impl Node {
         };
         let words: Vec<String> = split(request).map(plain).collect();
         let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-        let reply = self.bytes_for(client, &args).escape_ascii().to_string();
-        let reply = reply
-            .replace("\\r\\n", " ")
-            .replace("\\'", "'")
-            .replace("\\\"", "\"");
+        let reply = plain_text(&self.bytes_for(client, &args));
         match self.flow {
             Flow::Continue => reply.trim_end().to_owned(),
             flow => format!("{}{flow:?}", reply).trim_end().to_owned(),
         }
+    }
+
+    /// What a client was sent that it did not ask for, as [`Node::run`] writes replies.
+    pub(crate) fn mail(&self, client: usize) -> String {
+        let mut mail = Vec::new();
+        self.clients[client]
+            .client()
+            .take_mail(&mut mail, usize::MAX);
+        plain_text(&mail).trim_end().to_owned()
     }
 
     /// The text that a bulk reply holds.
@@ -140,6 +149,14 @@ impl Node {
             assert_eq!(reply, want.trim_start(), "{request:?} with {shards} shards");
         }
     }
+}
+
+/// Reply bytes with their line ends as spaces.
+fn plain_text(bytes: &[u8]) -> String {
+    let text = bytes.escape_ascii().to_string();
+    text.replace("\\r\\n", " ")
+        .replace("\\'", "'")
+        .replace("\\\"", "\"")
 }
 
 /// Splits a request at its spaces, but for those between double quotes.

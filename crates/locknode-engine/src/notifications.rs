@@ -1,0 +1,109 @@
+//! Keyspace events: changes of keys as messages on `__keyspace@<db>__:<key>` and
+//! `__keyevent@<db>__:<event>`.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::channels::{Channels, TopicKind};
+use crate::client::Clients;
+use crate::event_classes::EventClasses;
+use crate::observers::{Cause, ChangeKind, KeyChange};
+
+/// The subscriptions, and which events are published.
+#[derive(Debug, Default)]
+pub(crate) struct Notifications {
+    pub(crate) channels: Channels,
+    classes: AtomicU16,
+    /// Whether this is counted among those who want to know of changes.
+    pub(super) is_counted: Mutex<bool>,
+}
+
+/// What the writes of a command are called: Redis's name is not always the command's.
+struct Row {
+    command: &'static str,
+    class: EventClasses,
+    event: &'static str,
+}
+
+impl Notifications {
+    /// Sets which events are published.
+    pub(crate) fn set_classes(&self, classes: EventClasses) {
+        self.classes.store(classes.to_bits(), Ordering::Relaxed);
+    }
+
+    fn classes(&self) -> EventClasses {
+        EventClasses::from_bits(self.classes.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether events are published and somebody may be subscribed to them.
+    pub(crate) fn wants_changes(&self) -> bool {
+        !self.classes().is_silent() && self.channels.may_want_events()
+    }
+
+    /// Publishes the events of a change, in Redis's order.
+    pub(crate) fn report(&self, change: &KeyChange, cause: Cause, clients: &Clients) {
+        let publish = |class, event| self.publish(class, event, change, clients);
+        let written = || EVENTS.iter().find(|row| Some(row.command) == cause.command);
+        match change.kind {
+            ChangeKind::Created | ChangeKind::Written => {
+                if change.kind == ChangeKind::Created {
+                    publish(EventClasses::NEW, "new");
+                }
+                let row = written().unwrap_or(&SET);
+                publish(row.class, row.event);
+            }
+            ChangeKind::DeadlineMoved => publish(EventClasses::GENERIC, "expire"),
+            ChangeKind::DeadlineRemoved => publish(EventClasses::GENERIC, "persist"),
+            ChangeKind::Removed => {
+                // The command that takes the last element of a collection has an event of its own.
+                if let Some(row) = written().filter(|row| row.class != EventClasses::STRING) {
+                    publish(row.class, row.event);
+                }
+                publish(EventClasses::GENERIC, "del");
+            }
+            ChangeKind::Expired => publish(EventClasses::EXPIRED, "expired"),
+            ChangeKind::Missed => publish(EventClasses::MISS, "keymiss"),
+            // As in Redis, FLUSHALL and FLUSHDB have no events.
+            ChangeKind::Cleared { .. } | ChangeKind::Read => {}
+        }
+    }
+
+    fn publish(&self, class: EventClasses, event: &str, change: &KeyChange, clients: &Clients) {
+        let classes = self.classes();
+        if !classes.publish(class) {
+            return;
+        }
+        let (db, key) = (change.db, &*change.key);
+        let send = |space: &str, channel: &[u8], text: &[u8]| {
+            let channel = [format!("__{space}@{db}__:").as_bytes(), channel].concat();
+            self.channels
+                .publish(TopicKind::Channel, &channel, text, clients);
+        };
+        if classes.has(EventClasses::KEYSPACE) {
+            send("keyspace", key, event.as_bytes());
+        }
+        if classes.has(EventClasses::KEYEVENT) {
+            send("keyevent", event.as_bytes(), key);
+        }
+    }
+}
+
+/// What a write of a command without a row is called.
+const SET: Row = string("set", "set");
+
+/// The commands whose writes have another name than SET's. Each family of values has its rows here.
+const EVENTS: &[Row] = &[
+    string("incr", "incrby"),
+    string("incrby", "incrby"),
+    string("decr", "incrby"),
+    string("decrby", "incrby"),
+];
+
+const fn string(command: &'static str, event: &'static str) -> Row {
+    Row {
+        command,
+        class: EventClasses::STRING,
+        event,
+    }
+}
