@@ -63,8 +63,9 @@ func (c *client) wait(words ...string) (any, error) {
 }
 
 func (c *client) query(...string) (any, error) {
+	// With the majority, an error is of the others.
 	valid, err := c.mutex.Valid()
-	if err == nil {
+	if valid || err == nil {
 		return valid, nil
 	}
 	return answer(err)
