@@ -63,8 +63,8 @@ func (c *client) wait(words ...string) (any, error) {
 }
 
 func (c *client) query(...string) (any, error) {
-	// With the majority, an error is of the others.
 	valid, err := c.mutex.Valid()
+	// A majority decides, and the error is of a node that is away.
 	if valid || err == nil {
 		return valid, nil
 	}

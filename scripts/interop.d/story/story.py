@@ -268,6 +268,9 @@ class Adapter:
         while isinstance(reply, str) and self.retries:
             self.retries -= 1
             time.sleep(PAUSE_SECONDS)
+            # By hand some nodes may have granted before the error, and would refuse their own holder now.
+            if words[0] == "acquire" and self.votes is int:
+                self.finish(self.begin("release"))
             reply = self.finish(self.begin(*words))
         return reply
 
