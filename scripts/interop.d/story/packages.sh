@@ -108,7 +108,7 @@ END
 # Compiles the Java client of file $2.
 build_maven() {
     timeout "$install_seconds" javac -nowarn -XDsuppressNotes -d "$INTEROP_PACKAGES/classes" \
-        -cp "$INTEROP_PACKAGES/jars/*" "$clients_dir/story/Adapter.java" "$2"
+        -cp "$INTEROP_PACKAGES/jars/*" -sourcepath "$clients_dir/story" "$2"
 }
 
 # Builds the C++ client $1 of file $2 with the libraries in the other words, which nobody installs here.
