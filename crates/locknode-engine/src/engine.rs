@@ -325,7 +325,7 @@ impl Engine {
         };
         stats.commands = self.services.counters.total_calls();
         for shard in space.shards() {
-            stats.keys += (0..crate::shard::DATABASES)
+            stats.keys += (0..crate::key_hash::DATABASES)
                 .map(|db| shard.key_count(u8::try_from(db).unwrap_or(u8::MAX)))
                 .sum::<u64>();
             stats.expired += shard.expired_count();

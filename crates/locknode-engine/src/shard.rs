@@ -19,7 +19,7 @@ use crate::durable::{LockRecord, Record, Which};
 use crate::fence::{Fences, Grant};
 use crate::guard::Permit;
 use crate::key_change::{ChangeKind, KeyChange};
-use crate::key_hash::{KeyHash, KeyHasher};
+use crate::key_hash::{DATABASES, KeyHash, KeyHasher};
 use crate::observers::Observers;
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
 use crate::time::{Deadline, Time};
@@ -514,9 +514,6 @@ impl Place {
         KeyHash::bits_of_short(self.short_hash)
     }
 }
-
-/// The number of databases per node: SELECT 0 to 15, Redis's default.
-pub const DATABASES: usize = 16;
 
 /// Slot address, short hash, control byte and the free space of a hash table at its mean load.
 const INDEX_BYTES_PER_KEY: u64 = 14;

@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 
 use crate::client::Client;
 use crate::key_change::{ChangeKind, KeyChange};
+use crate::key_hash::DATABASES;
 use crate::observers::Observers;
-use crate::shard::DATABASES;
 
 /// The watched keys of all connections, by database.
 #[derive(Debug, Default)]

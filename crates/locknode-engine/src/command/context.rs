@@ -5,7 +5,6 @@ use locknode_resp::Encoder;
 use super::Commands;
 use super::changes::Journal;
 use super::keys::Keys;
-use super::spec::Spec;
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
 use crate::durable::Record;
@@ -103,32 +102,6 @@ impl Context<'_, '_> {
             entry.shard.note_read(entry.db, key);
         }
         entry
-    }
-
-    /// Shows a command that has run to those who watch by MONITOR. Call this after each command of a
-    /// transaction, too.
-    #[cold]
-    pub(crate) fn show(&self, spec: &Spec, args: &[&[u8]]) {
-        #[cfg(feature = "compat")]
-        if self.services.observers.monitors.are_there() {
-            super::monitor::show(self, spec, args);
-        }
-        let _ = (spec, args);
-    }
-
-    /// Records which keys a command has read, if its client caches them. Call this after each
-    /// command of a script, too.
-    #[inline]
-    pub(crate) fn note_reads(&mut self, spec: &Spec, args: &[&[u8]]) {
-        #[cfg(feature = "compat")]
-        if self.session.tracks_reads() && spec.flags.has(Flags::READONLY) {
-            let db = self.session.db;
-            for key in spec.keys.of(args) {
-                let hash = self.space.hash(db, key);
-                self.space.shard_of(hash).note_read(db, key);
-            }
-        }
-        let _ = (spec, args);
     }
 
     #[inline(always)]

@@ -7,6 +7,8 @@ use locknode_resp::Encoder;
 use super::Engine;
 #[cfg(feature = "compat")]
 use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
+#[cfg(feature = "compat")]
+use crate::command::subcommand::HELP;
 use crate::command::{Spec, refusal};
 use crate::command_id::CommandId;
 use crate::flags::Flags;
@@ -159,7 +161,7 @@ impl Engine {
             }
             #[cfg(feature = "compat")]
             Refusal::Subscribed(id, spec) => {
-                refusal::only_subscriber(reply, spec, args);
+                only_subscriber(reply, spec, args);
                 id
             }
             Refusal::Quarantined(id, left) => {
@@ -169,4 +171,24 @@ impl Engine {
         };
         self.services.counters.note_rejected(*id);
     }
+}
+
+/// Refuses a command of a RESP2 connection that is subscribed to something.
+#[cfg(feature = "compat")]
+#[cold]
+fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
+    let word = args.get(1).copied().unwrap_or_default();
+    let name = match spec.subcommand(word) {
+        _ if spec.subcommands.is_empty() => spec.name.to_owned(),
+        Some((_, subcommand)) if subcommand.accepts(args.len()) => spec.full_name(subcommand.name),
+        Some((_, subcommand)) => {
+            return refusal::wrong_arity(reply, &spec.full_name(subcommand.name));
+        }
+        None if word.eq_ignore_ascii_case(HELP.as_bytes()) => spec.full_name(HELP),
+        None => return refusal::unknown_subcommand(reply, spec.name, word),
+    };
+    reply.error(&format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    ));
 }
