@@ -7,6 +7,8 @@
 
 declare(strict_types=1);
 
+require __DIR__ . '/story/adapter.php';
+
 const RELEASE = '
     if redis.call("GET", KEYS[1]) == ARGV[1] then
         return redis.call("DEL", KEYS[1])
@@ -22,21 +24,6 @@ const EXTEND = '
     end
 ';
 
-function check(string $what, bool $condition): void
-{
-    if (!$condition) {
-        throw new Exception($what);
-    }
-}
-
-function connect(string $address, string $method = 'connect'): Redis
-{
-    [$host, $port] = explode(':', $address);
-    $redis = new Redis();
-    $redis->$method($host, (int) $port, 5.0);
-    return $redis;
-}
-
 /** Every node is asked in turn, as the library does. */
 final class Adapter
 {
@@ -49,24 +36,23 @@ final class Adapter
 
     public function __construct()
     {
-        $this->addresses = explode(',', getenv('INTEROP_NODES'));
+        $this->addresses = nodes();
         $this->nodes = array_map('connect', $this->addresses);
     }
 
-    public function forge(string $key, string $token): string
+    public function forge(string $key, string $token): void
     {
         $this->key = $key;
         $this->token = hex2bin($token);
-        return 'done';
     }
 
-    public function acquire(string $key, string $ttl, string $token): int
+    public function acquire(string $key, int $ttl, string $token): int
     {
         $this->forge($key, $token);
-        return $this->sum(fn (Redis $node) => $node->set($this->key, $this->token, ['NX', 'PX' => (int) $ttl]));
+        return $this->sum(fn (Redis $node) => $node->set($this->key, $this->token, ['NX', 'PX' => $ttl]));
     }
 
-    public function extend(string $ttl): int
+    public function extend(int $ttl): int
     {
         return $this->sum(fn (Redis $node) => $node->eval(EXTEND, [$this->key, $this->token, $ttl], 1));
     }
@@ -84,18 +70,18 @@ final class Adapter
         return $this->sum(fn (Redis $node) => $node->eval(RELEASE, [$this->key, $this->token], 1));
     }
 
-    public function login(?string $password = null): string
+    public function login(?string $password = null): bool
     {
         $node = connect(getenv('INTEROP_AUTH_NODE'));
         $node->clearLastError();
         $done = ($password === null || $node->auth($password)) && $node->select(3)
             && $node->set('interop:login', 'in');
         check((string) $node->getLastError(), $done);
-        return 'yes';
+        return true;
     }
 
     /** EVALSHA and what phpredis does about an unknown script: it tells, and the caller loads it. */
-    public function hash(): string
+    public function hash(): bool
     {
         $node = $this->nodes[0];
         $hash = sha1(RELEASE);
@@ -105,18 +91,18 @@ final class Adapter
         check('wrong hash', $node->script('load', RELEASE) === $hash);
         check('not known', $node->script('exists', $hash) === [1]);
         check('not run', $node->evalSha($hash, [$this->key, 'nobody'], 1) === 0);
-        return 'yes';
+        return true;
     }
 
     /** A pooled connection is checked with ECHO when it is taken again. */
-    public function pool(): string
+    public function pool(): bool
     {
         for ($round = 0; $round < 3; $round++) {
             $node = connect($this->addresses[0], 'pconnect');
             check('no PONG', $node->ping() === true && $node->echo("a\0b\r\n") === "a\0b\r\n");
             $node->close();
         }
-        return 'yes';
+        return true;
     }
 
     /** phpredis turns an error into `false`, which is also how a held lock looks. */
@@ -132,15 +118,4 @@ final class Adapter
     }
 }
 
-$adapter = new Adapter();
-printf("ready php %s with phpredis %s, as redlock-php sends it\n", PHP_VERSION, phpversion('redis'));
-while (($line = fgets(STDIN)) !== false) {
-    $words = explode(' ', rtrim($line, "\n"));
-    $request = array_shift($words);
-    try {
-        $reply = $adapter->$request(...$words);
-    } catch (Throwable $error) {
-        $reply = 'error ' . strtr($error->getMessage(), "\r\n", '  ');
-    }
-    echo "$reply\n";
-}
+serve(sprintf('php %s with phpredis %s, as redlock-php sends it', PHP_VERSION, phpversion('redis')), new Adapter());

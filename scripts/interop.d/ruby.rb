@@ -8,6 +8,7 @@
 
 require "digest"
 require "redis"
+require_relative "story/adapter"
 
 TEXTS = {
   lock: <<~LUA,
@@ -35,29 +36,24 @@ KNOWN = {
   query: "78d2ca48a6dc9ef6892059792a3a0c5237733d64"
 }.freeze
 
-def address(text)
-  host, port = text.split(":")
-  { host: host, port: Integer(port) }
-end
-
 # Asks every node in turn, as the libraries do.
 class Adapter
   def initialize(variant)
     @variant = variant
     @names = variant == "known-scripts" ? KNOWN : OWN
     @unknown = 0
-    @nodes = ENV.fetch("INTEROP_NODES").split(",").map { |text| Redis.new(**address(text)) }
+    @nodes = NODES.map { |text| Redis.new(**address(text)) }
   end
 
   def forge(key, token)
     @key = key
     @token = [token].pack("H*")
-    "done"
+    nil
   end
 
   def acquire(key, ttl, token)
     forge(key, token)
-    return @nodes.count { |node| node.set(@key, @token, nx: true, px: Integer(ttl)) } if @variant == "EVAL"
+    return @nodes.count { |node| node.set(@key, @token, nx: true, px: ttl) } if @variant == "EVAL"
 
     @nodes.count { |node| run(node, :lock, @token, ttl, "yes") }
   end
@@ -85,16 +81,14 @@ class Adapter
     client = Redis.new(**address(ENV.fetch("INTEROP_AUTH_NODE")), password: password, db: 3, id: "interop")
     raise "no PONG" unless client.ping == "PONG"
 
-    client.set("interop:login", "in") == "OK" ? "yes" : "no"
+    client.set("interop:login", "in") == "OK"
   end
 
   # A lock node knows redlock-rb's scripts from the start and after SCRIPT FLUSH; Redis has to be given them.
   def scripts
     expected = @variant == "own-scripts" || (@variant == "known-scripts" && ENV.fetch("INTEROP_SERVER") != "locknode")
     raise "#{@unknown} times a script was unknown" if @unknown.positive? != expected
-    raise "not flushed" unless @nodes.all? { |node| node.script(:flush) == "OK" }
-
-    "yes"
+    @nodes.all? { |node| node.script(:flush) == "OK" }
   end
 
   private
@@ -117,11 +111,4 @@ class Adapter
   end
 end
 
-adapter = Adapter.new(ARGV[0])
-$stdout.sync = true
-puts "ready ruby #{RUBY_VERSION} with redis gem #{Redis::VERSION}, as redlock-rb sends it"
-$stdin.each_line do |line|
-  puts adapter.public_send(*line.split)
-rescue StandardError => e
-  puts "error #{e.class} #{e.message}".tr("\n", " ")
-end
+serve("ruby #{RUBY_VERSION} with redis gem #{Redis::VERSION}, as redlock-rb sends it", Adapter.new(ARGV[0]))

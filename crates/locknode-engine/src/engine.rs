@@ -11,6 +11,7 @@
 //! The engine does no I/O, reads no clock and starts no thread, so the same engine runs in the
 //! server and in a simulator.
 
+mod admission;
 mod beside_scripts;
 mod queueing;
 
@@ -20,9 +21,9 @@ use std::time::Duration;
 
 use locknode_resp::{Encoder, Limits};
 
+use admission::Refusal;
+
 use crate::client::{Clients, Peer};
-#[cfg(feature = "compat")]
-use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
 use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
@@ -31,9 +32,10 @@ use crate::fence::{FENCE_END, Grant};
 use crate::flags::Flags;
 use crate::guard::{BatchNeeds, Guard, GuardConfig, Need};
 use crate::host::{Host, NoHost};
+use crate::key_change::Cause;
 use crate::key_hash::KeyHash;
 use crate::keyspace::{Keyspace, Space, TableSizes};
-use crate::observers::{Cause, Observers};
+use crate::observers::Observers;
 use crate::options::Options;
 use crate::pause::Pause;
 use crate::script::StartThread;
@@ -332,7 +334,7 @@ impl Engine {
         };
         stats.commands = self.services.counters.total_calls();
         for shard in space.shards() {
-            stats.keys += (0..crate::shard::DATABASES)
+            stats.keys += (0..crate::key_hash::DATABASES)
                 .map(|db| shard.key_count(u8::try_from(db).unwrap_or(u8::MAX)))
                 .sum::<u64>();
             stats.expired += shard.expired_count();
@@ -477,164 +479,6 @@ impl Batch<'_> {
         }
         self.space.unlock();
         (flow, has_failed)
-    }
-}
-
-/// Why a command was not run.
-#[derive(Debug)]
-enum Refusal {
-    Unknown,
-    Arity(CommandId, &'static Spec),
-    Protected(CommandId),
-    Unauthenticated(CommandId),
-    NotInTransaction(CommandId),
-    Queued(CommandId, &'static Spec),
-    #[cfg(feature = "compat")]
-    Subscribed(CommandId, &'static Spec),
-    Quarantined(CommandId, Duration),
-    Paused,
-}
-
-impl Engine {
-    /// Makes every check that precedes the command's keys, in Redis's order.
-    #[inline]
-    fn admit(
-        &self,
-        session: &Session,
-        name: &[u8],
-        args: &[&[u8]],
-        now: Time,
-    ) -> Result<(CommandId, &'static Spec), Refusal> {
-        let (id, spec) = self.commands.find(name).ok_or(Refusal::Unknown)?;
-        if !spec.accepts(args.len()) {
-            return Err(Refusal::Arity(id, spec));
-        }
-        if spec.flags.has(Flags::PROTECTED)
-            && !self.services.settings.read(|o| o.enable_debug_command)
-        {
-            return Err(Refusal::Protected(id));
-        }
-        if !session.is_authenticated
-            && !spec.flags.has(Flags::NO_AUTH)
-            && self.services.settings.has_password()
-        {
-            return Err(Refusal::Unauthenticated(id));
-        }
-        if session.is_special {
-            self.admit_special(session, id, spec, now)?;
-        } else {
-            self.admit_now(id, spec.flags, now)?;
-        }
-        Ok((id, spec))
-    }
-
-    /// Makes the checks that depend on the state of the node.
-    #[inline]
-    fn admit_now(&self, id: CommandId, flags: Flags, now: Time) -> Result<(), Refusal> {
-        if let Some(left) = self.services.guard.quarantine_left(now)
-            && !flags.has(Flags::LOADING)
-        {
-            return Err(Refusal::Quarantined(id, left));
-        }
-        if self.services.pause.holds(now, flags) {
-            return Err(Refusal::Paused);
-        }
-        Ok(())
-    }
-
-    /// Makes the checks for a connection that is in a special state, and those of
-    /// [`Engine::admit_now`] at their place among them.
-    #[cold]
-    fn admit_special(
-        &self,
-        session: &Session,
-        id: CommandId,
-        spec: &'static Spec,
-        now: Time,
-    ) -> Result<(), Refusal> {
-        #[cfg(feature = "compat")]
-        if session.is_only_subscriber() && !is_for_subscribers(spec) {
-            return Err(Refusal::Subscribed(id, spec));
-        }
-        let Some(transaction) = &session.transaction else {
-            return self.admit_now(id, spec.flags, now);
-        };
-        if spec.flags.has(Flags::NO_MULTI) {
-            return Err(Refusal::NotInTransaction(id));
-        }
-        // A pause of writes holds back an EXEC of writes.
-        let flags = match spec.name {
-            "exec" => spec.flags.and(transaction.flags()),
-            _ => spec.flags,
-        };
-        self.admit_now(id, flags, now)?;
-        if spec.flags.has(Flags::TRANSACTION) {
-            Ok(())
-        } else {
-            Err(Refusal::Queued(id, spec))
-        }
-    }
-
-    /// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
-    /// SKIP.
-    #[cold]
-    fn drop_unwanted(
-        &self,
-        before: ReplyMode,
-        session: &mut Session,
-        name: &[u8],
-        start: usize,
-        out: &mut Vec<u8>,
-    ) {
-        match (before, session.reply_mode) {
-            // CLIENT REPLY ON and RESET do reply.
-            (_, ReplyMode::On) => return,
-            (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
-            (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
-            (_, ReplyMode::Off | ReplyMode::SkipNext) => {}
-        }
-        #[cfg(feature = "compat")]
-        if let Some((_, spec)) = self.commands.find(name)
-            && is_answered_by_pushes(spec)
-        {
-            return;
-        }
-        let _ = name;
-        out.truncate(start);
-    }
-
-    #[cold]
-    fn refuse(&self, refusal: &Refusal, args: &[&[u8]], reply: &mut Encoder<'_>) {
-        let id = match refusal {
-            Refusal::Paused | Refusal::Queued(..) => return,
-            Refusal::Unknown => return refusal::unknown_command(reply, args),
-            Refusal::Arity(id, spec) => {
-                refusal::wrong_arity(reply, spec.name);
-                id
-            }
-            Refusal::Protected(id) => {
-                reply.error(refusal::DEBUG_DISABLED);
-                id
-            }
-            Refusal::Unauthenticated(id) => {
-                reply.error(refusal::NO_AUTH);
-                id
-            }
-            Refusal::NotInTransaction(id) => {
-                reply.error("ERR Command not allowed inside a transaction");
-                id
-            }
-            #[cfg(feature = "compat")]
-            Refusal::Subscribed(id, spec) => {
-                refusal::only_subscriber(reply, spec, args);
-                id
-            }
-            Refusal::Quarantined(id, left) => {
-                refusal::quarantined(reply, *left);
-                id
-            }
-        };
-        self.services.counters.note_rejected(*id);
     }
 }
 

@@ -57,6 +57,9 @@ impl KeyHasher {
     }
 }
 
+/// The number of databases per node: SELECT 0 to 15, Redis's default.
+pub const DATABASES: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

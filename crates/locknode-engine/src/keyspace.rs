@@ -11,9 +11,9 @@ use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::fence::Fences;
-use crate::key_hash::{KeyHash, KeyHasher};
+use crate::key_hash::{DATABASES, KeyHash, KeyHasher};
 use crate::observers::Observers;
-use crate::shard::{DATABASES, Shard, Swept};
+use crate::shard::{Shard, Swept};
 use crate::time::{Deadline, Time};
 
 /// All shards of a node.

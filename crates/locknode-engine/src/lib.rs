@@ -47,6 +47,7 @@ mod holds;
 mod host;
 #[cfg(feature = "compat")]
 mod invalidation;
+mod key_change;
 mod key_hash;
 mod keyspace;
 #[cfg(feature = "compat")]
@@ -92,10 +93,11 @@ pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};
 pub use event_classes::EventClasses;
 pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};
+pub use key_hash::DATABASES;
 pub use keyspace::TableSizes;
 pub use options::{ConfigOption, Options};
 pub use output_limit::{OutputLimits, PubsubLimit};
 pub use script::StartThread;
 pub use session::Session;
-pub use shard::{DATABASES, Swept};
+pub use shard::Swept;
 pub use time::{Deadline, Moment, Time, WallTime};

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::channels::{Channels, TopicKind};
 use crate::client::Clients;
 use crate::event_classes::EventClasses;
-use crate::observers::{Cause, ChangeKind, KeyChange};
+use crate::key_change::{Cause, ChangeKind, KeyChange};
 
 /// The subscriptions, and which events are published.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
-use crate::observers::KeyChange;
+use crate::key_change::KeyChange;
 
 /// One message, or the changes of one command.
 #[derive(Debug)]

@@ -8,6 +8,9 @@
 //! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has
 //! reached it.
 
+mod changes;
+mod collections;
+
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -15,8 +18,9 @@ use hashbrown::HashTable;
 use crate::durable::{LockRecord, Record, Which};
 use crate::fence::{Fences, Grant};
 use crate::guard::Permit;
-use crate::key_hash::{KeyHash, KeyHasher};
-use crate::observers::{ChangeKind, KeyChange, Observers};
+use crate::key_change::{ChangeKind, KeyChange};
+use crate::key_hash::{DATABASES, KeyHash, KeyHasher};
+use crate::observers::Observers;
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
 use crate::time::{Deadline, Time};
 use crate::values::{Value, Values};
@@ -270,85 +274,6 @@ impl Shard {
         table.insert_unique(hash.bits(), place, Place::bits);
     }
 
-    /// Returns whether the key holds a value in place of a token.
-    #[inline]
-    pub(crate) fn is_collection(&self, probe: Probe) -> bool {
-        cfg!(feature = "compat") && self.grant(probe).is_some_and(Grant::is_collection)
-    }
-
-    /// Returns the value of a live key that holds no token.
-    pub(crate) fn collection(&self, probe: Probe) -> Option<&Value> {
-        probe.slot().and_then(|id| self.collection_at(id))
-    }
-
-    /// Returns what TYPE replies.
-    pub(crate) fn type_name(&self, probe: Probe) -> &'static str {
-        probe.slot().map_or("none", |id| self.type_name_at(id))
-    }
-
-    fn type_name_at(&self, id: SlotId) -> &'static str {
-        self.collection_at(id).map_or("string", Value::type_name)
-    }
-
-    fn collection_at(&self, id: SlotId) -> Option<&Value> {
-        self.values.get(self.value_number(id)?)
-    }
-
-    /// Returns the number of a value; `None` for a token.
-    fn value_number(&self, id: SlotId) -> Option<u32> {
-        let number = self.slab.value(id).first_chunk().copied();
-        let is_collection = self.slab.grant(id).is_collection();
-        is_collection.then(|| number.map_or(u32::MAX, u32::from_le_bytes))
-    }
-
-    /// Creates the key with a value. It must be missing; its fence counter rises `[F1]`.
-    #[cfg(feature = "compat")]
-    pub(crate) fn create(
-        &mut self,
-        probe: Probe,
-        db: u8,
-        key: &[u8],
-        value: Value,
-        permit: Permit,
-    ) -> Grant {
-        self.note(db, key, ChangeKind::Created);
-        let counter = self.fences.raise(db, key, permit.floor);
-        let grant = Grant::new(counter, permit.is_logged);
-        self.insert_collection(db, probe.hash, key, value, permit.deadline, grant);
-        grant
-    }
-
-    /// Changes the value of a live key that holds no token.
-    #[cfg(feature = "compat")]
-    pub(crate) fn change_collection<R>(
-        &mut self,
-        probe: Probe,
-        work: impl FnOnce(&mut Value) -> R,
-    ) -> Option<R> {
-        let number = self.value_number(probe.slot()?)?;
-        self.values.change(number, work)
-    }
-
-    /// Records for the observers that a value has changed.
-    #[cfg(feature = "compat")]
-    pub(crate) fn note_changed(&mut self, probe: Probe) {
-        self.note_of(probe, ChangeKind::Written);
-    }
-
-    /// [`Shard::insert`] for a key with a value in place of a token.
-    pub(crate) fn insert_collection(
-        &mut self,
-        db: u8,
-        hash: KeyHash,
-        key: &[u8],
-        value: Value,
-        deadline: Deadline,
-        grant: Grant,
-    ) {
-        let number = self.values.store(value).to_le_bytes();
-        self.insert(db, hash, key, &number, deadline, grant.of_collection());
-    }
-
     /// Moves the deadline of a live lock, if there is one; returns its grant.
     pub(crate) fn set_deadline(&mut self, probe: Probe, permit: Permit) -> Option<Grant> {
         let id = probe.slot()?;
@@ -546,80 +471,6 @@ impl Shard {
         self.slab.earliest_deadline()
     }
 
-    /// Takes the changes recorded so far.
-    pub(crate) fn take_changes(&mut self) -> Vec<KeyChange> {
-        std::mem::take(&mut self.changes)
-    }
-
-    /// Records that a list is pushed to, for those who wait.
-    #[cfg(feature = "compat")]
-    pub(crate) fn note_push(&mut self, db: u8, key: &[u8]) {
-        if self.observers.are_there() {
-            self.pushed.push((db, key.into()));
-        }
-    }
-
-    /// Takes the lists recorded so far.
-    #[cfg(feature = "compat")]
-    pub(crate) fn take_pushed(&mut self) -> Vec<(u8, Box<[u8]>)> {
-        std::mem::take(&mut self.pushed)
-    }
-
-    /// Records that a tracking client has read a key.
-    #[cfg(feature = "compat")]
-    pub(crate) fn note_read(&mut self, db: u8, key: &[u8]) {
-        self.note(db, key, ChangeKind::Read);
-    }
-
-    /// Records a change, if anybody wants to know.
-    #[inline]
-    fn note(&mut self, db: u8, key: &[u8], kind: ChangeKind) {
-        if self.observers.are_there() {
-            self.record(db, key.into(), kind);
-        }
-    }
-
-    /// [`Shard::note`] for a key that is there.
-    #[inline]
-    fn note_of(&mut self, probe: Probe, kind: ChangeKind) {
-        if self.observers.are_there()
-            && let Some(id) = probe.slot()
-        {
-            self.record(self.slab.db(id), self.slab.key(id).into(), kind);
-        }
-    }
-
-    /// [`Shard::note`] for a key whose deadline will be this.
-    #[cold]
-    fn note_deadline(&mut self, probe: Probe, deadline: Deadline) {
-        if deadline != Deadline::NEVER {
-            self.note_of(probe, ChangeKind::DeadlineMoved);
-        } else if self.deadline(probe) != Some(Deadline::NEVER) {
-            self.note_of(probe, ChangeKind::DeadlineRemoved);
-        }
-    }
-
-    /// [`Shard::note`] for a key whose value and deadline are set.
-    #[inline]
-    fn note_put(&mut self, db: u8, key: &[u8], kind: ChangeKind, permit: Permit) {
-        if self.observers.are_there() {
-            self.record(db, key.into(), kind);
-            if permit.deadline != Deadline::NEVER && !permit.keeps_deadline {
-                self.record(db, key.into(), ChangeKind::DeadlineMoved);
-            }
-        }
-    }
-
-    /// Records that a key was read and is missing.
-    pub(crate) fn note_miss(&mut self, db: u8, key: &[u8]) {
-        self.note(db, key, ChangeKind::Missed);
-    }
-
-    #[cold]
-    fn record(&mut self, db: u8, key: Box<[u8]>, kind: ChangeKind) {
-        self.changes.push(KeyChange { db, key, kind });
-    }
-
     /// Removes the entry in a slot, expired or not.
     fn unlink(&mut self, id: SlotId, kind: Option<ChangeKind>) {
         let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
@@ -663,9 +514,6 @@ impl Place {
         KeyHash::bits_of_short(self.short_hash)
     }
 }
-
-/// The number of databases per node: SELECT 0 to 15, Redis's default.
-pub const DATABASES: usize = 16;
 
 /// Slot address, short hash, control byte and the free space of a hash table at its mean load.
 const INDEX_BYTES_PER_KEY: u64 = 14;

@@ -17,7 +17,8 @@ use smallvec::SmallVec;
 
 use crate::client::{Client, Clients};
 use crate::invalidation::{self, Invalidation};
-use crate::observers::{Cause, ChangeKind, KeyChange, Observers, Tracked, TrackingTotals};
+use crate::key_change::{Cause, ChangeKind, KeyChange};
+use crate::observers::{Observers, Tracked, TrackingTotals};
 
 /// What all tracking clients of a node have cached; see the module docs.
 #[derive(Debug, Default)]

@@ -13,8 +13,9 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::client::Client;
-use crate::observers::{ChangeKind, KeyChange, Observers};
-use crate::shard::DATABASES;
+use crate::key_change::{ChangeKind, KeyChange};
+use crate::key_hash::DATABASES;
+use crate::observers::Observers;
 
 /// The watched keys of all connections, by database.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
 //! What README and the pages of docs/ show for a shell or for Python works as it says. Their Rust is run by
-//! `locknode-testkit`.
+//! `locknode-testkit`, and their Java, Go and PHP by `scripts/interop`.
 //!
 //! A page is played from top to bottom, each block in a directory of its own. A lab that a page starts is where its later
 //! commands go; a page that starts none has one all the same. Ports are free ones, and what takes long is shortened.
@@ -73,6 +73,7 @@ fn every_command_of_the_documents_works() {
                 "sh" => page.shell(&block),
                 "console" => page.session(&block),
                 "python" => page.python(&block),
+                "go" | "java" | "php" => page.of_interop(language, &block),
                 "rust" | "text" => continue,
                 _ => panic!("{}: nobody runs {language}: {block}", page.name),
             }
@@ -114,6 +115,16 @@ fn blocks(text: &str) -> Vec<(&str, String)> {
         is_inside ^= line.starts_with("```");
     }
     blocks
+}
+
+/// Whether the lines are in the text one after the other, however deep they are there.
+fn has_lines(text: &str, lines: &str) -> bool {
+    let trimmed =
+        |text: &str| -> Vec<String> { text.lines().map(|line| line.trim().to_owned()).collect() };
+    let lines = trimmed(lines);
+    trimmed(text)
+        .windows(lines.len())
+        .any(|window| window == lines)
 }
 
 /// A page that is being played.
@@ -333,6 +344,18 @@ impl Page {
             }
         }
         self.node = None;
+    }
+
+    /// Finds a block in a program that interop runs.
+    fn of_interop(&self, ending: &str, block: &str) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let programs = fs::read_dir(root.join("scripts/interop.d/programs")).expect("programs");
+        let mut programs = programs.map(|entry| entry.expect("a program").path());
+        let has_it = programs.any(|path| {
+            path.extension().is_some_and(|it| it == ending)
+                && has_lines(&fs::read_to_string(path).expect("a program"), block)
+        });
+        assert!(has_it, "{}: interop runs nothing like: {block}", self.name);
     }
 
     /// Runs a block against the first node of the lab, where there is a `redis` to import.

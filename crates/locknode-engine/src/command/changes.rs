@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::entry::Entry;
 use crate::fence::Grant;
 use crate::keyspace::Space;
 use crate::reports::Report;
@@ -116,14 +115,6 @@ impl Content {
         match self {
             Self::Token(token) => token.len(),
             Self::Collection(value) => value.bytes(),
-        }
-    }
-
-    /// Returns whether the key's value has changed in place, which its grant does not show.
-    pub(super) fn is_outdated(&self, entry: &Entry<'_>) -> bool {
-        match self {
-            Self::Token(_) => false,
-            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::durable::Durability;
 use crate::guard::GuardMode;
 use crate::host::HostFacts;
+use crate::key_hash::DATABASES;
 use crate::options::{Change, ConfigOption, Kind, LUA_TIME_LIMIT, Options};
-use crate::shard::DATABASES;
 
 /// Returns all options.
 pub(crate) fn all() -> impl Iterator<Item = &'static ConfigOption> {

@@ -11,8 +11,8 @@ use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::version::REDIS_VERSION;
 use crate::client::{DEFAULT_USER, NameKind};
+use crate::key_hash::DATABASES;
 use crate::session::ReplyMode;
-use crate::shard::DATABASES;
 
 /// The options of a HELLO.
 #[derive(Debug, Default)]

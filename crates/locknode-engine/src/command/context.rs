@@ -5,16 +5,15 @@ use locknode_resp::Encoder;
 use super::Commands;
 use super::changes::Journal;
 use super::keys::Keys;
-use super::spec::Spec;
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
 use crate::durable::Record;
 use crate::entry::{Entry, depend_on, may_remove_unlogged};
 use crate::flags::Flags;
 use crate::guard::BatchNeeds;
+use crate::key_change::{Cause, KeyChange};
 use crate::key_hash::KeyHash;
 use crate::keyspace::Space;
-use crate::observers::{Cause, KeyChange};
 use crate::services::Services;
 use crate::session::Session;
 use crate::shard::Shard;
@@ -104,32 +103,6 @@ impl Context<'_, '_> {
             entry.shard.note_read(entry.db, key);
         }
         entry
-    }
-
-    /// Shows a command that has run to those who watch by MONITOR. Call this after each command of a
-    /// transaction, too.
-    #[cold]
-    pub(crate) fn show(&self, spec: &Spec, args: &[&[u8]]) {
-        #[cfg(feature = "compat")]
-        if self.services.observers.monitors.are_there() {
-            super::monitor::show(self, spec, args);
-        }
-        let _ = (spec, args);
-    }
-
-    /// Records which keys a command has read, if its client caches them. Call this after each
-    /// command of a script, too.
-    #[inline]
-    pub(crate) fn note_reads(&mut self, spec: &Spec, args: &[&[u8]]) {
-        #[cfg(feature = "compat")]
-        if self.session.tracks_reads() && spec.flags.has(Flags::READONLY) {
-            let db = self.session.db;
-            for key in spec.keys.of(args) {
-                let hash = self.space.hash(db, key);
-                self.space.shard_of(hash).note_read(db, key);
-            }
-        }
-        let _ = (spec, args);
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@ use crate::channels::TopicKind;
 use crate::counters::Totals;
 use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
-use crate::shard::DATABASES;
+use crate::key_hash::DATABASES;
 
 /// A section of the report: its name as its heading writes it (clients may use any case), whether a
 /// plain INFO includes it, and what writes it.

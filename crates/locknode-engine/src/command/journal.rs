@@ -9,15 +9,15 @@
 
 use locknode_resp::Encoder;
 
-use super::changes::{Before, Journal};
+use super::changes::{Before, Content, Journal};
 use super::command_entry::key_positions;
 use super::context::Context;
 use super::spec::{Flags, Keys, Spec};
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
-use crate::entry::log_removal;
+use crate::entry::{Entry, log_removal};
 use crate::guard::{Denial, Permit};
-use crate::observers::{ChangeKind, KeyChange};
+use crate::key_change::{ChangeKind, KeyChange};
 use crate::reports::Report;
 use crate::time::Deadline;
 
@@ -276,6 +276,16 @@ fn take_expired(context: &mut Context<'_, '_>) -> Vec<KeyChange> {
     let mut changes = context.take_changes();
     changes.retain(|change| change.kind == ChangeKind::Expired);
     changes
+}
+
+impl Content {
+    /// Returns whether the key's value has changed in place, which its grant does not show.
+    fn is_outdated(&self, entry: &Entry<'_>) -> bool {
+        match self {
+            Self::Token(_) => false,
+            Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
+        }
+    }
 }
 
 /// Decides what a key needs that was `before` and now is what it is; `None` when it needs nothing.

@@ -40,6 +40,7 @@ pub(crate) mod refusal;
 mod release;
 mod scan;
 mod scripting;
+mod seen;
 mod set;
 mod spec;
 pub(crate) mod subcommand;

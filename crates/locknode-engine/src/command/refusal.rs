@@ -4,10 +4,6 @@ use std::time::Duration;
 
 use locknode_resp::Encoder;
 
-#[cfg(feature = "compat")]
-use super::Spec;
-#[cfg(feature = "compat")]
-use super::subcommand::HELP;
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";
@@ -99,24 +95,6 @@ pub(crate) fn exec(out: &mut Vec<u8>, start: usize) {
     out.push(b'-');
     out.extend_from_slice(ABORTED_BECAUSE.as_bytes());
     out.extend_from_slice(cause);
-}
-
-/// Refuses a command of a RESP2 connection that is subscribed to something.
-#[cfg(feature = "compat")]
-#[cold]
-pub(crate) fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
-    let word = args.get(1).copied().unwrap_or_default();
-    let name = match spec.subcommand(word) {
-        _ if spec.subcommands.is_empty() => spec.name.to_owned(),
-        Some((_, subcommand)) if subcommand.accepts(args.len()) => spec.full_name(subcommand.name),
-        Some((_, subcommand)) => return wrong_arity(reply, &spec.full_name(subcommand.name)),
-        None if word.eq_ignore_ascii_case(HELP.as_bytes()) => spec.full_name(HELP),
-        None => return unknown_subcommand(reply, spec.name, word),
-    };
-    reply.error(&format!(
-        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
-         are allowed in this context"
-    ));
 }
 
 /// `ERR wrong number of arguments for 'name' command`.

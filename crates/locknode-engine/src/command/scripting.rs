@@ -435,8 +435,8 @@ impl ScriptCaller<'_, '_, '_> {
             Some("ERR This Redis command is not allowed from script")
         } else if self.work.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
             Some("ERR Write commands are not allowed from read-only scripts.")
-        } else if spec.keys == Keys::All {
-            Some("UNSUPPORTED a command on all keys in a script: send it outside the script")
+        } else if spec.keys == Keys::All && spec.flags.has(Flags::WRITE) {
+            Some("UNSUPPORTED a command that removes all keys in a script: send it outside")
         } else if spec.flags.has(Flags::DENYOOM)
             // A script that has begun to write must end: it may be releasing a lock. One that takes
             // long could fill the memory.

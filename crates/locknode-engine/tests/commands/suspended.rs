@@ -201,3 +201,77 @@ fn a_script_of_a_megabyte_is_compiled_where_it_holds_up_nobody() {
         assert!(reply.starts_with(want), "{reply}");
     }
 }
+
+#[test]
+fn values_and_what_others_are_told_of_them_wait_for_the_end_of_the_script() {
+    for shards in [1, 8] {
+        let mut node = node(shards);
+        node.check("HSET h f old => :1\nRPUSH gone a b => :2");
+        node.check("CONFIG SET notify-keyspace-events KEA => +OK");
+        node.check("b> BLPOP queue 0 => Blocked\nc> SUBSCRIBE news => *3 $9 subscribe $4 news :1");
+        let eval = "EVAL \"redis.call('hset','h','f','new') redis.call('del','gone') \
+            redis.call('rpush','queue','first','second') redis.call('publish','news','text') \
+            redis.call('sadd','set','m') for i=1,2e7 do end return redis.call('hget','h','f')\" 0";
+        assert_eq!(node.run(eval), "Paused");
+        node.connect();
+        let mut is_held = false;
+        let begin = Instant::now();
+        let reply = loop {
+            let reply = node.run(eval);
+            if node.flow != Flow::Paused {
+                break reply;
+            }
+            // Nothing of it is there: the lists of keys are as they were.
+            let seen = node.bytes_for(3, &[b"DBSIZE"]);
+            assert_eq!(seen, b":2\r\n");
+            let seen = node.bytes_for(3, &[b"HGET", b"h", b"f"]);
+            is_held |= node.flow == Flow::Paused;
+            assert!(seen.is_empty() || seen == b"$3\r\nold\r\n", "{seen:?}");
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        assert_eq!(reply, "$3 new");
+        assert!(is_held);
+        node.check(
+            "
+            HGETALL h => *2 $1 f $3 new
+            LRANGE queue 0 -1 => *1 $6 second
+            EXISTS gone set => :1
+            b< => *2 $5 queue $5 first
+            c< => *3 $7 message $4 news $4 text
+            ",
+        );
+    }
+}
+
+#[test]
+fn a_transaction_waits_for_scripts_and_its_own_are_stopped() {
+    let mut node = node(8);
+    node.check("MULTI => +OK");
+    node.run(&format!("EVAL {LOOP} 0"));
+    node.check("SET other v => +QUEUED");
+    let reply = node.run("EXEC");
+    let want = "*2 -UNSUPPORTED script stopped, nothing of it is kept: it takes long";
+    assert!(reply.starts_with(want), "{reply}");
+    node.check("GET other => $1 v");
+
+    let eval = format!("EVAL {LOOP} 1 k");
+    assert_eq!(node.run(&eval), "Paused");
+    node.check(
+        "
+        b> MULTI => +OK
+        b> SET k v => +QUEUED
+        c> MULTI => +OK
+        c> DEL k => +QUEUED
+        b> EXEC => Paused
+        c> EXEC => Paused
+        + 5000
+        b> EXEC => -EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        # What ends a lock waits on.
+        c> EXEC => Paused
+        b> SCRIPT KILL => +OK
+        ",
+    );
+    assert!(node.finish(&eval).starts_with("-ERR Script killed"));
+    node.check("c> EXEC => *1 :0\nb> EXEC => -ERR EXEC without MULTI");
+}

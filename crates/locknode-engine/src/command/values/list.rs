@@ -9,7 +9,7 @@ use super::super::context::{Context, Flow};
 use super::super::refusal;
 use super::super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::{added_bytes, positions, read, reply_len};
-use crate::observers::Cause;
+use crate::key_change::Cause;
 use crate::shard::Shard;
 use crate::time::Time;
 use crate::values::{End, List};
@@ -239,6 +239,29 @@ fn lrange(
     });
 }
 
+fn ltrim(
+    context: &mut Context<'_, '_>,
+    [_, key, start, stop]: &[&[u8]; 4],
+    reply: &mut Encoder<'_>,
+) {
+    let (Some(start), Some(stop)) = (parse_integer(start), parse_integer(stop)) else {
+        return reply.error(refusal::NOT_AN_INTEGER);
+    };
+    context
+        .entry(key)
+        .shrink(reply, |list: Option<&mut List>, reply| {
+            reply.ok();
+            list.is_some_and(|list| {
+                let kept = positions(list.len(), start, stop);
+                let (right, left) = (list.len() - kept.end, kept.start);
+                (0..right).for_each(|_| drop(list.pop(End::Right)));
+                (0..left).for_each(|_| drop(list.pop(End::Left)));
+                // As in Redis, a list that stays as it is counts as changed, too.
+                true
+            })
+        });
+}
+
 /// The longest timeout: a thousand years.
 const TIMEOUT_MAX_SECS: u64 = 1000 * 366 * 86_400;
 
@@ -270,6 +293,10 @@ pub(crate) const SPECS: &[Spec] = specs! {
     /// Removes elements of a list by value (Redisson's fair lock).
     "lrem" "key count element" since "1.0.0",
         call: exact!(lrem), flags: Flags::WRITE, ..WRITE;
+
+    /// Removes the elements of a list outside of a range (walrus).
+    "ltrim" "key start stop" since "1.0.0",
+        call: exact!(ltrim), flags: Flags::WRITE, ..WRITE;
 
     /// Counts the elements of a list (dv/redis-semaphore).
     "llen" "key" since "1.0.0", flags: Flags::READONLY.and(Flags::FAST), ..READ;

@@ -1,0 +1,14 @@
+// needs: maven org.redisson:redisson:4.7.0
+// away: down=fails quarantine=fails (a MultiLock needs every node)
+// lacks: token extend agreement (each node knows the lock by another name)
+// has: wait reenter watchdog
+// holds: hash
+
+import org.redisson.api.RedissonClient;
+
+/** Redisson's MultiLock, which needs every node. */
+final class Client {
+    public static void main(String... arguments) throws Exception {
+        RedissonOverAll.serve(RedissonClient::getMultiLock);
+    }
+}
