@@ -53,6 +53,8 @@ pub(crate) struct Connection<S> {
     is_short_batch: bool,
     /// Whether other connections go first before this one continues.
     yields: bool,
+    /// Whether it has just let them.
+    has_yielded: bool,
     /// Bytes read since the connection began to close.
     late_input: usize,
     /// Whether the peer was active when its connection began to close.
@@ -94,6 +96,7 @@ impl<S> Connection<S> {
             state: State::Open,
             is_short_batch: false,
             yields: false,
+            has_yielded: false,
             late_input: 0,
             is_busy: false,
             timer: None,
@@ -351,6 +354,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if std::mem::take(&mut self.yields) {
                 // Unlike waking itself, this lets the runtime look for input on other connections
                 // first.
+                self.has_yielded = true;
                 let mut turn = std::pin::pin!(tokio::task::yield_now());
                 ready!(turn.as_mut().poll(cx));
             } else if std::mem::take(&mut self.is_short_batch) {
@@ -500,13 +504,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             connection.session.client().sleep_with(cx.waker());
             let client = connection.session.client();
             let has_mail = client.has_mail() && connection.takes_mail();
+            // After a yield the task is woken anyway, once others have been looked at.
+            let has_yielded = std::mem::take(&mut connection.has_yielded);
             let is_due = || {
                 let now = connection.node.clock.now().time;
                 let engine = &connection.node.engine;
                 connection.state == State::Paused
                     && engine.wait_end(&connection.session, now).is_none()
             };
-            if client.is_killed() || has_mail || connection.scope.has_moved() || is_due() {
+            if client.is_killed()
+                || has_mail
+                || connection.scope.has_moved()
+                || !has_yielded && is_due()
+            {
                 cx.waker().wake_by_ref();
             }
         }

@@ -172,8 +172,9 @@ impl Drop for Suspended {
     }
 }
 
-/// How long a turn takes at most, with others waiting.
-const TURN_MAX: Duration = Duration::from_millis(2);
+/// How long a turn takes at most, with others waiting. The script may wake its connection for some
+/// sixty turns before the runtime looks for input on others.
+const TURN_MAX: Duration = Duration::from_micros(300);
 
 /// How long a turn waits for the script's next command: a script with many of them would otherwise
 /// wait for a turn each time.
