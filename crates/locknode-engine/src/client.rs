@@ -451,6 +451,14 @@ impl Clients {
         self.all().iter().for_each(|client| client.wake());
     }
 
+    /// Wakes the tasks of the connections whose next command waits.
+    #[cfg(feature = "compat")]
+    pub(crate) fn wake_waiting(&self) {
+        let all = self.all();
+        let waiting = all.iter().filter(|client| client.is_waiting());
+        waiting.for_each(|client| client.wake());
+    }
+
     /// Closes the connections whose buffers use most, until the others keep `maxmemory-clients`.
     pub(super) fn evict(&self) {
         let used = self.buffered.load(Ordering::Relaxed);

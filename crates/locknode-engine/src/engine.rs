@@ -12,6 +12,7 @@
 //! server and in a simulator.
 
 mod admission;
+mod beside_scripts;
 mod queueing;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::keyspace::{Keyspace, Space, TableSizes};
 use crate::observers::Observers;
 use crate::options::Options;
 use crate::pause::Pause;
+use crate::script::StartThread;
 use crate::scripts::Scripts;
 use crate::services::Services;
 use crate::session::{ReplyMode, Session};
@@ -67,6 +69,9 @@ pub struct EngineConfig {
     /// A clock that runs while a command runs, from any origin: it limits the time of a script.
     /// Without one, as in a simulation, the instructions of a script are counted instead.
     pub stopwatch: Option<fn() -> Duration>,
+    /// Starts the threads on which scripts that take long go on, while other clients are served.
+    /// Without it or a stopwatch, such scripts are stopped.
+    pub start_thread: Option<StartThread>,
 }
 
 impl EngineConfig {
@@ -81,6 +86,7 @@ impl EngineConfig {
             host: Box::new(NoHost),
             guard: GuardConfig::off(),
             stopwatch: None,
+            start_thread: None,
         }
     }
 }
@@ -142,7 +148,8 @@ impl Engine {
                 settings,
                 pause: Pause::default(),
                 host: config.host,
-                scripts: Scripts::new(config.stopwatch),
+                scripts: Scripts::new(config.stopwatch, config.start_thread),
+                holds: Arc::default(),
                 run_id: config.run_id,
                 started,
             },
@@ -281,9 +288,11 @@ impl Engine {
         self.services.settings.limits()
     }
 
-    /// Returns when the pause set by CLIENT PAUSE ends, if one is in force at `now`.
-    pub fn pause_end(&self, now: Time) -> Option<Time> {
-        self.services.pause.end(now)
+    /// Returns until when a connection that was told [`Flow::Paused`] waits: for the end of a pause
+    /// or of a script. `None` when its command may be offered again.
+    pub fn wait_end(&self, session: &Session, now: Time) -> Option<Time> {
+        let pause_end = self.services.pause.end(now);
+        pause_end.or_else(|| session.script_wait_end(&self.services.holds, now))
     }
 
     /// Closes the connections that the options no longer allow; call this about once a second.
@@ -369,9 +378,12 @@ impl Batch<'_> {
         let start = out.len();
         let mode = session.reply_mode;
         let (flow, has_failed) = match self.engine.admit(session, name, args, self.moment.time) {
+            Ok((id, spec)) if self.engine.services.holds.are_there() => {
+                self.run_beside_scripts(session, id, spec, args, out)
+            }
             Ok((id, spec)) => self.run(session, id, spec, args, out),
             Err(Refusal::Paused) => {
-                session.client.note_waiting();
+                session.begin_waiting(self.moment.time);
                 return Flow::Paused;
             }
             Err(Refusal::Queued(id, spec)) => {
@@ -439,6 +451,14 @@ impl Batch<'_> {
             };
             (spec.call.run)(&mut context, args, &mut reply);
             flow = context.flow;
+            if flow == Flow::Paused {
+                let observers = &self.engine.services.observers;
+                if observers.are_there() {
+                    observers.deliver(&self.engine.services.clients);
+                }
+                self.space.unlock();
+                return (flow, false);
+            }
             if self.engine.services.guard.has_waiting_replies() {
                 context.end(spec.keys, spec.flags);
             }

@@ -43,6 +43,7 @@ mod fence;
 mod flags;
 mod glob;
 mod guard;
+mod holds;
 mod host;
 #[cfg(feature = "compat")]
 mod invalidation;
@@ -96,6 +97,7 @@ pub use key_hash::DATABASES;
 pub use keyspace::TableSizes;
 pub use options::{ConfigOption, Options};
 pub use output_limit::{OutputLimits, PubsubLimit};
+pub use script::StartThread;
 pub use session::Session;
 pub use shard::Swept;
 pub use time::{Deadline, Moment, Time, WallTime};

@@ -139,6 +139,19 @@ options! {
     tracking_table_max_keys: u64 = 1_000_000,
         "tracking-table-max-keys" Count(0..=i64::MAX as u64) Live;
 
+    /// How long a script may take, in milliseconds; 0 for any time.
+    ///
+    /// A script that takes longer is ended, and nothing of it is kept. Beyond some milliseconds it
+    /// holds up only commands on the keys that it uses.
+    // As long as Redis is silent before it answers -BUSY, so that nobody gets that by default.
+    script_time_limit: u64 = 5_000, "script-time-limit" Count(0..=u32::MAX as u64) Live;
+
+    /// Answer -BUSY to a command that has waited this many milliseconds for a script.
+    ///
+    /// Commands that end or renew a lock wait on.
+    // As in Redis.
+    busy_reply_threshold: u64 = 5_000, "busy-reply-threshold" Count(0..=u32::MAX as u64) Live;
+
     /// Allow DEBUG, for tests.
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
 }
@@ -158,6 +171,20 @@ impl Options {
 
 /// As in Redis: with less, a wrong configuration could let no client work.
 const CLIENT_MEMORY_MIN: u64 = 128 << 10;
+
+/// The older name of `busy-reply-threshold`, which CONFIG knows too.
+pub(crate) const LUA_TIME_LIMIT: ConfigOption = ConfigOption {
+    name: "lua-time-limit",
+    text: &[],
+    kind: Kind::Count(
+        Place {
+            read: |options| &options.busy_reply_threshold,
+            write: |options| &mut options.busy_reply_threshold,
+        },
+        0..=u32::MAX as u64,
+    ),
+    change: Change::Live,
+};
 
 /// One option: its name, its values, how it is shown and set.
 #[derive(Debug)]

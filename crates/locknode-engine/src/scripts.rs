@@ -11,7 +11,7 @@ use std::time::Duration;
 use hashbrown::{HashMap, HashTable};
 use parking_lot::RwLock;
 
-use crate::script::{CompileError, Machine, Program, Shape, all_known};
+use crate::script::{CompileError, Machine, Program, Shape, StartThread, all_known};
 
 /// A script's SHA1 as forty lower-case digits, the form in which it arrives and is compared.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +80,15 @@ static KNOWN: LazyLock<HashTable<Arc<Script>>> = LazyLock::new(|| {
 });
 
 impl Scripts {
-    /// `stopwatch` is what limits the time of a script.
-    pub(crate) fn new(stopwatch: Option<fn() -> Duration>) -> Self {
+    /// `stopwatch` is what limits the time of a script, and `start_thread` lets long ones go on.
+    pub(crate) fn new(
+        stopwatch: Option<fn() -> Duration>,
+        start_thread: Option<StartThread>,
+    ) -> Self {
         Self {
             known: &KNOWN,
             cache: RwLock::default(),
-            machine: Machine::new(stopwatch),
+            machine: Machine::new(stopwatch, start_thread),
         }
     }
 
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn every_known_script_is_found() {
-        let scripts = Scripts::new(None);
+        let scripts = Scripts::new(None, None);
         for (hex, _) in all_known() {
             assert!(scripts.by_sha(hex).is_some());
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::client::Clients;
 use crate::counters::Counters;
 use crate::guard::Guard;
+use crate::holds::Holds;
 use crate::host::{Host, HostFacts};
 use crate::keyspace::Space;
 use crate::observers::Observers;
@@ -25,6 +26,7 @@ pub(crate) struct Services {
     pub(crate) pause: Pause,
     pub(crate) host: Box<dyn Host>,
     pub(crate) scripts: Scripts,
+    pub(crate) holds: Arc<Holds>,
     pub(crate) guard: Guard,
     pub(crate) run_id: String,
     pub(crate) started: Moment,

@@ -1,11 +1,15 @@
 //! The state of one connection that a node keeps between two commands.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use locknode_resp::{Encoder, Protocol};
 
 use crate::client::Client;
+#[cfg(feature = "compat")]
+use crate::command::Suspended;
 use crate::guard::Need;
+use crate::holds::Holds;
 #[cfg(feature = "compat")]
 use crate::monitors::Monitor;
 #[cfg(feature = "compat")]
@@ -48,6 +52,19 @@ pub struct Session {
     /// The wait of BLPOP, until its connection has seen the end.
     #[cfg(feature = "compat")]
     pub(crate) waiter: Option<Arc<Waiter>>,
+    waiting: Waiting,
+    /// The connection's script that takes long.
+    #[cfg(feature = "compat")]
+    pub(crate) script: Option<Box<Suspended>>,
+}
+
+/// Since when and for what the next command waits; outdated once a command was run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    since: Time,
+    until: Time,
+    /// The number of suspended scripts that had ended when it began to wait for another.
+    ended: Option<u64>,
 }
 
 /// Which replies a client wants, as set by CLIENT REPLY.
@@ -85,6 +102,63 @@ impl Session {
             script_steps: 0,
             #[cfg(feature = "compat")]
             waiter: None,
+            waiting: Waiting::default(),
+            #[cfg(feature = "compat")]
+            script: None,
+        }
+    }
+
+    /// Notes that the next command waits.
+    pub(crate) fn begin_waiting(&mut self, now: Time) {
+        if !self.client.is_waiting() {
+            self.waiting.since = now;
+            self.client.note_waiting();
+        }
+        self.waiting.ended = None;
+    }
+
+    /// Waits for the end of a suspended script; returns `false` when that has taken `busy_ms`.
+    pub(crate) fn wait_for_scripts(
+        &mut self,
+        holds: &Holds,
+        busy_ms: Option<u64>,
+        now: Time,
+    ) -> bool {
+        let until = match busy_ms {
+            Some(busy_ms) => self
+                .waiting
+                .since
+                .saturating_add(Duration::from_millis(busy_ms)),
+            None => now.saturating_add(AGAIN),
+        };
+        self.waiting.until = until;
+        self.waiting.ended = Some(holds.ended());
+        now < until
+    }
+
+    /// Returns until when the next command waits for scripts.
+    pub(crate) fn script_wait_end(&self, holds: &Holds, now: Time) -> Option<Time> {
+        #[cfg(feature = "compat")]
+        if let Some(script) = &self.script {
+            return script.wait_end(now);
+        }
+        let is_waiting = self.waiting.ended == Some(holds.ended()) && now < self.waiting.until;
+        is_waiting.then_some(self.waiting.until)
+    }
+
+    /// Returns whether a script of this connection takes long.
+    pub fn has_script(&self) -> bool {
+        #[cfg(feature = "compat")]
+        return self.script.is_some();
+        #[cfg(not(feature = "compat"))]
+        false
+    }
+
+    /// Ends such a script, for instance because the node stops.
+    pub fn stop_script(&self) {
+        #[cfg(feature = "compat")]
+        if let Some(script) = &self.script {
+            script.stop();
         }
     }
 
@@ -221,3 +295,6 @@ impl Drop for Session {
         self.client.leave();
     }
 }
+
+/// When a command that waits for a script without a limit looks again; the end of a script wakes it.
+const AGAIN: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Encodes replies.
 
 use crate::decimal;
-use crate::number;
+use crate::number::double_text;
 use crate::protocol::Protocol;
 
 /// Appends replies to a buffer.
@@ -146,10 +146,9 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Appends a floating-point number in the shortest form that reads back as the same, written as
-    /// Redis writes it; a string in RESP2.
+    /// Appends a floating-point number as [`double_text`] writes it; a string in RESP2.
     pub fn double(&mut self, d: f64) {
-        let text = number::text(d);
+        let text = double_text(d);
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
             Protocol::Resp3 => self.line(b',', text.as_bytes()),
@@ -254,6 +253,18 @@ mod tests {
         check(|e| e.double(-1.5), r"$4\r\n-1.5\r\n", r",-1.5\r\n");
         check(|e| e.double(0.1), r"$3\r\n0.1\r\n", r",0.1\r\n");
         check(|e| e.double(1e300), r"$6\r\n1e+300\r\n", r",1e+300\r\n");
+        let exact = r"789477797817528704\r\n";
+        check(
+            |e| e.double(789_477_797_817_528_756.0),
+            &format!(r"$18\r\n{exact}"),
+            &format!(",{exact}"),
+        );
+        let whole = r"100000000000000000\r\n";
+        check(
+            |e| e.double(1e17),
+            &format!(r"$18\r\n{whole}"),
+            &format!(",{whole}"),
+        );
         check(|e| e.double(1.5e-9), r"$6\r\n1.5e-9\r\n", r",1.5e-9\r\n");
         check(|e| e.double(f64::INFINITY), r"$3\r\ninf\r\n", r",inf\r\n");
         check(

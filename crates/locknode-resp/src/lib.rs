@@ -53,6 +53,7 @@ pub use decoder::Decoder;
 pub use encoder::Encoder;
 pub use frame::{Args, Frame};
 pub use limits::Limits;
+pub use number::double_text;
 pub use protocol::Protocol;
 pub use protocol_error::{ProtocolError, ProtocolErrorKind};
 pub use reply::Reply;

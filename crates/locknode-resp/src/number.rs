@@ -1,12 +1,16 @@
 //! Floating-point numbers as Redis writes them.
 
-/// Returns the shortest text that reads back as the same number, in the layout of Redis.
-pub(crate) fn text(d: f64) -> String {
+/// Writes a number as Redis does: a whole one with all its digits, any other with the fewest that read
+/// back as the same, in the layout of Redis's library `fpconv`.
+pub fn double_text(d: f64) -> String {
     if d.is_nan() {
         return "nan".to_owned();
     }
-    if d.is_infinite() || d == 0.0 || (d.fract() == 0.0 && d.abs() < WHOLE_END) {
+    if d.is_infinite() {
         return format!("{d}");
+    }
+    if d.fract() == 0.0 && d.abs() <= WHOLE_MAX {
+        return format!("{d:.0}");
     }
     // Rust has the digits, `d.ddd` and an exponent of ten.
     let scientific = format!("{:e}", d.abs());
@@ -29,12 +33,12 @@ pub(crate) fn text(d: f64) -> String {
     format!("{sign}{first}{point}{rest}e{plus}{exponent}")
 }
 
-/// Whole numbers below it fit in 64 bits, and have no exponent.
-const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
+/// Redis writes whole numbers up to here with all digits: 2^62.
+const WHOLE_MAX: f64 = 4_611_686_018_427_387_904.0;
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::double_text;
 
     /// As ZSCORE and ZINCRBY of Redis 8.0.6 reply.
     #[test]
@@ -44,7 +48,10 @@ mod tests {
             ("-0.0", "-0"),
             ("3.5", "3.5"),
             ("1e20", "1e+20"),
+            ("1e17", "100000000000000000"),
             ("1e18", "1000000000000000000"),
+            ("4611686018427387904", "4611686018427387904"),
+            ("5e18", "5e+18"),
             ("1e19", "1e+19"),
             ("1700000000000.123", "1700000000000.123"),
             ("123456789012345680", "123456789012345680"),
@@ -56,7 +63,7 @@ mod tests {
             ("-inf", "-inf"),
         ];
         for (number, want) in rows {
-            assert_eq!(text(number.parse().unwrap()), want, "{number}");
+            assert_eq!(double_text(number.parse().unwrap()), want, "{number}");
         }
     }
 }

@@ -67,7 +67,7 @@ enum State {
     Open,
     /// `unread` holds commands to execute before more is read.
     Backlogged,
-    /// CLIENT PAUSE holds the next command back.
+    /// CLIENT PAUSE or a script holds the next command back.
     Paused,
     /// A command has no reply yet, and nothing more is executed until it has.
     Blocked,
@@ -144,6 +144,7 @@ impl<S> Connection<S> {
             let flow = batch.execute(&mut self.session, args, out);
             if flow == Flow::Paused {
                 self.state = State::Paused;
+                self.yields |= self.session.has_script();
                 break;
             }
             done += consumed;
@@ -248,9 +249,12 @@ impl<S> Connection<S> {
 
     /// Waits until a paused command may be tried again.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.scope.phase() == Phase::Draining {
+            self.session.stop_script();
+        }
         loop {
             let now = self.node.clock.now().time;
-            let Some(end) = self.node.engine.pause_end(now) else {
+            let Some(end) = self.node.engine.wait_end(&self.session, now) else {
                 self.timer = None;
                 return Poll::Ready(());
             };
@@ -496,7 +500,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             connection.session.client().sleep_with(cx.waker());
             let client = connection.session.client();
             let has_mail = client.has_mail() && connection.takes_mail();
-            if client.is_killed() || has_mail || connection.scope.has_moved() {
+            let is_due = || {
+                let now = connection.node.clock.now().time;
+                let engine = &connection.node.engine;
+                connection.state == State::Paused
+                    && engine.wait_end(&connection.session, now).is_none()
+            };
+            if client.is_killed() || has_mail || connection.scope.has_moved() || is_due() {
                 cx.waker().wake_by_ref();
             }
         }

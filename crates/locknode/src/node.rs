@@ -22,8 +22,8 @@ use crate::sync_waiters::{ServeGuard, lock};
 
 /// A lock node. Cloning returns another handle to the same node.
 ///
-/// A node without a data directory has no thread or runtime of its own: it runs inside the tasks of
-/// [`Node::serve`], on the caller's tokio runtime. A process can run any number of nodes.
+/// A node without a data directory has no thread or runtime of its own, except for scripts that take
+/// long: it runs inside the tasks of [`Node::serve`], on the caller's tokio runtime. A process can run any number of nodes.
 ///
 /// # Examples
 ///

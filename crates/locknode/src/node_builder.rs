@@ -49,6 +49,10 @@ impl NodeBuilder {
         let run_id = format!("{high:08x}{low:032x}");
         let mut config = EngineConfig::new(rand::random(), run_id);
         config.stopwatch = Some(stopwatch);
+        config.start_thread = Some(|work| {
+            let thread = std::thread::Builder::new().name("locknode-script".to_owned());
+            thread.spawn(work).is_ok()
+        });
         Self {
             config,
             settings: StoreSettings {

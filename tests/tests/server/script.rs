@@ -1,6 +1,7 @@
 //! Scripts that mean harm, through the server: what they cost other clients, and what they leave.
 //!
-//! Nothing here depends on how scripts are run: each either ends or is refused, and soon.
+//! Nothing here depends on how scripts are run: each either ends or is refused, after some tenths of a second at the
+//! latest.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::node;
+use crate::node_with;
 
 /// A node that serves TCP on a thread of its own, as the program does. One at a time: each other one would be a delay.
 pub(crate) struct Served {
@@ -32,7 +33,7 @@ impl Served {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let node = node();
+                let node = node_with(|options| options.script_time_limit = 200);
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
                 node.serve(listener, async { drop(stopped.await) })

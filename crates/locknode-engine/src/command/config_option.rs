@@ -4,7 +4,7 @@ use crate::durable::Durability;
 use crate::guard::GuardMode;
 use crate::host::HostFacts;
 use crate::key_hash::DATABASES;
-use crate::options::{Change, ConfigOption, Kind, Options};
+use crate::options::{Change, ConfigOption, Kind, LUA_TIME_LIMIT, Options};
 
 /// Returns all options.
 pub(crate) fn all() -> impl Iterator<Item = &'static ConfigOption> {
@@ -71,6 +71,7 @@ const FACTS: &[ConfigOption] = &[
     fixed("databases", |_| DATABASES.to_string()),
     as_is("dir", |facts| facts.dir.clone()),
     fixed("durability", |facts| durability(facts.guard).to_owned()),
+    LUA_TIME_LIMIT,
     fixed("max-ttl", max_ttl),
     only("maxmemory-policy", "noeviction", EVICTION),
     as_is("port", |facts| facts.tcp_port.to_string()),

@@ -26,8 +26,9 @@ pub enum Flow {
     Continue,
     /// Send the replies, then close the connection.
     Close,
-    /// Nothing was executed, because the node is paused. Offer the command again at
-    /// [`Engine::pause_end`](crate::Engine::pause_end) or when the client's waker is woken.
+    /// The command waits: for the end of a pause, or of a script. Offer it again at
+    /// [`Engine::wait_end`](crate::Engine::wait_end), which may come closer when the client's waker is
+    /// woken.
     Paused,
     /// There is no reply yet: execute nothing more until
     /// [`Session::is_waiting`](crate::Session::is_waiting) is false. A wake-up of the client, or the

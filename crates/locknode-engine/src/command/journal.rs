@@ -4,6 +4,8 @@
 //! grant is provisional. At the end, each changed key gets the permit and the record that a single
 //! command with the same result would get. A script that leaves what the guard refuses, or that was
 //! stopped, has changed nothing. The same holds for a transaction, of which scripts may be parts.
+//! While a long script is suspended, its changes are out of the table ([`Journal::suspend`]), so that
+//! the sweep, a snapshot and other clients see what was before.
 
 use locknode_resp::Encoder;
 
@@ -15,7 +17,7 @@ use super::spec::{Flags, Keys, Spec};
 use crate::channels::TopicKind;
 use crate::entry::{Entry, log_removal};
 use crate::guard::{Denial, Permit};
-use crate::key_change::ChangeKind;
+use crate::key_change::{ChangeKind, KeyChange};
 use crate::reports::Report;
 use crate::time::Deadline;
 
@@ -32,8 +34,46 @@ impl Journal {
         let outer = context.journal.take();
         context.journal = Some(Box::new(Self {
             outer,
-            ..Self::default()
+            ..Self::new(BYTES_MAX)
         }));
+        context.needs.is_provisional = true;
+    }
+
+    /// Returns the journal of a script that begins suspended.
+    #[cfg(feature = "compat")]
+    pub(crate) fn suspended() -> Box<Self> {
+        Box::new(Self::new(SUSPENDED_BYTES_MAX))
+    }
+
+    /// Takes the changes of a script out of the table, until [`Journal::resume`].
+    #[cfg(feature = "compat")]
+    pub(crate) fn suspend(context: &mut Context<'_, '_>) -> Option<Box<Self>> {
+        let mut journal = context.journal.take()?;
+        context.needs.is_provisional = false;
+        for shard in context.space.shards() {
+            journal.pushed.append(&mut shard.take_pushed());
+        }
+        journal.swap(context.space, context.moment.time);
+        // Its own keys that have expired meanwhile are news only if it stays.
+        let changes = take_expired(context);
+        if !changes.is_empty() {
+            let command = SUSPENDED_COMMAND;
+            journal.reports.push(Report::Changes { command, changes });
+        }
+        Some(journal)
+    }
+
+    /// Puts the changes of a suspended script back into the table; all shards are locked.
+    #[cfg(feature = "compat")]
+    pub(crate) fn resume(mut self: Box<Self>, context: &mut Context<'_, '_>) {
+        self.swap(context.space, context.moment.time);
+        let expired = take_expired(context);
+        context.report(SUSPENDED_COMMAND, expired);
+        for (db, key) in std::mem::take(&mut self.pushed) {
+            let hash = context.space.hash(db, &key);
+            context.space.shard_of(hash).note_push(db, &key);
+        }
+        context.journal = Some(self);
         context.needs.is_provisional = true;
     }
 
@@ -80,7 +120,7 @@ impl Journal {
     fn report(&mut self, report: Report) -> bool {
         self.bytes += report.size();
         self.reports.push(report);
-        self.bytes <= BYTES_MAX
+        self.bytes <= self.bytes_max
     }
 
     /// Ends the commands. If they stay, their changes become part of the surrounding transaction or
@@ -158,22 +198,13 @@ impl Journal {
     /// journal can hold.
     fn note(&mut self, context: &mut Context<'_, '_>, key: &[u8]) -> bool {
         let name = (context.session.db, Box::from(key));
-        if self.before.contains_key(&name) {
-            return true;
+        if !self.before.contains_key(&name) {
+            let entry = context.entry(key);
+            let before = Before::of(entry.shard, entry.probe);
+            self.bytes += Before::size(before.as_ref(), key);
+            self.before.insert(name, before);
         }
-        let entry = context.entry(key);
-        let before = entry
-            .grant()
-            .zip(entry.deadline())
-            .map(|(grant, deadline)| Before {
-                content: Content::of(&entry),
-                deadline,
-                grant,
-            });
-        self.bytes += ENTRY_BYTES + key.len();
-        self.bytes += before.as_ref().map_or(0, |lock| lock.content.bytes());
-        self.before.insert(name, before);
-        self.bytes <= BYTES_MAX
+        self.bytes <= self.bytes_max
     }
 
     /// Gives each changed key its permit and its record, or none of them when one is refused.
@@ -218,27 +249,9 @@ impl Journal {
     }
 
     /// Restores every key. Observers are told only of keys that had expired.
-    fn undo(self, context: &mut Context<'_, '_>) {
-        for ((db, key), before) in self.before {
-            let hash = context.space.hash(db, &key);
-            let shard = context.space.shard_of(hash);
-            let probe = shard.probe(context.moment.time, db, hash, &key);
-            shard.remove(probe);
-            if let Some(lock) = before {
-                let (deadline, grant) = (lock.deadline, lock.grant);
-                match lock.content {
-                    Content::Token(token) => {
-                        shard.insert(db, hash, &key, &token, deadline, grant);
-                    }
-                    Content::Collection(value) => {
-                        shard.insert_collection(db, hash, &key, value, deadline, grant);
-                    }
-                }
-            }
-        }
-        if context.services.observers.are_there() {
-            context.take_changes();
-        }
+    fn undo(mut self, context: &mut Context<'_, '_>) {
+        self.swap(context.space, context.moment.time);
+        take_expired(context);
         for report in self.reports {
             match report {
                 Report::Changes {
@@ -256,14 +269,6 @@ impl Journal {
 }
 
 impl Content {
-    fn of(entry: &Entry<'_>) -> Self {
-        let value = entry.shard.collection(entry.probe).cloned();
-        value.map_or_else(
-            || Self::Token(entry.value().unwrap_or_default().into()),
-            Self::Collection,
-        )
-    }
-
     /// Returns whether the key's value has changed in place, which its grant does not show.
     fn is_outdated(&self, entry: &Entry<'_>) -> bool {
         match self {
@@ -271,6 +276,16 @@ impl Content {
             Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
+}
+
+/// Takes what the observers are to know after [`Journal::swap`]: which keys had expired.
+fn take_expired(context: &mut Context<'_, '_>) -> Vec<KeyChange> {
+    if !context.services.observers.are_there() {
+        return Vec::new();
+    }
+    let mut changes = context.take_changes();
+    changes.retain(|change| change.kind == ChangeKind::Expired);
+    changes
 }
 
 /// Decides what a key needs that was `before` and now is what it is; `None` when it needs nothing.
@@ -308,7 +323,12 @@ fn judge(
 }
 
 /// The other limit on a script's memory, applied here too.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What an entry takes besides key and token, roughly.
-const ENTRY_BYTES: usize = 96;
+/// The same for a suspended script, whose changes are taken out of the table and put back at each
+/// turn: some thousand keys, and a millisecond.
+pub(crate) const SUSPENDED_BYTES_MAX: usize = 1024 * 1024;
+
+/// What keys that expire during a suspended script are reported with.
+#[cfg(feature = "compat")]
+const SUSPENDED_COMMAND: &str = "eval";

@@ -44,6 +44,8 @@ mod seen;
 mod set;
 mod spec;
 pub(crate) mod subcommand;
+#[cfg(feature = "compat")]
+mod suspended;
 mod timeout;
 #[cfg(feature = "compat")]
 mod tracking;
@@ -64,6 +66,10 @@ pub(crate) use context::Context;
 pub use context::Flow;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
+#[cfg(feature = "compat")]
+pub(crate) use suspended::Suspended;
+#[cfg(feature = "compat")]
+pub(crate) use version::REDIS_VERSION;
 
 use crate::command_id::CommandId;
 

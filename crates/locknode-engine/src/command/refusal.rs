@@ -15,6 +15,8 @@ pub(crate) const DEBUG_DISABLED: &str = "ERR DEBUG command not allowed. If the e
     set to \"local\", you can run it from a local connection, otherwise you need to set this option in the \
     configuration file, and then restart the server.";
 pub(crate) const ABORTED_BECAUSE: &str = "EXECABORT Transaction discarded because of: ";
+pub(crate) const BUSY: &str =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 pub(crate) const NO_AUTH: &str = "NOAUTH Authentication required.";
 
 /// `ERR syntax error`.

@@ -10,17 +10,21 @@ use locknode_resp::{Encoder, Protocol, parse_integer};
 use super::changes::Journal;
 use super::context::{Context, Flow};
 use super::flush::is_flush_mode;
+use super::journal::{BYTES_MAX, SUSPENDED_BYTES_MAX};
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
+#[cfg(feature = "compat")]
+use super::suspended::Suspended;
+use crate::holds::{Hold, Killing};
 use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value, Write};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
 
 /// The arguments of a script call: KEYS and ARGV.
-struct Inputs<'a, 'b> {
-    keys: &'a [&'b [u8]],
-    argv: &'a [&'b [u8]],
+pub(super) struct Inputs<'a, 'b> {
+    pub(super) keys: &'a [&'b [u8]],
+    pub(super) argv: &'a [&'b [u8]],
 }
 
 #[inline]
@@ -211,28 +215,52 @@ fn run(
     is_read_only: bool,
     reply: &mut Encoder<'_>,
 ) {
+    #[cfg(feature = "compat")]
+    if let Some(suspended) = context.session.script.take() {
+        return suspended.go_on(context, reply);
+    }
     context.space.lock_all();
     // Without a `#!` line, a script is refused only when one of its commands needs memory; with a
     // `#!` line but without allow-oom, it is refused at once.
     if script.needs_memory_first() && context.services.is_out_of_memory(context.space) {
         return reply.error(refusal::OOM);
     }
+    let mut work = Work::new(
+        context.session.db,
+        is_read_only || script.program.flags.no_writes,
+    );
     Journal::begin(context);
-    // As in Redis, SELECT in a script is for the rest of the script.
-    let db = context.session.db;
-    let mut caller = ScriptCaller {
-        context,
-        is_read_only: is_read_only || script.program.flags.no_writes,
-        is_overfull: false,
-    };
-    let machine = caller.context.services.scripts.machine();
-    let result = script
-        .program
-        .run(machine, call.keys, call.argv, &mut caller);
-    let is_overfull = caller.is_overfull;
-    context.session.db = db;
-    let result = if is_overfull {
-        Err(ScriptError::stopped(1, OVERFULL))
+    let machine = context.services.scripts.machine();
+    let result = work.with(context, |caller| {
+        let program = &script.program;
+        program.run(machine, call.keys, call.argv, caller)
+    });
+    #[cfg(feature = "compat")]
+    if result.as_ref().is_err_and(ScriptError::is_slow) && !work.is_blocked {
+        undo(context);
+        if Suspended::begin(context, script, call, work) {
+            return;
+        }
+        let why = "it takes long, and it is in a transaction or no thread is left for it";
+        let error = ScriptError::stopped(1, why);
+        return reply.error_bytes(&error.reply(&script.sha.to_hex()));
+    }
+    conclude(context, script.sha, &work, result, reply);
+}
+
+/// Commits or undoes what a script has done, and replies.
+pub(super) fn conclude(
+    context: &mut Context<'_, '_>,
+    sha: Sha,
+    work: &Work,
+    result: Result<Value, ScriptError>,
+    reply: &mut Encoder<'_>,
+) {
+    if work.is_blocked {
+        return wait(context, reply);
+    }
+    let result = if work.is_overfull {
+        Err(ScriptError::stopped(1, &overfull(work)))
     } else {
         result
     };
@@ -242,8 +270,28 @@ fn run(
     }
     match result {
         Ok(value) => write_value(&value, reply),
-        Err(error) => reply.error_bytes(&error.reply(&script.sha.to_hex())),
+        Err(error) => reply.error_bytes(&error.reply(&sha.to_hex())),
     }
+}
+
+/// Undoes a script that needs a key of another one, which is suspended, and runs it again when that
+/// has ended.
+#[cold]
+pub(super) fn wait(context: &mut Context<'_, '_>, reply: &mut Encoder<'_>) {
+    undo(context);
+    if context.journal.is_some() {
+        return reply.error(refusal::BUSY);
+    }
+    let (services, now) = (context.services, context.moment.time);
+    context.session.begin_waiting(now);
+    context.session.wait_for_scripts(&services.holds, None, now);
+    context.flow = Flow::Paused;
+}
+
+/// Undoes all of a script.
+fn undo(context: &mut Context<'_, '_>) {
+    // Only a commit may be refused.
+    let _ = Journal::end(context, false);
 }
 
 /// Yields to other connections when this one's scripts have taken long.
@@ -262,10 +310,27 @@ pub(super) fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
 fn write_value(value: &Value, reply: &mut Encoder<'_>) {
     match value {
         Value::Nil => reply.null(),
+        Value::Boolean(is_true) => reply.boolean(*is_true),
         Value::Integer(n) => reply.integer(*n),
-        Value::Bulk(bytes) => reply.bulk(bytes),
+        Value::Double(number) => reply.double(*number),
+        Value::BigNumber(text) if reply.protocol() == Protocol::Resp3 => {
+            reply.raw(&[b"(".as_slice(), text, b"\r\n"].concat());
+        }
+        Value::Verbatim(format, text) => reply.verbatim(*format, text),
+        Value::Bulk(bytes) | Value::BigNumber(bytes) => reply.bulk(bytes),
         Value::Status(text) => reply.simple(&String::from_utf8_lossy(text)),
         Value::Error(text) => reply.error_bytes(text),
+        Value::Map(pairs) => {
+            reply.map(pairs.len());
+            for (key, value) in pairs {
+                write_value(key, reply);
+                write_value(value, reply);
+            }
+        }
+        Value::Set(items) => {
+            reply.set(items.len());
+            items.iter().for_each(|item| write_value(item, reply));
+        }
         Value::Array(items) => {
             reply.array(items.len());
             items.iter().for_each(|item| write_value(item, reply));
@@ -273,27 +338,86 @@ fn write_value(value: &Value, reply: &mut Encoder<'_>) {
     }
 }
 
-/// Commands as a script calls them.
-struct ScriptCaller<'x, 'c, 'k> {
-    context: &'x mut Context<'c, 'k>,
+/// What a script has done so far.
+#[derive(Debug)]
+pub(super) struct Work {
+    /// The database that it has selected. As in Redis, SELECT in a script is for the rest of it.
+    db: u8,
     is_read_only: bool,
     /// Whether the script has changed more than the journal holds.
     is_overfull: bool,
+    /// Whether it needs a key of a suspended script.
+    pub(super) is_blocked: bool,
+    /// The keys that it keeps from others, once it is suspended.
+    pub(super) hold: Option<Arc<Hold>>,
+}
+
+impl Work {
+    fn new(db: u8, is_read_only: bool) -> Self {
+        Self {
+            db,
+            is_read_only,
+            is_overfull: false,
+            is_blocked: false,
+            hold: None,
+        }
+    }
+
+    /// Begins again, suspended.
+    #[cfg(feature = "compat")]
+    pub(super) fn restart(self, db: u8, hold: Arc<Hold>) -> Self {
+        Self {
+            hold: Some(hold),
+            ..Self::new(db, self.is_read_only)
+        }
+    }
+
+    /// Runs commands of the script, whose journal is the context's.
+    pub(super) fn with<T>(
+        &mut self,
+        context: &mut Context<'_, '_>,
+        run: impl FnOnce(&mut ScriptCaller<'_, '_, '_>) -> T,
+    ) -> T {
+        let db = std::mem::replace(&mut context.session.db, self.db);
+        let result = run(&mut ScriptCaller {
+            context,
+            work: self,
+        });
+        self.db = std::mem::replace(&mut context.session.db, db);
+        result
+    }
+}
+
+fn overfull(work: &Work) -> String {
+    let max = match work.hold {
+        Some(_) => SUSPENDED_BYTES_MAX,
+        None => BYTES_MAX,
+    };
+    format!("it changed more than {max} bytes of keys and tokens")
+}
+
+/// Commands as a script calls them.
+pub(super) struct ScriptCaller<'x, 'c, 'k> {
+    context: &'x mut Context<'c, 'k>,
+    work: &'x mut Work,
 }
 
 impl Caller for ScriptCaller<'_, '_, '_> {
-    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
+    fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>) {
         let commands = self.context.commands;
-        let mut encoder = Encoder::new(reply, Protocol::Resp2);
+        let mut encoder = Encoder::new(reply, protocol);
         let Some((_, spec)) = args.first().and_then(|name| commands.find(name)) else {
             return encoder.error("ERR Unknown Redis command called from script");
         };
         if let Some(refusal) = self.refusal(spec, args) {
             return encoder.error(refusal);
         }
-        self.is_overfull |= !Journal::run(self.context, spec, args, &mut encoder);
-        if self.is_overfull {
-            encoder.error(&format!("UNSUPPORTED {OVERFULL}"));
+        if self.context.services.holds.are_there() && !self.take_keys(spec, args) {
+            return encoder.error(refusal::BUSY);
+        }
+        self.work.is_overfull |= !Journal::run(self.context, spec, args, &mut encoder);
+        if self.work.is_overfull {
+            encoder.error(&format!("UNSUPPORTED {}", overfull(self.work)));
         }
     }
 
@@ -309,19 +433,35 @@ impl ScriptCaller<'_, '_, '_> {
             Some("ERR Wrong number of args calling Redis command from script")
         } else if spec.flags.has(Flags::NOSCRIPT) {
             Some("ERR This Redis command is not allowed from script")
-        } else if self.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
+        } else if self.work.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
             Some("ERR Write commands are not allowed from read-only scripts.")
         } else if spec.keys == Keys::All && spec.flags.has(Flags::WRITE) {
             Some("UNSUPPORTED a command that removes all keys in a script: send it outside")
         } else if spec.flags.has(Flags::DENYOOM)
-            // A script that has begun to write must end: it may be releasing a lock.
-            && !Journal::has_begun(self.context)
+            // A script that has begun to write must end: it may be releasing a lock. One that takes
+            // long could fill the memory.
+            && (self.work.hold.is_some() || !Journal::has_begun(self.context))
             && self.context.services.is_out_of_memory(self.context.space)
         {
             Some(refusal::OOM)
         } else {
             None
         }
+    }
+
+    /// Keeps the keys of a suspended script from others; returns `false` when another one has them.
+    #[cold]
+    fn take_keys(&mut self, spec: &Spec, args: &[&[u8]]) -> bool {
+        let (client, db) = (self.context.session.client.id, self.context.session.db);
+        let holds = &self.context.services.holds;
+        self.work.is_blocked |= spec.keys.of(args).any(|key| holds.has(client, db, key));
+        if let Some(hold) = &self.work.hold {
+            spec.keys.of(args).for_each(|key| hold.take(db, key));
+            if spec.flags.has(Flags::WRITE) {
+                hold.note_write();
+            }
+        }
+        !self.work.is_blocked
     }
 }
 
@@ -350,6 +490,14 @@ fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: 
     reply.ok();
 }
 
+fn kill(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    match context.services.holds.kill() {
+        Killing::Done => reply.ok(),
+        Killing::Nothing => reply.error(NOTHING_RUNS),
+        Killing::Unkillable => reply.error(UNKILLABLE),
+    }
+}
+
 fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     match mode.to_ascii_lowercase().as_slice() {
         b"no" => reply.ok(),
@@ -361,9 +509,10 @@ fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder
 /// After this many instructions of its scripts a connection yields to others: a millisecond or less.
 const YIELD_STEPS: usize = 10_000;
 
-const OVERFULL: &str = "it changed more than 16777216 bytes of keys and tokens";
-
 const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
+
+const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the dataset. \
+    You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
@@ -419,9 +568,8 @@ const SUBCOMMANDS: &[Spec] = specs! {
     /// Remove the scripts that clients sent. Scripts of known lock libraries stay.
     "flush" "[ASYNC|SYNC]" since "2.6.0", call: least!(flush), ..SCRIPT;
 
-    /// Always refused: a limit stops scripts.
-    "kill" since "2.6.0",
-        call: Call::any(2, |_, _, reply| reply.error(NOTHING_RUNS)), ..SCRIPT;
+    /// End a script that takes long and has not written.
+    "kill" since "2.6.0", call: exact!(kill), ..SCRIPT;
 
     /// Store a script and return its SHA1.
     "load" "<script>" since "2.6.0", call: exact!(load), ..SCRIPT;

@@ -1,4 +1,4 @@
-//! Reads the RESP2 reply of a command that a script called.
+//! Reads the reply of a command that a script called.
 
 use locknode_resp::parse_integer;
 
@@ -15,26 +15,53 @@ fn one(bytes: &[u8], depth: usize) -> Option<(Value, &[u8])> {
     let kind = bytes.first()?;
     let line = bytes.get(1..end)?;
     let rest = bytes.get(end + 2..)?;
+    let many = |groups: usize| {
+        let depth = depth.checked_sub(1)?;
+        let count = usize::try_from(parse_integer(line)?)
+            .ok()?
+            .checked_mul(groups)?;
+        let (mut items, mut rest) = (Vec::new(), rest);
+        for _ in 0..count {
+            let (item, after) = one(rest, depth)?;
+            items.push(item);
+            rest = after;
+        }
+        Some((items, rest))
+    };
     let value = match kind {
         b'+' => Value::Status(line.to_vec()),
         b'-' => Value::Error(line.to_vec()),
         b':' => Value::Integer(parse_integer(line)?),
         b'$' | b'*' if line.starts_with(b"-") => Value::Nil,
-        b'$' => {
+        b'_' => Value::Nil,
+        b'#' => Value::Boolean(line == b"t"),
+        b',' => Value::Double(str::from_utf8(line).ok()?.parse().ok()?),
+        b'(' => Value::BigNumber(line.to_vec()),
+        b'$' | b'=' => {
             let length = usize::try_from(parse_integer(line)?).ok()?;
             let rest_of_it = rest.get(length..)?.strip_prefix(b"\r\n")?;
-            return Some((Value::Bulk(rest.get(..length)?.to_vec()), rest_of_it));
+            let text = rest.get(..length)?;
+            let value = match (kind, text.split_first_chunk::<3>()) {
+                (b'=', Some((format, [b':', text @ ..]))) => {
+                    Value::Verbatim(*format, text.to_vec())
+                }
+                _ => Value::Bulk(text.to_vec()),
+            };
+            return Some((value, rest_of_it));
         }
-        b'*' => {
-            let depth = depth.checked_sub(1)?;
-            let mut rest = rest;
-            let mut items = Vec::new();
-            for _ in 0..parse_integer(line)? {
-                let (item, after) = one(rest, depth)?;
-                items.push(item);
-                rest = after;
-            }
+        b'*' | b'>' => {
+            let (items, rest) = many(1)?;
             return Some((Value::Array(items), rest));
+        }
+        b'~' => {
+            let (items, rest) = many(1)?;
+            return Some((Value::Set(items), rest));
+        }
+        b'%' => {
+            let (items, rest) = many(2)?;
+            let mut items = items.into_iter();
+            let pairs = std::iter::from_fn(|| items.next().zip(items.next()));
+            return Some((Value::Map(pairs.collect()), rest));
         }
         _ => return None,
     };
@@ -50,7 +77,21 @@ mod tests {
 
     #[test]
     fn replies_are_read_whole() {
-        let rows: [(&[u8], Value); 8] = [
+        let text = |text: &str| Value::Bulk(text.into());
+        let rows: [(&[u8], Value); 15] = [
+            (b"_\r\n", Value::Nil),
+            (b"#f\r\n", Value::Boolean(false)),
+            (b",1.5\r\n", Value::Double(1.5)),
+            (b"(12\r\n", Value::BigNumber(b"12".to_vec())),
+            (
+                b"=6\r\ntxt:hi\r\n",
+                Value::Verbatim(*b"txt", b"hi".to_vec()),
+            ),
+            (b"~1\r\n$1\r\na\r\n", Value::Set(vec![text("a")])),
+            (
+                b"%1\r\n$1\r\na\r\n:1\r\n",
+                Value::Map(vec![(text("a"), Value::Integer(1))]),
+            ),
             (b"+OK\r\n", Value::Status(b"OK".to_vec())),
             (b"-ERR no\r\n", Value::Error(b"ERR no".to_vec())),
             (b":-2\r\n", Value::Integer(-2)),

@@ -9,10 +9,19 @@
 //! One machine serves a node, one script at a time, because a script runs alone anyway. It starts
 //! with the first script. Lua's garbage collector never runs within a script, so that what a script
 //! allocates is bounded together with what it uses.
+//!
+//! A script that takes long is undone and begins again in a Lua and on a thread of its own, where it
+//! holds up nobody: see [`Running`].
 
+mod bits;
 mod convert;
+mod json;
+mod json_reader;
 mod library;
+mod msgpack;
+mod pack;
 mod pattern;
+mod running;
 mod watch;
 
 use std::sync::{Arc, OnceLock};
@@ -23,22 +32,30 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, V
 use parking_lot::Mutex;
 
 use crate::script::error::{CompileError, ScriptError};
-use crate::script::{Caller, Value};
+use crate::script::{Caller, StartThread, Value};
 
 use library::SCRIPT_NAME;
-use watch::{MEMORY_BYTES_MAX, Watch};
+use watch::{Bounds, Watch};
+
+pub(crate) use running::{Event, Running};
+pub(crate) use watch::Signal;
 
 /// Lua for the scripts of one node.
 #[derive(Debug)]
 pub(crate) struct Machine {
     stopwatch: Option<fn() -> Duration>,
+    start_thread: Option<StartThread>,
     /// `None` when Lua could not be started.
     sandbox: OnceLock<Option<Mutex<Sandbox>>>,
 }
 
 /// A compiled script.
 #[derive(Debug)]
-pub(super) struct Chunk(Function);
+pub(super) struct Chunk {
+    /// `None` if compiling it would take long: it is compiled where it runs.
+    function: Option<Function>,
+    source: Arc<[u8]>,
+}
 
 #[derive(Debug)]
 struct Sandbox {
@@ -51,18 +68,31 @@ struct Sandbox {
 }
 
 impl Machine {
-    /// Creates a machine. Scripts are stopped by time if there is a clock, otherwise by the number
-    /// of their instructions.
-    pub(crate) const fn new(stopwatch: Option<fn() -> Duration>) -> Self {
+    /// Creates a machine. Scripts are bounded by time if there is a clock, otherwise by the number
+    /// of their instructions; with a clock and threads, those that take long go on elsewhere.
+    pub(crate) const fn new(
+        stopwatch: Option<fn() -> Duration>,
+        start_thread: Option<StartThread>,
+    ) -> Self {
         Self {
             stopwatch,
+            start_thread,
             sandbox: OnceLock::new(),
         }
     }
 
     fn sandbox(&self) -> Option<&Mutex<Sandbox>> {
-        let start = || Sandbox::new(self.stopwatch).ok().map(Mutex::new);
+        let start = || {
+            let can_go_on = self.stopwatch.is_some() && self.start_thread.is_some();
+            let bounds = Bounds::first(self.stopwatch, can_go_on);
+            Sandbox::new(bounds).ok().map(Mutex::new)
+        };
         self.sandbox.get_or_init(start).as_ref()
+    }
+
+    /// Returns the clock, if scripts are bounded by time.
+    pub(crate) const fn stopwatch(&self) -> Option<fn() -> Duration> {
+        self.stopwatch
     }
 
     /// Compiles a script.
@@ -70,9 +100,21 @@ impl Machine {
     /// # Errors
     /// Returns Lua's error with Redis's text.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Chunk, CompileError> {
-        if source.len() > SOURCE_BYTES_MAX {
-            let what = format!("a script of more than {SOURCE_BYTES_MAX} bytes");
+        let can_go_on = self.stopwatch.is_some() && self.start_thread.is_some();
+        let bytes_max = if can_go_on {
+            SOURCE_BYTES_MAX
+        } else {
+            SHORT_SOURCE_BYTES_MAX
+        };
+        if source.len() > bytes_max {
+            let what = format!("a script of more than {bytes_max} bytes");
             return Err(CompileError::unsupported(&what));
+        }
+        if source.len() > SHORT_SOURCE_BYTES_MAX {
+            return Ok(Chunk {
+                function: None,
+                source: source.into(),
+            });
         }
         let Some(sandbox) = self.sandbox() else {
             return Err(CompileError::unsupported(NO_LUA));
@@ -91,23 +133,43 @@ impl Machine {
         args: &[&[u8]],
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
+        let Some(function) = &chunk.function else {
+            return Err(ScriptError::slow());
+        };
         match self.sandbox() {
-            Some(sandbox) => sandbox.lock().run(chunk, keys, args, caller),
+            Some(sandbox) => sandbox.lock().run(function, keys, args, caller),
             None => Err(ScriptError::stopped(1, NO_LUA)),
         }
+    }
+
+    /// Starts a script on a thread of its own; `None` when there is none.
+    pub(super) fn start(
+        &self,
+        chunk: &Chunk,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        time_max: Option<Duration>,
+        wake: Box<dyn Fn() + Send>,
+    ) -> Option<Running> {
+        let script = running::Script::new(&chunk.source, keys, args);
+        let signal = Arc::default();
+        let bounds = Bounds::suspended(self.stopwatch, time_max, Arc::clone(&signal));
+        Running::start(self.start_thread?, script, bounds, signal, wake)
     }
 }
 
 impl Sandbox {
-    fn new(stopwatch: Option<fn() -> Duration>) -> mlua::Result<Self> {
+    fn new(bounds: Bounds) -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(libraries, options)?;
-        let watch = Arc::new(Watch::new(stopwatch));
+        let watch = Arc::new(Watch::new(bounds));
         let host = library::host(&lua, &watch)?;
         let sandbox = lua.load(SANDBOX).set_name("=sandbox");
         let (environment, run) = sandbox.call::<(Table, Function)>(host)?;
-        lua.gc_stop();
+        if watch.bounds().signal.is_none() {
+            lua.gc_stop();
+        }
         let settled_bytes = lua.used_memory();
         let sandbox = Self {
             lua,
@@ -129,7 +191,10 @@ impl Sandbox {
             .into_function();
         self.tidy_up();
         match function {
-            Ok(function) => Ok(Chunk(function)),
+            Ok(function) => Ok(Chunk {
+                function: Some(function),
+                source: source.into(),
+            }),
             Err(mlua::Error::SyntaxError { message, .. }) => Err(CompileError::syntax(&message)),
             Err(error) => Err(CompileError::syntax(&error.to_string())),
         }
@@ -137,7 +202,7 @@ impl Sandbox {
 
     fn run(
         &mut self,
-        chunk: &Chunk,
+        script: &Function,
         keys: &[&[u8]],
         args: &[&[u8]],
         caller: &mut dyn Caller,
@@ -153,13 +218,15 @@ impl Sandbox {
             let argv = convert::list(lua, args)?;
             self.limit_memory();
             self.run
-                .call::<(bool, mlua::Value)>((&chunk.0, call, keys, argv))
+                .call::<(bool, mlua::Value)>((script, call, keys, argv))
         });
-        let line = watch.line();
         let result = match result {
-            Ok((true, value)) => convert::reply(&value, line),
-            Ok((false, error)) => Err(convert::failure(&error, line)),
-            Err(error) => Err(convert::failure(&mlua::Value::Error(Box::new(error)), line)),
+            Ok((true, value)) => convert::reply(&value, watch),
+            Ok((false, error)) => Err(convert::failure(&error, watch)),
+            Err(error) => Err(convert::failure(
+                &mlua::Value::Error(Box::new(error)),
+                watch,
+            )),
         };
         let allocated = lua.used_memory().saturating_sub(watch.base_bytes());
         caller.note_steps(watch.instructions() + allocated / STEP_BYTES);
@@ -173,7 +240,7 @@ impl Sandbox {
 
     /// Limits what a script may allocate beyond what is there.
     fn limit_memory(&self) {
-        let limit = self.lua.used_memory() + MEMORY_BYTES_MAX;
+        let limit = self.lua.used_memory() + self.watch.bounds().memory_max;
         // Only a machine inside another program has no limit to set.
         let _ = self.lua.set_memory_limit(limit);
     }
@@ -185,7 +252,9 @@ impl Sandbox {
         if used > self.settled_bytes + self.settled_bytes / 2 + GARBAGE_BYTES_MAX {
             // A finaliser could fail, and scripts have none.
             let _ = self.lua.gc_collect();
-            self.lua.gc_stop();
+            if self.watch.bounds().signal.is_none() {
+                self.lua.gc_stop();
+            }
             self.settled_bytes = self.lua.used_memory();
         }
     }
@@ -194,7 +263,7 @@ impl Sandbox {
 fn set_hook(lua: &Lua, watch: &Arc<Watch>, window: u32) -> mlua::Result<()> {
     let watch = Arc::clone(watch);
     let triggers = HookTriggers::new().every_nth_instruction(window);
-    lua.set_hook(triggers, move |lua, _| {
+    lua.set_global_hook(triggers, move |lua, _| {
         let allocated = lua.used_memory().saturating_sub(watch.base_bytes());
         if allocated > NARROW_BYTES && watch.narrow() {
             set_hook(lua, &watch, WINDOW_NARROW)?;
@@ -209,11 +278,14 @@ const SANDBOX: &str = include_str!("machine/sandbox.lua");
 const NO_LUA: &str = "Lua cannot start, probably for lack of memory";
 
 /// The longest script. Lock scripts are below 2 KiB.
-const SOURCE_BYTES_MAX: usize = 64 * 1024;
+const SOURCE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Instructions between two looks at the limits: half a microsecond, as long as strings and tables
-/// are short.
-const WINDOW: u32 = 100;
+/// A longer one takes milliseconds to compile.
+const SHORT_SOURCE_BYTES_MAX: usize = 64 * 1024;
+
+/// Instructions between two looks at the limits: a microsecond or two, as long as strings and tables
+/// are short. Most lock scripts end before.
+const WINDOW: u32 = 300;
 
 /// The same once a script has allocated [`NARROW_BYTES`]: comparing or converting a string then
 /// takes up to a millisecond.

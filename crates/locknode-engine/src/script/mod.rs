@@ -28,8 +28,12 @@ pub(crate) use answer::{Answer, Unit, Write};
 pub(crate) use error::{CompileError, ScriptError};
 pub(crate) use known::all_known;
 pub(crate) use machine::Machine;
+#[cfg(feature = "compat")]
+pub(crate) use machine::{Event, Running, Signal};
 pub(crate) use shape::Shape;
 pub(crate) use shebang::Flags;
+
+use locknode_resp::Protocol;
 
 use behaviours::Known;
 use machine::Chunk;
@@ -42,6 +46,9 @@ pub(crate) struct Program {
     pub(crate) flags: Flags,
     how: How,
 }
+
+/// Starts a thread; returns `false` when there is none left.
+pub type StartThread = fn(Box<dyn FnOnce() + Send>) -> bool;
 
 /// How a script runs.
 #[derive(Debug)]
@@ -98,32 +105,60 @@ impl Program {
             How::Lua(chunk) => machine.run(chunk, keys, args, caller),
         }
     }
+
+    /// Starts the script on a thread of its own, if it runs in Lua and there is one.
+    #[cfg(feature = "compat")]
+    pub(crate) fn start(
+        &self,
+        machine: &Machine,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        time_max: Option<std::time::Duration>,
+        wake: Box<dyn Fn() + Send>,
+    ) -> Option<Running> {
+        match &self.how {
+            How::Native(_) => None,
+            How::Lua(chunk) => machine.start(chunk, keys, args, time_max, wake),
+        }
+    }
 }
 
 /// The value that a script returned, by Redis's rules for Lua values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     /// The null reply: nil, false, and anything without a reply of its own.
     Nil,
+    /// true and false after `redis.setresp(3)`.
+    Boolean(bool),
     /// A number truncated to an integer, or true as 1.
     Integer(i64),
+    /// A table with `double`.
+    Double(f64),
+    /// A table with `big_number`, on one line.
+    BigNumber(Vec<u8>),
+    /// A table with `verbatim_string`: its format and its text.
+    Verbatim([u8; 3], Vec<u8>),
     /// A string.
     Bulk(Vec<u8>),
     /// A table with `ok`, on one line.
     Status(Vec<u8>),
     /// A table with `err`, on one line, without the leading `-`.
     Error(Vec<u8>),
+    /// A table with `map`.
+    Map(Vec<(Self, Self)>),
+    /// A table with `set`.
+    Set(Vec<Self>),
     /// Any other table, up to its first nil.
     Array(Vec<Self>),
 }
 
 /// Runs the commands of a script.
 pub(crate) trait Caller {
-    /// Runs one command and appends its RESP2 reply to `reply`.
+    /// Runs one command and appends its reply to `reply`, in a protocol.
     ///
     /// `args` begins with the command's name in any case. Redis words some errors differently
     /// inside scripts, such as that of an unknown command.
-    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>);
+    fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>);
 
     /// Called when the script ends, with the instructions that it took, roughly, so that long
     /// scripts yield to other connections.

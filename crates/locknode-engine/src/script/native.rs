@@ -4,6 +4,7 @@
 //! caller holds it and when somebody else does. Commands run through the same [`Caller`] as those
 //! of any script, with Redis's errors.
 
+use locknode_resp::Protocol;
 use smallvec::SmallVec;
 
 use crate::script::answer::{Answer, Unit, Write};
@@ -213,7 +214,7 @@ impl<'a> Native<'a> {
     pub(super) fn call_protected(&mut self, words: &[&[u8]]) -> Value {
         self.calls += 1;
         self.reply.clear();
-        self.caller.call(words, &mut self.reply);
+        self.caller.call(words, Protocol::Resp2, &mut self.reply);
         decode::value(&self.reply)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::script::error::{CompileError, ScriptError};
-use crate::script::{Caller, Value};
+use crate::script::{Caller, StartThread, Value};
 
 /// No Lua.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Machine;
 pub(super) enum Chunk {}
 
 impl Machine {
-    pub(crate) const fn new(_: Option<fn() -> Duration>) -> Self {
+    pub(crate) const fn new(_: Option<fn() -> Duration>, _: Option<StartThread>) -> Self {
         Self
     }
 

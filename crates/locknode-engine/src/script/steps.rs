@@ -28,7 +28,7 @@ fn as_number(text: Option<&[u8]>, error: &str) -> Result<f64, ScriptError> {
     let number = text
         .and_then(|text| std::str::from_utf8(text).ok())
         .and_then(|text| text.trim().parse::<f64>().ok());
-    number.ok_or_else(|| ScriptError::lua(1, error))
+    number.ok_or_else(|| ScriptError::lua(1, error.as_bytes()))
 }
 
 fn argument(number: f64) -> String {
@@ -365,7 +365,7 @@ pub(super) fn first_free(native: &mut Native<'_>) -> Outcome {
     native.command(&[Is("set"), Key(free + 1), Arg(3), Is("ex"), Arg(2)])?;
     let Some(prefix) = native.arg(1) else {
         let error = "attempt to concatenate field '?' (a nil value)";
-        return Err(ScriptError::lua(1, error));
+        return Err(ScriptError::lua(1, error.as_bytes()));
     };
     let name = [prefix, (free + 1).to_string().as_bytes()].concat();
     Ok(Value::Bulk(name))

@@ -9,6 +9,8 @@ use super::*;
 mod behaviours;
 mod hostile;
 mod language;
+mod library;
+mod patterns;
 mod reference;
 
 /// A keyspace with a clock, enough for what lock scripts do.
@@ -19,7 +21,7 @@ struct Store {
 }
 
 /// One for all tests: scripts run one at a time anyway.
-static MACHINE: Machine = Machine::new(None);
+static MACHINE: Machine = Machine::new(None, None);
 
 const WRONG_ARITY: &[u8] = b"-ERR Wrong number of args calling Redis command from script\r\n";
 const NOT_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
@@ -116,7 +118,7 @@ fn bulk(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Caller for Store {
-    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
+    fn call(&mut self, args: &[&[u8]], _: Protocol, reply: &mut Vec<u8>) {
         let now = self.now_ms;
         self.keys
             .retain(|_, (_, deadline)| deadline.is_none_or(|deadline| deadline > now));
@@ -207,6 +209,17 @@ fn show(value: &Value) -> String {
         Value::Bulk(bytes) => format!("'{}'", text(bytes)),
         Value::Status(bytes) => format!("+{}", text(bytes)),
         Value::Error(bytes) => format!("-{}", text(bytes)),
+        Value::Boolean(is_true) => format!("#{is_true}"),
+        Value::Double(number) => format!(",{number}"),
+        Value::BigNumber(bytes) => format!("({}", text(bytes)),
+        Value::Verbatim(format, bytes) => format!("={}:{}", text(format), text(bytes)),
+        Value::Map(pairs) => {
+            let pairs = pairs
+                .iter()
+                .map(|(key, value)| format!("{}:{}", show(key), show(value)));
+            format!("%[{}]", pairs.collect::<Vec<_>>().join(" "))
+        }
+        Value::Set(list) => format!("~[{}]", list.iter().map(show).collect::<Vec<_>>().join(" ")),
         Value::Array(list) => format!("[{}]", list.iter().map(show).collect::<Vec<_>>().join(" ")),
     }
 }

@@ -4,6 +4,7 @@
 //! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `lock`, `limits`: rows per family
 //! * `provisional`: what scripts leave, judged at their end
 //! * `values`: hashes, lists, sets and sorted sets
+//! * `suspended`: scripts that take long: who is served meanwhile, who waits
 //! * `model`: random command sequences against a naive model
 //! * `connection`: HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT
 //! * `client`: CLIENT and its subcommands, with pauses and kills
@@ -45,6 +46,8 @@ mod scan;
 mod script;
 mod set;
 mod strange;
+#[cfg(feature = "compat")]
+mod suspended;
 #[cfg(feature = "compat")]
 mod tracking;
 #[cfg(feature = "compat")]

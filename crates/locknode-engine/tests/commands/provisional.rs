@@ -108,3 +108,29 @@ fn what_a_script_wrote_before_its_own_error_stays() {
         [("PTTL k", ":10000"), ("PTTL j", ":5")],
     );
 }
+
+/// As Redis 8.0.6 replies.
+#[test]
+fn values_of_resp3_are_written_in_the_protocol_of_the_client() {
+    crate::node::check(
+        "
+        EVAL \"return {double=3.5}\" 0 => $3 3.5
+        EVAL \"return {double=1e300}\" 0 => $6 1e+300
+        EVAL \"return {map={a=1}}\" 0 => *2 $1 a :1
+        EVAL \"return {set={a=true}}\" 0 => *1 $1 a
+        EVAL \"return {big_number='12'}\" 0 => $2 12
+        EVAL \"return {verbatim_string={format='txt',string='hi'}}\" 0 => $2 hi
+        EVAL \"redis.setresp(3) return {true,false}\" 0 => *2 :1 :0
+        EVAL \"return {true,false}\" 0 => *2 :1 $-1
+        b> HELLO 3 => %7 $6 server $5 redis $7 version $5 8.4.0 $5 proto :3 $2 id :2 $4 mode $10 standalone $4 role $6 master $7 modules *0
+        b> EVAL \"return {double=1e300}\" 0 => ,1e+300
+        b> EVAL \"return {map={a=1}}\" 0 => %1 $1 a :1
+        b> EVAL \"return {set={a=true}}\" 0 => ~1 $1 a
+        b> EVAL \"return {big_number='12'}\" 0 => (12
+        b> EVAL \"return {verbatim_string={format='txt',string='hi'}}\" 0 => =6 txt:hi
+        b> EVAL \"redis.setresp(3) return {true,false}\" 0 => *2 #t #f
+        b> EVAL \"return {true,false}\" 0 => *2 :1 _
+        b> EVAL \"redis.setresp(3) return type(redis.call('get','none'))\" 0 => $3 nil
+        ",
+    );
+}

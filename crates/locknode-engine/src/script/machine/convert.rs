@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use locknode_resp::{Protocol, double_text};
 use mlua::{BorrowedBytes, Lua, MultiValue, Table, Value as LuaValue};
 use smallvec::SmallVec;
 
 use super::watch::{Stopped, Watch};
 use crate::script::decode;
-use crate::script::error::{ScriptError, one_line};
+use crate::script::error::{ScriptError, error_line, one_line, until_zero};
 use crate::script::native::NOT_A_WORD;
 use crate::script::{Caller, Value};
 
@@ -22,7 +23,9 @@ impl Raised {
 
     /// The table that a script catches.
     pub(super) fn table(&self, lua: &Lua) -> mlua::Result<LuaValue> {
-        single(lua, "err", &self.0)
+        let table = single(lua, "err", &self.0)?;
+        table.raw_set("ignore_error_stats_update", true)?;
+        Ok(LuaValue::Table(table))
     }
 }
 
@@ -66,11 +69,12 @@ pub(super) fn call(
     let sent: usize = slices.iter().map(|slice| slice.len()).sum();
     watch.spend(CALL_STEPS + slices.len() * ARGUMENT_STEPS)?;
     reply.clear();
-    caller.call(&slices, reply);
+    let protocol = watch.protocol();
+    caller.call(&slices, protocol, reply);
     watch.spend((sent + reply.len()) / STEP_BYTES)?;
     match decode::value(reply) {
         Value::Error(text) => Err(Raised::reply(text)),
-        value => to_lua(lua, &value),
+        value => to_lua(lua, &value, protocol),
     }
 }
 
@@ -83,13 +87,17 @@ impl Word {
     }
 }
 
-/// A number that is not whole, as Redis passes it to a command: no command takes one, and the text
-/// is at most shown.
+/// A number as Redis passes it to a command.
 fn argument(number: f64) -> String {
-    if number.is_nan() {
-        return "nan".to_owned();
+    if number == 0.0 {
+        return "0".to_owned();
     }
-    number.to_string()
+    let sign = if number.is_nan() && number.is_sign_negative() {
+        "-"
+    } else {
+        ""
+    };
+    sign.to_owned() + &double_text(number)
 }
 
 /// KEYS or ARGV.
@@ -101,75 +109,150 @@ pub(super) fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
     Ok(list)
 }
 
-fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
-    Ok(match value {
-        Value::Nil => LuaValue::Boolean(false),
-        Value::Integer(number) => LuaValue::Integer(*number),
-        Value::Bulk(text) => LuaValue::String(lua.create_string(text)?),
-        Value::Status(text) => single(lua, "ok", text)?,
-        Value::Error(text) => single(lua, "err", text)?,
-        Value::Array(items) => {
-            let list = lua.create_table_with_capacity(items.len(), 0)?;
-            for item in items {
-                list.raw_push(to_lua(lua, item)?)?;
-            }
-            LuaValue::Table(list)
+fn to_lua(lua: &Lua, value: &Value, protocol: Protocol) -> mlua::Result<LuaValue> {
+    let list = |items: &[Value]| {
+        let list = lua.create_table_with_capacity(items.len(), 0)?;
+        for (index, item) in items.iter().enumerate() {
+            list.raw_set(index + 1, to_lua(lua, item, protocol)?)?;
         }
+        Ok::<_, mlua::Error>(list)
+    };
+    let wrap = |field: &str, value: LuaValue| {
+        let table = lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(field, value)?;
+        Ok::<_, mlua::Error>(LuaValue::Table(table))
+    };
+    Ok(match value {
+        Value::Nil if protocol == Protocol::Resp3 => LuaValue::Nil,
+        Value::Nil => LuaValue::Boolean(false),
+        Value::Boolean(is_true) => LuaValue::Boolean(*is_true),
+        Value::Integer(number) => LuaValue::Integer(*number),
+        Value::Double(number) => wrap("double", LuaValue::Number(*number))?,
+        Value::BigNumber(text) => LuaValue::Table(single(lua, "big_number", text)?),
+        Value::Verbatim(format, text) => {
+            let table = single(lua, "string", text)?;
+            table.raw_set("format", lua.create_string(format)?)?;
+            wrap("verbatim_string", LuaValue::Table(table))?
+        }
+        Value::Bulk(text) => LuaValue::String(lua.create_string(text)?),
+        Value::Status(text) => LuaValue::Table(single(lua, "ok", text)?),
+        Value::Error(text) => LuaValue::Table(single(lua, "err", text)?),
+        Value::Map(pairs) => {
+            let table = lua.create_table_with_capacity(0, pairs.len())?;
+            for (key, value) in pairs {
+                table.raw_set(to_lua(lua, key, protocol)?, to_lua(lua, value, protocol)?)?;
+            }
+            wrap("map", LuaValue::Table(table))?
+        }
+        Value::Set(items) => {
+            let table = lua.create_table_with_capacity(0, items.len())?;
+            for item in items {
+                table.raw_set(to_lua(lua, item, protocol)?, true)?;
+            }
+            wrap("set", LuaValue::Table(table))?
+        }
+        Value::Array(items) => LuaValue::Table(list(items)?),
     })
 }
 
-fn single(lua: &Lua, field: &str, text: &[u8]) -> mlua::Result<LuaValue> {
+fn single(lua: &Lua, field: &str, text: &[u8]) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, 1)?;
     table.raw_set(field, lua.create_string(text)?)?;
-    Ok(LuaValue::Table(table))
+    Ok(table)
+}
+
+/// What a script returned, on its way to a reply.
+struct Reply {
+    line: u32,
+    protocol: Protocol,
+    left: usize,
 }
 
 /// Converts what a script returned.
 ///
 /// # Errors
 /// The reply would be too large or too deep.
-pub(super) fn reply(value: &LuaValue, line: u32) -> Result<Value, ScriptError> {
-    let mut left = REPLY_BYTES_MAX;
-    from_lua(value, line, REPLY_DEPTH_MAX, &mut left)
+pub(super) fn reply(value: &LuaValue, watch: &Watch) -> Result<Value, ScriptError> {
+    let mut reply = Reply {
+        line: watch.line(),
+        protocol: watch.protocol(),
+        left: REPLY_BYTES_MAX,
+    };
+    reply.of(value, REPLY_DEPTH_MAX)
 }
 
-fn from_lua(
-    value: &LuaValue,
-    line: u32,
-    depth: usize,
-    left: &mut usize,
-) -> Result<Value, ScriptError> {
-    let cost = match value {
-        LuaValue::String(text) => text.as_bytes().len() + ELEMENT_BYTES,
-        _ => ELEMENT_BYTES,
-    };
-    let too_large = || ScriptError::stopped(line, "its reply is too large");
-    *left = left.checked_sub(cost).ok_or_else(too_large)?;
-    Ok(match value {
-        LuaValue::Boolean(true) => Value::Integer(1),
-        LuaValue::Integer(number) => Value::Integer(*number),
-        LuaValue::Number(number) => Value::Integer(integer(*number)),
-        LuaValue::String(text) => Value::Bulk(text.as_bytes().to_vec()),
-        LuaValue::Table(table) => {
-            if let Some(text) = field(table, "err") {
-                return Ok(Value::Error(one_line(&text)));
+impl Reply {
+    fn of(&mut self, value: &LuaValue, depth: usize) -> Result<Value, ScriptError> {
+        let cost = match value {
+            LuaValue::String(text) => text.as_bytes().len() + ELEMENT_BYTES,
+            _ => ELEMENT_BYTES,
+        };
+        let too_large = || ScriptError::stopped(self.line, "its reply is too large");
+        self.left = self.left.checked_sub(cost).ok_or_else(too_large)?;
+        Ok(match value {
+            LuaValue::Boolean(is_true) if self.protocol == Protocol::Resp3 => {
+                Value::Boolean(*is_true)
             }
-            if let Some(text) = field(table, "ok") {
-                return Ok(Value::Status(one_line(&text)));
+            LuaValue::Boolean(true) => Value::Integer(1),
+            LuaValue::Integer(number) => Value::Integer(*number),
+            LuaValue::Number(number) => Value::Integer(integer(*number)),
+            LuaValue::String(text) => Value::Bulk(text.as_bytes().to_vec()),
+            LuaValue::Table(table) => {
+                let error = || ScriptError::new(b"ERR reached lua stack limit".to_vec(), self.line);
+                self.table(table, depth.checked_sub(1).ok_or_else(error)?)?
             }
-            let too_deep = || ScriptError::new(b"ERR reached lua stack limit".to_vec(), line);
-            let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
-            let mut items = Vec::new();
-            for index in 1.. {
-                match table.raw_get(index) {
-                    Ok(LuaValue::Nil) | Err(_) => break,
-                    Ok(item) => items.push(from_lua(&item, line, depth, left)?),
-                }
-            }
-            Value::Array(items)
+            _ => Value::Nil,
+        })
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> Result<Value, ScriptError> {
+        if let Some(text) = field(table, "err") {
+            return Ok(Value::Error(error_line(&text)));
         }
-        _ => Value::Nil,
-    })
+        if let Some(text) = field(table, "ok") {
+            return Ok(Value::Status(one_line(until_zero(&text))));
+        }
+        match table.raw_get("double") {
+            Ok(LuaValue::Number(number)) => return Ok(Value::Double(number)),
+            #[expect(clippy::cast_precision_loss, reason = "Lua had it as a double")]
+            Ok(LuaValue::Integer(number)) => return Ok(Value::Double(number as f64)),
+            _ => {}
+        }
+        if let Ok(LuaValue::Table(map)) = table.raw_get("map") {
+            let mut pairs = Vec::new();
+            for pair in map.pairs() {
+                let (key, value) = pair.unwrap_or((LuaValue::Nil, LuaValue::Nil));
+                pairs.push((self.of(&key, depth)?, self.of(&value, depth)?));
+            }
+            return Ok(Value::Map(pairs));
+        }
+        if let Ok(LuaValue::Table(set)) = table.raw_get("set") {
+            let mut items = Vec::new();
+            for pair in set.pairs::<_, LuaValue>() {
+                let (item, _) = pair.unwrap_or((LuaValue::Nil, LuaValue::Nil));
+                items.push(self.of(&item, depth)?);
+            }
+            return Ok(Value::Set(items));
+        }
+        if let Some(text) = field(table, "big_number") {
+            return Ok(Value::BigNumber(one_line(&text)));
+        }
+        if let Ok(LuaValue::Table(verbatim)) = table.raw_get("verbatim_string")
+            && let (Some(format), Some(text)) =
+                (field(&verbatim, "format"), field(&verbatim, "string"))
+            && let Some(format) = format.first_chunk()
+        {
+            return Ok(Value::Verbatim(*format, text));
+        }
+        let mut items = Vec::new();
+        for index in 1.. {
+            match table.raw_get(index) {
+                Ok(LuaValue::Nil) | Err(_) => break,
+                Ok(item) => items.push(self.of(&item, depth)?),
+            }
+        }
+        Ok(Value::Array(items))
+    }
 }
 
 fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
@@ -197,6 +280,17 @@ pub(super) fn text_of(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => text_of(cause),
         mlua::Error::RuntimeError(text) => text.clone(),
+        mlua::Error::BadArgument { pos, cause, .. } => match &**cause {
+            mlua::Error::FromLuaConversionError { from, to, .. } => {
+                let to = if to.contains("tring") {
+                    "string"
+                } else {
+                    "number"
+                };
+                format!("bad argument #{pos} to '?' ({to} expected, got {from})")
+            }
+            other => text_of(other),
+        },
         other => other.to_string(),
     }
 }
@@ -209,32 +303,58 @@ pub(super) fn is_out_of_memory(error: &mlua::Error) -> bool {
     }
 }
 
-/// Converts what a script raised at a line.
-pub(super) fn failure(error: &LuaValue, line: u32) -> ScriptError {
+/// Converts what a script raised.
+pub(super) fn failure(error: &LuaValue, watch: &Watch) -> ScriptError {
+    let line = watch.line();
     let text = match error {
         LuaValue::Error(error) => {
             if let Some(Raised(text)) = error.downcast_ref() {
                 return ScriptError::new(text.clone(), line);
             }
             if let Some(stopped) = error.downcast_ref::<Stopped>() {
-                return ScriptError::stopped(line, &stopped.to_string());
+                return stopped.end(line);
             }
             if is_out_of_memory(error) {
-                return ScriptError::stopped(line, &Stopped::Memory.to_string());
+                return watch.out_of_memory().end(line);
             }
-            return ScriptError::lua(line, &text_of(error));
+            return ScriptError::lua(line, text_of(error).as_bytes());
         }
         LuaValue::String(text) if *text == OUT_OF_MEMORY => {
-            return ScriptError::stopped(line, &Stopped::Memory.to_string());
+            return watch.out_of_memory().end(line);
         }
-        LuaValue::String(text) => text.as_bytes().to_vec(),
+        LuaValue::String(text) => place(&text.as_bytes(), line),
         LuaValue::Table(table) => {
-            let text = field(table, "err");
-            return ScriptError::new(text.unwrap_or_else(|| UNKNOWN.into()), line);
+            let text = match table.raw_get("err") {
+                Ok(LuaValue::String(text)) => text.as_bytes().to_vec(),
+                Ok(LuaValue::Integer(number)) => number.to_string().into_bytes(),
+                _ => UNKNOWN.into(),
+            };
+            return ScriptError::new(text, line);
         }
+        LuaValue::Nil => b"nil".into(),
+        LuaValue::Boolean(is_true) => is_true.to_string().into_bytes(),
         other => other.type_name().into(),
     };
     ScriptError::new([b"ERR ".as_slice(), &text].concat(), line)
+}
+
+/// An error's text with the place in the script instead of that in `sandbox.lua`.
+pub(super) fn place(text: &[u8], line: u32) -> Vec<u8> {
+    let inside = text.strip_prefix(b"sandbox:");
+    match inside.and_then(|text| text.splitn(2, |byte| *byte == b':').nth(1)) {
+        Some(what) => [format!("user_script:{line}:").as_bytes(), what].concat(),
+        None => text.to_vec(),
+    }
+}
+
+impl Stopped {
+    fn end(self, line: u32) -> ScriptError {
+        match self {
+            Self::Slow => ScriptError::slow(),
+            Self::Killed => ScriptError::killed(line),
+            _ => ScriptError::stopped(line, &self.to_string()),
+        }
+    }
 }
 
 const NO_WORDS: &str = "ERR Please specify at least one argument for this redis lib call";

@@ -2,19 +2,27 @@
 
 use std::sync::Arc;
 
+use locknode_resp::Protocol;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
 
-use super::convert::{Raised, is_out_of_memory, text_of};
+use super::convert::{self, Raised, is_out_of_memory, text_of};
 use super::pattern::{self, Capture, PatternError};
 use super::watch::{Stopped, Watch};
+use super::{bits, json, msgpack, pack};
+use crate::command::REDIS_VERSION;
 
 /// Builds the table `host`.
 pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
-    host.set("caught", lua.create_function(caught)?)?;
+    host.set("caught", watched(lua, watch, caught)?)?;
     host.set("expand", lua.create_function(expand)?)?;
     host.set("failed", watched(lua, watch, failed)?)?;
     host.set("find", watched(lua, watch, find)?)?;
+    host.set("libraries", libraries(lua, watch)?)?;
+    host.set("place", lua.create_function(place)?)?;
+    host.set("set_protocol", watched(lua, watch, set_protocol)?)?;
+    host.set("version", REDIS_VERSION)?;
+    host.set("version_number", version_number(REDIS_VERSION))?;
     host.set("random", watched(lua, watch, |_, it, ()| Ok(it.random()))?)?;
     host.set("seed", watched(lua, watch, seed)?)?;
     host.set("sha1hex", watched(lua, watch, sha1hex)?)?;
@@ -23,6 +31,27 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
         watched(lua, watch, |_, it, steps| Ok(it.spend(steps)?))?,
     )?;
     Ok(host)
+}
+
+/// The libraries that Redis adds to Lua's.
+fn libraries(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+    let cjson = lua.create_table()?;
+    cjson.set("encode", watched(lua, watch, json::encode)?)?;
+    cjson.set("decode", watched(lua, watch, json::decode)?)?;
+    cjson.set("null", Value::NULL)?;
+    let cmsgpack = lua.create_table()?;
+    cmsgpack.set("pack", watched(lua, watch, msgpack::pack)?)?;
+    cmsgpack.set("unpack", watched(lua, watch, msgpack::unpack)?)?;
+    let structs = lua.create_table()?;
+    structs.set("pack", lua.create_function(pack::pack)?)?;
+    structs.set("unpack", lua.create_function(pack::unpack)?)?;
+    structs.set("size", lua.create_function(pack::size)?)?;
+    let libraries = lua.create_table()?;
+    libraries.set("bit", bits::library(lua)?)?;
+    libraries.set("cjson", cjson)?;
+    libraries.set("cmsgpack", cmsgpack)?;
+    libraries.set("struct", structs)?;
+    Ok(libraries)
 }
 
 /// A function that uses the watch.
@@ -41,6 +70,26 @@ fn failed(lua: &Lua, watch: &Watch, error: Value) -> mlua::Result<Value> {
     Ok(error)
 }
 
+/// Moves the place of an error from `sandbox.lua` to the script.
+fn place(lua: &Lua, text: LuaString) -> mlua::Result<LuaString> {
+    lua.create_string(convert::place(&text.as_bytes(), script_line(lua)))
+}
+
+fn set_protocol(_: &Lua, watch: &Watch, version: u8) -> mlua::Result<()> {
+    watch.set_protocol(if version == 3 {
+        Protocol::Resp3
+    } else {
+        Protocol::Resp2
+    });
+    Ok(())
+}
+
+/// Returns 0x080400 for 8.4.0.
+fn version_number(version: &str) -> u32 {
+    let parts = version.split('.').map(|part| part.parse::<u32>());
+    parts.fold(0, |number, part| number << 8 | part.unwrap_or(0))
+}
+
 fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -52,7 +101,7 @@ fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
 }
 
 /// Turns what Rust raised into what a script may catch, or raises it again.
-fn caught(lua: &Lua, value: Value) -> mlua::Result<Value> {
+fn caught(lua: &Lua, watch: &Watch, value: Value) -> mlua::Result<Value> {
     match value {
         Value::Error(error) => {
             if let Some(raised) = error.downcast_ref::<Raised>() {
@@ -62,11 +111,12 @@ fn caught(lua: &Lua, value: Value) -> mlua::Result<Value> {
                 return Err(*error);
             }
             if is_out_of_memory(&error) {
-                return Err(Stopped::Memory.into());
+                return Err(watch.out_of_memory().into());
             }
             Ok(Value::String(lua.create_string(text_of(&error))?))
         }
-        _ => Err(Stopped::Memory.into()),
+        Value::LightUserData(_) => Ok(value),
+        _ => Err(watch.out_of_memory().into()),
     }
 }
 
@@ -85,13 +135,18 @@ fn script_line(lua: &Lua) -> u32 {
     1
 }
 
-/// `find(text, pattern, init, is_plain, has_anchor)`: start, end and captures, or nil.
+/// `find(text, pattern, init, is_plain, has_anchor)`: start, end and captures, or nil. Without
+/// `is_plain`, it depends on the pattern.
 fn find(
     lua: &Lua,
     watch: &Watch,
-    (text, pattern, init, is_plain, has_anchor): (LuaString, LuaString, f64, bool, bool),
+    (text, pattern, init, is_plain, has_anchor): (LuaString, LuaString, f64, Option<bool>, bool),
 ) -> mlua::Result<MultiValue> {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    let is_plain = is_plain.unwrap_or_else(|| {
+        let mut bytes = pattern.iter();
+        !bytes.any(|byte| SPECIALS.contains(byte))
+    });
     #[expect(clippy::cast_possible_truncation, reason = "as Lua cuts it")]
     let init = match init as i64 {
         init @ 1.. => usize::try_from(init - 1).unwrap_or(usize::MAX),
@@ -101,9 +156,8 @@ fn find(
             text.len().saturating_sub(back)
         }
     };
-    let Some(rest) = text.get(init..) else {
-        return Ok(MultiValue::from_vec(vec![Value::Nil]));
-    };
+    let init = init.min(text.len());
+    let rest = text.get(init..).unwrap_or_default();
     let mut found = MultiValue::new();
     if is_plain {
         let place = memchr::memmem::find(rest, &pattern);
@@ -194,6 +248,9 @@ fn sha1hex(lua: &Lua, watch: &Watch, arguments: MultiValue) -> mlua::Result<Stri
 
 /// How Redis names scripts in errors.
 pub(super) const SCRIPT_NAME: &str = "@user_script";
+
+/// A pattern without any of these is a plain text to `string.find`.
+const SPECIALS: &[u8] = b"^$*+?.([%-";
 
 /// The bytes that are searched, and hashed, in the time of an instruction.
 const STEP_BYTES: usize = 64;

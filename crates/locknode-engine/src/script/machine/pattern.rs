@@ -246,8 +246,11 @@ impl<E> Matcher<'_, E> {
 
     fn same_as_capture(&mut self, s: usize, digit: u8) -> Found<E> {
         let number = usize::from(digit).wrapping_sub(usize::from(b'1'));
-        let Some(Capture::Text { start, end }) = self.captures.get(number).copied() else {
-            return Err(PatternError::Malformed("invalid capture index"));
+        let (start, end) = match self.captures.get(number) {
+            Some(Capture::Text { start, end }) => (*start, *end),
+            // Lua takes it for a text longer than any.
+            Some(Capture::Position(_)) => return Ok(None),
+            _ => return Err(PatternError::Malformed("invalid capture index")),
         };
         self.step((end - start) / 8)?;
         let captured = self.text.get(start..end).unwrap_or_default();

@@ -6,8 +6,8 @@
 
 local host = ...
 
-local assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal, rawget =
-  assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal, rawget
+local assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal, rawget, rawset =
+  assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal, rawget, rawset
 local select, setmetatable, tonumber, tostring, type, unpack, xpcall =
   select, setmetatable, tonumber, tostring, type, unpack, xpcall
 local byte, concat, floor, insert, maxn, remove, rep, sub = string.byte, table.concat, math.floor,
@@ -16,13 +16,18 @@ local byte, concat, floor, insert, maxn, remove, rep, sub = string.byte, table.c
 -- Tables that scripts share are faces of the real ones: reading goes through, writing is refused.
 local faces = {}
 
+local READ_ONLY = 'Attempt to modify a readonly table'
+
 local function refuse()
-  error('Attempt to modify a readonly table', 2)
+  error(READ_ONLY, 2)
 end
 
+-- What a script gets as the metatable of a face.
+local locked = setmetatable({}, { __newindex = refuse, __metatable = false })
+
 local function face(members)
-  local outside = setmetatable({}, { __index = members, __newindex = refuse, __metatable = false })
-  faces[outside] = true
+  local outside = setmetatable({}, { __index = members, __newindex = refuse, __metatable = locked })
+  faces[outside] = members
   return outside
 end
 
@@ -35,11 +40,22 @@ local function caught(value)
   return value
 end
 
+-- As in Redis, a script catches the text of an error that is a table, and the text of an error of
+-- these functions names the place in the script.
 local function after(ok, ...)
   if ok then
     return true, ...
   end
-  return false, caught((...))
+  local value = caught((...))
+  if type(value) == 'table' then
+    local text = rawget(value, 'err')
+    if type(text) == 'string' then
+      return false, text
+    end
+  elseif type(value) == 'string' and sub(value, 1, 8) == 'sandbox:' then
+    return false, host.place(value)
+  end
+  return false, value
 end
 
 local function protected(f, ...)
@@ -67,11 +83,13 @@ function strings.rep(s, n)
 end
 
 function strings.find(s, pattern, init, plain)
-  return host.find(s, pattern, init or 1, plain and true or false, true)
+  return host.find(s, pattern, init or 1, plain and true or nil, true)
 end
 
 local function captures(s, first, last, ...)
-  if first and select('#', ...) == 0 then
+  if not first then
+    return nil
+  elseif select('#', ...) == 0 then
     return sub(s, first, last)
   end
   return ...
@@ -156,7 +174,7 @@ end
 
 function tables.insert(t, ...)
   if faces[t] then
-    error('Attempt to modify a readonly table', 2)
+    error(READ_ONLY, 2)
   end
   if select('#', ...) == 2 then
     local position, count = tonumber((...)), #t
@@ -213,16 +231,18 @@ end
 
 -- Redis's generator. Each script draws the same numbers, so that a simulation repeats; in Redis they
 -- differ.
-function maths.random(low, high)
-  local r = host.random()
-  if not low then
+function maths.random(...)
+  local r, count, low, high = host.random(), select('#', ...), ...
+  if count == 0 then
     return r
-  elseif not high then
+  elseif count == 1 then
     low, high = 1, low
+  elseif count > 2 then
+    error('wrong number of arguments')
   end
   low, high = floor(low), floor(high)
   if low > high then
-    error("bad argument #2 to 'random' (interval is empty)", 2)
+    error("bad argument #" .. count .. " to 'random' (interval is empty)")
   end
   return floor(r * (high - low + 1)) + low
 end
@@ -231,6 +251,7 @@ maths.randomseed = host.seed
 
 local lib = {
   LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
+  REDIS_VERSION = host.version, REDIS_VERSION_NUM = host.version_number,
   REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
   sha1hex = host.sha1hex,
 }
@@ -259,11 +280,45 @@ end
 lib.status_reply = single('ok', function(value) return value end)
 lib.error_reply = single('err', function(value)
   value = byte(value) == 45 and sub(value, 2) or value
-  return host.find(value, ' ', 1, true, false) and value or 'ERR ' .. value
+  value = host.find(value, ' ', 1, true, false) and value or 'ERR ' .. value
+  while byte(value, -1) == 10 or byte(value, -1) == 13 do
+    value = sub(value, 1, -2)
+  end
+  return value
 end)
 
-local function nothing() end
-lib.log, lib.setresp, lib.breakpoint, lib.debug, lib.set_repl = nothing, nothing, nothing, nothing, nothing
+local function check(is_right, text)
+  if not is_right then
+    error({ err = 'ERR ' .. text }, 0)
+  end
+end
+
+-- A node has no log of its clients, no debugger and no replicas.
+function lib.log(...)
+  local level = ...
+  check(select('#', ...) >= 2, 'redis.log() requires two arguments or more.')
+  check(type(level) == 'number', 'First argument must be a number (log level).')
+  check(level >= 0 and level <= 3, 'Invalid log level.')
+end
+
+function lib.setresp(...)
+  check(select('#', ...) == 1, 'redis.setresp() requires one argument.')
+  local version = tonumber((...)) or 0
+  check(version == 2 or version == 3, 'RESP version must be 2 or 3.')
+  host.set_protocol(version)
+end
+
+function lib.set_repl(...)
+  check(select('#', ...) == 1, 'redis.set_repl() requires one argument.')
+  local flags = tonumber((...)) or 0
+  check(flags >= 0 and flags <= 3, 'Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.')
+end
+
+function lib.breakpoint()
+  return false
+end
+
+function lib.debug() end
 
 function lib.replicate_commands()
   return true
@@ -271,12 +326,35 @@ end
 
 local globals = {
   _VERSION = _VERSION, assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs,
-  next = next, pairs = pairs, pcall = protected, rawequal = rawequal, rawget = rawget,
-  select = select, setmetatable = setmetatable, tonumber = tonumber, tostring = tostring,
+  next = next, pcall = protected, rawequal = rawequal, rawget = rawget, select = select, tonumber = tonumber, tostring = tostring,
   type = type, unpack = unpack,
   math = face(maths), string = face(strings), table = face(tables), redis = face(lib),
 }
 globals.server = globals.redis
+
+for name, library in pairs(host.libraries) do
+  globals[name] = face(library)
+end
+
+function globals.pairs(t)
+  local members = faces[t]
+  if not members then
+    return pairs(t)
+  end
+  return function(_, key) return next(members, key) end, t, nil
+end
+
+function globals.rawset(t, key, value)
+  check(not faces[t], READ_ONLY)
+  return rawset(t, key, value)
+end
+
+function globals.setmetatable(t, meta)
+  if faces[t] then
+    error(READ_ONLY, 0)
+  end
+  return setmetatable(t, meta)
+end
 
 function globals.xpcall(f, handler)
   return handled(handler, protected(f))

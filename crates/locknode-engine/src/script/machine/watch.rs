@@ -1,55 +1,151 @@
 //! How long a script may run.
 //!
-//! A node stops a script by the clock: then it does not matter which instruction, library function
+//! A node bounds a script by the clock: then it does not matter which instruction, library function
 //! or command takes long. A simulation has no clock that runs within a command, and counts.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+use locknode_resp::Protocol;
 
 /// The limits of the running script; shared with Lua's hook. One thread uses it at a time.
 #[derive(Debug)]
 pub(super) struct Watch {
-    stopwatch: Option<fn() -> Duration>,
+    bounds: Bounds,
     end_ns: AtomicU64,
     instructions: AtomicUsize,
     base_bytes: AtomicUsize,
     line: AtomicU32,
     is_narrow: AtomicBool,
+    /// Whether the script has chosen RESP3 for its conversions.
+    has_resp3: AtomicBool,
     random: AtomicU64,
+}
+
+/// What a script may take, and what happens then.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    /// Without it, instructions are counted.
+    pub(super) stopwatch: Option<fn() -> Duration>,
+    /// `None` for no limit.
+    pub(super) time_max: Option<Duration>,
+    pub(super) memory_max: usize,
+    /// Whether a script that takes more goes on elsewhere instead of being stopped.
+    pub(super) is_first: bool,
+    /// Ends the script on request; `None` where nobody can ask.
+    pub(super) signal: Option<Arc<Signal>>,
+}
+
+/// What a running script and those who wait for it tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    is_stopped: AtomicBool,
+    has_event: AtomicBool,
+}
+
+impl Signal {
+    /// Ends the script.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Notes whether the script waits for somebody.
+    pub(super) fn set_event(&self, has_event: bool) {
+        self.has_event.store(has_event, Ordering::Release);
+    }
+
+    /// Returns whether the script waits for a reply, or has ended.
+    pub(crate) fn has_event(&self) -> bool {
+        self.has_event.load(Ordering::Acquire)
+    }
 }
 
 /// A limit that ends a script; no script can catch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
-    Time,
+    /// It takes long, and goes on elsewhere.
+    Slow,
+    Time(Duration),
     Instructions,
-    Memory,
+    Memory(usize),
+    /// A client has asked for it.
+    Killed,
+}
+
+impl Bounds {
+    /// Those of a script that holds up everybody: it gives way early, where it can.
+    pub(super) const fn first(stopwatch: Option<fn() -> Duration>, can_go_on: bool) -> Self {
+        Self {
+            stopwatch,
+            time_max: Some(FIRST_TIME_MAX),
+            memory_max: FIRST_MEMORY_BYTES_MAX,
+            is_first: can_go_on,
+            signal: None,
+        }
+    }
+
+    /// Those of a script that holds up nobody.
+    pub(super) const fn suspended(
+        stopwatch: Option<fn() -> Duration>,
+        time_max: Option<Duration>,
+        signal: Arc<Signal>,
+    ) -> Self {
+        Self {
+            stopwatch,
+            time_max,
+            memory_max: MEMORY_BYTES_MAX,
+            is_first: false,
+            signal: Some(signal),
+        }
+    }
 }
 
 impl Watch {
-    pub(super) fn new(stopwatch: Option<fn() -> Duration>) -> Self {
+    pub(super) fn new(bounds: Bounds) -> Self {
         Self {
-            stopwatch,
+            bounds,
             end_ns: AtomicU64::new(0),
             instructions: AtomicUsize::new(0),
             base_bytes: AtomicUsize::new(0),
             line: AtomicU32::new(0),
             is_narrow: AtomicBool::new(false),
+            has_resp3: AtomicBool::new(false),
             random: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns what the script may take.
+    pub(super) const fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// What a script that has allocated too much ends with.
+    pub(super) const fn out_of_memory(&self) -> Stopped {
+        if self.bounds.is_first {
+            Stopped::Slow
+        } else {
+            Stopped::Memory(self.bounds.memory_max)
         }
     }
 
     /// Begins a run, with the memory in use.
     pub(super) fn start(&self, used_bytes: usize) {
-        let end = self
-            .stopwatch
-            .map_or(Duration::ZERO, |now| now() + TIME_MAX);
-        self.end_ns.store(nanos(end), Ordering::Relaxed);
+        let end = match (self.bounds.stopwatch, self.bounds.time_max) {
+            (Some(now), Some(max)) => nanos(now() + max),
+            _ => u64::MAX,
+        };
+        self.end_ns.store(end, Ordering::Relaxed);
         self.instructions.store(0, Ordering::Relaxed);
         self.base_bytes.store(used_bytes, Ordering::Relaxed);
         self.line.store(1, Ordering::Relaxed);
         self.is_narrow.store(false, Ordering::Relaxed);
+        self.set_protocol(Protocol::Resp2);
         self.seed(0);
     }
 
@@ -57,7 +153,15 @@ impl Watch {
     pub(super) fn spend(&self, instructions: usize) -> Result<(), Stopped> {
         let count = self.instructions() + instructions;
         self.instructions.store(count, Ordering::Relaxed);
-        let Some(now) = self.stopwatch else {
+        if self
+            .bounds
+            .signal
+            .as_ref()
+            .is_some_and(|signal| signal.is_stopped())
+        {
+            return Err(Stopped::Killed);
+        }
+        let Some(now) = self.bounds.stopwatch else {
             return if count > INSTRUCTIONS_MAX {
                 Err(Stopped::Instructions)
             } else {
@@ -66,7 +170,13 @@ impl Watch {
         };
         let may_take_long = self.is_narrow() || count > INSTRUCTIONS_MIN;
         if may_take_long && nanos(now()) >= self.end_ns.load(Ordering::Relaxed) {
-            return Err(Stopped::Time);
+            let max = self.bounds.time_max.unwrap_or_default();
+            let is_first = self.bounds.is_first;
+            return Err(if is_first {
+                Stopped::Slow
+            } else {
+                Stopped::Time(max)
+            });
         }
         Ok(())
     }
@@ -86,6 +196,20 @@ impl Watch {
 
     pub(super) fn is_narrow(&self) -> bool {
         self.is_narrow.load(Ordering::Relaxed)
+    }
+
+    /// Sets the protocol of the replies that a script sees: `redis.setresp`.
+    pub(super) fn set_protocol(&self, protocol: Protocol) {
+        let has_resp3 = protocol == Protocol::Resp3;
+        self.has_resp3.store(has_resp3, Ordering::Relaxed);
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        if self.has_resp3.load(Ordering::Relaxed) {
+            Protocol::Resp3
+        } else {
+            Protocol::Resp2
+        }
     }
 
     /// The line of the script that raised the last error.
@@ -120,9 +244,11 @@ fn nanos(time: Duration) -> u64 {
 impl fmt::Display for Stopped {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time => write!(out, "it took longer than {} ms", TIME_MAX.as_millis()),
+            Self::Slow => out.write_str("it takes long"),
+            Self::Time(max) => write!(out, "it took longer than {} ms", max.as_millis()),
             Self::Instructions => write!(out, "it took more than {INSTRUCTIONS_MAX} instructions"),
-            Self::Memory => write!(out, "it used more than {MEMORY_BYTES_MAX} bytes"),
+            Self::Memory(max) => write!(out, "it used more than {max} bytes"),
+            Self::Killed => out.write_str("Script killed by user with SCRIPT KILL..."),
         }
     }
 }
@@ -135,19 +261,22 @@ impl From<Stopped> for mlua::Error {
     }
 }
 
-/// How long a script may run. No other client is served meanwhile, nor while its changes are undone
-/// and its garbage is collected, and all of that is to take less than 50 ms on a busy machine. A lock
-/// script takes microseconds.
-const TIME_MAX: Duration = Duration::from_millis(5);
+/// How long a script may run while no other client is served. With what it takes to undo its changes
+/// and to collect its garbage, that is to be less than 20 ms on a busy machine. A lock script takes
+/// microseconds.
+const FIRST_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// The clock does not stop a script with fewer instructions: it was not slow, its thread had to wait
 /// for a processor. This many take milliseconds at most, unless strings are long, and then the
 /// window is narrow.
 const INSTRUCTIONS_MIN: usize = 10_000;
 
-/// How much memory a script may allocate in total, including what it no longer needs: enough for
+/// How much memory such a script may allocate in total, including what it no longer needs: enough for
 /// tens of thousands of commands, and little enough to be filled and freed in milliseconds.
-pub(super) const MEMORY_BYTES_MAX: usize = 4 * 1024 * 1024;
+const FIRST_MEMORY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How much memory a script may have that holds up nobody. There are few of them at a time.
+const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The limit without a clock: what a processor does in about the same time.
 const INSTRUCTIONS_MAX: usize = 2_000_000;

@@ -43,7 +43,7 @@ fn hostile_scripts_end_with_an_error() {
         redis.call = nil => readonly table
         string.rep = nil => readonly table
         KEYS = nil => readonly table
-        setmetatable(_G, {}) => protected metatable
+        setmetatable(_G, {}) => readonly table
         return getmetatable('') => nil
         return ('').x => nil
         return io => nonexistent global variable 'io'

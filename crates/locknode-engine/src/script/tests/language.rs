@@ -156,8 +156,8 @@ fn the_library_is_that_of_redis() {
         return redis.pcall('nosuch').err => 'ERR Unknown Redis command called from script'
         redis.pcall('nosuch') return 1 => 1
         return redis.call(ARGV[1], 'x') => !ERR Unknown Redis command called from script @1
-        local ok, e = pcall(redis.call, 'nosuch') return e.err => 'ERR Unknown Redis command called from script'
-        local ok, e = pcall(redis.call, 'nosuch') error(e) => !ERR Unknown Redis command called from script @1
+        local ok, e = pcall(redis.call, 'nosuch') return e => 'ERR Unknown Redis command called from script'
+        local ok, e = pcall(redis.call, 'nosuch') error(e) => !ERR user_script:1: ERR Unknown Redis command called from script @1
         return pcall(redis.call, 'get', 'k') => 1
         local ok, e = pcall(error, 'x') return e => 'x'
         local ok, e = pcall(function() error('x') end) return e => 'user_script:1: x'
@@ -178,7 +178,7 @@ fn the_library_is_that_of_redis() {
         return {('hello'):find('l')} => [3 3]
         return {('hello'):find('.', 2, true) or 'none'} => ['none']
         return {('a.b'):find('.', 1, true)} => [2 2]
-        return {('hello'):find('', 10) or 'none'} => ['none']
+        return {('hello'):find('', 10) or 'none'} => [6]
         return {('hello'):find('xyz', 1) or 'none', ('hello'):find('')} => ['none' 1 0]
         local t = {} for w in ('one two'):gmatch('%a+') do t[#t + 1] = w end return t => ['one' 'two']
         local n = 0 for _ in ('abc'):gmatch('') do n = n + 1 end return n => 4
