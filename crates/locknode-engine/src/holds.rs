@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 
 #[cfg(feature = "compat")]
 use crate::script::Signal;
+#[cfg(feature = "compat")]
+use crate::time::Time;
 
 /// Every suspended script's keys.
 #[derive(Debug, Default)]
@@ -127,3 +129,13 @@ impl Hold {
 /// Scripts that may be suspended at a time, each with a thread and its memory. Others wait.
 #[cfg(feature = "compat")]
 const SUSPENDED_MAX: usize = 8;
+
+/// A connection's script that takes long, as its session sees it.
+#[cfg(feature = "compat")]
+pub(crate) trait LongScript: std::any::Any + std::fmt::Debug + Send {
+    /// Returns until when it needs nothing from its connection.
+    fn wait_end(&self, now: Time) -> Option<Time>;
+
+    /// Ends it.
+    fn stop(&self);
+}

@@ -79,6 +79,7 @@ mod tracking;
 mod transaction;
 #[cfg_attr(not(feature = "compat"), path = "no_values.rs")]
 mod values;
+mod version;
 #[cfg(feature = "compat")]
 mod waiters;
 #[cfg(feature = "compat")]

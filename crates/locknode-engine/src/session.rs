@@ -6,10 +6,10 @@ use std::time::Duration;
 use locknode_resp::{Encoder, Protocol};
 
 use crate::client::Client;
-#[cfg(feature = "compat")]
-use crate::command::Suspended;
 use crate::guard::Need;
 use crate::holds::Holds;
+#[cfg(feature = "compat")]
+use crate::holds::LongScript;
 #[cfg(feature = "compat")]
 use crate::monitors::Monitor;
 #[cfg(feature = "compat")]
@@ -55,7 +55,7 @@ pub struct Session {
     waiting: Waiting,
     /// The connection's script that takes long.
     #[cfg(feature = "compat")]
-    pub(crate) script: Option<Box<Suspended>>,
+    pub(crate) script: Option<Box<dyn LongScript>>,
 }
 
 /// Since when and for what the next command waits; outdated once a command was run.

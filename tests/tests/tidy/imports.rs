@@ -13,6 +13,11 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 const CIRCLES: &[(&str, &[&str], &str)] = &[
     (
         "locknode-engine",
+        &["command::scripting", "command::suspended"],
+        "a script that takes long begins again apart, and ends as every other",
+    ),
+    (
+        "locknode-engine",
         &["monitors", "observers", "tracking", "watches"],
         "whoever observes takes itself off the list of observers when it ends",
     ),

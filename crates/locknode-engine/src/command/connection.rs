@@ -9,10 +9,10 @@ use super::client_name;
 use super::context::{Context, Flow};
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
-use super::version::REDIS_VERSION;
 use crate::client::{DEFAULT_USER, NameKind};
 use crate::key_hash::DATABASES;
 use crate::session::ReplyMode;
+use crate::version::REDIS_VERSION;
 
 /// The options of a HELLO.
 #[derive(Debug, Default)]

@@ -14,7 +14,6 @@ use locknode_resp::Encoder;
 use super::config_option::{durability, on_off};
 use super::context::Context;
 use super::spec::{Flags, Keys, Spec, least, specs};
-use super::version::{NODE_VERSION, REDIS_VERSION};
 use crate::byte_size::human;
 #[cfg(feature = "compat")]
 use crate::channels::TopicKind;
@@ -22,6 +21,7 @@ use crate::counters::Totals;
 use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
 use crate::key_hash::DATABASES;
+use crate::version::{NODE_VERSION, REDIS_VERSION};
 
 /// A section of the report: its name as its heading writes it (clients may use any case), whether a
 /// plain INFO includes it, and what writes it.

@@ -268,16 +268,6 @@ impl Journal {
     }
 }
 
-/// Takes what the observers are to know after [`Journal::swap`]: which keys had expired.
-fn take_expired(context: &mut Context<'_, '_>) -> Vec<KeyChange> {
-    if !context.services.observers.are_there() {
-        return Vec::new();
-    }
-    let mut changes = context.take_changes();
-    changes.retain(|change| change.kind == ChangeKind::Expired);
-    changes
-}
-
 impl Content {
     /// Returns whether the key's value has changed in place, which its grant does not show.
     fn is_outdated(&self, entry: &Entry<'_>) -> bool {
@@ -286,6 +276,16 @@ impl Content {
             Self::Collection(value) => entry.shard.collection(entry.probe) != Some(value),
         }
     }
+}
+
+/// Takes what the observers are to know after [`Journal::swap`]: which keys had expired.
+fn take_expired(context: &mut Context<'_, '_>) -> Vec<KeyChange> {
+    if !context.services.observers.are_there() {
+        return Vec::new();
+    }
+    let mut changes = context.take_changes();
+    changes.retain(|change| change.kind == ChangeKind::Expired);
+    changes
 }
 
 /// Decides what a key needs that was `before` and now is what it is; `None` when it needs nothing.

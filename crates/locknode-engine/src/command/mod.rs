@@ -56,7 +56,6 @@ mod tracking;
 mod transaction;
 #[cfg(feature = "compat")]
 mod values;
-mod version;
 
 use std::sync::LazyLock;
 
@@ -66,10 +65,6 @@ pub(crate) use context::Context;
 pub use context::Flow;
 pub(crate) use keys::Keys;
 pub(crate) use spec::Spec;
-#[cfg(feature = "compat")]
-pub(crate) use suspended::Suspended;
-#[cfg(feature = "compat")]
-pub(crate) use version::REDIS_VERSION;
 
 use crate::command_id::CommandId;
 

@@ -3,6 +3,8 @@
 //! The release and extend scripts that nearly every lock library sends run as one table operation.
 //! Other scripts run with all shards locked, so that a script is atomic, as in Redis.
 
+#[cfg(feature = "compat")]
+use std::any::Any;
 use std::sync::Arc;
 
 use locknode_resp::{Encoder, Protocol, parse_integer};
@@ -216,7 +218,9 @@ fn run(
     reply: &mut Encoder<'_>,
 ) {
     #[cfg(feature = "compat")]
-    if let Some(suspended) = context.session.script.take() {
+    if let Some(script) = context.session.script.take()
+        && let Ok(suspended) = (script as Box<dyn Any>).downcast::<Suspended>()
+    {
         return suspended.go_on(context, reply);
     }
     context.space.lock_all();

@@ -21,7 +21,7 @@ use super::context::{Context, Flow};
 use super::scripting::{Inputs, Work, conclude, wait};
 use crate::client::Clients;
 use crate::guard::Need;
-use crate::holds::{Hold, Holds};
+use crate::holds::{Hold, Holds, LongScript};
 use crate::script::{Caller, Event, Running};
 use crate::scripts::{Script, Sha};
 use crate::time::Time;
@@ -152,14 +152,16 @@ impl Suspended {
             }
         }
     }
+}
 
+impl LongScript for Suspended {
     /// Ends the script at its next look at the limits.
-    pub(crate) fn stop(&self) {
+    fn stop(&self) {
         self.running.signal().stop();
     }
 
     /// Returns until when the connection need not offer its command again.
-    pub(crate) fn wait_end(&self, now: Time) -> Option<Time> {
+    fn wait_end(&self, now: Time) -> Option<Time> {
         let is_due = self.running.signal().has_event();
         (!is_due).then(|| now.saturating_add(AGAIN))
     }

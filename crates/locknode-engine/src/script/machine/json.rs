@@ -2,7 +2,7 @@
 
 use mlua::{Error, Lua, LuaString, MultiValue, Table, Value};
 
-use super::json_reader::Reader;
+use super::json_reader::{DEPTH_MAX, Reader};
 use super::watch::Watch;
 
 /// `cjson.encode(value)`.
@@ -147,8 +147,6 @@ fn refused(kind: &str, why: &str) -> Error {
     Error::runtime(format!("Cannot serialise {kind}: {why}"))
 }
 
-/// lua-cjson's limits.
-pub(super) const DEPTH_MAX: usize = 1000;
 const SPARSE_RATIO: i64 = 2;
 const SPARSE_MIN: i64 = 10;
 

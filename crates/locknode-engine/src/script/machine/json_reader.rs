@@ -2,8 +2,6 @@
 
 use mlua::{Error, Lua, Value};
 
-use super::json::DEPTH_MAX;
-
 /// A text that is being read.
 pub(super) struct Reader<'a> {
     lua: &'a Lua,
@@ -190,7 +188,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads `\uXXXX`, or two of them that are one letter; returns its length too.
+/// Reads `\u` and its four digits, or two of them that are one letter; returns its length too.
 fn unicode(text: &[u8]) -> Option<(char, usize)> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -284,3 +282,6 @@ fn expected(what: &str, found: &Token, start: usize) -> Error {
         "Expected {what} but found {found} at character {place}"
     ))
 }
+
+/// lua-cjson's limits.
+pub(super) const DEPTH_MAX: usize = 1000;

@@ -9,7 +9,7 @@ use super::convert::{self, Raised, is_out_of_memory, text_of};
 use super::pattern::{self, Capture, PatternError};
 use super::watch::{Stopped, Watch};
 use super::{bits, json, msgpack, pack};
-use crate::command::REDIS_VERSION;
+use crate::version::REDIS_VERSION;
 
 /// Builds the table `host`.
 pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
