@@ -507,10 +507,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             // After a yield the task is woken anyway, once others have been looked at.
             let has_yielded = std::mem::take(&mut connection.has_yielded);
             let is_due = || {
-                let now = connection.node.clock.now().time;
-                let engine = &connection.node.engine;
+                let (node, session) = (&connection.node, &connection.session);
                 connection.state == State::Paused
-                    && engine.wait_end(&connection.session, now).is_none()
+                    && node
+                        .engine
+                        .wait_end(session, node.clock.now().time)
+                        .is_none()
             };
             if client.is_killed()
                 || has_mail
