@@ -394,6 +394,7 @@ impl Batch<'_> {
                     .refuse(&refusal, args, &mut Encoder::new(out, session.protocol));
                 queueing::note_refused(session, name, out, start);
                 session.end_caching("");
+                session.drop_script();
                 (Flow::Continue, true)
             }
         };

@@ -154,6 +154,14 @@ impl Session {
         false
     }
 
+    /// Forgets such a script, whose command was answered without it.
+    pub(crate) fn drop_script(&mut self) {
+        #[cfg(feature = "compat")]
+        {
+            self.script = None;
+        }
+    }
+
     /// Ends such a script, for instance because the node stops.
     pub fn stop_script(&self) {
         #[cfg(feature = "compat")]

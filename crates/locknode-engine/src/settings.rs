@@ -114,7 +114,7 @@ impl Settings {
     }
 }
 
-/// A limit in bytes; 0 is none.
+/// A limit in bytes; 0 means that there is none.
 fn or_no_limit(limit: u64) -> usize {
     match limit {
         0 => usize::MAX,

@@ -63,6 +63,9 @@ fn by_any_sha(
     call: &Inputs<'_, '_>,
     reply: &mut Encoder<'_>,
 ) {
+    if go_on(context, reply) {
+        return;
+    }
     let services = context.services;
     if !is_read_only
         && let Some(shape) = services.scripts.shape_by_sha(sha)
@@ -87,6 +90,9 @@ fn by_text(
     let Some(call) = split(count, rest, reply) else {
         return;
     };
+    if go_on(context, reply) {
+        return;
+    }
     let services = context.services;
     if !is_read_only
         && let Some(shape) = services.scripts.shape_by_text(text)
@@ -209,6 +215,20 @@ fn answer(answer: &Answer, reply: &mut Encoder<'_>) {
     }
 }
 
+/// Gives the connection's suspended script, if any, its next turn: the command is the one that began
+/// it, whether or not the cache still has the script.
+fn go_on(context: &mut Context<'_, '_>, reply: &mut Encoder<'_>) -> bool {
+    #[cfg(feature = "compat")]
+    if let Some(script) = context.session.script.take()
+        && let Ok(suspended) = (script as Box<dyn Any>).downcast::<Suspended>()
+    {
+        suspended.go_on(context, reply);
+        return true;
+    }
+    let _ = (context, reply);
+    false
+}
+
 /// Runs a script. Its changes are committed or undone when it ends: see [`Journal`].
 fn run(
     context: &mut Context<'_, '_>,
@@ -217,12 +237,7 @@ fn run(
     is_read_only: bool,
     reply: &mut Encoder<'_>,
 ) {
-    #[cfg(feature = "compat")]
-    if let Some(script) = context.session.script.take()
-        && let Ok(suspended) = (script as Box<dyn Any>).downcast::<Suspended>()
-    {
-        return suspended.go_on(context, reply);
-    }
+    debug_assert!(!context.session.has_script(), "it goes on, or has ended");
     context.space.lock_all();
     // Without a `#!` line, a script is refused only when one of its commands needs memory; with a
     // `#!` line but without allow-oom, it is refused at once.

@@ -3,7 +3,7 @@
 //! ```text
 //!  EVAL, 5 ms --slow--> undone, begins again on a thread of its own; KEYS are held
 //!    +--> turn: its changes into the table, its commands, its changes out --> Flow::Paused, and again
-//!    +--> end: commit or undo, reply, whoever waits is woken
+//!    +--> end: commit or undo, reply, and wake those who wait
 //! ```
 //!
 //! The connection offers its command again whenever the script needs it. Between turns the table is

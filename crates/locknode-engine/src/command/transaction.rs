@@ -185,9 +185,11 @@ fn unwatch(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_
     reply.ok();
 }
 
-const OVERFULL: &str = "a transaction that changes more than 16777216 bytes of keys and values";
+const OVERFULL: &str = "a transaction that changes more than 16777216 bytes of keys and values: \
+    split it";
 
-const TOO_SLOW: &str = "a transaction with so many long scripts or searches of all keys";
+const TOO_SLOW: &str = "a transaction with so many long scripts or searches of all keys: \
+    send some of them outside of it";
 
 /// No script and no search begins after this many instructions: with scripts that their limits stop,
 /// that is 20 ms.

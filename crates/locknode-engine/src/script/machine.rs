@@ -142,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// Starts a script on a thread of its own; `None` when there is none.
+    /// Starts a script on a thread of its own; `None` when no thread can be started.
     pub(super) fn start(
         &self,
         chunk: &Chunk,

@@ -47,7 +47,7 @@ pub(crate) struct Program {
     how: How,
 }
 
-/// Starts a thread; returns `false` when there is none left.
+/// Starts a thread; returns `false` when no more can be started.
 pub type StartThread = fn(Box<dyn FnOnce() + Send>) -> bool;
 
 /// How a script runs.

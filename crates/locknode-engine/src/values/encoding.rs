@@ -45,7 +45,7 @@ impl Value {
     }
 }
 
-/// Reads a value; `None` if the bytes are none.
+/// Reads a value; `None` if the bytes do not hold one.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
     let (&kind, mut rest) = bytes.split_first()?;
     let mut value = match kind {

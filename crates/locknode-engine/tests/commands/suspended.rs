@@ -79,6 +79,19 @@ fn others_are_served_while_a_script_takes_long_and_see_nothing_of_it() {
 }
 
 #[test]
+fn a_script_goes_on_when_the_cache_forgets_it() {
+    for shards in [1, 8] {
+        let mut node = node(shards);
+        let sha = node.run(&format!("SCRIPT LOAD {HALF}"));
+        let evalsha = format!("EVALSHA {} 0", sha.rsplit(' ').next().unwrap_or_default());
+        assert_eq!(node.run(&evalsha), "Paused");
+        node.check("b> SCRIPT FLUSH => +OK");
+        assert_eq!(node.finish(&evalsha), "$4 done");
+        node.check("EVAL \"return 'another'\" 0 => $7 another\nb> MGET h i => *2 $1 1 $1 2");
+    }
+}
+
+#[test]
 fn a_command_on_a_key_of_the_script_waits_and_is_busy_after_a_while() {
     for shards in [1, 8] {
         let mut node = node(shards);

@@ -488,7 +488,7 @@ fn the_fence_rises_when_a_key_comes_to_be_and_not_when_its_value_changes() {
     let mut node = Node::with_shards(1);
     let mut counter = |requests: &[&str]| {
         requests.iter().for_each(|request| drop(node.run(request)));
-        // Whoever is refused is told the counter.
+        // A refused client is told the counter.
         let reply = node.run("LOCK.ACQUIRE h token 1000");
         let mut words = reply.split(' ').map(str::to_owned);
         assert_eq!(words.nth(1).as_deref(), Some(":0"), "{reply}");

@@ -111,7 +111,7 @@ fn write_popped(key: &[u8], element: &[u8], reply: &mut Encoder<'_>) {
     reply.bulk(element);
 }
 
-/// Parses a timeout in seconds; zero is none.
+/// Parses a timeout in seconds; zero means that there is none.
 fn wait_end(now: Time, timeout: &[u8]) -> Result<Option<Time>, &'static str> {
     let seconds: Option<f64> = std::str::from_utf8(timeout)
         .ok()
