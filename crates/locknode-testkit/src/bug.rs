@@ -84,5 +84,9 @@ bugs! {
     "cut-log-served" CutLogServed node 400 "a node serves a log that has lost its last batch",
     "restless" Restless node 400 "a client asks to be woken at once, again and again",
     "silent-not-synced" SilentNotSynced node 400 "grants without a reply do not wake the disk",
+    "hash-ttl-off-guard" HashTtlOffGuard node 400 "a restarted node waits for no TTL of a lock held as a hash",
+    "hash-forgotten" HashForgotten node 400 "an orderly restart brings back no lock held as a hash",
+    "unwatched" Unwatched client 400 "a transaction that takes a lock watches nothing",
+    "inner-release-frees" InnerReleaseFrees client 400 "the release of an inner lock frees the outer one",
     "ceiling-burnt" CeilingBurnt node 400 "each start uses up a large step of the fence counters",
 }

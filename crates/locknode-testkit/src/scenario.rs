@@ -84,6 +84,8 @@ named! {
         Shipped = "shipped",
         /// A plain Redlock loop of the kit's own, as users write it.
         Plain = "plain",
+        /// The same over locks held as hashes, as Redisson has them: scripts or transactions, re-entry, a watchdog.
+        Hash = "hash",
     }
 }
 
@@ -331,9 +333,9 @@ impl Setup {
         !self.watches_half || (self.seed ^ u64::from(number)) & 1 == 0
     }
 
-    /// Whether the plain client runs: it is asked for, or the mistake is one of a client's.
+    /// Whether the plain client runs, with whichever locks: it is asked for, or the mistake is one of a client's.
     pub(crate) fn is_plain(&self) -> bool {
-        self.client == ClientKind::Plain || self.bug.is_some_and(Bug::is_clients)
+        self.client != ClientKind::Shipped || self.bug.is_some_and(Bug::is_clients)
     }
 }
 

@@ -10,6 +10,7 @@ mod clocks;
 mod conduct;
 mod event;
 mod faulting;
+mod hash_lock;
 mod judging;
 mod link;
 mod node;

@@ -93,7 +93,10 @@ impl Swarm {
     /// does harm only where nodes come back without a wait, so its nodes guard nothing; a fencing token is what is left
     /// when clocks are wrong, so where one is at fault clocks may be.
     pub fn for_bug(bug: Bug) -> Self {
-        let swarm = Self::default().bug(Some(bug));
+        let mut swarm = Self::default().bug(Some(bug));
+        if bug.is_clients() {
+            swarm.client = ClientKind::Plain;
+        }
         let second = Duration::from_secs(1);
         let none = FaultKinds::NONE;
         match bug {
@@ -126,6 +129,13 @@ impl Swarm {
             }
             Bug::FenceForgotten | Bug::FenceFromStarts | Bug::MaxOnly => {
                 swarm.faults(FaultKinds::FENCED)
+            }
+            Bug::HashTtlOffGuard | Bug::Unwatched | Bug::InnerReleaseFrees => {
+                swarm.client(ClientKind::Hash)
+            }
+            Bug::HashForgotten => {
+                let swarm = swarm.client(ClientKind::Hash);
+                swarm.focus(none.with(FaultKind::CleanStop))
             }
             _ => swarm,
         }
@@ -218,6 +228,11 @@ impl Swarm {
         self
     }
 
+    /// Which client runs, but for the few worlds of others in a swarm of shipped clients.
+    pub const fn client_kind(&self) -> ClientKind {
+        self.client
+    }
+
     /// The kinds of faults that may come.
     pub const fn kinds(&self) -> FaultKinds {
         self.faults
@@ -243,14 +258,23 @@ impl Swarm {
         }
         let calm_at = setup.liveness_from.unwrap_or_default();
         let mut scenario = Scenario::new(setup);
+        let has_shipped = self.client == ClientKind::Shipped && self.bug.is_none();
+        if has_shipped && Random::stream(seed, "hashes", 0).chance(HASH_PERCENT) {
+            scenario.setup.client = ClientKind::Hash;
+        }
+        let is_hash = scenario.setup.client == ClientKind::Hash;
         let mut maker =
             FaultMaker::new(Random::stream(seed, "faults", 0), &scenario.setup, calm_at);
         let mut others = Random::stream(seed, "asides", 0);
-        let faults = if others.chance(self.fenced_percent) {
+        let mut faults = if others.chance(self.fenced_percent) {
             FaultKinds::FENCED
         } else {
             self.faults
         };
+        if is_hash {
+            // A transaction that comes a second time, by a connection that has watched nothing, is a mistake of its own.
+            faults = faults.without(FaultKind::Duplicate);
+        }
         if !scenario.setup.is_plain() {
             let dialects = [Dialect::DelEx, Dialect::DelIfEq, Dialect::Script];
             let dialect = dialects.get(others.index(8)).copied();
@@ -334,6 +358,7 @@ impl Swarm {
     fn workload(&self, scenario: &mut Scenario, client: u8, style: &Style, random: &mut Random) {
         let setup = &scenario.setup;
         let (max_ttl, logs) = (nanos(setup.max_ttl), setup.guard.has_directory());
+        let is_hash = setup.client == ClientKind::Hash;
         // A node has a tenth of the TTL for a reply, and with a client that has just started three round trips.
         let least_ttl = (nanos(setup.delay.1) * 100).max(nanos(MS * 300));
         let mut at = nanos(MS * 200) + random.below(nanos(MS * 1_000));
@@ -369,6 +394,9 @@ impl Swarm {
                 .write_every(whole_ms(nanos(hold) / 3 + 1_000_000));
             if random.chance(50) {
                 act = act.extend_every(whole_ms(ttl_ns / random.between(2, 4)));
+            }
+            if is_hash {
+                act = act.extend_every(ttl / WATCHDOG);
             }
             act = act.ending(match random.below(20) {
                 0 | 1 => Ending::Leave,
@@ -428,6 +456,12 @@ fn extend_otherwise(act: LockAction, style: &Style, random: &mut Random) -> Lock
     }
     act
 }
+
+/// In how many of a hundred worlds locks are held as hashes.
+const HASH_PERCENT: u64 = 6;
+
+/// A watchdog renews a lock three times in its TTL.
+const WATCHDOG: u32 = 3;
 
 /// Whole milliseconds: shorter to read.
 const fn whole_ms(nanos: u64) -> Duration {

@@ -51,10 +51,11 @@ pub(super) struct SwarmFlags {
     #[arg(verbatim_doc_comment)]
     pub(super) faults: Option<FaultKinds>,
 
-    /// Client implementation [default: shipped, or plain for a bug of the client]
+    /// Client implementation [default: shipped, or the one that has the bug]
     ///
     ///   shipped  the core of redlock-client, as in locknode run and locknode lock
     ///   plain    a plain Redlock loop, as people write it
+    ///   hash     the same over hashes, as Redisson keeps its locks, by scripts and transactions
     #[arg(verbatim_doc_comment, long, value_name = "CLIENT", value_parser = client_kinds())]
     pub(super) client: Option<ClientKind>,
 
@@ -79,20 +80,19 @@ impl SwarmFlags {
     ///
     /// If they contradict each other.
     pub(super) fn swarm(&self) -> Result<Swarm, Failure> {
+        let swarm = self.bug.map_or_else(Swarm::default, Swarm::for_bug);
         let of_client = self.bug.filter(|bug| bug.is_clients());
-        let client = match (of_client, self.client) {
-            (Some(bug), Some(ClientKind::Shipped)) => {
-                return Err(Failure::usage(format!(
-                    "{bug} is a bug of the plain client, and the shipped one does not have it: leave out --client, \
-                     or use --client plain"
-                )));
-            }
-            (Some(_), _) => ClientKind::Plain,
-            (None, client) => client.unwrap_or(ClientKind::Shipped),
-        };
-        let mut swarm = self
-            .bug
-            .map_or_else(Swarm::default, Swarm::for_bug)
+        if let (Some(bug), Some(client)) = (of_client, self.client)
+            && client != swarm.client_kind()
+        {
+            let (needed, given) = (swarm.client_kind().name(), client.name());
+            return Err(Failure::usage(format!(
+                "{bug} is a bug of the {needed} client, and the {given} one does not have it: leave out --client, \
+                 or use --client {needed}"
+            )));
+        }
+        let client = self.client.unwrap_or(swarm.client_kind());
+        let mut swarm = swarm
             .clients(self.clients)
             .client(client)
             .run_for(self.run_for);
@@ -139,7 +139,7 @@ fn guards() -> impl TypedValueParser<Value = GuardMode> {
 }
 
 fn client_kinds() -> impl TypedValueParser<Value = ClientKind> {
-    named([ClientKind::Shipped, ClientKind::Plain].map(|client| (client.name(), client)))
+    named(ClientKind::ALL.map(|client| (client.name(), client)))
 }
 
 fn bugs() -> impl TypedValueParser<Value = Bug> {

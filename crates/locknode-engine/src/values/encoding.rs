@@ -10,7 +10,7 @@
 //!
 //! All numbers are little-endian. The record says where the bytes end.
 
-use super::{End, Hash, Score, Set, Value};
+use super::{Element, End, Field, Hash, Score, Set, Value};
 
 impl Value {
     /// Returns the bytes.
@@ -19,9 +19,9 @@ impl Value {
         match self {
             Self::Hash(hash) => {
                 out.push(HASH);
-                for (field, value) in hash.iter() {
-                    put(&mut out, field);
-                    put(&mut out, value);
+                for field in hash.iter() {
+                    put(&mut out, field.key());
+                    put(&mut out, field.value());
                 }
             }
             Self::List(list) => {
@@ -31,7 +31,7 @@ impl Value {
             }
             Self::Set(set) => {
                 out.push(SET);
-                set.iter().for_each(|(member, ())| put(&mut out, member));
+                set.iter().for_each(|member| put(&mut out, member));
             }
             Self::SortedSet(set) => {
                 out.push(SORTED_SET);
@@ -58,12 +58,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
     while !rest.is_empty() {
         match &mut value {
             Value::Hash(hash) => {
-                let field = part(&mut rest)?;
-                hash.insert(field, part(&mut rest)?.into());
+                let name = part(&mut rest)?;
+                hash.put(Field::new(name, part(&mut rest)?));
             }
             Value::List(list) => list.push(End::Right, part(&mut rest)?),
             Value::Set(set) => {
-                set.insert(part(&mut rest)?, ());
+                set.put(part(&mut rest)?.into());
             }
             Value::SortedSet(set) => {
                 let (score, after) = rest.split_first_chunk()?;

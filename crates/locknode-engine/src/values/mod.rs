@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 pub(crate) use encoding::decode;
 pub(crate) use sorted_set::{Score, SortedSet};
 pub(crate) use store::Values;
-pub(crate) use table::Table;
+pub(crate) use table::{Element, Field, Table};
 
 /// The value of a key that holds no token.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,10 +34,10 @@ pub(crate) enum Value {
 }
 
 /// Fields and their values, in the order in which they were added while they are few.
-pub(crate) type Hash = Table<Box<[u8]>>;
+pub(crate) type Hash = Table<Field>;
 
 /// Members, in the order in which they were added while they are few.
-pub(crate) type Set = Table<()>;
+pub(crate) type Set = Table<Box<[u8]>>;
 
 /// Elements from left to right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub(crate) trait Kind: Default {
     fn of(value: &Value) -> Option<&Self>;
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
     fn into_value(self) -> Value;
+    fn len(&self) -> usize;
 }
 
 impl Value {
@@ -167,6 +168,10 @@ macro_rules! kinds {
 
             fn into_value(self) -> Value {
                 Value::$variant($wrap(self))
+            }
+
+            fn len(&self) -> usize {
+                self.len()
             }
         })*
     };

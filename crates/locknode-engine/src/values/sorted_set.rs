@@ -5,12 +5,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::{ELEMENT_BYTES, Table};
+use super::ELEMENT_BYTES;
+use super::table::{Scored, Table};
 
 /// A sorted set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SortedSet {
-    scores: Table<f64>,
+    scores: Table<Scored>,
     order: BTreeSet<(Score, Box<[u8]>)>,
 }
 
@@ -62,25 +63,27 @@ impl SortedSet {
     }
 
     pub(crate) fn score(&self, member: &[u8]) -> Option<Score> {
-        self.scores.get(member).copied().map(Score)
+        self.scores.get(member).map(|it| it.score)
     }
 
     /// Adds a member, or moves it; returns its score before.
     pub(crate) fn insert(&mut self, member: &[u8], score: Score) -> Option<Score> {
-        let old = self.scores.insert(member, score.get()).map(Score);
+        let member = Box::from(member);
+        let scored = Scored { member, score };
+        let old = (self.scores.put(scored.clone())).map(|old| old.score);
         if let Some(old) = old {
-            self.order.remove(&(old, member.into()));
+            self.order.remove(&(old, scored.member.clone()));
         }
-        self.order.insert((score, member.into()));
+        self.order.insert((score, scored.member));
         old
     }
 
     /// Removes a member; returns whether it was there.
     pub(crate) fn remove(&mut self, member: &[u8]) -> bool {
-        let Some(old) = self.scores.remove(member) else {
+        let Some(Scored { member, score }) = self.scores.remove(member) else {
             return false;
         };
-        self.order.remove(&(Score(old), member.into()))
+        self.order.remove(&(score, member))
     }
 
     /// Returns the members and scores in order.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 
-use super::{End, Hash, Kind, List, Score, SortedSet, Value, Values, decode};
+use super::{Element, End, Field, Hash, Kind, List, Score, SortedSet, Value, Values, decode};
 
 /// A change of a value; what it means is the type's.
 #[derive(Clone, Debug)]
@@ -77,15 +77,15 @@ proptest! {
         for change in changes {
             let (key, content) = (change.key(), change.content());
             if change.is_removal {
-                let old = hash.remove(&key).map(Vec::from);
+                let old = hash.remove(&key).map(|it| it.value().to_vec());
                 prop_assert_eq!(old, model.remove(&key));
             } else {
-                let old = hash.insert(&key, content.as_slice().into()).map(Vec::from);
+                let old = hash.put(Field::new(&key, &content)).map(|it| it.value().to_vec());
                 prop_assert_eq!(old, model.insert(key, content));
             }
             prop_assert_eq!(hash.len(), model.len());
         }
-        let mut pairs: Vec<_> = hash.iter().map(|(key, item)| (key.to_vec(), item.to_vec())).collect();
+        let mut pairs: Vec<_> = hash.iter().map(|it| (it.key().to_vec(), it.value().to_vec())).collect();
         pairs.sort();
         prop_assert_eq!(pairs, model.into_iter().collect::<Vec<_>>());
         check_bytes(&hash.into_value());
@@ -174,7 +174,7 @@ proptest! {
         let (mut values, mut model) = (Values::default(), BTreeMap::<u8, (u32, usize)>::new());
         for change in changes {
             let mut hash = Hash::default();
-            hash.insert(b"f", change.content().as_slice().into());
+            hash.put(Field::new(b"f", &change.content()));
             match model.get_mut(&change.key) {
                 Some((number, _)) if change.is_removal => {
                     values.free(*number);

@@ -104,9 +104,9 @@ impl Cluster {
         scenario: &'s Scenario,
     ) -> Result<Vec<(Duration, &'s Action)>, ClusterError> {
         let setup = &scenario.setup;
-        if setup.client == ClientKind::Plain {
+        if setup.client != ClientKind::Shipped {
             const WHY: &str = "only the shipped client plays on real nodes";
-            return Err(NotHere::new(&"client plain", WHY).into());
+            return Err(NotHere::new(&format!("client {}", setup.client.name()), WHY).into());
         }
         if let Some(bug) = setup.bug {
             const WHY: &str = "real nodes and clients have no planted bugs";

@@ -88,6 +88,7 @@ pub(crate) const fn take_one(count: &mut u8) -> bool {
 }
 
 /// What servers serve in every state: they say who they are, and whether they live.
-const ALWAYS_SERVED: [&[u8]; 7] = [
-    b"AUTH", b"HELLO", b"SELECT", b"CLIENT", b"COMMAND", b"INFO", b"PING",
+const ALWAYS_SERVED: [&[u8]; 10] = [
+    b"AUTH", b"HELLO", b"SELECT", b"CLIENT", b"COMMAND", b"INFO", b"PING", b"MULTI", b"WATCH",
+    b"UNWATCH",
 ];

@@ -145,7 +145,7 @@ impl LockAction {
         }
         if (is_other || self.within.is_some()) && setup.is_plain() {
             return Err(ParseError::because(
-                "the plain client, which also runs with a bug of a client, extends a lock by its own TTL and renews none, \
+                "the plain client, which also runs with hashes or with a bug of a client, extends a lock by its own TTL and renews none, \
                  and counts its tries: leave out `to`, `renew` and `within`",
             ));
         }

@@ -18,8 +18,8 @@ mod replica;
 use std::time::Duration;
 
 use locknode_engine::durable::{
-    Durability, Machine, MachineTime, OpenErrorKind, Reading, Start, StartReason, Store,
-    StoreSettings, StoreSizes, Table as _, Which,
+    Durability, LockRecord, Machine, MachineTime, OpenErrorKind, Reading, Start, StartReason,
+    Store, StoreSettings, StoreSizes, Table as _, Which,
 };
 use locknode_engine::{
     Engine, EngineConfig, GuardConfig, GuardMode as EngineGuard, GuardState, Moment, Need, Peer,
@@ -59,6 +59,8 @@ pub(crate) struct SimNode {
     pub(super) was_broken: bool,
     /// The last write to a file may be incomplete.
     pub(super) is_torn: bool,
+    /// The longest TTL of a lock that is no hash; kept for a planted bug.
+    pub(crate) token_ttl: u64,
     /// The last work of its disk lowered the durable TTL in use.
     pub(super) has_lowered: bool,
     /// Whether starts are tried on its disk.
@@ -186,6 +188,7 @@ impl SimNode {
             incarnation: 0,
             was_broken: false,
             is_torn: false,
+            token_ttl: 0,
             has_lowered: false,
             is_looked_at: setup.watches(number),
             log_marked: None,
@@ -262,7 +265,9 @@ impl SimNode {
         config.sizes = TABLES;
         let mut reference = Reference::new(self.guard, self.max_ttl, config.guard.fence_base);
         let engine = Engine::new(config, reading.moment);
-        for lock in start.locks() {
+        let is_kept =
+            |lock: &LockRecord<'_>| !lock.is_collection || self.bug != Some(Bug::HashForgotten);
+        for lock in start.locks().filter(is_kept) {
             engine.restore(&lock, reading.moment.time);
             reference.restore(&lock, reading.moment.time.as_nanos());
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::bug::Bug;
 use crate::history::{AttemptNo, Event, KeyNo};
 use crate::lock_effect::LockEffect;
 use crate::scenario::Hook;
@@ -53,8 +54,12 @@ impl World {
         if !judged.is_known || judged.deviation.is_some() {
             judged.effects = Effect::seen(db, args, reply).into_iter().collect();
         }
+        if let Some(name) = judged.reached {
+            self.recorder.counters.bump(name);
+        }
         for effect in &judged.effects {
             covers.extend(self.effect(client, node, by, db, effect));
+            self.note_token_ttl(node, db, effect);
         }
         for shown in &judged.shown {
             covers.extend(self.shown(node, db, shown));
@@ -125,6 +130,21 @@ impl World {
                     ..Claim::default()
                 })
             }
+        }
+    }
+
+    /// Keeps the longest TTL of a token, for the bug that leaves the others off the guard.
+    fn note_token_ttl(&mut self, node: u8, db: u8, effect: &Effect) {
+        if self.scenario.setup.bug == Some(Bug::HashTtlOffGuard)
+            && let Effect::Granted { key, ttl, .. } | Effect::Moved { key, ttl } = effect
+            && let Some(at) = self.nodes.get_mut(usize::from(node))
+            && let Some(run) = &at.run
+            && run
+                .reference
+                .as_ref()
+                .is_some_and(|it| !it.is_hash(db, key))
+        {
+            at.token_ttl = at.token_ttl.max(*ttl);
         }
     }
 

@@ -19,6 +19,7 @@ use locknode_engine::Deadline;
 use locknode_engine::durable::{MachineTime, Record, StartReason};
 
 use crate::history::{AttemptNo, KeyNo};
+use crate::sim::hash_lock::holder;
 use crate::sim::link::Claim;
 use crate::sim::recorder::Recorder;
 
@@ -533,7 +534,8 @@ fn locks(mut records: &[u8]) -> impl Iterator<Item = (u8, &[u8], &[u8], u64)> {
             return None;
         };
         records = rest;
-        Some((lock.db, lock.key, lock.token, nanos_of(lock.deadline)))
+        let (token, _) = holder(&lock);
+        Some((lock.db, lock.key, token, nanos_of(lock.deadline)))
     })
 }
 

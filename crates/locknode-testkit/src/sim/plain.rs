@@ -16,6 +16,7 @@
 //! Requests to a node without a connection wait for it, at most for the time of the node.
 
 mod attempt;
+mod hash;
 mod holding;
 mod link;
 mod lock;
@@ -39,6 +40,8 @@ use crate::sim::plain::link::Link;
 use crate::sim::plain::lock::{Lock, State};
 use crate::sim::plain::request::{Answer, Asked, What};
 
+pub(crate) use hash::Form;
+
 /// What a lock is to be like.
 #[derive(Clone, Debug)]
 pub(crate) struct PlainTerms {
@@ -61,6 +64,7 @@ pub(crate) struct PlainClient {
     locks: BTreeMap<Handle, Lock>,
     drift: Drift,
     random: Random,
+    form: Form,
     bug: Option<Bug>,
     notices: VecDeque<ClientNotice>,
 }
@@ -72,6 +76,7 @@ impl PlainClient {
         drift: Drift,
         connect_timeout: Duration,
         random: Random,
+        form: Form,
         bug: Option<Bug>,
     ) -> Self {
         let nodes = nodes.min(u8::try_from(NODES_MAX).unwrap_or(u8::MAX));
@@ -82,6 +87,7 @@ impl PlainClient {
             locks: BTreeMap::new(),
             drift,
             random,
+            form,
             bug,
             notices: VecDeque::new(),
         }
@@ -209,10 +215,18 @@ impl PlainClient {
             what,
             deadline: now + lock.terms.timeout,
         };
+        let asked = Asked {
+            what: self.first_step(what),
+            ..asked
+        };
         for node in nodes {
             lock.round.outstanding.insert(node);
-            let request = lock.request(what, node, self.bug);
+            let request = lock.request(asked.what, node, self.form, self.bug);
             self.links[node].ask(now, asked, request, &mut self.notices);
+            if asked.what == What::Watch {
+                let watch = self.links[node].watch;
+                lock.round.watched.insert(node, watch);
+            }
         }
     }
 
@@ -239,6 +253,9 @@ impl PlainClient {
 
     /// Counts an answer for the round that runs.
     fn count(&mut self, now: Time, node: u8, lock: &mut Lock, what: What, answer: Answer) {
+        let Some((what, answer)) = self.step(now, node, lock, what, answer) else {
+            return;
+        };
         let is_refused = answer == Answer::No;
         let is_again = is_refused && what == What::Acquire && lock.tries > 1;
         if is_again && self.bug == Some(Bug::TokenReused) {

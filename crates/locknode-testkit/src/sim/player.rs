@@ -9,10 +9,10 @@ use redlock_proto::{
 
 use crate::history::LockNo;
 use crate::random::Random;
-use crate::scenario::{Ending, LockAction, Setup};
+use crate::scenario::{ClientKind, Ending, LockAction, Setup};
 use crate::sim::conduct::{Conduct, Finding};
 use crate::sim::notice::ClientNotice;
-use crate::sim::plain::{PlainClient, PlainTerms};
+use crate::sim::plain::{Form, PlainClient, PlainTerms};
 
 /// A client without its clock, its sockets and its caller.
 #[derive(Clone, Debug)]
@@ -74,6 +74,7 @@ impl Player {
                 drift,
                 CONNECT_TIMEOUT,
                 random,
+                form(setup, number),
                 plain_bug,
             ))),
         }
@@ -429,6 +430,17 @@ fn terms(act: &LockAction) -> LockTerms {
         },
         renew: renewal(act),
         hold_at_least: act.at_least.unwrap_or_default(),
+    }
+}
+
+/// How a plain client keeps its locks on nodes.
+fn form(setup: &Setup, number: u8) -> Form {
+    match setup.client {
+        ClientKind::Shipped | ClientKind::Plain => Form::Token,
+        ClientKind::Hash if Random::stream(setup.seed, "form", number.into()).chance(50) => {
+            Form::Script
+        }
+        ClientKind::Hash => Form::Transaction,
     }
 }
 

@@ -5,6 +5,8 @@
 //! longest TTL; what a reply rests on is judged elsewhere.
 
 mod command;
+mod hash;
+mod transaction;
 mod words;
 
 use std::collections::BTreeMap;
@@ -14,8 +16,10 @@ use locknode_engine::durable::LockRecord;
 use smallvec::SmallVec;
 
 use crate::scenario::GuardMode;
+use crate::sim::hash_lock::holder;
 use crate::span::nanos;
 
+use transaction::{Queue, Watched};
 use words::Replies;
 
 /// A key or a token: clones are cheap.
@@ -33,14 +37,18 @@ pub(crate) struct Reference {
     max_ttl_ns: u64,
     /// A silent request may have been refused: nothing is known any more, until the node starts again.
     is_lost: bool,
+    /// How often each key was changed.
+    changes: BTreeMap<(u8, Word), u64>,
     expected: Vec<u8>,
 }
 
 /// What a connection has asked for that later requests depend on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     pub(crate) db: u8,
     replies: Replies,
+    queue: Option<Queue>,
+    watched: Vec<Watched>,
 }
 
 /// The state of a node that its answers depend on, but for its keys.
@@ -70,6 +78,8 @@ pub(crate) struct Judged {
     pub(crate) effects: SmallVec<[Effect; 2]>,
     /// The locks that its reply tells of, but for those that it granted or extended.
     pub(crate) shown: SmallVec<[Shown; 2]>,
+    /// A state worth reaching.
+    pub(crate) reached: Option<&'static str>,
 }
 
 /// What a request has done to a lock.
@@ -107,6 +117,8 @@ struct Kept {
     db: u8,
     key: Word,
     token: Word,
+    /// It is a hash, of which the token is the field and this the value; 0 when it is none.
+    levels: u64,
     ends: u64,
     grant: u64,
     is_logged: bool,
@@ -122,6 +134,7 @@ impl Reference {
             guard,
             max_ttl_ns: nanos(max_ttl),
             is_lost: false,
+            changes: BTreeMap::new(),
             expected: Vec::new(),
         }
     }
@@ -129,10 +142,12 @@ impl Reference {
     /// It begins with a lock of an earlier run; of two for one key the first counts.
     pub(crate) fn restore(&mut self, lock: &LockRecord<'_>, now: u64) {
         if self.alive(now, lock.db, lock.key).is_none() {
+            let (token, levels) = holder(lock);
             self.kept.push(Kept {
                 db: lock.db,
                 key: lock.key.into(),
-                token: lock.token.into(),
+                token: token.into(),
+                levels,
                 ends: lock
                     .deadline
                     .as_time()
@@ -159,6 +174,11 @@ impl Reference {
         }
         self.kept.remove(place);
         None
+    }
+
+    /// Notes a change of a key, for those who watch it.
+    fn touch(&mut self, db: u8, key: &Word) {
+        *self.changes.entry((db, Arc::clone(key))).or_default() += 1;
     }
 
     fn counter(&mut self, db: u8, key: &[u8]) -> &mut u64 {

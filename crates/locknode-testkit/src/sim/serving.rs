@@ -58,7 +58,7 @@ impl World {
                 break;
             }
             done += consumed;
-            if self.refuses(conn, &requests) {
+            if !end.manner.is_in_transaction() && self.refuses(conn, &requests) {
                 continue;
             }
             if end.is_closing && self.is_stopping(node) {

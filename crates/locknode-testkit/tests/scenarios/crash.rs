@@ -7,7 +7,7 @@ use crate::script::*;
 
 /// Client 0 gets nodes 0, 1 and 2. Node 2 crashes and is back at once, and client 1 wants the lock of nodes 2, 3 and 4: then,
 /// and when node 2 serves again.
-fn amnesia(how: Crash) -> Scenario {
+pub(crate) fn amnesia(how: Crash) -> Scenario {
     split()
         .act(s(1), 0, lock(s(4)).write_every(ms(100)).into())
         .on(Hook::Acquired(0), Fault::Crash(2, how))

@@ -6,7 +6,7 @@ use locknode_testkit::Bug;
 
 const LIST: &str = include_str!("../../SCENARIOS.md");
 
-const TESTS: [&str; 9] = [
+const TESTS: [&str; 10] = [
     include_str!("client.rs"),
     include_str!("clocks.rs"),
     include_str!("cluster.rs"),
@@ -14,6 +14,7 @@ const TESTS: [&str; 9] = [
     include_str!("disk.rs"),
     include_str!("extend_release.rs"),
     include_str!("fencing.rs"),
+    include_str!("hashes.rs"),
     include_str!("liveness.rs"),
     include_str!("stop.rs"),
 ];

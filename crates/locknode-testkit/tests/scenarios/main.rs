@@ -13,6 +13,7 @@ mod crash;
 mod disk;
 mod extend_release;
 mod fencing;
+mod hashes;
 mod listing;
 mod liveness;
 mod outcome;

@@ -44,6 +44,22 @@ fn a_plain_client_without_a_mistake_keeps_every_promise() {
     }
 }
 
+/// Locks held as hashes are as exclusive as tokens: re-entry, inner releases, a watchdog, scripts and transactions.
+#[test]
+fn a_client_of_hashes_keeps_every_promise() {
+    let swarm = Swarm::default().client(ClientKind::Hash);
+    let (broken, counters) = first_broken(&swarm, 0..300);
+    if let Some(report) = broken {
+        report.assert_safe();
+    }
+    let reached = "hash-taken hash-renewed hash-entered-again hash-left exec-tripped lock-restored";
+    let never: Vec<&str> = reached
+        .split(' ')
+        .filter(|it| counters.of(it) == 0)
+        .collect();
+    assert!(never.is_empty(), "never happened: {never:?}");
+}
+
 #[test]
 fn other_sizes_and_guards_keep_every_promise() {
     let one = Swarm::default().nodes(1).clients(2);

@@ -5,8 +5,8 @@ use locknode_resp::{Encoder, parse_integer};
 use super::super::context::Context;
 use super::super::refusal;
 use super::super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
-use super::{added_bytes, read, reply_len};
-use crate::values::Hash;
+use super::{added_bytes, len, read, remove, reply_len};
+use crate::values::{Element, Field, Hash};
 
 fn hset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
     let Some(([_, key], parts)) = args.split_first_chunk() else {
@@ -19,7 +19,7 @@ fn hset(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
     entry.grow::<Hash>(added_bytes(parts.iter().copied()), reply, |hash, reply| {
         let before = hash.len();
         for [field, value] in pairs {
-            hash.insert(field, (*value).into());
+            hash.put(Field::new(field, value));
         }
         reply_len(reply, hash.len() - before);
         true
@@ -41,7 +41,7 @@ fn hsetnx(
         added_bytes([*field, *value].into_iter()),
         reply,
         |hash, reply| {
-            hash.insert(field, (*value).into());
+            hash.put(Field::new(field, value));
             reply.integer(1);
             true
         },
@@ -65,7 +65,7 @@ fn hincrby(
         Err(wrong) => return wrong.refuse(reply),
     };
     let (old, adds) = match old {
-        Some(old) => (parse_integer(old), 0),
+        Some(old) => (parse_integer(old.value()), 0),
         None if is_out_of_memory => return reply.error(refusal::OOM),
         None => (Some(0), added_bytes([*field, &[0; 20]].into_iter())),
     };
@@ -76,7 +76,8 @@ fn hincrby(
         return reply.error("ERR increment or decrement would overflow");
     };
     entry.grow::<Hash>(adds, reply, |hash, reply| {
-        hash.insert(field, itoa::Buffer::new().format(new).as_bytes().into());
+        let mut digits = itoa::Buffer::new();
+        hash.put(Field::new(field, digits.format(new).as_bytes()));
         reply.integer(new);
         true
     });
@@ -86,7 +87,7 @@ fn hget(context: &mut Context<'_, '_>, [_, key, field]: &[&[u8]; 3], reply: &mut
     read(context, key, reply, |hash: Option<&Hash>, reply| match hash
         .and_then(|hash| hash.get(field))
     {
-        Some(value) => reply.bulk(value),
+        Some(field) => reply.bulk(field.value()),
         None => reply.null(),
     });
 }
@@ -98,18 +99,12 @@ fn hexists(context: &mut Context<'_, '_>, [_, key, field]: &[&[u8]; 3], reply: &
     });
 }
 
-fn hlen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    read(context, key, reply, |hash: Option<&Hash>, reply| {
-        reply_len(reply, hash.map_or(0, Hash::len));
-    });
-}
-
 fn hgetall(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     read(context, key, reply, |hash: Option<&Hash>, reply| {
         reply.map(hash.map_or(0, Hash::len));
-        for (field, value) in hash.into_iter().flat_map(Hash::iter) {
-            reply.bulk(field);
-            reply.bulk(value);
+        for field in hash.into_iter().flat_map(Hash::iter) {
+            reply.bulk(field.key());
+            reply.bulk(field.value());
         }
     });
 }
@@ -118,28 +113,8 @@ fn hkeys(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encod
     read(context, key, reply, |hash: Option<&Hash>, reply| {
         reply.array(hash.map_or(0, Hash::len));
         let fields = hash.into_iter().flat_map(Hash::iter);
-        fields.for_each(|(field, _)| reply.bulk(field));
+        fields.for_each(|field| reply.bulk(field.key()));
     });
-}
-
-fn hdel(
-    context: &mut Context<'_, '_>,
-    [_, key, first]: &[&[u8]; 3],
-    others: &[&[u8]],
-    reply: &mut Encoder<'_>,
-) {
-    context
-        .entry(key)
-        .shrink(reply, |hash: Option<&mut Hash>, reply| {
-            let mut removed = 0;
-            if let Some(hash) = hash {
-                for field in std::iter::once(first).chain(others) {
-                    removed += usize::from(hash.remove(field).is_some());
-                }
-            }
-            reply_len(reply, removed);
-            removed > 0
-        });
 }
 
 const READ: Spec = Spec::of(
@@ -175,7 +150,7 @@ pub(crate) const SPECS: &[Spec] = specs! {
     "hexists" "key field" since "2.0.0", call: exact!(hexists), ..READ;
 
     /// Counts the fields of a hash (Redisson's read-write lock).
-    "hlen" "key" since "2.0.0", call: exact!(hlen), ..READ;
+    "hlen" "key" since "2.0.0", call: exact!(len::<Hash>), ..READ;
 
     /// Returns all fields of a hash with their values (huey, dv/redis-semaphore).
     "hgetall" "key" since "2.0.0",
@@ -187,5 +162,5 @@ pub(crate) const SPECS: &[Spec] = specs! {
 
     /// Removes fields of a hash: how huey and Redisson's read-write lock release.
     "hdel" "key field [field ...]" since "2.0.0",
-        call: least!(hdel), flags: Flags::WRITE.and(Flags::FAST), ..WRITE;
+        call: least!(remove, |hash: &mut Hash, field: &[u8]| hash.remove(field).is_some()), flags: Flags::WRITE.and(Flags::FAST), ..WRITE;
 };

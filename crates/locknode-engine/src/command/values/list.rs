@@ -8,7 +8,7 @@ use locknode_resp::{Encoder, Protocol, parse_integer};
 use super::super::context::{Context, Flow};
 use super::super::refusal;
 use super::super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
-use super::{added_bytes, positions, read, reply_len};
+use super::{added_bytes, len, positions, read, reply_len};
 use crate::key_change::Cause;
 use crate::shard::Shard;
 use crate::time::Time;
@@ -194,12 +194,6 @@ fn lrem(
         });
 }
 
-fn llen(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    read(context, key, reply, |list: Option<&List>, reply| {
-        reply_len(reply, list.map_or(0, List::len));
-    });
-}
-
 fn lindex(context: &mut Context<'_, '_>, [_, key, index]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     let index = parse_integer(index);
     read(context, key, reply, |list: Option<&List>, reply| {
@@ -265,7 +259,7 @@ fn ltrim(
 /// The longest timeout: a thousand years.
 const TIMEOUT_MAX_SECS: u64 = 1000 * 366 * 86_400;
 
-const READ: Spec = Spec::of(exact!(llen), Flags::READONLY, Keys::One, "list");
+const READ: Spec = Spec::of(exact!(len::<List>), Flags::READONLY, Keys::One, "list");
 
 const WRITE: Spec = Spec::of(
     least!(push, End::Left),

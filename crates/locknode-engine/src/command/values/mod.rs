@@ -31,6 +31,34 @@ fn read<T: Kind>(
     }
 }
 
+/// Replies with the number of elements.
+fn len<T: Kind>(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
+    read(context, key, reply, |value: Option<&T>, reply| {
+        reply_len(reply, value.map_or(0, T::len));
+    });
+}
+
+/// Removes elements by their keys, and replies with how many there were.
+fn remove<T: Kind>(
+    context: &mut Context<'_, '_>,
+    remove_one: fn(&mut T, &[u8]) -> bool,
+    [_, key, first]: &[&[u8]; 3],
+    others: &[&[u8]],
+    reply: &mut Encoder<'_>,
+) {
+    let entry = context.entry(key);
+    entry.shrink(reply, |value: Option<&mut T>, reply| {
+        let mut removed = 0;
+        if let Some(value) = value {
+            for element in std::iter::once(first).chain(others) {
+                removed += usize::from(remove_one(value, element));
+            }
+        }
+        reply_len(reply, removed);
+        removed > 0
+    });
+}
+
 /// Returns what these parts add to a value at most.
 fn added_bytes<'a>(parts: impl Iterator<Item = &'a [u8]>) -> usize {
     parts.map(|part| part.len() + ELEMENT_BYTES).sum()

@@ -4,7 +4,7 @@ use locknode_resp::Encoder;
 
 use super::super::context::Context;
 use super::super::spec::{Flags, Keys, Spec, exact, least, specs};
-use super::{added_bytes, read, reply_len};
+use super::{added_bytes, len, read, remove, reply_len};
 use crate::values::Set;
 
 fn sadd(
@@ -18,36 +18,10 @@ fn sadd(
     entry.grow::<Set>(added_bytes(members().copied()), reply, |set, reply| {
         let mut added = 0;
         for member in members() {
-            added += usize::from(set.insert(member, ()).is_none());
+            added += usize::from(set.put((*member).into()).is_none());
         }
         reply_len(reply, added);
         added > 0
-    });
-}
-
-fn srem(
-    context: &mut Context<'_, '_>,
-    [_, key, first]: &[&[u8]; 3],
-    others: &[&[u8]],
-    reply: &mut Encoder<'_>,
-) {
-    context
-        .entry(key)
-        .shrink(reply, |set: Option<&mut Set>, reply| {
-            let mut removed = 0;
-            if let Some(set) = set {
-                for member in std::iter::once(first).chain(others) {
-                    removed += usize::from(set.remove(member).is_some());
-                }
-            }
-            reply_len(reply, removed);
-            removed > 0
-        });
-}
-
-fn scard(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    read(context, key, reply, |set: Option<&Set>, reply| {
-        reply_len(reply, set.map_or(0, Set::len));
     });
 }
 
@@ -63,7 +37,7 @@ fn sismember(
 }
 
 const READ: Spec = Spec::of(
-    exact!(scard),
+    exact!(len::<Set>),
     Flags::READONLY.and(Flags::FAST),
     Keys::One,
     "set",
@@ -83,7 +57,7 @@ pub(crate) const SPECS: &[Spec] = specs! {
 
     /// Removes members of a set: a reader releases its lock.
     "srem" "key member [member ...]" since "1.0.0",
-        call: least!(srem), flags: Flags::WRITE.and(Flags::FAST), ..WRITE;
+        call: least!(remove, |set: &mut Set, member: &[u8]| set.remove(member).is_some()), flags: Flags::WRITE.and(Flags::FAST), ..WRITE;
 
     /// Counts the members of a set: a writer looks for readers.
     "scard" "key" since "1.0.0", ..READ;

@@ -8,7 +8,7 @@ use locknode_resp::{Encoder, Protocol, parse_integer};
 use super::super::context::Context;
 use super::super::refusal;
 use super::super::spec::{Flags, Keys, Spec, exact, least, specs};
-use super::{added_bytes, positions, read, reply_len};
+use super::{added_bytes, len, positions, read, remove, reply_len};
 use crate::values::{Score, SortedSet};
 
 /// The options of ZADD.
@@ -151,26 +151,6 @@ fn zincrby(
     });
 }
 
-fn zrem(
-    context: &mut Context<'_, '_>,
-    [_, key, first]: &[&[u8]; 3],
-    others: &[&[u8]],
-    reply: &mut Encoder<'_>,
-) {
-    context
-        .entry(key)
-        .shrink(reply, |set: Option<&mut SortedSet>, reply| {
-            let mut removed = 0;
-            if let Some(set) = set {
-                for member in std::iter::once(first).chain(others) {
-                    removed += usize::from(set.remove(member));
-                }
-            }
-            reply_len(reply, removed);
-            removed > 0
-        });
-}
-
 fn zremrangebyscore(
     context: &mut Context<'_, '_>,
     [_, key, min, max]: &[&[u8]; 4],
@@ -207,12 +187,6 @@ fn zscore(context: &mut Context<'_, '_>, [_, key, member]: &[&[u8]; 3], reply: &
             None => reply.null(),
         },
     );
-}
-
-fn zcard(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    read(context, key, reply, |set: Option<&SortedSet>, reply| {
-        reply_len(reply, set.map_or(0, SortedSet::len));
-    });
 }
 
 fn zcount(context: &mut Context<'_, '_>, [_, key, min, max]: &[&[u8]; 4], reply: &mut Encoder<'_>) {
@@ -419,7 +393,7 @@ pub(crate) const SPECS: &[Spec] = specs! {
         call: exact!(zincrby), flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST), ..WRITE;
 
     /// Removes members of a sorted set (Symfony, Redisson, redlock4j).
-    "zrem" "key member [member ...]" since "1.2.0", call: least!(zrem), ..WRITE;
+    "zrem" "key member [member ...]" since "1.2.0", call: least!(remove, SortedSet::remove), ..WRITE;
 
     /// Removes the members with scores in a range: expired holders (Symfony, redis-semaphore).
     "zremrangebyscore" "key min max" since "1.2.0",
@@ -429,7 +403,7 @@ pub(crate) const SPECS: &[Spec] = specs! {
     "zscore" "key member" since "1.2.0", ..READ;
 
     /// Counts the members of a sorted set (redis-semaphore).
-    "zcard" "key" since "1.2.0", call: exact!(zcard), ..READ;
+    "zcard" "key" since "1.2.0", call: exact!(len::<SortedSet>), ..READ;
 
     /// Counts the members with scores in a range (Symfony, Redisson's permits).
     "zcount" "key min max" since "2.0.0", call: exact!(zcount), ..READ;

@@ -24,6 +24,9 @@ impl SimNode {
                 let configured = configured.saturating_add(configured / 100 + 2_000_000);
                 guard.quarantine_end = Time::from_nanos(now.as_nanos() + left.min(configured));
             }
+            Some(Bug::HashTtlOffGuard) if self.guard.has_directory() => {
+                guard.quarantine_end = Time::from_nanos(now.as_nanos() + left.min(self.token_ttl));
+            }
             Some(Bug::CutLogServed) if guard.reason == StartReason::DroppedBatch => {
                 guard.quarantine_end = Time::ZERO;
             }

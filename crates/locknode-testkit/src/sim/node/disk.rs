@@ -10,6 +10,7 @@ use super::{SimNode, WRITTEN_MAX};
 use crate::fault::{DiskFault, Phase};
 use crate::faulty_disk::FaultyDisk;
 use crate::scenario::GuardMode;
+use crate::sim::hash_lock::holder;
 use crate::sim::oracle::{Pardon, StoredLock, nanos_of};
 use crate::sim::recorder::Recorder;
 use crate::span::SimTime;
@@ -185,16 +186,19 @@ impl SimNode {
 
 /// The locks that a node begins with.
 pub(in crate::sim) fn backs(start: &Start, time: Time, recorder: &Recorder) -> Vec<StoredLock> {
-    let back = |lock: LockRecord<'_>| StoredLock {
-        db: lock.db,
-        key: lock.key.to_vec(),
-        token: lock.token.to_vec(),
-        left: match nanos_of(lock.deadline) {
-            u64::MAX => u64::MAX,
-            deadline => deadline.saturating_sub(time.as_nanos()),
-        },
-        deadline: nanos_of(lock.deadline),
-        known: recorder.known(lock.db, lock.key, lock.token),
+    let back = |lock: LockRecord<'_>| {
+        let (token, _) = holder(&lock);
+        StoredLock {
+            db: lock.db,
+            key: lock.key.to_vec(),
+            token: token.to_vec(),
+            left: match nanos_of(lock.deadline) {
+                u64::MAX => u64::MAX,
+                deadline => deadline.saturating_sub(time.as_nanos()),
+            },
+            deadline: nanos_of(lock.deadline),
+            known: recorder.known(lock.db, lock.key, token),
+        }
     };
     start.locks().map(back).collect()
 }

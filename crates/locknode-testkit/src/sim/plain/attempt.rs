@@ -7,9 +7,9 @@ use redlock_proto::{Entropy as _, Time};
 use crate::bug::Bug;
 use crate::random::Random;
 use crate::sim::notice::ClientNotice;
-use crate::sim::plain::PlainClient;
 use crate::sim::plain::lock::{Lock, State};
 use crate::sim::plain::request::What;
+use crate::sim::plain::{Form, PlainClient};
 
 impl PlainClient {
     /// The next attempt.
@@ -67,7 +67,7 @@ impl PlainClient {
         self.notices.push_back(ClientNotice::Acquired {
             lock: lock.handle,
             token: lock.token.clone().into_bytes(),
-            fencing: Some(fence),
+            fencing: (self.form == Form::Token).then_some(fence),
             valid_until,
         });
     }

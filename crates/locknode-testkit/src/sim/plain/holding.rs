@@ -36,6 +36,7 @@ impl PlainClient {
     fn begin_extension(&mut self, now: Time, lock: &mut Lock, ttl: Duration) {
         lock.state = State::Held { is_extending: true };
         lock.ttl = ttl;
+        lock.count_extension();
         lock.round.begin(now, self.bug == Some(Bug::VotesKept));
         // A node that hears of a shorter TTL ends the lock by that, whether others do or not.
         let valid_until = self.validity(now, now, ttl);

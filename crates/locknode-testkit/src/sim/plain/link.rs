@@ -14,7 +14,7 @@ use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 use redlock_proto::Time;
 
 use crate::sim::notice::ClientNotice;
-use crate::sim::plain::request::Asked;
+use crate::sim::plain::request::{Asked, What};
 
 /// One node's connection.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub(super) struct Link {
     waiting: Vec<(Asked, Vec<u8>)>,
     /// What gets no reply any more.
     pub(super) failed: Vec<Asked>,
+    /// Counts what ends the watching of keys: transactions, and connections.
+    pub(super) watch: u32,
     /// The beginning of a reply.
     input: Vec<u8>,
     decoder: ReplyDecoder,
@@ -55,6 +57,7 @@ impl Link {
             unanswered: VecDeque::new(),
             waiting: Vec::new(),
             failed: Vec::new(),
+            watch: 0,
             input: Vec::new(),
             decoder: ReplyDecoder::new(LIMITS),
             failures: 0,
@@ -73,10 +76,11 @@ impl Link {
         request: Vec<u8>,
         notices: &mut VecDeque<ClientNotice>,
     ) {
+        if matches!(asked.what, What::Commit | What::Unwatch) {
+            self.watch += 1;
+        }
         if self.is_up() {
-            self.out.extend_from_slice(&request);
-            self.unanswered.push_back(asked);
-            return;
+            return self.send(asked, &request);
         }
         self.waiting.push((asked, request));
         if self.phase == Phase::Idle {
@@ -90,14 +94,22 @@ impl Link {
             return;
         }
         self.phase = Phase::Up;
-        self.waiting.retain(|(asked, bytes)| {
-            let is_late = asked.deadline <= now;
-            if !is_late {
-                self.out.extend_from_slice(bytes);
-                self.unanswered.push_back(*asked);
+        for (asked, bytes) in std::mem::take(&mut self.waiting) {
+            if asked.deadline <= now {
+                self.waiting.push((asked, bytes));
+            } else {
+                self.send(asked, &bytes);
             }
-            is_late
-        });
+        }
+    }
+
+    fn send(&mut self, asked: Asked, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+        for _ in 1..asked.what.replies() {
+            let what = What::Queued;
+            self.unanswered.push_back(Asked { what, ..asked });
+        }
+        self.unanswered.push_back(asked);
     }
 
     /// The connection is gone, and with it what was asked through it.
@@ -105,6 +117,7 @@ impl Link {
         if !matches!(self.phase, Phase::Connecting { .. } | Phase::Up) {
             return;
         }
+        self.watch += 1;
         self.failed.extend(self.unanswered.drain(..));
         self.out.clear();
         self.input.clear();

@@ -8,6 +8,7 @@ use redlock_proto::Time;
 use crate::bug::Bug;
 use crate::sim::notice::Handle;
 use crate::sim::plain::PlainTerms;
+use crate::sim::plain::hash::{Change, Form};
 use crate::sim::plain::request::What;
 use crate::sim::plain::round::Round;
 
@@ -20,6 +21,8 @@ pub(super) struct Lock {
     pub(super) state: State,
     /// The round that runs, or ran last.
     pub(super) round: Round,
+    /// How often it was extended.
+    extensions: u32,
     /// The TTL that it asks for.
     pub(super) ttl: Duration,
     /// Attempts so far.
@@ -52,13 +55,14 @@ pub(super) enum State {
 impl State {
     /// Whether the reply to such a request says something now.
     pub(super) fn awaits(self, what: What) -> bool {
+        let is_step = matches!(what, What::Watch | What::See | What::Commit);
         match self {
-            Self::Acquiring => matches!(what, What::Acquire | What::Look),
+            Self::Acquiring => is_step || matches!(what, What::Acquire | What::Look),
             Self::WritingBack { .. } => matches!(what, What::Acquire | What::Look | What::Fence(_)),
             Self::Held { is_extending } => {
-                is_extending && matches!(what, What::Extend | What::SetAgain)
+                is_extending && (is_step || matches!(what, What::Extend | What::SetAgain))
             }
-            Self::Undoing { .. } | Self::Releasing => what == What::Release,
+            Self::Undoing { .. } | Self::Releasing => is_step || what == What::Release,
             Self::Pausing { .. } | Self::Lost | Self::Over => false,
         }
     }
@@ -73,17 +77,40 @@ impl Lock {
             token: String::new(),
             state: State::Acquiring,
             round: Round::default(),
+            extensions: 0,
             tries: 0,
             valid_until: Time::ZERO,
         }
     }
 
+    /// It is about to be extended.
+    pub(super) fn count_extension(&mut self) {
+        self.extensions += 1;
+    }
+
+    /// What its round is to do to a hash: a holder acquires it once more, renews it and releases the inner lock in turn.
+    pub(super) fn change(&self) -> Change {
+        match self.state {
+            State::Undoing { .. } | State::Releasing => Change::Free,
+            State::Held { .. } => match self.extensions % 3 {
+                1 => Change::Enter,
+                2 => Change::Renew,
+                _ => Change::Leave,
+            },
+            _ => Change::Take,
+        }
+    }
+
     /// The request to a node.
-    pub(super) fn request(&self, what: What, node: u8, bug: Option<Bug>) -> Vec<u8> {
+    pub(super) fn request(&self, what: What, node: u8, form: Form, bug: Option<Bug>) -> Vec<u8> {
         let (key, token) = (&*self.terms.key, self.token.as_bytes());
         let ttl = self.ttl.as_millis().to_string();
         let ttl = ttl.as_bytes();
         let mut out = Vec::new();
+        if form != Form::Token {
+            self.hash_request(&mut out, what, node, bug);
+            return out;
+        }
         let mut write = |words: &[&[u8]]| encode_command(&mut out, words);
         match what {
             What::Acquire => write(&[b"LOCK.ACQUIRE", key, token, ttl]),
@@ -100,6 +127,8 @@ impl Lock {
             What::SetAgain => write(&[b"SET", key, token, b"NX", b"PX", ttl]),
             What::Release if bug == Some(Bug::ReleaseWithoutCompare) => write(&[b"DEL", key]),
             What::Release => write(&[b"LOCK.RELEASE", key, token]),
+            // Of transactions, and those are of hashes.
+            What::Watch | What::See | What::Commit | What::Queued | What::Unwatch => {}
         }
         out
     }

@@ -17,6 +17,33 @@ pub(super) enum What {
     /// To set a key that could not be extended.
     SetAgain,
     Release,
+    /// The steps of a transaction: to watch the key, to say what is there, and to change it, with what is queued for that.
+    Watch,
+    See,
+    Commit,
+    Queued,
+    /// To watch nothing any more.
+    Unwatch,
+}
+
+impl What {
+    /// How many replies it has; the last one counts.
+    pub(super) const fn replies(self) -> u32 {
+        match self {
+            // MULTI, two commands, EXEC.
+            Self::Commit => 4,
+            _ => 1,
+        }
+    }
+}
+
+/// What a key is held by, as a transaction sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Nothing,
+    /// The holder's own hash, with this count.
+    Own(u64),
+    Another,
 }
 
 /// A request without reply.
@@ -34,6 +61,8 @@ pub(super) struct Asked {
 pub(super) enum Answer {
     /// Done; with the counter, where there is one.
     Yes(u64),
+    /// The key is held by this.
+    Sees(Seen),
     No,
     /// The node takes no part: `LOADING` and other errors, or what is no reply to this request.
     Failed,
@@ -55,10 +84,25 @@ impl Answer {
                 _ => Self::No,
             },
             (What::Look, Reply::Null) => Self::No,
-            (What::Fence(_) | What::Extend | What::Release, Reply::Integer(1)) => Self::Yes(0),
-            (What::Fence(_) | What::Extend | What::Release, Reply::Integer(0)) => Self::No,
-            (What::SetAgain, Reply::Simple(_)) => Self::Yes(0),
-            (What::SetAgain, Reply::Null) => Self::No,
+            (
+                What::Acquire | What::Fence(_) | What::Extend | What::Release,
+                Reply::Integer(done),
+            ) => match done {
+                0 => Self::No,
+                1 => Self::Yes(0),
+                _ => Self::Failed,
+            },
+            (What::SetAgain | What::Watch, Reply::Simple(_)) => Self::Yes(0),
+            (What::SetAgain | What::Commit, Reply::Null) => Self::No,
+            (What::Commit, Reply::Array(_)) => Self::Yes(0),
+            (What::See, Reply::Array(parts)) => Self::Sees(match &parts[..] {
+                [] => Seen::Nothing,
+                [Reply::Bulk(field), Reply::Bulk(levels)] if field == own => {
+                    let levels = std::str::from_utf8(levels).ok();
+                    Seen::Own(levels.and_then(|it| it.parse().ok()).unwrap_or(1))
+                }
+                _ => Seen::Another,
+            }),
             _ => Self::Failed,
         }
     }

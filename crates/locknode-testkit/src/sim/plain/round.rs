@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redlock_proto::Time;
 
-use crate::sim::plain::request::{Answer, What};
+use crate::sim::plain::request::{Answer, Seen, What};
 
 /// The votes of the round that runs. Replies carry the number of their round, so that none counts in another.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,10 @@ pub(super) struct Round {
     pub(super) released: usize,
     /// The counter that each node told, or accepted since.
     pub(super) fences: BTreeMap<u8, u64>,
+    /// Since when each node watches the key: the link's number then.
+    pub(super) watched: BTreeMap<u8, u32>,
+    /// What the key was held by on each node when it was watched.
+    pub(super) seen: BTreeMap<u8, Seen>,
 }
 
 impl Round {
@@ -51,7 +55,7 @@ impl Round {
             (Answer::No, _) => {
                 self.refused.insert(node);
             }
-            (Answer::Failed, _) => {}
+            (Answer::Failed | Answer::Sees(_), _) => {}
         }
     }
 

@@ -9,13 +9,14 @@ use super::{Condition, Effect, Judged, Kept, Manner, NEVER, Reference, Shown, Wo
 use crate::scenario::GuardMode;
 
 /// One request under way.
-struct Turn<'a> {
-    at: Condition,
-    db: u8,
+pub(super) struct Turn<'a> {
+    pub(super) at: Condition,
+    pub(super) db: u8,
     /// It will be refused: nothing changes.
-    is_refused: bool,
-    out: Vec<u8>,
-    judged: &'a mut Judged,
+    pub(super) is_refused: bool,
+    /// The reply; of an error the first word.
+    pub(super) out: Vec<u8>,
+    pub(super) judged: &'a mut Judged,
 }
 
 impl Reference {
@@ -68,7 +69,7 @@ impl Reference {
             judged: &mut *judged,
         };
         turn.out.clear();
-        let is_known = self.answer(&mut turn, name, args).is_some();
+        let is_known = self.answer_in(&mut turn, manner, name, args).is_some();
         let (expected, is_refused) = (std::mem::take(&mut turn.out), turn.is_refused);
         judged.is_known = is_known;
         let wanted = if !is_known {
@@ -83,13 +84,14 @@ impl Reference {
             (!reply.is_empty()).then_some("nothing")
         } else if judged.is_refused {
             (!is_error).then_some("a refusal")
-        } else if at.is_quarantined && name != b"select" {
+        } else if at.is_quarantined && !IN_QUARANTINE.contains(&name) {
             let is_right = reply.starts_with(b"-LOADING");
             (!is_right).then_some("LOADING, which it does in its quarantine")
         } else if at.has_failed && !is_error && takes_hold(&judged.effects) {
             Some("a refusal, because its disk has failed")
         } else if is_error {
-            (!is_right(name, reply, at)).then_some("no error")
+            let is_expected = expected.first() == Some(&b'-') && reply.starts_with(&expected);
+            (!is_expected && !is_right(name, reply, at)).then_some("no error")
         } else {
             (!is_same(name, &expected, reply)).then_some("")
         };
@@ -113,7 +115,15 @@ impl Reference {
     }
 
     /// Answers a request; `None` when the model does not know it.
-    fn answer(&mut self, turn: &mut Turn<'_>, name: &[u8], args: &[&[u8]]) -> Option<()> {
+    pub(super) fn answer(
+        &mut self,
+        turn: &mut Turn<'_>,
+        name: &[u8],
+        args: &[&[u8]],
+    ) -> Option<()> {
+        if self.answer_hash(turn, name, args).is_some() {
+            return Some(());
+        }
         match (name, args) {
             (b"lock.acquire", [_, key, token, ttl]) => {
                 self.acquire(turn, key, token, millis(ttl)?, 0);
@@ -321,8 +331,10 @@ impl Reference {
 
     fn value(&mut self, turn: &mut Turn<'_>, key: &[u8]) {
         match self.find_shown(turn, key) {
-            Some(place) => turn.reply().bulk(&self.kept[place].token),
-            None => turn.reply().null(),
+            Some(place) if self.kept[place].levels == 0 => {
+                turn.reply().bulk(&self.kept[place].token);
+            }
+            _ => turn.reply().null(),
         }
     }
 
@@ -349,12 +361,12 @@ impl Reference {
         }
     }
 
-    fn find(&mut self, turn: &Turn<'_>, key: &[u8]) -> Option<usize> {
+    pub(super) fn find(&mut self, turn: &Turn<'_>, key: &[u8]) -> Option<usize> {
         self.alive(turn.at.now, turn.db, key)
     }
 
     /// A lock of which the reply tells.
-    fn find_shown(&mut self, turn: &mut Turn<'_>, key: &[u8]) -> Option<usize> {
+    pub(super) fn find_shown(&mut self, turn: &mut Turn<'_>, key: &[u8]) -> Option<usize> {
         let place = self.find(turn, key)?;
         self.show(turn, place, 0);
         Some(place)
@@ -366,7 +378,7 @@ impl Reference {
     }
 
     /// The reply tells of a lock.
-    fn show(&self, turn: &mut Turn<'_>, place: usize, counter: u64) {
+    pub(super) fn show(&self, turn: &mut Turn<'_>, place: usize, counter: u64) {
         let kept = &self.kept[place];
         turn.judged.shown.push(Shown {
             key: Arc::clone(&kept.key),
@@ -378,7 +390,7 @@ impl Reference {
     }
 
     /// A new holder; the key's counter rises, and is told where there may be a floor.
-    fn grant(
+    pub(super) fn grant(
         &mut self,
         turn: &mut Turn<'_>,
         key: &[u8],
@@ -406,10 +418,12 @@ impl Reference {
             db: turn.db,
             key: Arc::clone(&key),
             token: Arc::clone(&token),
+            levels: 0,
             ends: turn.at.now.saturating_add(ttl),
             grant,
             is_logged: was_logged || self.logs(ttl),
         });
+        self.touch(turn.db, &key);
         turn.judged.effects.push(Effect::Granted {
             key,
             token,
@@ -418,7 +432,7 @@ impl Reference {
         });
     }
 
-    fn set_end(&mut self, turn: &mut Turn<'_>, place: usize, ttl: u64) {
+    pub(super) fn set_end(&mut self, turn: &mut Turn<'_>, place: usize, ttl: u64) {
         if self.refuses(turn, ttl) {
             return;
         }
@@ -427,13 +441,15 @@ impl Reference {
         kept.ends = turn.at.now.saturating_add(ttl);
         kept.is_logged |= logs;
         let key = Arc::clone(&kept.key);
+        self.touch(turn.db, &key);
         turn.judged.effects.push(Effect::Moved { key, ttl });
     }
 
-    fn free(&mut self, turn: &mut Turn<'_>, place: usize, is_flush: bool) {
+    pub(super) fn free(&mut self, turn: &mut Turn<'_>, place: usize, is_flush: bool) {
         if !turn.is_refused {
             let Kept { db, key, ends, .. } = self.kept.remove(place);
             let for_good = is_flush || ends == NEVER;
+            self.touch(db, &key);
             let freed = Effect::Freed { db, key, for_good };
             turn.judged.effects.push(freed);
         }
@@ -448,14 +464,24 @@ impl Reference {
 }
 
 impl Turn<'_> {
-    fn reply(&mut self) -> Encoder<'_> {
+    pub(super) fn reply(&mut self) -> Encoder<'_> {
         Encoder::new(&mut self.out, Protocol::Resp2)
     }
 
-    fn integer(&mut self, number: i64) {
+    /// It will be an error that begins so.
+    pub(super) fn error(&mut self, begin: &[u8]) {
+        self.is_refused = true;
+        self.out.clear();
+        self.out.extend_from_slice(begin);
+    }
+
+    pub(super) fn integer(&mut self, number: i64) {
         self.reply().integer(number);
     }
 }
+
+/// What is answered in a quarantine as at any time.
+const IN_QUARANTINE: [&[u8]; 5] = [b"select", b"multi", b"exec", b"watch", b"unwatch"];
 
 /// A counter as a reply tells it.
 fn as_integer(counter: u64) -> i64 {

@@ -122,3 +122,48 @@ fn what_a_silent_request_did_in_trouble_is_not_known() {
     assert!(judged.is_unsure && !judged.is_known);
     assert_eq!(node.manner.db, 1);
 }
+
+#[test]
+fn a_transaction_takes_a_hash_and_its_counter_rises_once() {
+    let mut node = ModelNode::new(GuardMode::Memory);
+    let held = "*3\r\n:0\r\n:101\r\n:900\r\n";
+    let exec = |node: &mut ModelNode, requests: [&str; 2], reply: &str| {
+        node.right("MULTI", "+OK\r\n");
+        for request in requests {
+            node.right(request, "+QUEUED\r\n");
+        }
+        node.right("EXEC", reply)
+    };
+    let take = ["HINCRBY k f 1", "PEXPIRE k 900"];
+    node.right("WATCH k", "+OK\r\n");
+    node.right("HGETALL k", "*0\r\n");
+    let effects = exec(&mut node, take, "*2\r\n:1\r\n:1\r\n").effects;
+    assert!(matches!(&effects[..], [Effect::Granted { ttl, .. }] if *ttl == 900 * MS));
+    node.right("LOCK.ACQUIRE k t 5", held);
+    node.right("GET k", "-WRONGTYPE Operation against a key\r\n");
+    node.wrong("GET k", "$-1\r\n");
+    exec(&mut node, take, "*2\r\n:2\r\n:1\r\n");
+    node.right("LOCK.ACQUIRE k t 5", held);
+    node.right("HGETALL k", "*2\r\n$1\r\nf\r\n$1\r\n2\r\n");
+    let renew = ["HEXISTS k f", "PEXPIRE k 900"];
+    let done = "*2\r\n:1\r\n:1\r\n";
+    for (meanwhile, answer, reply) in [
+        ("PEXPIRE k 800", ":1\r\n", "*-1\r\n"),
+        ("EXISTS none", ":0\r\n", done),
+    ] {
+        node.right("WATCH k", "+OK\r\n");
+        node.right(meanwhile, answer);
+        exec(&mut node, renew, reply);
+    }
+    // It ends while it is watched.
+    node.right("WATCH k", "+OK\r\n");
+    node.at.now += 901 * MS;
+    exec(&mut node, take, "*-1\r\n");
+    // A refused command spoils the transaction.
+    node.at.is_quarantined = true;
+    node.right("MULTI", "+OK\r\n");
+    node.right("HINCRBY k f 1", "-LOADING wait\r\n");
+    node.right("EXEC", "-EXECABORT because of previous errors\r\n");
+    node.at.is_quarantined = false;
+    node.right("HGETALL k", "*0\r\n");
+}

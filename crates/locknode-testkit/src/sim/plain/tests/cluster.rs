@@ -11,7 +11,7 @@ use crate::bug::Bug;
 use crate::random::Random;
 use crate::sim::by_number::ByNumber;
 use crate::sim::notice::{ClientNotice, Handle};
-use crate::sim::plain::{PlainClient, PlainTerms};
+use crate::sim::plain::{Form, PlainClient, PlainTerms};
 
 /// Nodes and clients.
 pub(super) struct Cluster {
@@ -58,7 +58,14 @@ struct Line {
 impl Cluster {
     pub(super) fn new(nodes: u8, clients: u64, bug: Option<Bug>) -> Self {
         let sides = (0..clients).map(|seed| Side {
-            client: PlainClient::new(nodes, DRIFT, ms(100), Random::new(seed + 1), bug),
+            client: PlainClient::new(
+                nodes,
+                DRIFT,
+                ms(100),
+                Random::new(seed + 1),
+                Form::Token,
+                bug,
+            ),
             behind: Duration::ZERO,
             lines: (0..nodes).map(|_| Line::default()).collect(),
             asked: Vec::new(),
