@@ -14,6 +14,8 @@ pub(super) struct Turn<'a> {
     pub(super) db: u8,
     /// It will be refused: nothing changes.
     pub(super) is_refused: bool,
+    /// The guard has refused what it would leave.
+    pub(super) is_denied: bool,
     /// The reply; of an error the first word.
     pub(super) out: Vec<u8>,
     pub(super) judged: &'a mut Judged,
@@ -65,6 +67,7 @@ impl Reference {
             at,
             db: manner.db,
             is_refused: is_error || at.is_quarantined,
+            is_denied: reply.starts_with(b"-MISCONF"),
             out: std::mem::take(&mut self.expected),
             judged: &mut *judged,
         };

@@ -115,6 +115,10 @@ impl Reference {
 
     /// The key is held from now on, once by this field.
     pub(super) fn take_hash(&mut self, turn: &mut Turn<'_>, key: &[u8], field: &[u8], ttl: u64) {
+        if turn.is_denied {
+            // It was granted and taken back, and counters never go back.
+            *self.counter(turn.db, key) += 1;
+        }
         let before = turn.judged.effects.len();
         self.grant(turn, key, field, ttl, None);
         let is_granted = turn.judged.effects.len() > before;
