@@ -519,23 +519,3 @@ fn the_fence_rises_when_a_key_comes_to_be_and_not_when_its_value_changes() {
     assert_eq!(counter(&changes), first);
     assert_ne!(counter(&["DEL h", "HSET h f 1"]), first);
 }
-
-/// Memory as `maxmemory` counts it, for the shape of Redisson's locks: Redis 8.0.6 takes 197 bytes.
-#[test]
-fn a_lock_held_as_a_hash_takes_little_memory() {
-    const LOCKS: u64 = 20_000;
-    let mut node = Node::with_shards(1);
-    let used = |node: &mut Node| -> u64 {
-        let info = node.run("INFO memory");
-        let mut words = info.split(['\r', '\n', ' ']);
-        let used = words.find_map(|word| word.strip_prefix("used_memory:"));
-        used.and_then(|it| it.parse().ok()).expect("a number")
-    };
-    let before = used(&mut node);
-    for number in 0..LOCKS {
-        node.run(&format!("HINCRBY {number:030} {number:036}:1 1"));
-        node.run(&format!("PEXPIRE {number:030} 30000"));
-    }
-    let bytes = (used(&mut node) - before) / LOCKS;
-    assert_eq!(bytes, 0);
-}

@@ -40,7 +40,7 @@ use crate::sim::plain::link::Link;
 use crate::sim::plain::lock::{Lock, State};
 use crate::sim::plain::request::{Answer, Asked, What};
 
-pub(crate) use hash::Form;
+pub(crate) use request::Form;
 
 /// What a lock is to be like.
 #[derive(Clone, Debug)]

@@ -17,30 +17,7 @@ use crate::bug::Bug;
 use crate::sim::hash_lock::{FREE, KEEP, TAKE};
 use crate::sim::plain::PlainClient;
 use crate::sim::plain::lock::Lock;
-use crate::sim::plain::request::{Answer, Asked, Seen, What};
-
-/// How a client keeps its locks on nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// A token under a key, by the commands for locks.
-    Token,
-    /// A hash, by scripts.
-    Script,
-    /// A hash, by transactions.
-    Transaction,
-}
-
-/// What is done to a hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    Take,
-    /// Acquired once more by its holder.
-    Enter,
-    Renew,
-    /// Released once by its holder, who keeps it.
-    Leave,
-    Free,
-}
+use crate::sim::plain::request::{Answer, Asked, Change, Form, Seen, What};
 
 impl PlainClient {
     /// What is asked first when this is wanted.

@@ -8,8 +8,7 @@ use redlock_proto::Time;
 use crate::bug::Bug;
 use crate::sim::notice::Handle;
 use crate::sim::plain::PlainTerms;
-use crate::sim::plain::hash::{Change, Form};
-use crate::sim::plain::request::What;
+use crate::sim::plain::request::{Change, Form, What};
 use crate::sim::plain::round::Round;
 
 /// One lock act.

@@ -5,6 +5,29 @@ use redlock_proto::Time;
 
 use crate::sim::notice::Handle;
 
+/// How a client keeps its locks on nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A token under a key, by the commands for locks.
+    Token,
+    /// A hash, by scripts.
+    Script,
+    /// A hash, by transactions.
+    Transaction,
+}
+
+/// What is done to a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Take,
+    /// Acquired once more by its holder.
+    Enter,
+    Renew,
+    /// Released once by its holder, who keeps it.
+    Leave,
+    Free,
+}
+
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
