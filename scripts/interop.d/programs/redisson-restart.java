@@ -28,10 +28,10 @@ import org.redisson.config.Config;
 final class Client {
     private static final TimeUnit MS = TimeUnit.MILLISECONDS;
     /** Redisson renews its locks every third of it, and tries a renewal that failed again after a second or two. */
-    private static final long WATCHDOG = 6000;
+    private static final long WATCHDOG = 9000;
     private static final long LEASE = 30_000;
     /** After a restart Redisson needs some seconds to connect and to try again what was refused. */
-    private static final long SOON = 20_000;
+    private static final long SOON = 30_000;
     private static final int SKIPPED = 77;
     private static final String BINARY = System.getenv("INTEROP_BINARY");
     private static final List<Node> NODES = new ArrayList<>();
