@@ -161,6 +161,26 @@ fn a_script_with_many_commands_gets_its_turns() {
 }
 
 #[test]
+fn the_memory_of_a_script_that_takes_long_counts() {
+    let mut node = node(1);
+    node.run("CONFIG SET maxmemory 4mb");
+    let fill = "local t = {} for i = 1, 1e5 do t[i] = 'text' .. i end while true do end";
+    let eval = format!("EVAL \"{fill}\" 0");
+    assert_eq!(node.run(&eval), "Paused");
+    let begin = Instant::now();
+    while !node.run("b> SET k v").starts_with("-OOM ") {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "it does not count"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    node.check("b> SCRIPT KILL => +OK");
+    assert!(node.finish(&eval).starts_with("-ERR Script killed"));
+    node.check("b> SET k v => +OK");
+}
+
+#[test]
 fn more_long_scripts_than_may_run_at_a_time_wait_for_their_turn() {
     let mut node = node(1);
     while node.clients.len() < 10 {

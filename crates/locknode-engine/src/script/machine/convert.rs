@@ -3,7 +3,7 @@
 use std::fmt;
 
 use locknode_resp::{Protocol, double_text};
-use mlua::{BorrowedBytes, Lua, MultiValue, Table, Value as LuaValue};
+use mlua::{BorrowedBytes, Either, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use smallvec::SmallVec;
 
 use super::watch::{Stopped, Watch};
@@ -74,7 +74,15 @@ pub(super) fn call(
     watch.spend((sent + reply.len()) / STEP_BYTES)?;
     match decode::value(reply) {
         Value::Error(text) => Err(Raised::reply(text)),
-        value => to_lua(lua, &value, protocol),
+        Value::Integer(number) => Ok(LuaValue::Integer(number)),
+        value => {
+            // Within a limit, each step of the conversion is a protected call. A reply is bounded anyway,
+            // and the next allocation of the script finds the limit again.
+            let limit = lua.set_memory_limit(0);
+            let value = to_lua(lua, &value, protocol);
+            lua.set_memory_limit(limit?)?;
+            value
+        }
     }
 }
 
@@ -102,11 +110,12 @@ fn argument(number: f64) -> String {
 
 /// KEYS or ARGV.
 pub(super) fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
-    let list = lua.create_table_with_capacity(texts.len(), 0)?;
-    for text in texts {
-        list.raw_push(lua.create_string(text)?)?;
-    }
-    Ok(list)
+    // What is UTF-8 needs no handle on its way into the table.
+    let values = texts.iter().map(|text| match str::from_utf8(text) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(LuaString::wrap(text)),
+    });
+    lua.create_sequence_from(values)
 }
 
 fn to_lua(lua: &Lua, value: &Value, protocol: Protocol) -> mlua::Result<LuaValue> {
@@ -195,7 +204,7 @@ impl Reply {
             }
             LuaValue::Boolean(true) => Value::Integer(1),
             LuaValue::Integer(number) => Value::Integer(*number),
-            LuaValue::Number(number) => Value::Integer(integer(*number)),
+            LuaValue::Number(number) => integer_of(*number),
             LuaValue::String(text) => Value::Bulk(text.as_bytes().to_vec()),
             LuaValue::Table(table) => {
                 let error = || ScriptError::new(b"ERR reached lua stack limit".to_vec(), self.line);
@@ -263,16 +272,16 @@ fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Truncates a number; out-of-range values become the least integer, as on x86.
-fn integer(number: f64) -> i64 {
+pub(in crate::script) fn integer_of(number: f64) -> Value {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if (-TWO_TO_63..TWO_TO_63).contains(&number) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "in range; the cut is what is wanted"
         )]
-        return number as i64;
+        return Value::Integer(number as i64);
     }
-    i64::MIN
+    Value::Integer(i64::MIN)
 }
 
 /// The text of an error of a library function.

@@ -1,6 +1,6 @@
 //! What `sandbox.lua` gets from Rust.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use locknode_resp::Protocol;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
@@ -12,7 +12,7 @@ use super::{bits, json, msgpack, pack};
 use crate::version::REDIS_VERSION;
 
 /// Builds the table `host`.
-pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+pub(super) fn host(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("caught", watched(lua, watch, caught)?)?;
     host.set("expand", lua.create_function(expand)?)?;
@@ -34,7 +34,7 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
 }
 
 /// The libraries that Redis adds to Lua's.
-fn libraries(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+fn libraries(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let cjson = lua.create_table()?;
     cjson.set("encode", watched(lua, watch, json::encode)?)?;
     cjson.set("decode", watched(lua, watch, json::decode)?)?;
@@ -57,10 +57,10 @@ fn libraries(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
 /// A function that uses the watch.
 fn watched<A: FromLuaMulti + 'static, R: IntoLuaMulti + 'static>(
     lua: &Lua,
-    watch: &Arc<Watch>,
+    watch: &Rc<Watch>,
     run: fn(&Lua, &Watch, A) -> mlua::Result<R>,
 ) -> mlua::Result<Function> {
-    let watch = Arc::clone(watch);
+    let watch = Rc::clone(watch);
     lua.create_function(move |lua, arguments| run(lua, &watch, arguments))
 }
 

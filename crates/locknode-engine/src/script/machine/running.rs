@@ -62,14 +62,12 @@ impl Script {
 
     fn run(&self, bounds: Bounds, courier: &mut Courier) -> Result<Value, ScriptError> {
         let no_lua = |_| ScriptError::stopped(1, super::NO_LUA);
-        let mut sandbox = Sandbox::new(bounds).map_err(no_lua)?;
-        let chunk = sandbox.compile(&self.source);
-        let chunk = chunk.map_err(ScriptError::not_compiled)?;
-        let no_function = || ScriptError::stopped(1, super::NO_LUA);
-        let function = chunk.function.ok_or_else(no_function)?;
+        let signal = Arc::clone(&courier.signal);
+        let mut sandbox = Sandbox::new(Some(signal)).map_err(no_lua)?;
+        sandbox.watch.set_bounds(bounds);
         let keys: Vec<&[u8]> = self.keys.iter().map(|key| &**key).collect();
         let args: Vec<&[u8]> = self.args.iter().map(|arg| &**arg).collect();
-        sandbox.run(&function, &keys, &args, courier)
+        sandbox.run(&self.source, &keys, &args, courier)
     }
 }
 
@@ -80,9 +78,9 @@ impl Running {
         start_thread: StartThread,
         script: Script,
         bounds: Bounds,
-        signal: Arc<Signal>,
         wake: Box<dyn Fn() + Send>,
     ) -> Option<Self> {
+        let signal = Arc::<Signal>::default();
         let (event_sender, events) = channel();
         let (replies, reply_receiver) = channel();
         let mut courier = Courier {
