@@ -6,12 +6,15 @@
 
 mod config_file;
 mod flags;
+#[cfg_attr(not(feature = "metrics"), path = "unmonitored.rs")]
+mod monitoring;
 mod node_flags;
 mod print_config;
 mod quarantine;
 mod restart;
 mod unix_socket;
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -22,6 +25,7 @@ use locknode::Node;
 pub(crate) use self::flags::ServeFlags;
 
 use self::config_file::ConfigFile;
+use self::monitoring::Monitoring;
 use self::restart::Quarantine;
 use self::unix_socket::SocketFile;
 use crate::descriptors;
@@ -61,22 +65,25 @@ pub(crate) fn run(flags: Command, given: &ArgMatches, args: &[OsString]) -> Resu
 
 fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     setup.restart.check()?;
-    let log = Log::new(setup.log_level);
+    let log = &Log::new(setup.node.options.loglevel, setup.log_format);
     let maxclients = descriptors::make_room(setup.node.options.maxclients, setup.threads);
     // Before the node, because a node that has opened its directory has begun a run, which a taken port would waste.
     let sockets = match setup.restart.quarantine {
         Quarantine::Answer => Some(open_sockets(setup)?),
         Quarantine::Refuse => None,
     };
+    let monitoring = Monitoring::open(&setup.monitoring)?;
     let serving = Serving::prepare()?;
     serving.ignore_hang_ups()?;
     let node = open(setup, maxclients)?;
+    log.follow(&node);
     log.info(format_args!(
         "locknode {}, process {}",
         env!("CARGO_PKG_VERSION"),
         std::process::id()
     ));
-    let served = serve_node(setup, maxclients, &node, sockets, serving, log);
+    let pulse = monitoring.start(&node, log)?;
+    let served = serve_node(setup, maxclients, &node, sockets, serving, pulse, log);
     let closed = quarantine::close(&node, setup.restart.dir.as_deref(), log);
     served.and(closed)?;
     log.info("ended");
@@ -90,7 +97,8 @@ fn serve_node(
     node: &Node,
     sockets: Option<Sockets>,
     mut serving: Serving,
-    log: Log,
+    pulse: impl Future<Output = Infallible>,
+    log: &Log,
 ) -> Result<(), Failure> {
     let sockets = match sockets {
         Some(sockets) => {
@@ -124,7 +132,12 @@ fn serve_node(
         };
         sockets.into_iter().map(service).collect()
     });
-    let beside = quarantine::report_changes(node.clone(), log);
+    let beside = async {
+        tokio::select! {
+            failed = quarantine::report_changes(node.clone(), log) => failed,
+            never = pulse => match never {},
+        }
+    };
     serving.run(threads.collect(), log, beside)
 }
 
@@ -139,7 +152,7 @@ struct Sockets {
 
 impl Sockets {
     /// Reports where the node listens, in INFO and on standard error.
-    fn announce(&self, node: &Node, setup: &ServeFlags, log: Log) {
+    fn announce(&self, node: &Node, setup: &ServeFlags, log: &Log) {
         for address in &self.tcp {
             node.listens_on(*address);
             log.info(format_args!("listening on {address}"));
@@ -219,7 +232,7 @@ fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
     setup.restart.open(builder)
 }
 
-fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Log) {
+fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: &Log) {
     let options = &setup.node.options;
     if maxclients < options.maxclients {
         log.warn(format_args!(

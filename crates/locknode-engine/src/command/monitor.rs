@@ -3,6 +3,7 @@
 use locknode_resp::Encoder;
 
 use super::context::Context;
+use super::secrets;
 use super::spec::{Flags, Keys, Spec, exact, specs};
 use crate::monitors::Monitor;
 
@@ -23,14 +24,7 @@ pub(super) fn show(context: &Context<'_, '_>, spec: &Spec, args: &[&[u8]]) {
     if flags.has(Flags::ADMIN) {
         return;
     }
-    let secrets = match spec.name {
-        "auth" => 1..args.len(),
-        "hello" => args
-            .iter()
-            .position(|word| word.eq_ignore_ascii_case(b"auth"))
-            .map_or(0..0, |at| at + 1..at + 3),
-        _ => 0..0,
-    };
+    let secrets = secrets::of(spec, args);
     let words = args.iter().enumerate();
     let words = words.map(|(at, word)| (!secrets.contains(&at)).then_some(*word));
     let session = &*context.session;
