@@ -23,6 +23,7 @@ mod pack;
 mod pattern;
 mod running;
 mod watch;
+mod words;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -39,6 +40,7 @@ use crate::script::{Caller, StartThread, Value};
 
 use library::SCRIPT_NAME;
 use watch::{Bounds, Watch};
+use words::Words;
 
 pub(super) use convert::integer_of;
 pub(super) use json_reader::number;
@@ -71,6 +73,7 @@ struct Sandbox {
     watch: Rc<Watch>,
     /// The compiled scripts, by the address of their text, which no other text has meanwhile.
     functions: HashMap<usize, (Weak<[u8]>, Function), FixedState>,
+    words: Words,
     /// A reply of a command, until it is converted.
     reply: Vec<u8>,
     /// The memory in use when garbage was last collected.
@@ -184,7 +187,8 @@ impl Sandbox {
         let host = library::host(&lua, &watch)?;
         let sandbox = lua.load(SANDBOX_TEXT).set_name("=sandbox");
         let (environment, run) = sandbox.call::<(Table, Function)>(host)?;
-        if !watch.is_suspended() {
+        let is_suspended = watch.is_suspended();
+        if !is_suspended {
             lua.gc_stop();
         }
         let settled_bytes = lua.used_memory();
@@ -194,6 +198,7 @@ impl Sandbox {
             run,
             watch,
             functions: HashMap::default(),
+            words: Words::new(!is_suspended),
             reply: Vec::new(),
             settled_bytes,
         };
@@ -235,13 +240,15 @@ impl Sandbox {
         self.compile(source).map_err(ScriptError::not_compiled)?;
         let compiled = self.functions.get(&source.as_ptr().addr());
         let (_, script) = compiled.ok_or_else(|| ScriptError::stopped(1, NO_LUA))?;
-        let (lua, watch, reply) = (&self.lua, &self.watch, &mut self.reply);
+        let (lua, watch) = (&self.lua, &self.watch);
+        let (known, reply) = (&mut self.words, &mut self.reply);
+        known.make_room();
         let used = lua.used_memory();
         watch.start(used);
         watch.note_memory(used);
         let result = lua.scope(|scope| {
             let call = scope.create_function_mut(|lua, words: MultiValue| {
-                convert::call(lua, &words, watch, caller, reply)
+                convert::call(lua, &words, known, watch, caller, reply)
             })?;
             let keys = convert::list(lua, keys)?;
             let argv = convert::list(lua, args)?;
@@ -275,6 +282,7 @@ impl Sandbox {
             // Those that no node knows any more.
             self.functions
                 .retain(|_, (source, _)| source.strong_count() > 0);
+            self.words.forget();
             // A finaliser could fail, and scripts have none.
             let _ = self.lua.gc_collect();
             if !self.watch.is_suspended() {

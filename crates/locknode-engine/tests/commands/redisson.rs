@@ -227,8 +227,9 @@ fn state(node: &mut Node) -> String {
             all += &format!(" {}", node.run(&format!("{command} {key}")));
         }
     }
-    // What is missed by these is told, too.
-    (node.mail(1), node.mail(2));
+    // What these miss is told, too.
+    node.mail(1);
+    node.mail(2);
     all
 }
 

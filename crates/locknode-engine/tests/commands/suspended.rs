@@ -136,7 +136,9 @@ fn what_a_script_has_touched_is_held_until_its_end() {
     // Its connection is closed: as if it had never run.
     node.clients.remove(0);
     node.connect();
-    node.check("MGET g h => *2 $5 probe $-1");
+    node.check("GET g => $5 probe");
+    // Whether a probe came before the script's write is a matter of time.
+    assert_ne!(node.run("GET h"), "$1 1");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use locknode_resp::{Protocol, double_text};
-use mlua::{BorrowedBytes, Either, Lua, LuaString, MultiValue, Table, Value as LuaValue};
+use mlua::{Either, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use smallvec::SmallVec;
 
 use super::watch::{Stopped, Watch};
+use super::words::{Text, Words};
 use crate::script::decode;
 use crate::script::error::{ScriptError, error_line, one_line, until_zero};
 use crate::script::native::NOT_A_WORD;
@@ -39,7 +40,7 @@ impl std::error::Error for Raised {}
 
 /// A word of a command.
 enum Word {
-    Text(BorrowedBytes),
+    Text(Text),
     Number(String),
 }
 
@@ -47,6 +48,7 @@ enum Word {
 pub(super) fn call(
     lua: &Lua,
     words: &MultiValue,
+    known: &mut Words,
     watch: &Watch,
     caller: &mut dyn Caller,
     reply: &mut Vec<u8>,
@@ -57,7 +59,7 @@ pub(super) fn call(
     let mut texts = SmallVec::<[Word; 8]>::new();
     for word in words {
         texts.push(match word {
-            LuaValue::String(text) => Word::Text(text.as_bytes()),
+            LuaValue::String(text) => Word::Text(known.find(text)),
             LuaValue::Integer(number) => Word::Number(number.to_string()),
             LuaValue::Number(number) => Word::Number(argument(*number)),
             _ => {
@@ -65,7 +67,8 @@ pub(super) fn call(
             }
         });
     }
-    let slices: SmallVec<[&[u8]; 8]> = texts.iter().map(Word::bytes).collect();
+    let known = &*known;
+    let slices: SmallVec<[&[u8]; 8]> = texts.iter().map(|word| word.bytes(known)).collect();
     let sent: usize = slices.iter().map(|slice| slice.len()).sum();
     watch.spend(CALL_STEPS + slices.len() * ARGUMENT_STEPS)?;
     reply.clear();
@@ -87,9 +90,9 @@ pub(super) fn call(
 }
 
 impl Word {
-    fn bytes(&self) -> &[u8] {
+    fn bytes<'a>(&'a self, known: &'a Words) -> &'a [u8] {
         match self {
-            Self::Text(text) => text,
+            Self::Text(text) => known.bytes(text),
             Self::Number(number) => number.as_bytes(),
         }
     }
