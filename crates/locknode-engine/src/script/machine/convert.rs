@@ -3,11 +3,11 @@
 use std::fmt;
 
 use locknode_resp::{Protocol, double_text};
-use mlua::{Either, Lua, LuaString, MultiValue, Table, Value as LuaValue};
+use mlua::{Either, IntoLua, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use smallvec::SmallVec;
 
 use super::watch::{Stopped, Watch};
-use super::words::{Text, Words};
+use super::words::{Word, Words};
 use crate::script::decode;
 use crate::script::error::{ScriptError, error_line, one_line, until_zero};
 use crate::script::native::NOT_A_WORD;
@@ -38,9 +38,9 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// A word of a command.
-enum Word {
-    Text(Text),
+/// An argument of a command.
+enum Argument {
+    Text(Word),
     Number(String),
 }
 
@@ -56,20 +56,26 @@ pub(super) fn call(
     if words.is_empty() {
         return Err(Raised::reply(NO_WORDS));
     }
-    let mut texts = SmallVec::<[Word; 8]>::new();
+    let mut arguments = SmallVec::<[Argument; 8]>::new();
     for word in words {
-        texts.push(match word {
-            LuaValue::String(text) => Word::Text(known.find(text)),
-            LuaValue::Integer(number) => Word::Number(number.to_string()),
-            LuaValue::Number(number) => Word::Number(argument(*number)),
+        arguments.push(match word {
+            LuaValue::String(text) => Argument::Text(known.find(text)),
+            LuaValue::Integer(number) => Argument::Number(number.to_string()),
+            LuaValue::Number(number) => Argument::Number(argument(*number)),
             _ => {
                 return Err(Raised::reply(NOT_A_WORD));
             }
         });
     }
-    let known = &*known;
-    let slices: SmallVec<[&[u8]; 8]> = texts.iter().map(|word| word.bytes(known)).collect();
-    let sent: usize = slices.iter().map(|slice| slice.len()).sum();
+    let (mut slices, mut sent) = (SmallVec::<[&[u8]; 8]>::new(), 0);
+    for argument in &arguments {
+        let slice = match argument {
+            Argument::Text(text) => text,
+            Argument::Number(number) => number.as_bytes(),
+        };
+        sent += slice.len();
+        slices.push(slice);
+    }
     watch.spend(CALL_STEPS + slices.len() * ARGUMENT_STEPS)?;
     reply.clear();
     let protocol = watch.protocol();
@@ -89,15 +95,6 @@ pub(super) fn call(
     }
 }
 
-impl Word {
-    fn bytes<'a>(&'a self, known: &'a Words) -> &'a [u8] {
-        match self {
-            Self::Text(text) => known.bytes(text),
-            Self::Number(number) => number.as_bytes(),
-        }
-    }
-}
-
 /// A number as Redis passes it to a command.
 fn argument(number: f64) -> String {
     if number == 0.0 {
@@ -113,12 +110,15 @@ fn argument(number: f64) -> String {
 
 /// KEYS or ARGV.
 pub(super) fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
-    // What is UTF-8 needs no handle on its way into the table.
-    let values = texts.iter().map(|text| match str::from_utf8(text) {
+    lua.create_sequence_from(texts.iter().map(|text| string(text)))
+}
+
+/// A string on its way to Lua: what is UTF-8 needs no handle there.
+fn string(text: &[u8]) -> impl IntoLua {
+    match str::from_utf8(text) {
         Ok(text) => Either::Left(text),
         Err(_) => Either::Right(LuaString::wrap(text)),
-    });
-    lua.create_sequence_from(values)
+    }
 }
 
 fn to_lua(lua: &Lua, value: &Value, protocol: Protocol) -> mlua::Result<LuaValue> {
@@ -168,9 +168,7 @@ fn to_lua(lua: &Lua, value: &Value, protocol: Protocol) -> mlua::Result<LuaValue
 }
 
 fn single(lua: &Lua, field: &str, text: &[u8]) -> mlua::Result<Table> {
-    let table = lua.create_table_with_capacity(0, 1)?;
-    table.raw_set(field, lua.create_string(text)?)?;
-    Ok(table)
+    lua.create_table_from([(field, string(text))])
 }
 
 /// What a script returned, on its way to a reply.

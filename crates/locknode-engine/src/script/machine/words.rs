@@ -4,22 +4,24 @@
 //! the names of commands; and Lua has a string only once, and does not move it, so that its address
 //! tells which one it is.
 
+use std::ops::Deref;
+use std::rc::Rc;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use mlua::{BorrowedBytes, LuaString};
 
 /// Copies of short strings by their addresses, as long as nothing is collected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Words {
-    known: HashMap<usize, Box<[u8]>, FixedState>,
+    known: HashMap<usize, Rc<[u8]>, FixedState>,
     /// Zero where garbage may be collected at any time.
     count_max: usize,
 }
 
-/// A string of a script.
-pub(super) enum Text {
-    /// The address of one of the [`Words`].
-    Known(usize),
+/// The bytes of a string.
+pub(super) enum Word {
+    Known(Rc<[u8]>),
     Other(BorrowedBytes),
 }
 
@@ -32,28 +34,19 @@ impl Words {
     }
 
     /// Finds a string, or keeps it if it is short.
-    pub(super) fn find(&mut self, text: &LuaString) -> Text {
+    pub(super) fn find(&mut self, text: &LuaString) -> Word {
         let address = text.to_pointer().addr();
-        if self.known.contains_key(&address) {
-            return Text::Known(address);
+        if let Some(known) = self.known.get(&address) {
+            return Word::Known(Rc::clone(known));
         }
         let bytes = text.as_bytes();
-        if bytes.len() > BYTES_MAX || self.known.len() >= self.count_max {
-            return Text::Other(bytes);
+        if bytes.len() <= BYTES_MAX && self.known.len() < self.count_max {
+            self.known.insert(address, Rc::from(&*bytes));
         }
-        self.known.insert(address, Box::from(&*bytes));
-        Text::Known(address)
+        Word::Other(bytes)
     }
 
-    /// Returns the bytes of a string that was found.
-    pub(super) fn bytes<'a>(&'a self, text: &'a Text) -> &'a [u8] {
-        match text {
-            Text::Known(address) => self.known.get(address).map_or(b"", |bytes| bytes),
-            Text::Other(bytes) => bytes,
-        }
-    }
-
-    /// Forgets all when there is no room, so that the next script has some.
+    /// Forgets all when there is little room left.
     pub(super) fn make_room(&mut self) {
         if self.known.len() >= self.count_max / 2 {
             self.forget();
@@ -63,6 +56,17 @@ impl Words {
     /// Forgets all: what has been collected leaves its address to others.
     pub(super) fn forget(&mut self) {
         self.known.clear();
+    }
+}
+
+impl Deref for Word {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Known(bytes) => bytes,
+            Self::Other(bytes) => bytes,
+        }
     }
 }
 
