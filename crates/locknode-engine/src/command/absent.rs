@@ -128,7 +128,7 @@ const CLUSTER_COMMANDS: &[Spec] = specs! {
     "replicas" since "5.0.0", call: refused(3), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
-    "reset", call: refused(-2), ..CLUSTER;
+    "reset", call: refused(-2), flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
     "shards" since "7.0.0", call: refused(2), ..CLUSTER;

@@ -19,9 +19,7 @@ fn monitor(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_
 /// what concerns the administration.
 #[cold]
 pub(super) fn show(context: &Context<'_, '_>, spec: &Spec, args: &[&[u8]]) {
-    let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
-    let flags = subcommand.map_or(spec.flags, |(_, subcommand)| subcommand.flags);
-    if flags.has(Flags::ADMIN) {
+    if spec.row(args).unwrap_or(spec).flags.has(Flags::ADMIN) {
         return;
     }
     let secrets = secrets::of(spec, args);

@@ -426,10 +426,11 @@ impl Caller for ScriptCaller<'_, '_, '_> {
     fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>) {
         let commands = self.context.commands;
         let mut encoder = Encoder::new(reply, protocol);
-        let Some((_, spec)) = args.first().and_then(|name| commands.find(name)) else {
+        let spec = args.first().and_then(|name| commands.find(name));
+        let Some((spec, row)) = spec.and_then(|(_, spec)| Some((spec, spec.row(args)?))) else {
             return encoder.error("ERR Unknown Redis command called from script");
         };
-        if let Some(refusal) = self.refusal(spec, args) {
+        if let Some(refusal) = self.refusal(row, args) {
             return encoder.error(refusal);
         }
         if self.context.services.holds.are_there() && !self.take_keys(spec, args) {

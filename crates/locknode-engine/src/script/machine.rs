@@ -33,13 +33,15 @@ use std::time::Duration;
 use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, VmState};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, VmState,
+};
 
 use crate::script::error::{CompileError, ScriptError};
 use crate::script::{Caller, StartThread, Value};
 
 use library::SCRIPT_NAME;
-use watch::{Bounds, Watch};
+use watch::{Bounds, Random, Watch};
 use words::Words;
 
 pub(super) use convert::integer_of;
@@ -57,6 +59,7 @@ thread_local! {
 pub(crate) struct Machine {
     stopwatch: Option<fn() -> Duration>,
     start_thread: Option<StartThread>,
+    random: Arc<Random>,
 }
 
 /// A script without errors of syntax. A short one is compiled.
@@ -71,8 +74,9 @@ struct Sandbox {
     environment: Table,
     run: Function,
     watch: Rc<Watch>,
-    /// The compiled scripts, by the address of their text, which no other text has meanwhile.
-    functions: HashMap<usize, (Weak<[u8]>, Function), FixedState>,
+    /// The compiled scripts, by the address of their text, which no other text has meanwhile. Each has
+    /// a key, because handles have places on a stack of Lua's, which has eight thousand.
+    functions: HashMap<usize, (Weak<[u8]>, RegistryKey), FixedState>,
     words: Words,
     /// A reply of a command, until it is converted.
     reply: Vec<u8>,
@@ -83,13 +87,14 @@ struct Sandbox {
 impl Machine {
     /// Creates a machine. Scripts are bounded by time if there is a clock, otherwise by the number
     /// of their instructions; with a clock and threads, those that take long go on elsewhere.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         stopwatch: Option<fn() -> Duration>,
         start_thread: Option<StartThread>,
     ) -> Self {
         Self {
             stopwatch,
             start_thread,
+            random: Arc::default(),
         }
     }
 
@@ -102,7 +107,7 @@ impl Machine {
             }
             let sandbox = place.as_mut()?;
             let bounds = Bounds::first(self.stopwatch, self.can_go_on());
-            sandbox.watch.set_bounds(bounds);
+            sandbox.watch.set_bounds(bounds, &self.random);
             Some(run(sandbox))
         };
         SANDBOX.try_with(with).ok().flatten()
@@ -169,7 +174,8 @@ impl Machine {
     ) -> Option<Running> {
         let script = running::Script::new(&chunk.source, keys, args);
         let bounds = Bounds::suspended(self.stopwatch, time_max);
-        Running::start(self.start_thread?, script, bounds, wake)
+        let random = Arc::clone(&self.random);
+        Running::start(self.start_thread?, script, bounds, random, wake)
     }
 }
 
@@ -217,7 +223,8 @@ impl Sandbox {
         let chunk = chunk.set_mode(ChunkMode::Text);
         let function = chunk
             .set_environment(self.environment.clone())
-            .into_function();
+            .into_function()
+            .and_then(|function| self.lua.create_registry_value(function));
         self.tidy_up();
         match function {
             Ok(function) => {
@@ -252,6 +259,7 @@ impl Sandbox {
             })?;
             let keys = convert::list(lua, keys)?;
             let argv = convert::list(lua, args)?;
+            let script = lua.registry_value::<Function>(script)?;
             limit_memory(lua, watch);
             self.run
                 .call::<(bool, mlua::Value)>((script, call, keys, argv))
@@ -282,6 +290,7 @@ impl Sandbox {
             // Those that no node knows any more.
             self.functions
                 .retain(|_, (source, _)| source.strong_count() > 0);
+            self.lua.expire_registry_values();
             self.words.forget();
             // A finaliser could fail, and scripts have none.
             let _ = self.lua.gc_collect();

@@ -3,10 +3,10 @@
 //! A node bounds a script by the clock: then it does not matter which instruction, library function
 //! or command takes long. A simulation has no clock that runs within a command, and counts.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use locknode_resp::Protocol;
@@ -25,8 +25,13 @@ pub(super) struct Watch {
     is_narrow: Cell<bool>,
     /// That of the replies which the script sees.
     protocol: Cell<Protocol>,
-    random: Cell<u64>,
+    random: RefCell<Arc<Random>>,
 }
+
+/// The generator behind `math.random`. As in Redis, a script draws where the last one stopped; a
+/// node's first numbers are always the same, so that a simulation repeats.
+#[derive(Debug)]
+pub(super) struct Random(AtomicU64);
 
 /// What a script may take, and what happens then.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +117,32 @@ impl Bounds {
     }
 }
 
+impl Random {
+    /// Sets the seed, as `srand48` does.
+    fn seed(&self, seed: u32) {
+        self.0.store(state_of(seed), Ordering::Relaxed);
+    }
+
+    /// Draws a number from 0 to 1, as Redis draws it: `lrand48`.
+    fn draw(&self) -> f64 {
+        let state = self.0.load(Ordering::Relaxed);
+        let state = state.wrapping_mul(0x5_deec_e66d).wrapping_add(0xb) & ((1 << 48) - 1);
+        self.0.store(state, Ordering::Relaxed);
+        let drawn = u32::try_from(state >> 17).unwrap_or(0) % i32::MAX.unsigned_abs();
+        f64::from(drawn) / f64::from(i32::MAX)
+    }
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(AtomicU64::new(state_of(0)))
+    }
+}
+
+fn state_of(seed: u32) -> u64 {
+    u64::from(seed) << 16 | 0x330e
+}
+
 impl Watch {
     pub(super) fn new(signal: Option<Arc<Signal>>) -> Self {
         Self {
@@ -123,7 +154,7 @@ impl Watch {
             line: Cell::default(),
             is_narrow: Cell::default(),
             protocol: Cell::new(Protocol::Resp2),
-            random: Cell::default(),
+            random: RefCell::default(),
         }
     }
 
@@ -140,9 +171,13 @@ impl Watch {
         used_bytes.saturating_sub(self.base_bytes())
     }
 
-    /// Sets it, before a run.
-    pub(super) fn set_bounds(&self, bounds: Bounds) {
+    /// Sets it, and the generator that the node's scripts share, before a run.
+    pub(super) fn set_bounds(&self, bounds: Bounds, random: &Arc<Random>) {
         self.bounds.set(bounds);
+        let mut place = self.random.borrow_mut();
+        if !Arc::ptr_eq(&place, random) {
+            *place = Arc::clone(random);
+        }
     }
 
     /// Returns whether the script goes on while others are served.
@@ -170,7 +205,6 @@ impl Watch {
         self.line.set(1);
         self.is_narrow.set(false);
         self.set_protocol(Protocol::Resp2);
-        self.seed(0);
     }
 
     /// Counts work, and stops the script when a limit is reached.
@@ -237,19 +271,14 @@ impl Watch {
         self.line.set(line);
     }
 
-    /// Sets the seed of [`Watch::random`], as `srand48` does.
+    /// Sets the seed of [`Watch::random`].
     pub(super) fn seed(&self, seed: u32) {
-        let state = u64::from(seed) << 16 | 0x330e;
-        self.random.set(state);
+        self.random.borrow().seed(seed);
     }
 
-    /// Draws a number from 0 to 1, as Redis draws it: `lrand48`.
+    /// Draws a number from 0 to 1.
     pub(super) fn random(&self) -> f64 {
-        let state = self.random.get();
-        let state = state.wrapping_mul(0x5_deec_e66d).wrapping_add(0xb) & ((1 << 48) - 1);
-        self.random.set(state);
-        let drawn = u32::try_from(state >> 17).unwrap_or(0) % i32::MAX.unsigned_abs();
-        f64::from(drawn) / f64::from(i32::MAX)
+        self.random.borrow().draw()
     }
 }
 
