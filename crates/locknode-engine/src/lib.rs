@@ -73,6 +73,8 @@ mod slab;
 #[cfg(feature = "compat")]
 mod subscriptions;
 mod time;
+#[cfg(feature = "tls")]
+mod tls_clients;
 #[cfg(feature = "compat")]
 mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
@@ -102,3 +104,5 @@ pub use script::StartThread;
 pub use session::Session;
 pub use shard::Swept;
 pub use time::{Deadline, Moment, Time, WallTime};
+#[cfg(feature = "tls")]
+pub use tls_clients::TlsClients;

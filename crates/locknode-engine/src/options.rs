@@ -17,6 +17,8 @@ use crate::byte_size;
 use crate::event_classes::EventClasses;
 use crate::host::HostFacts;
 use crate::output_limit::OutputLimits;
+#[cfg(feature = "tls")]
+use crate::tls_clients::TlsClients;
 
 /// A row is the text, the field with its default, the name, the kind with its range, and whether
 /// CONFIG SET may change it.
@@ -152,6 +154,25 @@ options! {
     // As in Redis.
     busy_reply_threshold: u64 = 5_000, "busy-reply-threshold" Count(0..=u32::MAX as u64) Live;
 
+    /// Certificate to present to TLS clients: a PEM file, and after it those up to the root.
+    ///
+    /// It and the other files are read at the start and again at SIGHUP.
+    #[cfg(feature = "tls")]
+    tls_cert_file: String = String::new(), "tls-cert-file" Text() AtStart;
+
+    /// Private key of the certificate: a PEM file, not encrypted, which only this user can read.
+    #[cfg(feature = "tls")]
+    tls_key_file: String = String::new(), "tls-key-file" Text() AtStart;
+
+    /// Certificates of the authorities that sign those of clients: a PEM file.
+    #[cfg(feature = "tls")]
+    tls_ca_cert_file: String = String::new(), "tls-ca-cert-file" Text() AtStart;
+
+    /// Whether TLS clients must have a certificate: yes, no, or optional, to check those that come.
+    // As in Redis.
+    #[cfg(feature = "tls")]
+    tls_auth_clients: TlsClients = TlsClients::Yes, "tls-auth-clients" TlsClients() AtStart;
+
     /// Allow DEBUG, for tests.
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
 }
@@ -214,6 +235,9 @@ pub(crate) enum Kind {
     Events(Place<EventClasses>),
     /// `yes` or `no`.
     Switch(Place<bool>),
+    /// One of three words.
+    #[cfg(feature = "tls")]
+    TlsClients(Place<TlsClients>),
     /// Any text.
     Text(Place<String>),
     /// One value, in any case, and the refusal of any other.
@@ -263,6 +287,8 @@ impl ConfigOption {
             #[cfg(feature = "compat")]
             Kind::Events(_) => ("LETTERS", "Ex"),
             Kind::Switch(_) => ("yes|no", "yes"),
+            #[cfg(feature = "tls")]
+            Kind::TlsClients(_) => ("yes|no|optional", "yes"),
             Kind::Text(_) | Kind::Only(..) | Kind::Fact(_) => ("TEXT", ""),
         }
     }
@@ -289,6 +315,8 @@ impl ConfigOption {
             #[cfg(feature = "compat")]
             Kind::Events(place) => (place.read)(options).to_string(),
             Kind::Switch(place) => if *(place.read)(options) { "yes" } else { "no" }.to_owned(),
+            #[cfg(feature = "tls")]
+            Kind::TlsClients(place) => (place.read)(options).word().to_owned(),
             Kind::Text(place) => (place.read)(options).clone(),
             Kind::Only(value, _) => (*value).to_owned(),
             Kind::Fact(show) => show(facts),
@@ -326,6 +354,8 @@ impl ConfigOption {
                     _ => return Err("argument must be 'yes' or 'no'".to_owned()),
                 }
             }
+            #[cfg(feature = "tls")]
+            Kind::TlsClients(place) => *(place.write)(options) = TlsClients::read(text)?,
             Kind::Text(place) => {
                 let text = str::from_utf8(text).map_err(|_| "argument must be valid UTF-8")?;
                 text.clone_into((place.write)(options));
