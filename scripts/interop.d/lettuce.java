@@ -4,6 +4,7 @@
 
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisConnectionException;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.SetArgs;
@@ -14,6 +15,7 @@ import java.util.Map;
 
 /** Lettuce by hand: SET NX PX, EVAL, and a transaction. */
 final class Client implements Adapter.Node {
+    private static final int TRIES = 20;
     private static ProtocolVersion protocol;
     private static final RedisClient CLIENT = RedisClient.create();
     private final RedisCommands<byte[], byte[]> commands;
@@ -31,7 +33,20 @@ final class Client implements Adapter.Node {
         if (password != null && !password.isEmpty()) {
             uri.withPassword(password.toCharArray());
         }
-        return new Client(CLIENT.connect(ByteArrayCodec.INSTANCE, uri.build()).sync());
+        return new Client(connect(uri.build()));
+    }
+
+    /** A node that refuses at once has closed before Lettuce looks for what it said, now and then: it is asked again. */
+    private static RedisCommands<byte[], byte[]> connect(RedisURI uri) {
+        for (int left = TRIES; ; left--) {
+            try {
+                return CLIENT.connect(ByteArrayCodec.INSTANCE, uri).sync();
+            } catch (RedisConnectionException error) {
+                if (left == 1 || !(error.getCause() instanceof IllegalStateException)) {
+                    throw error;
+                }
+            }
+        }
     }
 
     @Override

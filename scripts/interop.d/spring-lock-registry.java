@@ -4,10 +4,16 @@
 // lacks: token extend query
 // has: wait reenter watchdog
 // prefix: interop:
+// also: queue
 
+import java.util.ArrayList;
 import java.util.ConcurrentModificationException;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.integration.redis.util.RedisLockRegistry;
@@ -21,12 +27,14 @@ final class Client {
     private static RedisLockType type;
     private static Lock lock;
 
+    private static RedisLockRegistry registry(long ttl) {
+        var registry = new RedisLockRegistry(connections, "interop", ttl);
+        registry.setRedisLockType(type);
+        return registry;
+    }
+
     private static RedisLockRegistry registry(String ttl) {
-        return REGISTRIES.computeIfAbsent(Adapter.number(ttl), milliseconds -> {
-            var registry = new RedisLockRegistry(connections, "interop", milliseconds);
-            registry.setRedisLockType(type);
-            return registry;
-        });
+        return REGISTRIES.computeIfAbsent(Adapter.number(ttl), Client::registry);
     }
 
     private static Object acquire(String... words) {
@@ -56,6 +64,31 @@ final class Client {
         }
     }
 
+    /** Three processes that wait get the lock one after another. */
+    private static Object queue(String... words) throws Exception {
+        Lock held = registry(30_000).obtain("interop:queue");
+        held.lock();
+        var threads = Executors.newCachedThreadPool();
+        List<Future<Boolean>> waiting = new ArrayList<>();
+        for (int number = 0; number < 3; number++) {
+            waiting.add(threads.submit(() -> {
+                Lock own = registry(30_000).obtain("interop:queue");
+                if (!own.tryLock(8, TimeUnit.SECONDS)) {
+                    return false;
+                }
+                Thread.sleep(100);
+                own.unlock();
+                return true;
+            }));
+        }
+        held.unlock();
+        boolean have = true;
+        for (Future<Boolean> one : waiting) {
+            have &= one.get();
+        }
+        return have;
+    }
+
     public static void main(String... arguments) throws Exception {
         type = RedisLockType.valueOf(arguments[0]);
         connections = new LettuceConnectionFactory(Adapter.host(Adapter.node()), Adapter.port(Adapter.node()));
@@ -66,6 +99,7 @@ final class Client {
                 "wait", Client::await,
                 "watch", Client::watch,
                 "reenter", words -> lock.tryLock(),
+                "queue", Client::queue,
                 "release", Client::release));
     }
 }

@@ -114,7 +114,7 @@ impl Serving {
     pub(crate) fn run(
         self,
         threads: Vec<Vec<Service>>,
-        log: Log,
+        log: &Log,
         beside: impl Future<Output = Result<(), Failure>>,
     ) -> Result<(), Failure> {
         let Self {
@@ -276,7 +276,7 @@ async fn supervise(
     stage: &watch::Sender<Stage>,
     signals: &mut Signals,
     all_ended: &mut mpsc::Receiver<()>,
-    log: Log,
+    log: &Log,
     beside: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let result = tokio::select! {

@@ -24,7 +24,7 @@ use locknode_resp::{Encoder, Limits};
 use admission::Refusal;
 
 use crate::client::{Clients, Peer};
-use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
+use crate::command::{Commands, Context, Flow, Keys, Spec, refusal, secrets};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
@@ -46,6 +46,7 @@ use crate::settings::Settings;
 use crate::shard::{Shard, Swept};
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
+use crate::timings::{Began, Ran, Timings};
 use crate::values;
 
 /// The configuration of an engine.
@@ -107,6 +108,8 @@ pub struct Batch<'e> {
     space: Space<'e>,
     moment: Moment,
     needs: BatchNeeds,
+    /// How many commands each quick one stands for when its time is taken; 0 when it is not.
+    weight: u64,
 }
 
 /// The lock table as a store reads it; see [`Engine::table`].
@@ -152,11 +155,12 @@ impl Engine {
                 holds: Arc::default(),
                 run_id: config.run_id,
                 started,
+                timings: Timings::new(commands.all().len(), config.stopwatch),
             },
             commands,
             sweep_shard: AtomicU64::new(0),
         };
-        engine.services.publish_events_as_set();
+        engine.services.obey_options();
         engine
     }
 
@@ -179,6 +183,7 @@ impl Engine {
             space: self.keyspace.enter(),
             moment,
             needs: BatchNeeds::default(),
+            weight: self.services.timings.begin_batch(moment.time),
         }
     }
 
@@ -298,6 +303,7 @@ impl Engine {
     /// Closes the connections that the options no longer allow; call this about once a second.
     pub fn enforce_client_limits(&self, now: Time) {
         self.services.clients.enforce_limits(now);
+        self.services.timings.relax(now);
         #[cfg(feature = "compat")]
         {
             let is_quarantined = self.services.guard.quarantine_left(now).is_some();
@@ -340,6 +346,23 @@ impl Engine {
             stats.expired += shard.expired_count();
         }
         stats
+    }
+
+    /// Notes how long a sync of the data directory took, which ended at `moment`.
+    #[cfg(feature = "metrics")]
+    pub fn note_sync(&self, took: Duration, moment: Moment) {
+        let services = &self.services;
+        services
+            .timings
+            .note_sync(took, moment.wall, &services.settings);
+    }
+
+    /// Returns the node's metrics at `moment`, as Prometheus reads them.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(&self, moment: Moment) -> String {
+        let look =
+            crate::metrics::Look::take(&self.services, self.commands, &self.keyspace, moment);
+        crate::metrics::render(&look)
     }
 
     /// What a driver sends before it closes a connection beyond `maxclients`.
@@ -449,9 +472,11 @@ impl Batch<'_> {
                 flow,
                 journal: None,
                 needs: &mut self.needs,
+                began: self.engine.services.timings.begin(self.weight, spec.flags),
             };
             (spec.call.run)(&mut context, args, &mut reply);
             flow = context.flow;
+            let began = context.began;
             if flow == Flow::Paused {
                 let observers = &self.engine.services.observers;
                 if observers.are_there() {
@@ -477,9 +502,36 @@ impl Batch<'_> {
             }
             has_failed = out.get(start) == Some(&b'-');
             self.engine.services.counters.note_call(id, has_failed);
+            if let Some(began) = began {
+                self.note_time(began, session, (id, spec), args);
+            }
         }
         self.space.unlock();
         (flow, has_failed)
+    }
+}
+
+impl Batch<'_> {
+    /// Notes how long a command took.
+    #[cold]
+    fn note_time(
+        &self,
+        began: Began,
+        session: &Session,
+        (id, spec): (CommandId, &'static Spec),
+        args: &[&[u8]],
+    ) {
+        let services = &self.engine.services;
+        let ran = Ran {
+            id,
+            flags: spec.flags,
+            args,
+            secrets: secrets::of(spec, args),
+            client: session.client(),
+            wall: self.moment.wall,
+            weight: self.weight,
+        };
+        services.timings.end(began, &ran, &services.settings);
     }
 }
 

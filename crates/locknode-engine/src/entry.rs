@@ -109,17 +109,53 @@ impl Entry<'_> {
             || may_remove_in_trouble(self.guard, self.shard, self.probe, self.needs, reply)
     }
 
+    /// Notes that the key was refused, because it is held.
+    #[inline]
+    pub(crate) fn refused(&mut self) {
+        let hash = self.probe.hash();
+        self.shard.tally.refused(self.now, hash, self.db, self.key);
+    }
+
+    /// Counts a release by somebody else than the holder; returns the answer to it.
+    #[inline]
+    pub(crate) fn foreign_release<A>(self, answer: A) -> A {
+        self.shard.tally.foreign_release();
+        answer
+    }
+
+    /// Counts an extension by somebody else than the holder; returns the answer to it.
+    #[inline]
+    pub(crate) fn foreign_extension<A>(self, answer: A) -> A {
+        self.shard.tally.foreign_extension();
+        answer
+    }
+
     /// Makes `token` hold the key, and returns the key's fence counter at the grant of the lock.
     #[inline(always)]
     pub(crate) fn put(self, token: &[u8], permit: Permit) -> u64 {
+        let was_live = self.is_live();
         let grant = self.shard.put(self.probe, self.db, self.key, token, permit);
         let need = &mut self.needs.need;
         self.guard.note_counter(grant.counter(), need);
+        self.shard.count_put(
+            self.now,
+            was_live,
+            self.probe.hash(),
+            grant,
+            (self.db, self.key),
+        );
         if grant.is_logged() && !self.needs.is_provisional {
             let record = put_record(self.db, self.key, token, permit.deadline, grant);
             log(self.guard, &Record::Put(record), true, self.needs);
         }
         grant.counter()
+    }
+
+    /// Moves a live lock's deadline for its holder; does nothing without a live lock.
+    #[inline]
+    pub(crate) fn extend(self, permit: Permit) {
+        self.shard.tally.extended();
+        self.set_deadline(permit);
     }
 
     /// Moves a live lock's deadline; does nothing without a live lock.
@@ -138,6 +174,13 @@ impl Entry<'_> {
         let grant = (self.shard).create(self.probe, self.db, self.key, value, permit);
         self.guard
             .note_counter(grant.counter(), &mut self.needs.need);
+        self.shard.count_put(
+            self.now,
+            false,
+            self.probe.hash(),
+            grant,
+            (self.db, self.key),
+        );
         if grant.is_logged() && !self.needs.is_provisional {
             let probe = self
                 .shard
@@ -181,6 +224,8 @@ impl Entry<'_> {
         self.needs.released(self.probe.hash());
         match self.shard.remove(self.probe) {
             Some((grant, deadline)) => {
+                let hash = self.probe.hash();
+                self.shard.tally.released(self.now, hash, grant.counter());
                 if grant.is_logged() && !self.needs.is_provisional {
                     log_removal(self.guard, self.db, self.key, deadline, self.needs);
                 }

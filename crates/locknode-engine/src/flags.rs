@@ -33,6 +33,8 @@ impl Flags {
     pub(crate) const TRANSACTION: Self = Self(1 << 11);
     /// Refused in a transaction.
     pub(crate) const NO_MULTI: Self = Self(1 << 12);
+    /// Takes little time although Redis does not say so, and so is not timed each time.
+    pub(crate) const QUICK: Self = Self(1 << 13);
 
     /// Returns the union of both sets.
     pub(crate) const fn and(self, other: Self) -> Self {

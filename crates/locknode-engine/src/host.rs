@@ -9,6 +9,13 @@ use crate::guard::GuardMode;
 pub trait Host: Debug + Send + Sync {
     /// Reads the facts.
     fn facts(&self) -> HostFacts;
+
+    /// Returns how many file descriptors are open, and how many may be; zeros when unknown. Counting
+    /// them takes long where there are many.
+    #[cfg(feature = "metrics")]
+    fn descriptors(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 /// Facts about the process; INFO shows each under Redis's name.
@@ -31,6 +38,8 @@ pub struct HostFacts {
     pub config_file: String,
     /// Resident memory in bytes; 0 when unknown.
     pub resident_bytes: u64,
+    /// Virtual memory in bytes; 0 when unknown.
+    pub virtual_bytes: u64,
     /// User CPU time of the process in seconds.
     pub cpu_user_seconds: f64,
     /// System CPU time of the process in seconds.

@@ -43,6 +43,8 @@ mod fence;
 mod flags;
 mod glob;
 mod guard;
+#[cfg(feature = "metrics")]
+mod histogram;
 mod holds;
 mod host;
 #[cfg(feature = "compat")]
@@ -50,10 +52,13 @@ mod invalidation;
 mod key_change;
 mod key_hash;
 mod keyspace;
+mod log_level;
 #[cfg(feature = "compat")]
 mod mailbox;
 #[cfg(feature = "compat")]
 mod message;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(feature = "compat")]
 mod monitors;
 #[cfg(feature = "compat")]
@@ -63,6 +68,8 @@ mod options;
 mod output_limit;
 mod pause;
 mod reports;
+#[cfg(feature = "metrics")]
+mod sampler;
 mod script;
 mod scripts;
 mod services;
@@ -72,7 +79,11 @@ mod shard;
 mod slab;
 #[cfg(feature = "compat")]
 mod subscriptions;
+#[cfg_attr(not(feature = "metrics"), path = "no_tally.rs")]
+mod tally;
 mod time;
+#[cfg_attr(not(feature = "metrics"), path = "no_timings.rs")]
+mod timings;
 #[cfg(feature = "tls")]
 mod tls_clients;
 #[cfg(feature = "compat")]
@@ -98,6 +109,9 @@ pub use guard::{Guard, GuardConfig, GuardMode, GuardReport, GuardState, Need};
 pub use host::{Host, HostFacts, NoHost};
 pub use key_hash::DATABASES;
 pub use keyspace::TableSizes;
+pub use log_level::LogLevel;
+#[cfg(feature = "metrics")]
+pub use metrics::{METRICS, Metric, MetricKind};
 pub use options::{ConfigOption, Options};
 pub use output_limit::{OutputLimits, PubsubLimit};
 pub use script::StartThread;

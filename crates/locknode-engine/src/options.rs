@@ -16,6 +16,7 @@ use crate::byte_size;
 #[cfg(feature = "compat")]
 use crate::event_classes::EventClasses;
 use crate::host::HostFacts;
+use crate::log_level::LogLevel;
 use crate::output_limit::OutputLimits;
 #[cfg(feature = "tls")]
 use crate::tls_clients::TlsClients;
@@ -154,6 +155,40 @@ options! {
     // As in Redis.
     busy_reply_threshold: u64 = 5_000, "busy-reply-threshold" Count(0..=u32::MAX as u64) Live;
 
+    /// Keep commands in the slow log that take at least so many microseconds; -1 for none.
+    ///
+    /// Commands that are known to take little time are only watched one by one if this is below
+    /// 1000; that costs a tenth of their time.
+    // As in Redis.
+    #[cfg(feature = "metrics")]
+    slowlog_log_slower_than: i64 = 10_000,
+        "slowlog-log-slower-than" Integer(-1..=i64::MAX) Live;
+
+    /// Most commands in the slow log.
+    // As in Redis by default; an entry takes 4 KiB at most.
+    #[cfg(feature = "metrics")]
+    slowlog_max_len: u64 = 128, "slowlog-max-len" Count(0..=100_000) Live;
+
+    /// Keep for LATENCY what takes at least so many milliseconds; 0 for nothing.
+    // As in Redis.
+    #[cfg(feature = "metrics")]
+    latency_monitor_threshold: u64 = 0,
+        "latency-monitor-threshold" Count(0..=i64::MAX as u64) Live;
+
+    /// Name keys in the metrics of the keys held longest and refused most.
+    ///
+    /// Whoever reads the metrics then sees the names of keys, and every new name is a new time
+    /// series: the collector has more to keep the more keys there are.
+    #[cfg(feature = "metrics")]
+    metrics_keys: bool = false, "metrics-keys" Switch() Live;
+
+    /// How much to say on standard error: debug, verbose, notice, warning or nothing.
+    ///
+    /// notice is starting, stopping and quarantines, warning what is risky. Why a node could not go on
+    /// is always said.
+    // As in Redis.
+    loglevel: LogLevel = LogLevel::Notice, "loglevel" LogLevel() Live;
+
     /// Certificate to present to TLS clients: a PEM file, and after it those up to the root.
     ///
     /// It and the other files are read at the start and again at SIGHUP.
@@ -222,6 +257,9 @@ pub struct ConfigOption {
 pub(crate) enum Kind {
     /// A number.
     Count(Place<u64>, RangeInclusive<u64>),
+    /// A number that may be below zero.
+    #[cfg(feature = "metrics")]
+    Integer(Place<i64>, RangeInclusive<i64>),
     /// A number of seconds.
     Seconds(Place<u64>, RangeInclusive<u64>),
     /// A number of bytes, also written with a unit.
@@ -233,6 +271,8 @@ pub(crate) enum Kind {
     /// Letters for classes of events.
     #[cfg(feature = "compat")]
     Events(Place<EventClasses>),
+    /// The name of a level.
+    LogLevel(Place<LogLevel>),
     /// `yes` or `no`.
     Switch(Place<bool>),
     /// One of three words.
@@ -280,12 +320,15 @@ impl ConfigOption {
     pub const fn example(&self) -> (&'static str, &'static str) {
         match self.kind {
             Kind::Count(..) => ("N", "10000"),
+            #[cfg(feature = "metrics")]
+            Kind::Integer(..) => ("N", "10000"),
             Kind::Seconds(..) => ("SECONDS", "300"),
             Kind::Size(..) => ("SIZE", "100mb"),
             Kind::SizeOrPercent(_) => ("SIZE|PERCENT", "5%"),
             Kind::OutputLimit(_) => ("LIMITS", "normal 64mb 0 0"),
             #[cfg(feature = "compat")]
             Kind::Events(_) => ("LETTERS", "Ex"),
+            Kind::LogLevel(_) => ("LEVEL", "notice"),
             Kind::Switch(_) => ("yes|no", "yes"),
             #[cfg(feature = "tls")]
             Kind::TlsClients(_) => ("yes|no|optional", "yes"),
@@ -306,6 +349,8 @@ impl ConfigOption {
     fn write(&self, options: &Options, facts: &HostFacts, size: fn(u64) -> String) -> String {
         match &self.kind {
             Kind::Count(place, _) | Kind::Seconds(place, _) => (place.read)(options).to_string(),
+            #[cfg(feature = "metrics")]
+            Kind::Integer(place, _) => (place.read)(options).to_string(),
             Kind::Size(place, _) => size(*(place.read)(options)),
             Kind::SizeOrPercent(place) => match *(place.read)(options) {
                 percent @ ..0 => format!("{}%", percent.unsigned_abs()),
@@ -314,6 +359,7 @@ impl ConfigOption {
             Kind::OutputLimit(place) => (place.read)(options).show(size),
             #[cfg(feature = "compat")]
             Kind::Events(place) => (place.read)(options).to_string(),
+            Kind::LogLevel(place) => (place.read)(options).name().to_owned(),
             Kind::Switch(place) => if *(place.read)(options) { "yes" } else { "no" }.to_owned(),
             #[cfg(feature = "tls")]
             Kind::TlsClients(place) => (place.read)(options).word().to_owned(),
@@ -335,6 +381,12 @@ impl ConfigOption {
                 let number = number.ok_or("argument couldn't be parsed into an integer")?;
                 *(place.write)(options) = within(u64::try_from(number).ok(), range)?;
             }
+            #[cfg(feature = "metrics")]
+            Kind::Integer(place, range) => {
+                let number = parse_integer(text);
+                let number = number.ok_or("argument couldn't be parsed into an integer")?;
+                *(place.write)(options) = within(Some(number), range)?;
+            }
             Kind::Size(place, range) => {
                 let size = byte_size::parse(text).ok_or("argument must be a memory value")?;
                 *(place.write)(options) = within(Some(size), range)?;
@@ -346,6 +398,13 @@ impl ConfigOption {
                 let classes = EventClasses::parse(text);
                 *(place.write)(options) =
                     classes.ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
+            }
+            Kind::LogLevel(place) => {
+                let level = LogLevel::parse(text);
+                *(place.write)(options) = level.ok_or_else(|| {
+                    let names = LogLevel::ALL.map(LogLevel::name).join(", ");
+                    format!("argument(s) must be one of the following: {names}")
+                })?;
             }
             Kind::Switch(place) => {
                 *(place.write)(options) = match text.to_ascii_lowercase().as_slice() {
@@ -382,7 +441,10 @@ fn size_or_percent(text: &[u8]) -> Result<i64, String> {
 }
 
 /// Returns the number if the option can have it; `None` stands for a number below zero.
-fn within(number: Option<u64>, range: &RangeInclusive<u64>) -> Result<u64, String> {
+fn within<N: PartialOrd + std::fmt::Display>(
+    number: Option<N>,
+    range: &RangeInclusive<N>,
+) -> Result<N, String> {
     let number = number.filter(|number| range.contains(number));
     number.ok_or_else(|| {
         format!(

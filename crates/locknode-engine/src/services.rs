@@ -13,6 +13,7 @@ use crate::pause::Pause;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
 use crate::time::Moment;
+use crate::timings::Timings;
 #[cfg(feature = "compat")]
 use crate::waiters::Waiters;
 
@@ -30,6 +31,7 @@ pub(crate) struct Services {
     pub(crate) guard: Guard,
     pub(crate) run_id: String,
     pub(crate) started: Moment,
+    pub(crate) timings: Timings,
     #[cfg(feature = "compat")]
     pub(crate) waiters: Arc<Waiters>,
 }
@@ -43,8 +45,10 @@ impl Services {
         facts
     }
 
-    /// Publishes the classes of keyspace events that the options name.
-    pub(crate) fn publish_events_as_set(&self) {
+    /// Does what the options say, where something else than a command has to know.
+    pub(crate) fn obey_options(&self) {
+        #[cfg(feature = "metrics")]
+        self.settings.read(|options| self.timings.obey(options));
         #[cfg(feature = "compat")]
         {
             let classes = self.settings.read(|it| it.notify_keyspace_events);

@@ -22,6 +22,7 @@ use crate::key_change::{ChangeKind, KeyChange};
 use crate::key_hash::{DATABASES, KeyHash, KeyHasher};
 use crate::observers::Observers;
 use crate::slab::{KEY_LEN_MAX, SLOTS_MAX, Slab, SlotId};
+use crate::tally::Tally;
 use crate::time::{Deadline, Time};
 use crate::values::{Value, Values};
 
@@ -46,6 +47,7 @@ pub(crate) struct Shard {
     expired: u64,
     hits: u64,
     misses: u64,
+    pub(crate) tally: Tally,
 }
 
 /// Where a key is, or would be. Valid until the shard next changes; an
@@ -139,6 +141,7 @@ impl Shard {
             expired: 0,
             hits: 0,
             misses: 0,
+            tally: Tally::default(),
         }
     }
 
@@ -189,7 +192,7 @@ impl Shard {
     #[cold]
     fn reclaim(&mut self, expired: Probe) -> Probe {
         self.note_of(expired, ChangeKind::Expired);
-        self.take(expired);
+        self.take_ended(expired);
         self.expired += 1;
         Probe::absent(expired.hash)
     }
@@ -252,6 +255,23 @@ impl Shard {
         };
         self.insert(db, probe.hash, key, value, deadline, grant);
         grant
+    }
+
+    /// Counts that a key was put, which was live before or not.
+    #[inline(always)]
+    pub(crate) fn count_put(
+        &mut self,
+        now: Time,
+        was_live: bool,
+        hash: KeyHash,
+        grant: Grant,
+        (db, key): (u8, &[u8]),
+    ) {
+        if was_live {
+            self.tally.extended();
+        } else {
+            self.tally.granted(now, hash, grant.counter(), db, key);
+        }
     }
 
     /// Inserts a lock as it was granted, now or earlier. The key must be missing.
@@ -333,6 +353,13 @@ impl Shard {
         self.take(probe)
     }
 
+    /// Removes a lock that nobody has released.
+    fn take_ended(&mut self, probe: Probe) {
+        if let Some((grant, _)) = self.take(probe) {
+            self.tally.ended(probe.hash, grant.counter());
+        }
+    }
+
     #[inline]
     fn take(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
         let id = probe.slot()?;
@@ -381,6 +408,7 @@ impl Shard {
                 .for_each(|table| *table = HashTable::new());
             self.slab = Slab::new();
             self.values = Values::default();
+            self.tally.forget_locks();
             (self.keys, self.volatile, self.total) = ([0; DATABASES], [0; DATABASES], 0);
             return;
         };
@@ -481,7 +509,7 @@ impl Shard {
                 if let Some(kind) = kind {
                     self.note_of(probe, kind);
                 }
-                self.take(probe);
+                self.take_ended(probe);
             }
             None => debug_assert!(false, "a slot of the slab is always in the index"),
         }

@@ -86,6 +86,17 @@ impl Waiters {
         waiter
     }
 
+    /// Ends the wait of a client with a reply; returns `false` if it does not wait.
+    pub(crate) fn end(&self, client: u64, write: impl FnOnce(&mut Encoder<'_>)) -> bool {
+        let mut queues = self.queues.lock();
+        let Some(waiter) = queues.of_client(client) else {
+            return false;
+        };
+        queues.remove(&waiter);
+        waiter.reply(Need::NONE, write);
+        true
+    }
+
     /// Locks the queues, to serve those who wait.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock()
@@ -127,6 +138,11 @@ impl Queues {
             }
             self.remove(&first);
         }
+    }
+
+    fn of_client(&self, id: u64) -> Option<Arc<Waiter>> {
+        let mut waiters = self.of_key.values().flat_map(BTreeMap::values);
+        waiters.find(|waiter| waiter.client.id == id).cloned()
     }
 
     /// Ends a wait; returns `false` if it had ended before.

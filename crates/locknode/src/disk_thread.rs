@@ -149,9 +149,13 @@ pub(crate) fn work<D: Disk>(
     let Some(work) = engine.guard().take_work(clock.now().time) else {
         return Ok(false);
     };
+    #[cfg(feature = "metrics")]
+    let began = crate::clock::stopwatch();
     match store.perform(&work, clock.reading()) {
         Ok(()) => {
             engine.guard().done(&work);
+            #[cfg(feature = "metrics")]
+            engine.note_sync(crate::clock::stopwatch().saturating_sub(began), clock.now());
             Ok(true)
         }
         Err(error) => {

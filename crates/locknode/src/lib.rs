@@ -46,6 +46,7 @@
 //! * `compat`: Lua 5.1, for scripts other than those of the known lock libraries. It needs a C
 //!   compiler. Without it such a script is refused.
 //! * `tls`: `Tls`, for clients that connect over TLS. It needs a C compiler, too.
+//! * `metrics`: `Node::metrics`, the node's figures as Prometheus reads them.
 
 mod clock;
 mod connection;
@@ -78,8 +79,11 @@ pub use locknode_engine::durable::{
     Durability, Machine, MachineTime, OpenErrorKind, Reading, StartReason, StoreError,
 };
 pub use locknode_engine::{
-    ConfigOption, GuardMode, GuardReport, GuardState, Moment, Options, Peer, Stats, Time, WallTime,
+    ConfigOption, GuardMode, GuardReport, GuardState, LogLevel, Moment, Options, Peer, Stats, Time,
+    WallTime,
 };
+#[cfg(feature = "metrics")]
+pub use locknode_engine::{METRICS, Metric, MetricKind};
 pub use node::Node;
 pub use node_builder::NodeBuilder;
 pub use open_error::OpenNodeError;

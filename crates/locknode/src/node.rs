@@ -170,6 +170,19 @@ impl Node {
         self.shared.engine.stats()
     }
 
+    /// Returns the node's metrics in the text format of Prometheus; [`METRICS`](crate::METRICS) lists
+    /// them. The caller needs no runtime, and serves it over HTTP as `text/plain; version=0.0.4`.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(&self) -> String {
+        self.shared.engine.metrics(self.shared.clock.now())
+    }
+
+    /// Returns whether a client has stopped the node with SHUTDOWN.
+    #[cfg(feature = "metrics")]
+    pub fn is_stopping(&self) -> bool {
+        *self.shared.stopped.borrow()
+    }
+
     /// Returns the options in force.
     pub fn options(&self) -> Options {
         self.shared.engine.options()

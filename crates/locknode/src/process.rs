@@ -45,9 +45,15 @@ impl Host for Process {
         facts.dir = self.directory.display().to_string();
         (facts.disk_syncs, facts.disk_bytes) = self.disk_status.figures();
         facts.os = operating_system();
-        facts.resident_bytes = resident_bytes().unwrap_or(0);
+        (facts.virtual_bytes, facts.resident_bytes) = memory_bytes().unwrap_or_default();
         (facts.cpu_user_seconds, facts.cpu_system_seconds) = cpu_seconds().unwrap_or_default();
         facts
+    }
+
+    #[cfg(feature = "metrics")]
+    fn descriptors(&self) -> (u64, u64) {
+        let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        (open as u64, descriptors_max().unwrap_or(0))
     }
 }
 
@@ -100,10 +106,21 @@ fn operating_system() -> String {
     format!("{os} {} {}", release.trim(), std::env::consts::ARCH)
 }
 
-fn resident_bytes() -> Option<u64> {
+/// Returns virtual and resident memory.
+fn memory_bytes() -> Option<(u64, u64)> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * PAGE_BYTES)
+    let mut fields = statm.split_whitespace();
+    let mut bytes = || Some(fields.next()?.parse::<u64>().ok()? * PAGE_BYTES);
+    Some((bytes()?, bytes()?))
+}
+
+#[cfg(feature = "metrics")]
+fn descriptors_max() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Reads user and system time from `/proc/self/stat`, whose fields follow the program's name, which

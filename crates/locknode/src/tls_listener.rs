@@ -36,6 +36,7 @@ pub struct TlsStream<S> {
     state: State<S>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly every stream is open")]
 #[derive(Debug)]
 enum State<S> {
     /// On the heap, because it is larger and soon gone.

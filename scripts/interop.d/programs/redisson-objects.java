@@ -1,11 +1,13 @@
 // needs: maven org.redisson:redisson:4.7.0
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -17,9 +19,11 @@ import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RReadWriteLock;
+import org.redisson.api.RScript;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.api.redisnode.RedisNodes;
+import org.redisson.client.RedisException;
 import org.redisson.config.Config;
 
 /** What Redisson has besides locks that exclude, and what is special to one kind of lock, between two clients of one node. */
@@ -48,10 +52,20 @@ final class Client {
         BEHAVIOURS.put("forced unlock wakes", Client::forced);
         BEHAVIOURS.put("wait of a lock that expires", Client::expired);
         BEHAVIOURS.put("told of expiry", Client::told);
+        BEHAVIOURS.put("a key of another type", Client::anotherType);
+        // Redis refuses the release for memory, and the one renewal that Redisson tries while a script runs.
+        if (!System.getenv("INTEROP_SERVER").equals("redis")) {
+            BEHAVIOURS.put("released without memory", Client::withoutMemory);
+            BEHAVIOURS.put("renewed beside an endless script", Client::besideScript);
+        }
     }
 
     private static RedissonClient client() {
-        Config config = new Config();
+        return client(LEASE);
+    }
+
+    private static RedissonClient client(long watchdog) {
+        Config config = new Config().setLockWatchdogTimeout(watchdog);
         config.useSingleServer().setAddress("redis://" + Adapter.node());
         return Redisson.create(config);
     }
@@ -224,6 +238,63 @@ final class Client {
         lock.addListener((ExpiredObjectListener) told::complete);
         FIRST.getLock("interop:told").lock(PAUSE, MS);
         check(told.get(SOON, MS).equals("interop:told"), "told of another name");
+        return null;
+    }
+
+    private static Void anotherType() {
+        FIRST.getBucket("interop:typed").set("text", Duration.ofMinutes(1));
+        RLock lock = FIRST.getLock("interop:typed");
+        try {
+            lock.tryLock();
+            throw new AssertionError("had at a string");
+        } catch (RedisException error) {
+            check(error.getMessage().contains("WRONGTYPE"), error.getMessage());
+        }
+        check(SECOND.getBucket("interop:typed").get().equals("text") && lock.forceUnlock(), "not as it was");
+        check(lock.tryLock() && lock.forceUnlock(), "not free after the forced unlock");
+        return null;
+    }
+
+    private static Void withoutMemory() {
+        var node = FIRST.getRedisNodes(RedisNodes.SINGLE).getInstance();
+        String limit = node.getConfig("maxmemory").get("maxmemory");
+        RLock held = FIRST.getLock("interop:memory");
+        check(held.tryLock() && held.tryLock(), "not had");
+        node.setConfig("maxmemory", "1");
+        try {
+            SECOND.getLock("interop:other").tryLock();
+            throw new AssertionError("had beyond maxmemory");
+        } catch (RedisException error) {
+            check(error.getMessage().contains("maxmemory"), error.getMessage());
+            held.unlock();
+            check(held.isLocked(), "free after one of two releases");
+            held.unlock();
+            check(!SECOND.getLock("interop:memory").isLocked(), "not released");
+            check(!SECOND.getLock("interop:other").isLocked(), "half a lock");
+        } finally {
+            node.setConfig("maxmemory", limit);
+        }
+        return null;
+    }
+
+    private static Void besideScript() throws Exception {
+        long watchdog = 900;
+        RedissonClient third = client(watchdog);
+        RLock held = third.getLock("interop:renewed");
+        check(held.tryLock(), "not had");
+        var endless = SECOND.getScript().evalAsync(RScript.Mode.READ_ONLY, "while true do end", RScript.ReturnType.VALUE);
+        for (long end = System.nanoTime() + 3 * watchdog * 1_000_000; System.nanoTime() < end; Thread.sleep(PAUSE / 4)) {
+            check(!FIRST.getLock("interop:renewed").tryLock(), "not renewed");
+        }
+        check(!endless.isDone(), "the script has ended");
+        held.unlock();
+        FIRST.getScript().scriptKill();
+        try {
+            endless.get(SOON, MS);
+            throw new AssertionError("not killed");
+        } catch (ExecutionException killed) {
+            third.shutdown();
+        }
         return null;
     }
 

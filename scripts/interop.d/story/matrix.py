@@ -25,7 +25,7 @@ STEPS = {
     "extend": ["extend", "stale extend"],
     "watchdog": ["watchdog"],
     "re-enter": ["reenter"],
-    "wait": ["wait"],
+    "wait": ["wait", "orphan"],
     "release": ["release", "script flush"],
     "expiry": ["expire"],
     "stale release": ["stale release"],

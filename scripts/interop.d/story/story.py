@@ -342,8 +342,8 @@ class Adapter:
             self.fail(f"wrote after its last reply: {rest[:SHOWN]}")
 
 
-def tell(first, second, stage, lacks, has, steps):
-    """Tells the story, and adds the name of each step before it is done."""
+def tell(first, second, start, stage, lacks, has, steps):
+    """Tells the story, and adds the name of each step before it is done; `start` starts one more client."""
     steps.append("acquire")
     # What is replied when all nodes have done it: a word, or their number; some libraries say nothing of a release.
     done = [True] if "token" in lacks else [len(stage.nodes)]
@@ -425,6 +425,19 @@ def tell(first, second, stage, lacks, has, steps):
             time.sleep(PAUSE_SECONDS)
         assert first.release() in released, "not released"
         stage.released("watchdog")
+    if "watchdog" in has and "wait" in has:
+        steps.append("orphan")
+        owner = start()
+        owner.ready()
+        started = time.monotonic()
+        assert owner.expect([bool], "watch", RESOURCE, WATCH_TTL), "a free resource was refused"
+        request = second.begin("wait", RESOURCE, WATCH_TTL)
+        owner.process.kill()
+        # Nobody tells who waits that the holder is gone, and some look only when their own TTL is over.
+        assert second.finish(request) is True, "the lock of a process that died was never acquired"
+        assert time.monotonic() - started >= (WATCH_TTL - CLOCK_STEP) / 1000, "the lock expired too early"
+        assert second.release() in released, "not released after the wait"
+        stage.released("orphan")
     if "expiry" in lacks:
         return
 
@@ -525,20 +538,25 @@ def run(command, said, result, steps):
     lacks = set(said["lacks"])
     stage = Stage(key, "".join(said["holds"]) or "string", lacks)
     adapters = []
+
+    def start():
+        adapters.append(Adapter(command, lacks))
+        return adapters[-1]
+
     try:
-        for _ in range(2):
-            adapters.append(Adapter(command, lacks))
-        result["title"] = [adapter.ready() for adapter in adapters][0]
+        first, second = start(), start()
+        result["title"] = first.ready()
+        second.ready()
         if AWAY == "killed":
-            tell_killed(*adapters, stage, lacks, steps)
+            tell_killed(first, second, stage, lacks, steps)
         else:
-            tell(*adapters, stage, lacks, said["has"], steps)
+            tell(first, second, start, stage, lacks, said["has"], steps)
         if not AWAY:
             for name in said["also"]:
                 steps.append(name)
-                check_also(adapters[0], name)
-        for adapter in adapters:
-            adapter.close()
+                check_also(first, name)
+        first.close()
+        second.close()
     finally:
         for adapter in adapters:
             adapter.process.kill()

@@ -9,7 +9,7 @@
 //! | HELLO: the contents | names, versions and numbers of the server |
 //! | GETEX on a missing key, or one of another type, with a bad number, on Valkey | Valkey reads the number first; we do as Redis does |
 //! | MSETEX: error texts on Valkey | Valkey words them differently |
-//! | EVAL, EVALSHA: error texts on Valkey | it does not name the script's hash, and words the lack of one differently |
+//! | EVAL, EVALSHA, EVALSHA_RO: error texts on Valkey | it does not name the script's hash, and words the lack of one differently |
 //! | MULTI and WATCH after MULTI, on Valkey | not sent: Valkey ends the transaction; we do as Redis does |
 //! | Scores on Redis 7 and older: their digits | they write 17 of them, newer ones as few as read back the same |
 //! | SCAN with an empty cursor, on Redis 7 and older | they read it as 0; newer ones refuse it as we do |
@@ -128,7 +128,7 @@ impl Peculiarities {
                 let ours_before = [&b"$-1\r\n"[..], b"_\r\n", b"-WRONGTYPE"];
                 is_their_error && ours_before.iter().any(|it| ours.starts_with(it))
             }
-            "msetex" | "eval" | "evalsha" if self.is_valkey => are_errors,
+            "msetex" | "eval" | "evalsha" | "evalsha_ro" if self.is_valkey => are_errors,
             "zscore" | "zincrby" | "zrange" | "zrevrange" | "zrangebyscore" | "eval"
                 if self.is_before_8 =>
             {

@@ -11,6 +11,7 @@
 //! * `node`: our side
 //! * `tracking`: invalidations, to a client that caches
 //! * `reply`: splitting reply bytes into replies
+//! * `states`: no memory, scripts and transactions that fail half way, keys of another type
 //! * `pubsub`: messages and keyspace events, on several connections
 //! * `difference`: the list of replies that may differ, with the reasons
 
@@ -23,6 +24,7 @@ mod pubsub;
 mod reply;
 mod sequence;
 mod server;
+mod states;
 mod tracking;
 
 use std::fmt::Display;

@@ -66,3 +66,56 @@ fn a_script_can_be_loaded_in_quarantine_and_run_after_it() {
     }
     assert!(node.is_loading(&format!("EVALSHA {sha} 0")));
 }
+
+/// [G2] What Redis serves while it loads is served, and what touches keys is refused with its prefix. Scripts can be loaded
+/// and replicas waited for as well.
+#[test]
+fn in_quarantine_a_node_serves_what_redis_serves_while_it_loads() {
+    let mut node = holding(&["SET k a NX PX 30000"]);
+    node.restart(StoredNode::kill);
+    for (request, reply) in [
+        ("PUBLISH channel message", ":0"),
+        ("SPUBLISH channel message", ":0"),
+        ("WATCH k", "+OK"),
+        ("UNWATCH", "+OK"),
+        ("SELECT 0", "+OK"),
+        ("CLIENT SETINFO LIB-NAME driver", "+OK"),
+        ("CLIENT TRACKING ON OPTIN", "+OK"),
+        ("CLIENT TRACKING OFF", "+OK"),
+        ("CONFIG GET maxmemory", "*2 $9 maxmemory $1 0"),
+        ("ROLE", "*3 $6 master :0 *0"),
+        ("PUBSUB CHANNELS", "*0"),
+        ("SUBSCRIBE channel", "*3 $9 subscribe $7 channel :1"),
+        ("UNSUBSCRIBE channel", "*3 $11 unsubscribe $7 channel :0"),
+        ("SCRIPT KILL", "-NOTBUSY No scripts in execution right now."),
+        ("WAITAOF 0 0 0", "*2 :0 :0"),
+    ] {
+        node.expect(request, reply);
+    }
+    for request in ["HELLO", "CLIENT ID", "INFO", "TIME", "COMMAND COUNT"] {
+        let reply = node.reply(request);
+        assert!(!reply.starts_with('-'), "{request}: {reply}");
+    }
+    let left = node
+        .quarantine_left()
+        .expect("a wait")
+        .as_nanos()
+        .div_ceil(1_000_000);
+    let refusal = format!("-LOADING locknode is in its restart quarantine, {left} ms left");
+    for request in [
+        "PING",
+        "GET k",
+        "SET j b NX PX 30000",
+        "EXISTS k",
+        "DEL k",
+        "PEXPIRE k 30000",
+        "HGET k holder",
+        "HINCRBY j holder 1",
+        "BLPOP list 1",
+        "EVAL \"return 1\" 0",
+        "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0",
+        "FLUSHALL",
+    ] {
+        node.expect(request, &refusal);
+    }
+}

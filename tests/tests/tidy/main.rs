@@ -52,7 +52,7 @@ const DISK: [&str; 2] = [
 const CLOCKS: [&str; 3] = ["clock_gettime(", "Instant::now", "SystemTime::now"];
 
 /// The files and directories that read clocks, and what for.
-const CLOCK_READERS: [(&str, &str); 12] = [
+const CLOCK_READERS: [(&str, &str); 13] = [
     ("crates/locknode/src/clock.rs", "the node's time"),
     ("crates/redlock-client/src/clock.rs", "the client's time"),
     (
@@ -68,6 +68,10 @@ const CLOCK_READERS: [(&str, &str); 12] = [
         "tells people by the calendar when a lock ends",
     ),
     ("crates/locknode-cli/src/bench", "measures"),
+    (
+        "crates/locknode-cli/src/log.rs",
+        "times of lines, and how many there are in a while",
+    ),
     (
         "crates/locknode-cli/src/lab",
         "shows what happens, and when faults are due",

@@ -24,7 +24,7 @@ mod verdict;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use locknode::{Node, NodeBuilder, Options};
+use locknode::{LogLevel, Node, NodeBuilder, Options};
 use locknode_testkit::GuardMode;
 use locknode_testkit::cluster::Folder;
 
@@ -33,7 +33,7 @@ pub(crate) use self::flags::{EXAMPLES, LONG_ABOUT, LabFlags};
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::listening::{self, BACKLOG};
-use crate::log::{Log, LogLevel};
+use crate::log::{Log, LogFormat};
 use crate::output;
 use crate::serving::{Service, Serving, Socket};
 
@@ -78,7 +78,8 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     let serving = Serving::prepare()?;
     output::write(&describe::introduction(flags, &addrs, ""))?;
     let dashboard = Dashboard::of_nodes(watched);
-    let served = serving.run(threads, Log::new(LogLevel::Warn), dashboard.show());
+    let log = Log::new(LogLevel::Warning, LogFormat::Text);
+    let served = serving.run(threads, &log, dashboard.show());
     for node in nodes {
         // Its directory is removed next, so an error does no harm.
         let _ = node.close();

@@ -7,8 +7,9 @@ use clap::Command;
 
 use crate::duration;
 use crate::listening::Bind;
-use crate::log::LogLevel;
+use crate::log::LogFormat;
 use crate::serve::EXAMPLES;
+use crate::serve::monitoring::MonitoringFlags;
 use crate::serve::node_flags::NodeFlags;
 use crate::serve::restart::RestartFlags;
 
@@ -86,9 +87,12 @@ pub(crate) struct ServeFlags {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
     pub(super) threads: u16,
 
-    /// How much to say on standard error
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(super) log_level: LogLevel,
+    #[command(flatten)]
+    pub(super) monitoring: MonitoringFlags,
+
+    /// How lines on standard error are written: text for people, or json, an object to a line
+    #[arg(long, value_name = "text|json", default_value = "text")]
+    pub(super) log_format: LogFormat,
 
     /// How long SIGTERM or SIGINT waits for clients to take their replies: seconds, or 5m
     ///

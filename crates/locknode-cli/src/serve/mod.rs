@@ -6,6 +6,8 @@
 
 mod config_file;
 mod flags;
+#[cfg_attr(not(feature = "metrics"), path = "unmonitored.rs")]
+mod monitoring;
 mod node_flags;
 mod print_config;
 mod quarantine;
@@ -17,6 +19,7 @@ mod tls_port;
 mod tls_port;
 mod unix_socket;
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -27,6 +30,7 @@ use locknode::Node;
 pub(crate) use self::flags::ServeFlags;
 
 use self::config_file::ConfigFile;
+use self::monitoring::Monitoring;
 use self::restart::Quarantine;
 use self::tls_port::TlsPort;
 use self::unix_socket::SocketFile;
@@ -67,7 +71,7 @@ pub(crate) fn run(flags: Command, given: &ArgMatches, args: &[OsString]) -> Resu
 
 fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     setup.restart.check()?;
-    let log = Log::new(setup.log_level);
+    let log = &Log::new(setup.node.options.loglevel, setup.log_format);
     let maxclients = descriptors::make_room(setup.node.options.maxclients, setup.threads);
     let serving = Serving::prepare()?;
     let tls = TlsPort::of(setup, serving.hang_ups()?)?;
@@ -76,13 +80,16 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         Quarantine::Answer => Some(open_sockets(setup, tls.as_ref())?),
         Quarantine::Refuse => None,
     };
+    let monitoring = Monitoring::open(&setup.monitoring)?;
     let node = open(setup, maxclients)?;
+    log.follow(&node);
     log.info(format_args!(
         "locknode {}, process {}",
         env!("CARGO_PKG_VERSION"),
         std::process::id()
     ));
-    let served = serve_node(setup, maxclients, &node, sockets, tls, serving, log);
+    let pulse = monitoring.start(&node, log)?;
+    let served = serve_node(setup, &node, sockets, tls, serving, pulse, log);
     let closed = quarantine::close(&node, setup.restart.dir.as_deref(), log);
     served.and(closed)?;
     log.info("ended");
@@ -92,12 +99,12 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
 /// Serves an open node to its end.
 fn serve_node(
     setup: &ServeFlags,
-    maxclients: u64,
     node: &Node,
     sockets: Option<Sockets>,
     tls: Option<TlsPort>,
     mut serving: Serving,
-    log: Log,
+    pulse: impl Future<Output = Infallible>,
+    log: &Log,
 ) -> Result<(), Failure> {
     let sockets = match sockets {
         Some(sockets) => {
@@ -115,7 +122,7 @@ fn serve_node(
             sockets
         }
     };
-    warn_of_risks(setup, maxclients, &sockets, log);
+    warn_of_risks(setup, node.options().maxclients, &sockets, log);
     log.debug(format_args!(
         "threads {}, maxmemory {} bytes",
         setup.threads, setup.node.options.maxmemory
@@ -141,6 +148,7 @@ fn serve_node(
         tokio::select! {
             failed = quarantine::report_changes(node.clone(), log) => failed,
             () = reload => Ok(()),
+            never = pulse => match never {},
         }
     };
     serving.run(threads.collect(), log, beside)
@@ -160,7 +168,7 @@ struct Sockets {
 
 impl Sockets {
     /// Reports where the node listens, in INFO and on standard error.
-    fn announce(&self, node: &Node, setup: &ServeFlags, log: Log) {
+    fn announce(&self, node: &Node, setup: &ServeFlags, log: &Log) {
         for address in &self.tcp {
             node.listens_on(*address);
             log.info(format_args!("listening on {address}"));
@@ -265,7 +273,7 @@ fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
     setup.restart.open(builder)
 }
 
-fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: Log) {
+fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: &Log) {
     let options = &setup.node.options;
     if maxclients < options.maxclients {
         log.warn(format_args!(

@@ -31,7 +31,7 @@ impl TlsPort {
         match *self {}
     }
 
-    pub(super) async fn reload(self, _: Log) {
+    pub(super) async fn reload(self, _: &Log) {
         match self {}
     }
 }

@@ -12,7 +12,7 @@ use crate::log::Log;
 use crate::serving::Serving;
 
 /// Says what the node begins with, why, and what would have made a wait shorter.
-pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
+pub(super) fn announce(node: &Node, flags: &RestartFlags, log: &Log) {
     let report = node.guard();
     if !flags.is_guarded() {
         log.warn(
@@ -60,7 +60,7 @@ pub(super) fn announce(node: &Node, flags: &RestartFlags, log: Log) {
 
 /// With `--quarantine refuse`: waits for the end of the quarantine, and says how long it still is. Returns whether
 /// the node is to serve; a signal ends the wait.
-pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, log: Log) -> bool {
+pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, log: &Log) -> bool {
     if flags.quarantine == Quarantine::Answer || left(node).is_none() {
         return true;
     }
@@ -86,7 +86,7 @@ pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, 
 }
 
 /// Reports when the quarantine of a serving node ends, when its disk gets into trouble, and when it works again.
-pub(super) async fn report_changes(node: Node, log: Log) -> Result<(), Failure> {
+pub(super) async fn report_changes(node: Node, log: &Log) -> Result<(), Failure> {
     // No other state has been reported by now.
     let mut reported = match left(&node) {
         Some(_) => GuardState::Quarantine,
@@ -125,7 +125,7 @@ fn left(node: &Node) -> Option<Duration> {
 /// # Errors
 ///
 /// When it cannot be written. The next start then waits, as after a crash.
-pub(super) fn close(node: &Node, dir: Option<&Path>, log: Log) -> Result<(), Failure> {
+pub(super) fn close(node: &Node, dir: Option<&Path>, log: &Log) -> Result<(), Failure> {
     let Some(dir) = dir else {
         return Ok(());
     };
@@ -164,7 +164,7 @@ fn until(report: &GuardReport) -> String {
 }
 
 /// Why a node waits, or does not.
-fn because(reason: StartReason) -> &'static str {
+pub(super) fn because(reason: StartReason) -> &'static str {
     match reason {
         StartReason::FirstStart => "no node in its place has ever granted one (--first-start)",
         StartReason::CleanStop => "the last run stopped cleanly",

@@ -54,7 +54,7 @@ impl TlsPort {
     }
 
     /// Reads the files again at every SIGHUP.
-    pub(super) async fn reload(mut self, log: Log) {
+    pub(super) async fn reload(mut self, log: &Log) {
         while self.hang_ups.recv().await.is_some() {
             match self.tls.reload(&self.options) {
                 Ok(()) => log.info("SIGHUP: new connections get the TLS files as they are now"),

@@ -142,7 +142,7 @@ const FACTS: &str = "appendonly bind databases lua-time-limit dir durability max
 /// Values of every kind, right and wrong, at and beyond the ends of every range, with a comma between them.
 const TEXTS: &str = ",0,1,-1,007, 1,yes,YES,true,1k,1KiB,2GB,1.5mb,5%,101%,5m,1048575,1048576,2147483647,2147483648,\
     4294967295,4294967296,9223372036854775807,9223372036854775808,18446744073709551615,18446744073709551616,64mb,\
-    normal 64mb 0 0,normal 64mb 32mb 60,replica 1 2 3 normal 0 0 0,master 1 2 3";
+    normal 64mb 0 0,normal 64mb 32mb 60,replica 1 2 3 normal 0 0 0,master 1 2 3,notice,NOTHING,info";
 
 /// The options that CONFIG GET shows and the engine obeys.
 fn options(client: &mut TcpStream) -> Vec<(String, String)> {

@@ -1,5 +1,5 @@
 //! What README and the pages of docs/ show for a shell or for Python works as it says. Their Rust is run by
-//! `locknode-testkit`, and their Java, Go and PHP by `scripts/interop`.
+//! `locknode-testkit`, and what is in other languages by `scripts/interop`, of which each such block is a part.
 //!
 //! A page is played from top to bottom, each block in a directory of its own. A lab that a page starts is where its later
 //! commands go; a page that starts none has one all the same. Ports are free ones, and what takes long is shortened.
@@ -74,8 +74,19 @@ fn every_command_of_the_documents_works() {
                 "sh" => page.shell(&block),
                 "bash" => page.script(&block),
                 "console" => page.session(&block),
+                "python" if is_of_interop("py", &block) => {}
                 "python" => page.python(&block),
-                "go" | "java" | "php" => page.of_interop(language, &block),
+                "go" | "java" | "php" | "lua" | "sql" => {
+                    let ending = match language {
+                        "lua" | "sql" => "py",
+                        own => own,
+                    };
+                    let name = &page.name;
+                    assert!(
+                        is_of_interop(ending, &block),
+                        "{name}: interop runs nothing like: {block}"
+                    );
+                }
                 "rust" | "text" => continue,
                 _ => panic!("{}: nobody runs {language}: {block}", page.name),
             }
@@ -127,6 +138,17 @@ fn has_lines(text: &str, lines: &str) -> bool {
     trimmed(text)
         .windows(lines.len())
         .any(|window| window == lines)
+}
+
+/// Whether the lines are in a program of that ending that interop runs.
+fn is_of_interop(ending: &str, block: &str) -> bool {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let programs = fs::read_dir(root.join("scripts/interop.d/programs")).expect("programs");
+    let mut programs = programs.map(|entry| entry.expect("a program").path());
+    programs.any(|path| {
+        path.extension().is_some_and(|it| it == ending)
+            && has_lines(&fs::read_to_string(path).expect("a program"), block)
+    })
 }
 
 /// A page that is being played.
@@ -357,18 +379,6 @@ impl Page {
             }
         }
         self.node = None;
-    }
-
-    /// Finds a block in a program that interop runs.
-    fn of_interop(&self, ending: &str, block: &str) {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let programs = fs::read_dir(root.join("scripts/interop.d/programs")).expect("programs");
-        let mut programs = programs.map(|entry| entry.expect("a program").path());
-        let has_it = programs.any(|path| {
-            path.extension().is_some_and(|it| it == ending)
-                && has_lines(&fs::read_to_string(path).expect("a program"), block)
-        });
-        assert!(has_it, "{}: interop runs nothing like: {block}", self.name);
     }
 
     /// Runs a block against the first node of the lab, where there is a `redis` to import.

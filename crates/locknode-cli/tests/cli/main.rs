@@ -26,6 +26,8 @@
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not, and comparisons of servers.
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
+//! * `monitoring`: metrics and probes, and what comes to their port.
+//! * `prometheus`: a real one looks at five nodes.
 //! * `manual`: help, completions and man pages.
 
 #![expect(
@@ -57,9 +59,13 @@ mod lab_wire;
 mod lock;
 #[cfg(feature = "default")]
 mod manual;
+#[cfg(feature = "metrics")]
+mod monitoring;
 #[cfg(feature = "default")]
 mod processes;
 mod program;
+#[cfg(feature = "metrics")]
+mod prometheus;
 mod restart;
 #[cfg(feature = "default")]
 mod run;

@@ -1,10 +1,5 @@
 //! Nodes and commands that speak TLS.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "who runs it wants to know what was left out"
-)]
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 

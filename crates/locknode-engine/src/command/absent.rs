@@ -1,11 +1,11 @@
 //! Features of Redis that the node lacks. It answers as a Redis that does not use them: cluster
-//! mode, the slow log, latency samples and functions.
+//! mode and functions.
 
-use locknode_resp::{Encoder, parse_integer};
+use locknode_resp::Encoder;
 
 use super::context::Context;
 use super::flush::is_flush_mode;
-use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
+use super::spec::{Call, Flags, Keys, Spec, least, specs};
 use super::{refusal, subcommand};
 
 /// Clients send this to find out that there is no cluster. Without cluster mode Redis refuses even
@@ -15,28 +15,6 @@ fn cluster(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_
         [_, sub] if sub.eq_ignore_ascii_case(b"help") => reply.error(NO_CLUSTER),
         _ => subcommand::run(context, args, reply),
     }
-}
-
-fn slow_commands(
-    _: &mut Context<'_, '_>,
-    [container, sub]: &[&[u8]; 2],
-    words: &[&[u8]],
-    reply: &mut Encoder<'_>,
-) {
-    match words {
-        [] => reply.array(0),
-        [count] if parse_integer(count).is_some_and(|count| count >= -1) => reply.array(0),
-        [_] => reply.error("ERR count should be greater than or equal to -1"),
-        _ => refusal::subcommand_syntax(reply, container, sub),
-    }
-}
-
-fn latency_doctor(_: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    reply.verbatim(*b"txt", b"This node does not sample its latency.\n");
-}
-
-fn latency_graph(_: &mut Context<'_, '_>, [_, _, event]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
-    refusal::quoting(reply, "ERR No samples available for event '", event, "'");
 }
 
 /// Test suites flush functions between tests; flushing none succeeds.
@@ -86,27 +64,14 @@ const READONLY: Spec = Spec {
     ..CLUSTER
 };
 
-const SLOWLOG: Spec = Spec {
-    since: "2.2.12",
-    ..Spec::of(
-        Call::any(-2, subcommand::run),
-        Flags::ADMIN.and(Flags::LOADING),
-        Keys::None,
-        "server",
-    )
-};
-
-const LATENCY: Spec = Spec {
-    since: "2.8.13",
-    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING),
-    ..SLOWLOG
-};
-
 const FUNCTION: Spec = Spec {
     since: "7.0.0",
-    flags: Flags::NOSCRIPT.and(Flags::LOADING),
-    group: "scripting",
-    ..SLOWLOG
+    ..Spec::of(
+        Call::any(-2, subcommand::run),
+        Flags::NOSCRIPT.and(Flags::LOADING),
+        Keys::None,
+        "scripting",
+    )
 };
 
 const fn refused(arity: i32) -> Call {
@@ -126,12 +91,6 @@ pub(crate) const SPECS: &[Spec] = specs! {
 
     /// Refused: there is no cluster mode.
     "cluster", subcommands: CLUSTER_COMMANDS, ..CLUSTER;
-
-    /// Reports an empty slow log; the node keeps none.
-    "slowlog", subcommands: SLOWLOG_COMMANDS, ..SLOWLOG;
-
-    /// Reports no latency samples; the node takes none.
-    "latency", subcommands: LATENCY_COMMANDS, ..LATENCY;
 
     /// Reports no functions; EVAL runs scripts.
     "function", subcommands: FUNCTION_COMMANDS, ..FUNCTION;
@@ -169,7 +128,7 @@ const CLUSTER_COMMANDS: &[Spec] = specs! {
     "replicas" since "5.0.0", call: refused(3), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
-    "reset", call: refused(-2), ..CLUSTER;
+    "reset", call: refused(-2), flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
     "shards" since "7.0.0", call: refused(2), ..CLUSTER;
@@ -179,38 +138,6 @@ const CLUSTER_COMMANDS: &[Spec] = specs! {
 
     /// Refused: there is no cluster mode.
     "slots", call: refused(2), ..CLUSTER;
-};
-
-const SLOWLOG_COMMANDS: &[Spec] = specs! {
-    /// List the slow commands (this node keeps none).
-    "get" "[<count>]", call: least!(slow_commands), ..SLOWLOG;
-
-    /// Return the number of entries: 0.
-    "len", call: Call::any(2, |_, _, reply| reply.integer(0)), ..SLOWLOG;
-
-    /// Remove all entries (this node keeps none).
-    "reset", call: Call::any(2, |_, _, reply| reply.ok()), ..SLOWLOG;
-};
-
-const LATENCY_COMMANDS: &[Spec] = specs! {
-    /// Report that latency is not sampled.
-    "doctor", call: exact!(latency_doctor), ..LATENCY;
-
-    /// Refused: there are no samples.
-    "graph" "<event>", call: exact!(latency_graph), ..LATENCY;
-
-    /// Report the latencies of commands: none are measured.
-    "histogram" "[<command> ...]" since "7.0.0",
-        call: Call::any(-2, |_, _, reply| reply.map(0)), ..LATENCY;
-
-    /// List the samples of an event (this node keeps none).
-    "history" "<event>", call: Call::any(3, |_, _, reply| reply.array(0)), ..LATENCY;
-
-    /// List the latest samples (this node keeps none).
-    "latest", call: Call::any(2, |_, _, reply| reply.array(0)), ..LATENCY;
-
-    /// Remove samples (this node keeps none).
-    "reset" "[<event> ...]", call: Call::any(-2, |_, _, reply| reply.integer(0)), ..LATENCY;
 };
 
 const FUNCTION_COMMANDS: &[Spec] = specs! {

@@ -123,8 +123,7 @@ pub(crate) const SPECS: &[Spec] = specs! {
 
     /// Returns 0 and 0: there is no append-only file, here or on replicas.
     "waitaof" "numlocal numreplicas timeout" since "7.2.0",
-        call: exact!(wait_for_file), flags: Flags::NOSCRIPT.and(Flags::LOADING),
-        group: "generic", ..SERVER;
+        call: exact!(wait_for_file), group: "generic", ..SERVER;
 
     /// Stops the node.
     "shutdown" "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]" since "1.0.0",

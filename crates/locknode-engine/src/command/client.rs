@@ -140,25 +140,42 @@ fn unpause(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_
     reply.ok();
 }
 
-/// No client waits in a blocking command, so none can be unblocked.
+/// Ends the wait of a client in BLPOP, as its timeout would or with an error.
 fn unblock(
-    _: &mut Context<'_, '_>,
+    context: &mut Context<'_, '_>,
     [container, sub, id]: &[&[u8]; 3],
     words: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
-    let is_reason =
-        |word: &[u8]| word.eq_ignore_ascii_case(b"timeout") || word.eq_ignore_ascii_case(b"error");
-    match words {
-        [] => {}
-        [reason] if is_reason(reason) => {}
+    let with_error = match words {
+        [] => false,
+        [reason] if reason.eq_ignore_ascii_case(b"timeout") => false,
+        [reason] if reason.eq_ignore_ascii_case(b"error") => true,
         [_] => return reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
         _ => return refusal::subcommand_syntax(reply, container, sub),
-    }
+    };
     match parse_integer(id) {
-        Some(_) => reply.integer(0),
+        Some(id) => reply.integer(i64::from(end_wait(context, id, with_error))),
         None => reply.error(refusal::NOT_AN_INTEGER),
     }
+}
+
+#[cfg(feature = "compat")]
+fn end_wait(context: &Context<'_, '_>, id: i64, with_error: bool) -> bool {
+    let answer = |reply: &mut Encoder<'_>| {
+        if with_error {
+            reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        } else {
+            reply.null_array();
+        }
+    };
+    u64::try_from(id).is_ok_and(|id| context.services.waiters.end(id, answer))
+}
+
+/// Nobody waits in a command.
+#[cfg(not(feature = "compat"))]
+fn end_wait(_: &Context<'_, '_>, _: i64, _: bool) -> bool {
+    false
 }
 
 const CLIENT: Spec = Spec::of(
@@ -233,7 +250,7 @@ const SUBCOMMANDS: &[Spec] = specs! {
     /// Report how the connection tracks keys.
     "trackinginfo" since "6.2.0", call: tracking::TRACKING_INFO, ..CLIENT;
 
-    /// Answer 0: no connection waits in a blocking command.
+    /// End the wait of a client for an element of a list.
     "unblock" "<id> [TIMEOUT|ERROR]" since "5.0.0", call: least!(unblock), ..ADMIN;
 
     /// End the pause.

@@ -75,7 +75,7 @@ fn set(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) {
             // The record of the calling client is updated when its batch ends, and it is not idle.
             context.session.client.note(now, 0);
             context.services.clients.enforce_limits(now);
-            context.services.publish_events_as_set();
+            context.services.obey_options();
             reply.ok();
         }
         Err((option, reason)) => refuse(reply, option, &reason),
@@ -118,6 +118,7 @@ fn reset_statistics(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut E
     context.space.lock_all();
     let totals = totals(context, &context.services.facts());
     context.services.counters.reset(totals, context.moment.time);
+    context.services.timings.reset();
     reply.ok();
 }
 

@@ -131,7 +131,7 @@ fn move_deadline(
 /// Moves the deadline of a live key, or removes the key if the deadline has passed.
 pub(super) fn settle(outcome: Outcome, entry: Entry<'_>) {
     match outcome {
-        Outcome::Held(permit) => entry.set_deadline(permit),
+        Outcome::Held(permit) => entry.extend(permit),
         Outcome::Missing => {
             entry.remove();
         }
@@ -146,7 +146,7 @@ fn persist(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Enc
         let Some(permit) = entry.permit(Deadline::NEVER, reply) else {
             return;
         };
-        entry.set_deadline(permit);
+        entry.extend(permit);
     }
     reply.integer(i64::from(has_deadline));
 }

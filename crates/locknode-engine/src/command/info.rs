@@ -2,8 +2,8 @@
 //!
 //! It reports only what is known. Fields of Redis that have no meaning here, or that the node does
 //! not measure, are omitted; programs that read INFO skip what is missing. The exception is the
-//! time of commands in Commandstats, which is always 0: those fields are read by position, and no
-//! command is timed.
+//! time of commands in Commandstats, whose fields are read by position: it is 0 where no command is
+//! timed.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -276,12 +276,51 @@ fn command_stats(report: &mut Report<'_, '_, '_>) {
         if calls + rejected == 0 {
             continue;
         }
+        let (micros, mean) = time_of(report, index, calls);
         report.field(
             format_args!("cmdstat_{}", spec.name),
-            format_args!("calls={calls},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"),
+            format_args!("calls={calls},usec={micros},usec_per_call={mean:.2},rejected_calls={rejected},failed_calls={failed}"),
         );
     }
 }
+
+/// The microseconds that so many calls of a command took, and one of them: estimated from those that
+/// were timed.
+#[cfg(feature = "metrics")]
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn time_of(report: &Report<'_, '_, '_>, index: usize, calls: u64) -> (u64, f64) {
+    let Some(times) = report.context.services.timings.of(index) else {
+        return (0, 0.0);
+    };
+    let mean = times.sum().as_secs_f64() * 1e6 / times.count() as f64;
+    let all = Duration::from_secs_f64(mean * calls as f64 / 1e6);
+    (u64::try_from(all.as_micros()).unwrap_or(u64::MAX), mean)
+}
+
+#[cfg(not(feature = "metrics"))]
+const fn time_of(_: &Report<'_, '_, '_>, _: usize, _: u64) -> (u64, f64) {
+    (0, 0.0)
+}
+
+/// Percentiles are upper bounds: the power of two above them.
+#[cfg(feature = "metrics")]
+fn latency_stats(report: &mut Report<'_, '_, '_>) {
+    let services = report.context.services;
+    for (index, spec) in report.context.commands.all().iter().enumerate() {
+        let Some(times) = services.timings.of(index) else {
+            continue;
+        };
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| times.quantile_us(share));
+        report.field(
+            format_args!("latency_percentiles_usec_{}", spec.name),
+            format_args!("p50={p50}.000,p99={p99}.000,p99.9={p999}.000"),
+        );
+    }
+}
+
+/// This build times no command.
+#[cfg(not(feature = "metrics"))]
+const fn latency_stats(_: &mut Report<'_, '_, '_>) {}
 
 fn error_stats(report: &mut Report<'_, '_, '_>) {
     for (code, count) in report.context.services.counters.errors() {
@@ -326,6 +365,7 @@ const SECTIONS: &[Section] = &[
     Section("CPU", true, cpu),
     Section("Commandstats", false, command_stats),
     Section("Errorstats", true, error_stats),
+    Section("Latencystats", false, latency_stats),
     Section("Cluster", true, cluster),
     Section("Keyspace", true, keyspace),
 ];

@@ -34,6 +34,7 @@ fn acquire(
     let now = context.moment.time;
     let mut entry = context.entry(key);
     if let Some(held_until) = entry.deadline() {
+        entry.refused();
         let fence = entry.counter();
         return outcome(reply, 0, fence, held_until.remaining_millis(now));
     }
@@ -63,10 +64,13 @@ fn extend(
         return;
     };
     if entry.value() != Some(token) {
+        if entry.is_live() {
+            entry.foreign_extension(());
+        }
         return reply.integer(0);
     }
     if let Some(permit) = entry.permit(deadline, reply) {
-        entry.set_deadline(permit);
+        entry.extend(permit);
         reply.integer(1);
     }
 }
@@ -81,6 +85,8 @@ fn release(context: &mut Context<'_, '_>, [_, key, token]: &[&[u8]; 3], reply: &
             return;
         }
         entry.remove();
+    } else if entry.is_live() {
+        entry.foreign_release(());
     }
     reply.integer(i64::from(is_holder));
 }

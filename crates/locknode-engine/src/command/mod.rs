@@ -27,6 +27,8 @@ mod info;
 mod introspection;
 mod journal;
 mod keys;
+#[cfg_attr(not(feature = "metrics"), path = "no_latency.rs")]
+mod latency;
 mod lifetime;
 mod lock;
 #[cfg(feature = "compat")]
@@ -40,6 +42,7 @@ pub(crate) mod refusal;
 mod release;
 mod scan;
 mod scripting;
+pub(crate) mod secrets;
 mod seen;
 mod set;
 mod spec;
@@ -234,6 +237,7 @@ const FAMILIES: &[&[Spec]] = &[
     admin::SPECS,
     debug::SPECS,
     absent::SPECS,
+    latency::SPECS,
     transaction::SPECS,
     #[cfg(feature = "compat")]
     values::hash::SPECS,

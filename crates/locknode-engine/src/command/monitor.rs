@@ -3,6 +3,7 @@
 use locknode_resp::Encoder;
 
 use super::context::Context;
+use super::secrets;
 use super::spec::{Flags, Keys, Spec, exact, specs};
 use crate::monitors::Monitor;
 
@@ -18,19 +19,10 @@ fn monitor(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_
 /// what concerns the administration.
 #[cold]
 pub(super) fn show(context: &Context<'_, '_>, spec: &Spec, args: &[&[u8]]) {
-    let subcommand = args.get(1).and_then(|name| spec.subcommand(name));
-    let flags = subcommand.map_or(spec.flags, |(_, subcommand)| subcommand.flags);
-    if flags.has(Flags::ADMIN) {
+    if spec.row(args).unwrap_or(spec).flags.has(Flags::ADMIN) {
         return;
     }
-    let secrets = match spec.name {
-        "auth" => 1..args.len(),
-        "hello" => args
-            .iter()
-            .position(|word| word.eq_ignore_ascii_case(b"auth"))
-            .map_or(0..0, |at| at + 1..at + 3),
-        _ => 0..0,
-    };
+    let secrets = secrets::of(spec, args);
     let words = args.iter().enumerate();
     let words = words.map(|(at, word)| (!secrets.contains(&at)).then_some(*word));
     let session = &*context.session;

@@ -61,14 +61,14 @@ fn delete_if(
             entry.remove();
             reply.integer(1);
         }
-        Ok(false) => reply.integer(0),
+        Ok(false) => reply.integer(entry.foreign_release(0)),
         Err(invalid) => invalid.refuse(reply),
     }
 }
 
 const RELEASE: Spec = Spec::of(
     Call::any(-2, del),
-    Flags::WRITE,
+    Flags::WRITE.and(Flags::QUICK),
     Keys::Each { step: 1 },
     "generic",
 );

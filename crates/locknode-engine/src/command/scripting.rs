@@ -158,7 +158,7 @@ fn run_shape(
                     entry.remove();
                     &shape.held
                 }
-                Some(_) => &shape.mismatch,
+                Some(_) => entry.foreign_release(&shape.mismatch),
                 None => &shape.absent,
             };
             answer(outcome, reply);
@@ -177,10 +177,10 @@ fn run_shape(
                     let Some(permit) = entry.permit(deadline, reply) else {
                         return true;
                     };
-                    entry.set_deadline(permit);
+                    entry.extend(permit);
                     &shape.held
                 }
-                Some(_) => &shape.mismatch,
+                Some(_) => entry.foreign_extension(&shape.mismatch),
                 None => &shape.absent,
             };
             answer(outcome, reply);
@@ -238,6 +238,7 @@ fn run(
     reply: &mut Encoder<'_>,
 ) {
     debug_assert!(!context.session.has_script(), "it goes on, or has ended");
+    context.begin_timing();
     context.space.lock_all();
     // Without a `#!` line, a script is refused only when one of its commands needs memory; with a
     // `#!` line but without allow-oom, it is refused at once.
@@ -425,10 +426,11 @@ impl Caller for ScriptCaller<'_, '_, '_> {
     fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>) {
         let commands = self.context.commands;
         let mut encoder = Encoder::new(reply, protocol);
-        let Some((_, spec)) = args.first().and_then(|name| commands.find(name)) else {
+        let spec = args.first().and_then(|name| commands.find(name));
+        let Some((spec, row)) = spec.and_then(|(_, spec)| Some((spec, spec.row(args)?))) else {
             return encoder.error("ERR Unknown Redis command called from script");
         };
-        if let Some(refusal) = self.refusal(spec, args) {
+        if let Some(refusal) = self.refusal(row, args) {
             return encoder.error(refusal);
         }
         if self.context.services.holds.are_there() && !self.take_keys(spec, args) {
@@ -545,15 +547,15 @@ const SCRIPT: Spec = Spec::of(
     "scripting",
 );
 
-/// Its functions lock the keys.
+/// Its functions lock the keys, and take the time of what is not one operation on the table.
 const EVAL: Spec = Spec {
-    flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE),
+    flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE).and(Flags::QUICK),
     keys: Keys::Own,
     ..SCRIPT
 };
 
 const EVAL_RO: Spec = Spec {
-    flags: Flags::NOSCRIPT.and(Flags::READONLY),
+    flags: Flags::NOSCRIPT.and(Flags::READONLY).and(Flags::QUICK),
     ..EVAL
 };
 

@@ -123,8 +123,15 @@ fn set(
     }
     match options.when.allows(&entry) {
         Ok(true) => {}
-        Ok(false) if options.wants_old => return reply_old(&entry, reply),
-        Ok(false) => return reply.null(),
+        Ok(false) => {
+            if matches!(options.when, When::Missing) {
+                entry.refused();
+            }
+            if options.wants_old {
+                return reply_old(&entry, reply);
+            }
+            return reply.null();
+        }
         Err(invalid) => return invalid.refuse(reply),
     }
     if options.lifetime == Lifetime::Keep {
@@ -159,6 +166,7 @@ fn acquire(
     }
     let mut entry = context.entry(key);
     if entry.is_live() {
+        entry.refused();
         return reply.null();
     }
     if let Some(permit) = entry.permit(deadline, reply) {
@@ -219,6 +227,7 @@ fn setnx(context: &mut Context<'_, '_>, [_, key, value]: &[&[u8]; 3], reply: &mu
     }
     let mut entry = context.entry(key);
     if entry.is_live() {
+        entry.refused();
         return reply.integer(0);
     }
     if let Some(permit) = entry.permit(Deadline::NEVER, reply) {
@@ -269,7 +278,7 @@ fn reply_old(entry: &Entry<'_>, reply: &mut Encoder<'_>) {
 
 const WRITE: Spec = Spec::of(
     least!(set),
-    Flags::WRITE.and(Flags::DENYOOM),
+    Flags::WRITE.and(Flags::DENYOOM).and(Flags::QUICK),
     Keys::One,
     "string",
 );
@@ -279,7 +288,6 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         syntax: "key value [NX|XX|IFEQ value|IFNE value|IFDEQ digest|IFDNE digest] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-        flags: Flags::WRITE.and(Flags::DENYOOM),
         summary: "Acquires or extends a lock: sets the token of a key, with conditions and a TTL.",
         since: "1.0.0",
         ..WRITE

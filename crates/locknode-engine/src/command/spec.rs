@@ -160,6 +160,17 @@ impl Spec {
         self.subcommands.iter().enumerate().find(is_it)
     }
 
+    /// Returns the row that a call with these arguments has: that of its subcommand, or this one; `None`
+    /// for a subcommand that does not exist. HELP has no row of its own.
+    pub(super) fn row(&self, args: &[&[u8]]) -> Option<&Self> {
+        match args.get(1) {
+            Some(name) if !self.subcommands.is_empty() && !name.eq_ignore_ascii_case(b"help") => {
+                self.subcommand(name).map(|(_, row)| row)
+            }
+            _ => Some(self),
+        }
+    }
+
     /// Returns `client|setname`, as Redis writes it in errors, CLIENT LIST and COMMAND.
     pub(crate) fn full_name(&self, subcommand: &str) -> String {
         format!("{}|{subcommand}", self.name)

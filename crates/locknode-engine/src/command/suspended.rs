@@ -25,6 +25,7 @@ use crate::holds::{Hold, Holds, LongScript};
 use crate::script::{Caller, Event, Running};
 use crate::scripts::{Script, Sha};
 use crate::time::Time;
+use crate::timings::Began;
 
 /// See the module docs.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(crate) struct Suspended {
     hold: Arc<Hold>,
     holds: Arc<Holds>,
     clients: Arc<Clients>,
+    began: Option<Began>,
 }
 
 impl Suspended {
@@ -82,6 +84,7 @@ impl Suspended {
             hold,
             holds: Arc::clone(&services.holds),
             clients: Arc::clone(&services.clients),
+            began: context.began,
         }));
         true
     }
@@ -92,6 +95,7 @@ impl Suspended {
         context: &mut Context<'_, '_>,
         reply: &mut Encoder<'_>,
     ) {
+        context.began = self.began;
         if let Some(event) = self.running.next_event(Duration::ZERO)
             && let Some(journal) = self.journal.take()
         {

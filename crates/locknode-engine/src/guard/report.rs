@@ -89,6 +89,15 @@ impl Guard {
 }
 
 impl GuardState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [
+        Self::Serving,
+        Self::Quarantine,
+        Self::Full,
+        Self::Failed,
+        Self::Closed,
+    ];
+
     /// Returns the state in one word, as INFO shows it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -28,14 +28,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, VmState};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, VmState,
+};
 use parking_lot::Mutex;
 
 use crate::script::error::{CompileError, ScriptError};
 use crate::script::{Caller, StartThread, Value};
 
 use library::SCRIPT_NAME;
-use watch::{Bounds, Watch};
+use watch::{Bounds, Random, Watch};
 
 pub(crate) use running::{Event, Running};
 pub(crate) use watch::Signal;
@@ -45,6 +47,7 @@ pub(crate) use watch::Signal;
 pub(crate) struct Machine {
     stopwatch: Option<fn() -> Duration>,
     start_thread: Option<StartThread>,
+    random: Arc<Random>,
     /// `None` when Lua could not be started.
     sandbox: OnceLock<Option<Mutex<Sandbox>>>,
 }
@@ -52,8 +55,9 @@ pub(crate) struct Machine {
 /// A compiled script.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// `None` if compiling it would take long: it is compiled where it runs.
-    function: Option<Function>,
+    /// `None` if compiling it would take long: it is compiled where it runs. A key, because handles
+    /// have places on a stack of Lua's, which has eight thousand.
+    function: Option<RegistryKey>,
     source: Arc<[u8]>,
 }
 
@@ -70,13 +74,14 @@ struct Sandbox {
 impl Machine {
     /// Creates a machine. Scripts are bounded by time if there is a clock, otherwise by the number
     /// of their instructions; with a clock and threads, those that take long go on elsewhere.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         stopwatch: Option<fn() -> Duration>,
         start_thread: Option<StartThread>,
     ) -> Self {
         Self {
             stopwatch,
             start_thread,
+            random: Arc::default(),
             sandbox: OnceLock::new(),
         }
     }
@@ -84,7 +89,7 @@ impl Machine {
     fn sandbox(&self) -> Option<&Mutex<Sandbox>> {
         let start = || {
             let can_go_on = self.stopwatch.is_some() && self.start_thread.is_some();
-            let bounds = Bounds::first(self.stopwatch, can_go_on);
+            let bounds = Bounds::first(self.stopwatch, can_go_on, Arc::clone(&self.random));
             Sandbox::new(bounds).ok().map(Mutex::new)
         };
         self.sandbox.get_or_init(start).as_ref()
@@ -153,7 +158,12 @@ impl Machine {
     ) -> Option<Running> {
         let script = running::Script::new(&chunk.source, keys, args);
         let signal = Arc::default();
-        let bounds = Bounds::suspended(self.stopwatch, time_max, Arc::clone(&signal));
+        let bounds = Bounds::suspended(
+            self.stopwatch,
+            time_max,
+            Arc::clone(&signal),
+            Arc::clone(&self.random),
+        );
         Running::start(self.start_thread?, script, bounds, signal, wake)
     }
 }
@@ -188,7 +198,8 @@ impl Sandbox {
         let chunk = chunk.set_mode(ChunkMode::Text);
         let function = chunk
             .set_environment(self.environment.clone())
-            .into_function();
+            .into_function()
+            .and_then(|function| self.lua.create_registry_value(function));
         self.tidy_up();
         match function {
             Ok(function) => Ok(Chunk {
@@ -202,7 +213,7 @@ impl Sandbox {
 
     fn run(
         &mut self,
-        script: &Function,
+        script: &RegistryKey,
         keys: &[&[u8]],
         args: &[&[u8]],
         caller: &mut dyn Caller,
@@ -216,6 +227,7 @@ impl Sandbox {
             })?;
             let keys = convert::list(lua, keys)?;
             let argv = convert::list(lua, args)?;
+            let script = lua.registry_value::<Function>(script)?;
             self.limit_memory();
             self.run
                 .call::<(bool, mlua::Value)>((script, call, keys, argv))
@@ -250,6 +262,7 @@ impl Sandbox {
         let _ = self.lua.set_memory_limit(0);
         let used = self.lua.used_memory();
         if used > self.settled_bytes + self.settled_bytes / 2 + GARBAGE_BYTES_MAX {
+            self.lua.expire_registry_values();
             // A finaliser could fail, and scripts have none.
             let _ = self.lua.gc_collect();
             if self.watch.bounds().signal.is_none() {

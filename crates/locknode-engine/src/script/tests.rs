@@ -3,6 +3,7 @@
 //! Expected replies were taken from a Redis 8.0 server.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::*;
 
@@ -21,7 +22,7 @@ struct Store {
 }
 
 /// One for all tests: scripts run one at a time anyway.
-static MACHINE: Machine = Machine::new(None, None);
+static MACHINE: LazyLock<Machine> = LazyLock::new(|| Machine::new(None, None));
 
 const WRONG_ARITY: &[u8] = b"-ERR Wrong number of args calling Redis command from script\r\n";
 const NOT_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";

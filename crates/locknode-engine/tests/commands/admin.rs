@@ -127,6 +127,7 @@ fn there_is_no_cluster_mode() {
     );
 }
 
+#[cfg(not(feature = "metrics"))]
 #[test]
 fn the_slow_log_is_empty() {
     check(
@@ -143,6 +144,7 @@ fn the_slow_log_is_empty() {
     );
 }
 
+#[cfg(not(feature = "metrics"))]
 #[test]
 fn there_are_no_latency_samples() {
     let mut node = Node::new();

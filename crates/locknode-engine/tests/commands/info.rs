@@ -48,13 +48,13 @@ fn fields(node: &mut Node, section: &str) -> BTreeMap<String, String> {
 fn sections_are_given_as_asked_in_the_order_of_redis() {
     let mut node = Node::new();
     let usual = "Server Clients Memory Persistence Restart Stats Replication CPU Errorstats Cluster Keyspace";
-    let all = "Server Clients Memory Persistence Restart Stats Replication CPU Commandstats Errorstats Cluster Keyspace";
+    let all = "Server Clients Memory Persistence Restart Stats Replication CPU Commandstats Errorstats Latencystats Cluster Keyspace";
     for (request, want) in [
         ("INFO", usual),
         ("INFO default", usual),
         ("INFO all", all),
         ("INFO EVERYTHING", all),
-        ("INFO commandstats default", all),
+        ("INFO commandstats latencystats default", all),
         ("INFO stats SERVER stats", "Server Stats"),
         ("INFO nosuch", ""),
         ("INFO nosuch keyspace", "Keyspace"),

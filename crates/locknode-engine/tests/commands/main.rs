@@ -11,6 +11,7 @@
 //! * `config`, `info`, `introspection`: CONFIG, INFO, COMMAND
 //! * `transaction`, `no_transaction`: MULTI and its relatives; without the feature `compat` they are refused
 //! * `pubsub`, `events`: messages to subscribers; keyspace events
+//! * `latency`: SLOWLOG and LATENCY
 //! * `admin`: TIME, ROLE, WAIT, SHUTDOWN, DEBUG, and what is always empty or refused
 //! * `strange`: every command with arguments that make no sense
 
@@ -26,6 +27,8 @@ mod expiry;
 mod get;
 mod info;
 mod introspection;
+#[cfg(feature = "metrics")]
+mod latency;
 mod limits;
 mod lock;
 mod model;

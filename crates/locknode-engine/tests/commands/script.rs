@@ -88,6 +88,14 @@ fn scripts_in_lua_see_commands_as_redis_shows_them() {
         EVAL "return redis.pcall('keys', 'k*')" 0 => *1 $1 k
         EVAL "return redis.pcall('flushall')" 0 => -UNSUPPORTED a command that removes all keys in a script: send it outside
         EVAL "return redis.pcall('eval', 'return 1', 0)" 0 => -ERR This Redis command is not allowed from script
+        EVAL "return redis.pcall('client', 'id')" 0 => -ERR This Redis command is not allowed from script
+        EVAL "return redis.pcall('client', 'id', 'x')" 0 => -ERR Wrong number of args calling Redis command from script
+        EVAL "return redis.pcall('client', 'nosuch')" 0 => -ERR Unknown Redis command called from script
+        EVAL "return redis.pcall('command', 'help')[1].ok" 0 => $64 COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
+        EVAL "return #redis.call('command') - redis.call('command', 'count')" 0 => :0
+        EVAL "return redis.pcall('cluster', 'info')" 0 => -ERR This instance has cluster support disabled
+        EVAL "return redis.pcall('cluster', 'reset')" 0 => -ERR This Redis command is not allowed from script
+        EVAL "return redis.pcall('waitaof', 0, 1, 0)" 0 => *2 :0 :0
         # SELECT is for the rest of the script.
         EVAL "redis.call('select', 3) return redis.call('exists', 'k')" 0 => :0
         GET k => $1 v
@@ -100,6 +108,33 @@ fn scripts_in_lua_see_commands_as_redis_shows_them() {
         assert!(reply.starts_with(want), "{request}: {reply}");
     }
     assert_eq!(node.run("GET k"), "$1 w");
+}
+
+/// Lua has room for eight thousand handles.
+#[cfg(feature = "compat")]
+#[test]
+fn a_full_cache_of_scripts_keeps_none_from_running() {
+    let mut node = Node::with_shards(1);
+    for number in 0..10_000 {
+        let text = format!("return {number}");
+        let reply = node.bytes(&[b"SCRIPT", b"LOAD", text.as_bytes()]);
+        assert!(
+            reply.starts_with(b"$40"),
+            "{number}: {}",
+            reply.escape_ascii()
+        );
+    }
+    let full = node.run(r#"SCRIPT LOAD "return 'one more'""#);
+    assert!(
+        full.starts_with("-ERR the script cache is full (10000 scripts"),
+        "{full}"
+    );
+    node.check(r#"EVAL "return redis.call('rpush', KEYS[1], unpack(ARGV))" 1 l a b => :2"#);
+    let sha = node.run(r#"SCRIPT LOAD "return 9999""#);
+    let sha = sha.strip_prefix("$40 ").expect("a SHA1").to_owned();
+    node.check(&format!(
+        "EVALSHA {sha} 0 => :9999\n SCRIPT FLUSH => +OK\n EVAL \"return 2\" 0 => :2"
+    ));
 }
 
 #[cfg(not(feature = "compat"))]

@@ -71,6 +71,19 @@ fn others_are_served_while_a_script_takes_long_and_see_nothing_of_it() {
             b> EVAL \"return redis.call('get','other')\" 0 => $1 v
             b> DEL other => :1
             b> DBSIZE => :0
+            # Redis serves MULTI and DISCARD beside a script, and this node the rest too: a lock's renewal above all.
+            b> MULTI => +OK
+            b> DISCARD => +OK
+            b> HSET lock holder 1 => :1
+            b> PEXPIRE lock 100 => :1
+            b> EVAL \"return redis.call('pexpire',KEYS[1],ARGV[1])\" 1 lock 200 => :1
+            b> PUBLISH channel message => :0
+            c> SUBSCRIBE channel => *3 $9 subscribe $7 channel :1
+            # Time goes on, too.
+            + 200
+            b> EXISTS lock => :1
+            + 1
+            b> EXISTS lock => :0
             ",
         );
         assert_eq!(node.finish(&eval), "$4 done");

@@ -361,6 +361,26 @@ fn a_wait_ends_with_its_time_or_its_connection() {
     }
 }
 
+#[test]
+fn client_unblock_ends_a_wait() {
+    let mut node = Node::with_shards(8);
+    node.check(
+        "BLPOP l m 0 => Blocked
+         b> BLPOP l 0 => Blocked
+         c> CLIENT UNBLOCK 1 => :1
+         c> CLIENT UNBLOCK 2 ERROR => :1
+         c> CLIENT UNBLOCK 2 => :0
+         c> CLIENT UNBLOCK 3 => :0
+         c> CLIENT UNBLOCK -1 => :0",
+    );
+    assert_eq!(mail(&node, 0), "*-1 ");
+    assert_eq!(
+        mail(&node, 1),
+        "-UNBLOCKED client unblocked via CLIENT UNBLOCK "
+    );
+    node.check("c> RPUSH l x => :1\n BLPOP l 0 => *2 $1 l $1 x");
+}
+
 /// python-redis-lock releases so: the element is there when its script has ended, and not before.
 #[test]
 fn a_script_that_pushes_serves_those_who_wait_at_its_end() {

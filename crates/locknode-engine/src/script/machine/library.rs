@@ -23,7 +23,10 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     host.set("set_protocol", watched(lua, watch, set_protocol)?)?;
     host.set("version", REDIS_VERSION)?;
     host.set("version_number", version_number(REDIS_VERSION))?;
-    host.set("random", watched(lua, watch, |_, it, ()| Ok(it.random()))?)?;
+    host.set(
+        "random",
+        watched(lua, watch, |_, it, ()| Ok(it.bounds().random.draw()))?,
+    )?;
     host.set("seed", watched(lua, watch, seed)?)?;
     host.set("sha1hex", watched(lua, watch, sha1hex)?)?;
     host.set(
@@ -96,7 +99,7 @@ fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
         clippy::cast_sign_loss,
         reason = "as C cuts it"
     )]
-    watch.seed(seed as i64 as u32);
+    watch.bounds().random.seed(seed as i64 as u32);
     Ok(())
 }
 

@@ -229,8 +229,7 @@ for name, member in pairs(math) do
   maths[name] = member
 end
 
--- Redis's generator. Each script draws the same numbers, so that a simulation repeats; in Redis they
--- differ.
+-- With Redis's generator.
 function maths.random(...)
   local r, count, low, high = host.random(), select('#', ...), ...
   if count == 0 then

@@ -21,10 +21,9 @@ pub(super) struct Watch {
     is_narrow: AtomicBool,
     /// Whether the script has chosen RESP3 for its conversions.
     has_resp3: AtomicBool,
-    random: AtomicU64,
 }
 
-/// What a script may take, and what happens then.
+/// What a script may take, what happens then, and what it shares with the node's other scripts.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// Without it, instructions are counted.
@@ -36,7 +35,13 @@ pub(super) struct Bounds {
     pub(super) is_first: bool,
     /// Ends the script on request; `None` where nobody can ask.
     pub(super) signal: Option<Arc<Signal>>,
+    pub(super) random: Arc<Random>,
 }
+
+/// The generator behind `math.random`. As in Redis, a script draws where the last one stopped; a
+/// node's first numbers are always the same, so that a simulation repeats.
+#[derive(Debug)]
+pub(super) struct Random(AtomicU64);
 
 /// What a running script and those who wait for it tell each other.
 #[derive(Debug, Default)]
@@ -80,8 +85,13 @@ pub(super) enum Stopped {
 
 impl Bounds {
     /// Those of a script that holds up everybody: it gives way early, where it can.
-    pub(super) const fn first(stopwatch: Option<fn() -> Duration>, can_go_on: bool) -> Self {
+    pub(super) const fn first(
+        stopwatch: Option<fn() -> Duration>,
+        can_go_on: bool,
+        random: Arc<Random>,
+    ) -> Self {
         Self {
+            random,
             stopwatch,
             time_max: Some(FIRST_TIME_MAX),
             memory_max: FIRST_MEMORY_BYTES_MAX,
@@ -95,8 +105,10 @@ impl Bounds {
         stopwatch: Option<fn() -> Duration>,
         time_max: Option<Duration>,
         signal: Arc<Signal>,
+        random: Arc<Random>,
     ) -> Self {
         Self {
+            random,
             stopwatch,
             time_max,
             memory_max: MEMORY_BYTES_MAX,
@@ -104,6 +116,32 @@ impl Bounds {
             signal: Some(signal),
         }
     }
+}
+
+impl Random {
+    /// Sets the seed, as `srand48` does.
+    pub(super) fn seed(&self, seed: u32) {
+        self.0.store(state_of(seed), Ordering::Relaxed);
+    }
+
+    /// Draws a number from 0 to 1, as Redis draws it: `lrand48`.
+    pub(super) fn draw(&self) -> f64 {
+        let state = self.0.load(Ordering::Relaxed);
+        let state = state.wrapping_mul(0x5_deec_e66d).wrapping_add(0xb) & ((1 << 48) - 1);
+        self.0.store(state, Ordering::Relaxed);
+        let drawn = u32::try_from(state >> 17).unwrap_or(0) % i32::MAX.unsigned_abs();
+        f64::from(drawn) / f64::from(i32::MAX)
+    }
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(AtomicU64::new(state_of(0)))
+    }
+}
+
+fn state_of(seed: u32) -> u64 {
+    u64::from(seed) << 16 | 0x330e
 }
 
 impl Watch {
@@ -116,7 +154,6 @@ impl Watch {
             line: AtomicU32::new(0),
             is_narrow: AtomicBool::new(false),
             has_resp3: AtomicBool::new(false),
-            random: AtomicU64::new(0),
         }
     }
 
@@ -146,7 +183,6 @@ impl Watch {
         self.line.store(1, Ordering::Relaxed);
         self.is_narrow.store(false, Ordering::Relaxed);
         self.set_protocol(Protocol::Resp2);
-        self.seed(0);
     }
 
     /// Counts work, and stops the script when a limit is reached.
@@ -219,21 +255,6 @@ impl Watch {
 
     pub(super) fn set_line(&self, line: u32) {
         self.line.store(line, Ordering::Relaxed);
-    }
-
-    /// Sets the seed of [`Watch::random`], as `srand48` does.
-    pub(super) fn seed(&self, seed: u32) {
-        let state = u64::from(seed) << 16 | 0x330e;
-        self.random.store(state, Ordering::Relaxed);
-    }
-
-    /// Draws a number from 0 to 1, as Redis draws it: `lrand48`.
-    pub(super) fn random(&self) -> f64 {
-        let state = self.random.load(Ordering::Relaxed);
-        let state = state.wrapping_mul(0x5_deec_e66d).wrapping_add(0xb) & ((1 << 48) - 1);
-        self.random.store(state, Ordering::Relaxed);
-        let drawn = u32::try_from(state >> 17).unwrap_or(0) % i32::MAX.unsigned_abs();
-        f64::from(drawn) / f64::from(i32::MAX)
     }
 }
 

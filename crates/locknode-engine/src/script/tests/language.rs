@@ -194,8 +194,6 @@ fn the_library_is_that_of_redis() {
         return table.concat({1, 2, 'x'}, ',') => '1,2,x'
         local t = {1, 2, 3} table.insert(t, 2, 9) table.remove(t, 1) return t => [9 2 3]
         return {tonumber('10', 2), tonumber('zz', 36)} => [2 1295]
-        local a, b = math.random(1000), math.random(1000) return {a, b} => [171 750]
-        math.randomseed(10) return math.random(1000) => 879
         return select('#', 1, nil, nil) => 3
         local t = setmetatable({}, {__index = function(_, k) return k .. '!' end}) return t.x => 'x!'
         return #KEYS + #ARGV => 4
@@ -204,4 +202,19 @@ fn the_library_is_that_of_redis() {
         local function f(...) return select('#', ...) end return f(1, 2) => 2
         ",
     );
+}
+
+#[test]
+fn a_script_draws_random_numbers_where_the_last_one_stopped() {
+    let machine = Machine::new(None, None);
+    let rows = [
+        ("return {math.random(1000), math.random(1000)}", "[171 750]"),
+        ("math.randomseed(10) return math.random(1000)", "879"),
+        ("return {math.random(1000), math.random(1000)}", "[796 481]"),
+    ];
+    for (source, want) in rows {
+        let program = Program::compile(source.as_bytes(), &machine).unwrap();
+        let value = program.run(&machine, &[], &[], &mut Store::default());
+        assert_eq!(show(&value.unwrap()), want, "{source}");
+    }
 }

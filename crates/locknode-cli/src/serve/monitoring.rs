@@ -1,0 +1,359 @@
+//! The port for monitoring: metrics for Prometheus, and whether the node is up and ready.
+//!
+//! ```text
+//!  GET /metrics  200 and the metrics
+//!  GET /healthz  200; 503 when the thread that serves clients hangs
+//!  GET /readyz   200 when the node grants locks; 503 and the reason when not
+//! ```
+//!
+//! It has a thread of its own, so that whatever comes here delays no client of the node. One request is answered on a
+//! connection, within limits on its size and its time; a new connection takes the place of the oldest one.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use locknode::{GuardState, Node};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::quarantine::because;
+use crate::failure::Failure;
+use crate::listening;
+use crate::log::Log;
+use crate::serving;
+
+/// The flags about monitoring.
+#[derive(Debug, clap::Args)]
+pub(super) struct MonitoringFlags {
+    /// Serve metrics for Prometheus, and probes, by HTTP at this address, such as 127.0.0.1:9121
+    ///
+    /// /metrics has the metrics; /healthz is 200 while the node is up, /readyz while it grants locks.
+    /// There is no password and no encryption: whoever reaches the address can read them. Every IPv4
+    /// address is *:9121; a port alone is on 127.0.0.1, and port 0 picks a free one and prints it.
+    #[arg(long, value_name = "ADDR", value_parser = parse_address, verbatim_doc_comment)]
+    metrics_bind: Option<SocketAddr>,
+}
+
+/// The open port, if there is one.
+#[derive(Debug)]
+pub(super) struct Monitoring(Option<TcpListener>);
+
+/// What the serving thread lets the monitoring thread know.
+#[derive(Debug, Default)]
+struct Pulse {
+    beats: AtomicU64,
+    is_stopping: AtomicBool,
+}
+
+/// The serving thread's end of the pulse: when it is dropped, the node begins to stop.
+struct Heart(Arc<Pulse>);
+
+/// What is asked for.
+struct Site {
+    node: Node,
+    pulse: Arc<Pulse>,
+    /// For how many seconds the pulse has not been felt.
+    silence: AtomicU64,
+}
+
+/// An answer before it is written.
+struct Answer {
+    status: &'static str,
+    text: String,
+}
+
+/// Reads `9121`, `127.0.0.1:9121`, `[::1]:9121` or `*:9121`.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let on = |host: Ipv4Addr, port: &str| {
+        let port = port.parse().ok()?;
+        Some(SocketAddr::new(IpAddr::V4(host), port))
+    };
+    let address = match text.strip_prefix("*:") {
+        Some(port) => on(Ipv4Addr::UNSPECIFIED, port),
+        None => text.parse().ok().or_else(|| on(Ipv4Addr::LOCALHOST, text)),
+    };
+    address.ok_or_else(|| "write an address such as 127.0.0.1:9121, *:9121 or 9121".to_owned())
+}
+
+impl Monitoring {
+    /// Opens the port.
+    ///
+    /// # Errors
+    ///
+    /// When it is taken, or the address is not this machine's.
+    pub(super) fn open(flags: &MonitoringFlags) -> Result<Self, Failure> {
+        let Some(address) = flags.metrics_bind else {
+            return Ok(Self(None));
+        };
+        let opened = listening::listen(address, BACKLOG, 1).map_err(|error| {
+            Failure::unavailable(format!(
+                "cannot listen on {address} for metrics: {error}: change --metrics-bind"
+            ))
+        });
+        Ok(Self(opened?.pop()))
+    }
+
+    /// Answers, on a thread of its own, until the process ends. The serving thread is to poll the future that this
+    /// returns for as long as it serves.
+    ///
+    /// # Errors
+    ///
+    /// When the thread cannot be started.
+    pub(super) fn start(
+        self,
+        node: &Node,
+        log: &Log,
+    ) -> Result<impl Future<Output = Infallible> + use<>, Failure> {
+        let pulse = Arc::<Pulse>::default();
+        let heart = Heart(Arc::clone(&pulse));
+        if let Self(Some(listener)) = self {
+            if let Ok(address) = listener.local_addr() {
+                log.info(format_args!("metrics at http://{address}/metrics"));
+            }
+            let runtime = serving::runtime()?;
+            let site = Arc::new(Site {
+                node: node.clone(),
+                pulse,
+                silence: AtomicU64::new(0),
+            });
+            serving::spawn("locknode-metrics".to_owned(), move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = accept(listener, &site) => {}
+                        () = site.feel_pulse() => {}
+                    }
+                });
+            })?;
+        }
+        Ok(heart.beat())
+    }
+}
+
+impl Heart {
+    async fn beat(self) -> Infallible {
+        loop {
+            self.0.beats.fetch_add(1, Ordering::Relaxed);
+            sleep(BEAT).await;
+        }
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.0.is_stopping.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Accepts connections until the process ends, or the listener is of no use.
+async fn accept(listener: TcpListener, site: &Arc<Site>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+        return;
+    };
+    let mut open = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        open.retain(|task: &tokio::task::JoinHandle<_>| !task.is_finished());
+        if open.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = open.pop_front()
+        {
+            oldest.abort();
+        }
+        let site = Arc::clone(site);
+        open.push_back(tokio::spawn(async move {
+            // A peer that takes longer has its connection closed.
+            let _ = timeout(TIME_MAX, serve(stream, &site)).await;
+        }));
+    }
+}
+
+/// Answers the one request of a connection.
+async fn serve(mut stream: TcpStream, site: &Site) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    let answer = loop {
+        if head.len() >= HEAD_LEN_MAX {
+            break Answer::refusal("431 Request Header Fields Too Large");
+        }
+        let before = head.len();
+        let room = (HEAD_LEN_MAX - before) as u64;
+        if (&mut stream).take(room).read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+        if has_blank_line(head.get(before.saturating_sub(3)..).unwrap_or_default()) {
+            break site.answer(&head);
+        }
+    };
+    let Answer { status, text } = answer;
+    let len = text.len();
+    let response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {len}\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n{text}"
+    );
+    stream.write_all(response.as_bytes()).await?;
+    stream.shutdown().await?;
+    // Closing a socket with unread input would make the kernel reset the connection, and the peer could lose the
+    // answer.
+    let mut rest = [0; 4096];
+    let mut late = 0;
+    while late < LATE_INPUT_MAX {
+        match stream.read(&mut rest).await? {
+            0 => break,
+            len => late += len,
+        }
+    }
+    Ok(())
+}
+
+/// Whether a head ends in these bytes. What follows it is not looked at.
+fn has_blank_line(bytes: &[u8]) -> bool {
+    bytes.windows(2).any(|it| it == b"\n\n") || bytes.windows(4).any(|it| it == b"\r\n\r\n")
+}
+
+impl Site {
+    /// Counts how long the pulse is not felt. Nothing is said before it was felt once: a node that does not listen in
+    /// quarantine is not hanging.
+    async fn feel_pulse(&self) {
+        let mut felt = 0;
+        loop {
+            sleep(BEAT).await;
+            let beats = self.pulse.beats.load(Ordering::Relaxed);
+            if beats == felt && felt > 0 && !self.is_stopping() {
+                self.silence.fetch_add(BEAT.as_secs(), Ordering::Relaxed);
+            } else {
+                self.silence.store(0, Ordering::Relaxed);
+            }
+            felt = beats;
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.pulse.is_stopping.load(Ordering::Relaxed) || self.node.is_stopping()
+    }
+
+    fn answer(&self, head: &[u8]) -> Answer {
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let mut words = line.trim_ascii_end().split(|byte| *byte == b' ');
+        let (Some(method), Some(target), Some(version), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Answer::refusal("400 Bad Request");
+        };
+        if !version.starts_with(b"HTTP/1.") {
+            return Answer::refusal("400 Bad Request");
+        }
+        if method != b"GET" {
+            return Answer::refusal("405 Method Not Allowed\r\nAllow: GET");
+        }
+        let path = target.split(|byte| *byte == b'?').next();
+        match path.unwrap_or_default() {
+            b"/metrics" => Answer::ok(self.node.metrics()),
+            b"/healthz" => self.health(),
+            b"/readyz" => self.readiness(),
+            _ => Answer::refusal("404 Not Found"),
+        }
+    }
+
+    fn health(&self) -> Answer {
+        match self.silence.load(Ordering::Relaxed) {
+            silence if silence < SILENCE_MAX => Answer::ok("up\n".to_owned()),
+            silence => Answer::unavailable(format!(
+                "the thread that serves clients has done nothing for {silence} s\n"
+            )),
+        }
+    }
+
+    fn readiness(&self) -> Answer {
+        let guard = self.node.guard();
+        if self.is_stopping() {
+            return Answer::unavailable("stopping\n".to_owned());
+        }
+        match guard.state {
+            GuardState::Serving => Answer::ok("granting locks\n".to_owned()),
+            GuardState::Quarantine => Answer::unavailable(format!(
+                "in quarantine for another {:.3} s: {}\n",
+                guard.quarantine_left.as_secs_f64(),
+                because(guard.reason)
+            )),
+            GuardState::Full => Answer::unavailable(format!("disk full: {}\n", guard.error)),
+            GuardState::Failed => Answer::unavailable(format!("disk failed: {}\n", guard.error)),
+            GuardState::Closed => Answer::unavailable("stopping\n".to_owned()),
+        }
+    }
+}
+
+impl Answer {
+    const fn ok(text: String) -> Self {
+        Self {
+            status: "200 OK",
+            text,
+        }
+    }
+
+    const fn unavailable(text: String) -> Self {
+        Self {
+            status: "503 Service Unavailable",
+            text,
+        }
+    }
+
+    fn refusal(status: &'static str) -> Self {
+        let text = status.lines().next().unwrap_or_default();
+        Self {
+            status,
+            text: format!("{text}; there are /metrics, /healthz and /readyz\n"),
+        }
+    }
+}
+
+/// Connections at a time: a few collectors, and probes.
+const CONNECTIONS_MAX: usize = 16;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// The longest request line with all header fields: those of collectors have some hundred bytes.
+const HEAD_LEN_MAX: usize = 8 << 10;
+
+/// How long a connection may take from its beginning to its end: collectors wait for ten seconds.
+const TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Input taken after the answer, so that the peer gets it.
+const LATE_INPUT_MAX: usize = 256 << 10;
+
+/// The pause after a failed accept: descriptors become free when clients leave.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often the serving thread shows that it is alive.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Seconds without a pulse after which the node does not count as up: no command takes so long.
+const SILENCE_MAX: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_a_port_alone() {
+        for (text, expected) in [
+            ("9121", Some("127.0.0.1:9121")),
+            ("*:9121", Some("0.0.0.0:9121")),
+            ("10.0.0.1:80", Some("10.0.0.1:80")),
+            ("[::1]:0", Some("[::1]:0")),
+            ("localhost:9121", None),
+            ("*", None),
+            ("65536", None),
+            ("", None),
+        ] {
+            let found = parse_address(text).ok().map(|it| it.to_string());
+            assert_eq!(found.as_deref(), expected, "{text:?}");
+        }
+    }
+}

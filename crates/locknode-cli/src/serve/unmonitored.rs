@@ -1,0 +1,30 @@
+//! A build without the feature `metrics`: there is no port for monitoring.
+
+use std::convert::Infallible;
+
+use locknode::Node;
+
+use crate::failure::Failure;
+use crate::log::Log;
+
+/// No flags.
+#[derive(Debug, clap::Args)]
+pub(super) struct MonitoringFlags {}
+
+/// No port.
+#[derive(Debug)]
+pub(super) struct Monitoring;
+
+impl Monitoring {
+    pub(super) const fn open(_: &MonitoringFlags) -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    pub(super) fn start(
+        self,
+        _: &Node,
+        _: &Log,
+    ) -> Result<impl Future<Output = Infallible> + use<>, Failure> {
+        Ok(std::future::pending())
+    }
+}
