@@ -120,7 +120,7 @@ fn every_command_that_connects_speaks_tls() {
         69,
         ["status", "--nodes", &url, "--cacert", &other.path("ca.pem")],
     );
-    shows(&out, &["UnknownIssuer"]);
+    shows(&out, &["invalid peer certificate"]);
     let plain = format!("status --nodes {address} --timeout 500ms");
     ends(69, plain.split(' '));
     let (_, err) = ends(
