@@ -93,16 +93,18 @@ impl Counters {
         self.failed_auths.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an error reply; `reply` begins with `-CODE`.
+    /// Counts an error reply: `-CODE text`. As in Redis, one without a code counts as `ERR`.
     #[cold]
     pub(crate) fn note_error(&self, reply: &[u8]) {
-        let code: String = reply
+        let text = reply.get(1..).unwrap_or_default();
+        let end = text
             .iter()
-            .skip(1)
-            .take_while(|byte| byte.is_ascii_alphanumeric())
             .take(ERROR_CODE_MAX)
-            .map(|&byte| char::from(byte))
-            .collect();
+            .position(|&byte| byte == b' ');
+        let code: String = match end.and_then(|end| text.get(..end)) {
+            Some(code) => code.iter().map(|&byte| shown(byte)).collect(),
+            None => "ERR".to_owned(),
+        };
         let mut errors = self.errors.lock();
         // Codes come from the node and from scripts, and scripts must not fill memory.
         if errors.len() < ERROR_CODES_MAX || errors.contains_key(&code) {
@@ -199,6 +201,12 @@ impl Counters {
 }
 
 #[inline]
+/// A byte of an error code as INFO and metrics show it.
+fn shown(byte: u8) -> char {
+    let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if is_plain { char::from(byte) } else { '_' }
+}
+
 fn bump(counter: &AtomicU64) {
     counter.store(
         counter.load(Ordering::Relaxed).wrapping_add(1),

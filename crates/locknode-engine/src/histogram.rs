@@ -9,14 +9,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: [AtomicU64; BUCKETS],
-    sum_us: AtomicU64,
+    sum_ns: AtomicU64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
         Self {
             buckets: std::array::from_fn(|_| AtomicU64::new(0)),
-            sum_us: AtomicU64::new(0),
+            sum_ns: AtomicU64::new(0),
         }
     }
 }
@@ -28,7 +28,7 @@ impl Histogram {
         let bits = (u64::BITS - us.leading_zeros()) as usize;
         add(&self.buckets[bits.min(BUCKETS - 1)], weight);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        add(&self.sum_us, nanos.saturating_mul(weight) / 1000);
+        add(&self.sum_ns, nanos.saturating_mul(weight));
     }
 
     /// Returns how many durations were counted.
@@ -41,7 +41,7 @@ impl Histogram {
 
     /// Returns the sum of the durations.
     pub(crate) fn sum(&self) -> Duration {
-        Duration::from_micros(self.sum_us.load(Ordering::Relaxed))
+        Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
     }
 
     /// Returns the bounds of the buckets in microseconds, and how many durations are below each.
@@ -71,15 +71,15 @@ impl Histogram {
 
     /// Counts from zero again.
     pub(crate) fn reset(&self) {
-        for counter in self.buckets.iter().chain([&self.sum_us]) {
+        for counter in self.buckets.iter().chain([&self.sum_ns]) {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
     /// Adds the counts of another one.
     pub(crate) fn add(&self, other: &Self) {
-        let all = self.buckets.iter().chain([&self.sum_us]);
-        for (mine, others) in all.zip(other.buckets.iter().chain([&other.sum_us])) {
+        let all = self.buckets.iter().chain([&self.sum_ns]);
+        for (mine, others) in all.zip(other.buckets.iter().chain([&other.sum_ns])) {
             add(mine, others.load(Ordering::Relaxed));
         }
     }
@@ -104,16 +104,17 @@ mod tests {
             histogram.record(Duration::from_micros(us), weight);
         }
         histogram.record(Duration::MAX, 0);
+        histogram.record(Duration::from_nanos(400), 5);
         let below: Vec<_> = histogram.below().take(11).collect();
-        let expected = [1, 2, 5, 5, 5, 5, 5, 5, 5, 5, 10];
+        let expected = [6, 7, 10, 10, 10, 10, 10, 10, 10, 10, 15];
         assert_eq!(
             below,
             (0..11).map(|n| (1 << n, expected[n])).collect::<Vec<_>>()
         );
-        assert_eq!(histogram.count(), 10);
-        assert_eq!(histogram.sum(), Duration::from_micros(1 + 4 + 3 + 5000));
+        assert_eq!(histogram.count(), 15);
+        assert_eq!(histogram.sum(), Duration::from_micros(1 + 4 + 3 + 5000 + 2));
         assert_eq!(
-            [0.1, 0.5, 0.6, 1.0].map(|share| histogram.quantile_us(share)),
+            [0.4, 0.6, 0.7, 1.0].map(|share| histogram.quantile_us(share)),
             [1, 4, 1024, 1024]
         );
         histogram.reset();

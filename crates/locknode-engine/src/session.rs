@@ -15,6 +15,7 @@ use crate::monitors::Monitor;
 #[cfg(feature = "compat")]
 use crate::subscriptions::Subscriptions;
 use crate::time::Time;
+use crate::timings::Began;
 #[cfg(feature = "compat")]
 use crate::tracking::Tracker;
 use crate::transaction::Transaction;
@@ -49,6 +50,10 @@ pub struct Session {
     pub(crate) tracker: Option<Box<Tracker>>,
     /// Steps that the connection's scripts have taken since it last yielded.
     pub(crate) script_steps: usize,
+    /// When the running or suspended command began, if its time is taken.
+    pub(crate) began: Option<Began>,
+    /// Whether the running command is a script, which stands for no other one.
+    pub(crate) is_timed_always: bool,
     /// The wait of BLPOP, until its connection has seen the end.
     #[cfg(feature = "compat")]
     pub(crate) waiter: Option<Arc<Waiter>>,
@@ -100,6 +105,8 @@ impl Session {
             #[cfg(feature = "compat")]
             tracker: None,
             script_steps: 0,
+            began: None,
+            is_timed_always: false,
             #[cfg(feature = "compat")]
             waiter: None,
             waiting: Waiting::default(),

@@ -94,14 +94,16 @@ impl Timings {
         }
     }
 
-    /// Starts to time a command, if it is timed in this batch.
+    /// Returns whether a command is timed in a batch of this weight.
     #[inline]
+    pub(crate) const fn times(&self, weight: u64, flags: Flags) -> bool {
+        (weight != 0) | !flags.has_any(Flags::FAST.and(Flags::QUICK))
+    }
+
+    /// Starts to time a command, if it is timed.
     pub(crate) fn begin(&self, weight: u64, flags: Flags) -> Option<Began> {
-        if weight != 0 || !flags.has_any(Flags::FAST.and(Flags::QUICK)) {
-            self.begin_always()
-        } else {
-            None
-        }
+        let is_timed = self.times(weight, flags);
+        is_timed.then(|| self.begin_always()).flatten()
     }
 
     /// Starts to time a command.

@@ -217,20 +217,24 @@ fn has_blank_line(bytes: &[u8]) -> bool {
 }
 
 impl Site {
-    /// Counts how long the pulse is not felt. Nothing is said before it was felt once: a node that does not listen in
-    /// quarantine is not hanging.
     async fn feel_pulse(&self) {
         let mut felt = 0;
         loop {
             sleep(BEAT).await;
-            let beats = self.pulse.beats.load(Ordering::Relaxed);
-            if beats == felt && felt > 0 && !self.is_stopping() {
-                self.silence.fetch_add(BEAT.as_secs(), Ordering::Relaxed);
-            } else {
-                self.silence.store(0, Ordering::Relaxed);
-            }
-            felt = beats;
+            felt = self.feel_once(felt);
         }
+    }
+
+    /// Counts how long the pulse is not felt; `felt` is what was felt the last time. Nothing is said before it was felt
+    /// once: a node that does not listen in quarantine is not hanging.
+    fn feel_once(&self, felt: u64) -> u64 {
+        let beats = self.pulse.beats.load(Ordering::Relaxed);
+        if beats == felt && felt > 0 && !self.is_stopping() {
+            self.silence.fetch_add(BEAT.as_secs(), Ordering::Relaxed);
+        } else {
+            self.silence.store(0, Ordering::Relaxed);
+        }
+        beats
     }
 
     fn is_stopping(&self) -> bool {
@@ -315,8 +319,8 @@ impl Answer {
 /// Connections at a time: a few collectors, and probes.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 16;
+/// Connections that may wait to be accepted. In a burst of more, the system lets a collector wait for a second.
+const BACKLOG: i32 = 128;
 
 /// The longest request line with all header fields: those of collectors have some hundred bytes.
 const HEAD_LEN_MAX: usize = 8 << 10;
@@ -339,6 +343,27 @@ const SILENCE_MAX: u64 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_whose_serving_thread_hangs_is_not_up() {
+        let site = Site {
+            node: Node::builder().first_start(true).build(),
+            pulse: Arc::default(),
+            silence: AtomicU64::new(0),
+        };
+        let feel = |felt| (0..SILENCE_MAX).fold(felt, |felt, _| site.feel_once(felt));
+        let is_up = || site.health().status.starts_with("200");
+        assert_eq!((feel(0), is_up()), (0, true), "it has not begun");
+        site.pulse.beats.store(5, Ordering::Relaxed);
+        let felt = feel(0);
+        assert!(is_up(), "it has missed less than {SILENCE_MAX}");
+        assert_eq!((site.feel_once(felt), is_up()), (5, false));
+        site.pulse.beats.store(6, Ordering::Relaxed);
+        assert_eq!((site.feel_once(5), is_up()), (6, true));
+        drop(Heart(Arc::clone(&site.pulse)));
+        assert_eq!((feel(6), is_up()), (6, true), "it stops");
+        assert_eq!(site.readiness().text, "stopping\n");
+    }
 
     #[test]
     fn an_address_may_be_a_port_alone() {

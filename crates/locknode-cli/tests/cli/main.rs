@@ -28,6 +28,7 @@
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
 //! * `monitoring`: metrics and probes, and what comes to their port.
 //! * `prometheus`: a real one looks at five nodes.
+//! * `logs`: what a node writes to standard error, and what it never does.
 //! * `manual`: help, completions and man pages.
 
 #![expect(
@@ -57,6 +58,7 @@ mod lab_first_minutes;
 mod lab_wire;
 #[cfg(feature = "default")]
 mod lock;
+mod logs;
 #[cfg(feature = "default")]
 mod manual;
 #[cfg(feature = "metrics")]

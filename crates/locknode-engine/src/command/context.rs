@@ -18,7 +18,6 @@ use crate::services::Services;
 use crate::session::Session;
 use crate::shard::Shard;
 use crate::time::Moment;
-use crate::timings::Began;
 
 /// What the driver does after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +57,6 @@ pub(crate) struct Context<'c, 'k> {
     pub(crate) journal: Option<Box<Journal>>,
     /// What must be durable before the batch's replies are sent.
     pub(crate) needs: &'c mut BatchNeeds,
-    /// When the command began, if its time is taken.
-    pub(crate) began: Option<Began>,
 }
 
 impl Context<'_, '_> {
@@ -138,13 +135,6 @@ impl Context<'_, '_> {
             let entry = self.find(hash, key);
             may_remove_unlogged(entry.shard, entry.probe, &denial, reply)
         })
-    }
-
-    /// Takes the time of the command from here on, if it is not taken yet.
-    pub(crate) fn begin_timing(&mut self) {
-        if self.began.is_none() {
-            self.began = self.services.timings.begin_always();
-        }
     }
 
     /// Ends a command while a reply waits for the disk.

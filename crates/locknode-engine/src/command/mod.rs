@@ -41,6 +41,7 @@ pub(crate) mod pubsub;
 pub(crate) mod refusal;
 mod release;
 mod scan;
+mod script_time;
 mod scripting;
 pub(crate) mod secrets;
 mod seen;

@@ -74,7 +74,9 @@ fn by_any_sha(
         return;
     }
     match services.scripts.by_sha(sha) {
-        Some(script) => run(context, &script, call, is_read_only, reply),
+        Some(script) => context.timed(script.sha, call.keys, call.argv, |context| {
+            run(context, &script, call, is_read_only, reply);
+        }),
         None => reply.error(NO_SCRIPT),
     }
 }
@@ -108,7 +110,9 @@ fn by_text(
         }
     };
     match script {
-        Ok(script) => run(context, &script, &call, is_read_only, reply),
+        Ok(script) => context.timed(script.sha, call.keys, call.argv, |context| {
+            run(context, &script, &call, is_read_only, reply);
+        }),
         Err(error) => reply.error_bytes(&error),
     }
 }
@@ -238,7 +242,6 @@ fn run(
     reply: &mut Encoder<'_>,
 ) {
     debug_assert!(!context.session.has_script(), "it goes on, or has ended");
-    context.begin_timing();
     context.space.lock_all();
     // Without a `#!` line, a script is refused only when one of its commands needs memory; with a
     // `#!` line but without allow-oom, it is refused at once.
@@ -547,7 +550,7 @@ const SCRIPT: Spec = Spec::of(
     "scripting",
 );
 
-/// Its functions lock the keys, and take the time of what is not one operation on the table.
+/// Its functions lock the keys.
 const EVAL: Spec = Spec {
     flags: Flags::NOSCRIPT.and(Flags::MAY_WRITE).and(Flags::QUICK),
     keys: Keys::Own,

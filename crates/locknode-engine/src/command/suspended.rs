@@ -25,7 +25,6 @@ use crate::holds::{Hold, Holds, LongScript};
 use crate::script::{Caller, Event, Running};
 use crate::scripts::{Script, Sha};
 use crate::time::Time;
-use crate::timings::Began;
 
 /// See the module docs.
 #[derive(Debug)]
@@ -40,7 +39,6 @@ pub(crate) struct Suspended {
     hold: Arc<Hold>,
     holds: Arc<Holds>,
     clients: Arc<Clients>,
-    began: Option<Began>,
 }
 
 impl Suspended {
@@ -84,7 +82,6 @@ impl Suspended {
             hold,
             holds: Arc::clone(&services.holds),
             clients: Arc::clone(&services.clients),
-            began: context.began,
         }));
         true
     }
@@ -95,7 +92,6 @@ impl Suspended {
         context: &mut Context<'_, '_>,
         reply: &mut Encoder<'_>,
     ) {
-        context.began = self.began;
         if let Some(event) = self.running.next_event(Duration::ZERO)
             && let Some(journal) = self.journal.take()
         {

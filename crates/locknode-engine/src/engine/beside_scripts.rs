@@ -11,7 +11,6 @@ use crate::session::Session;
 
 impl Batch<'_> {
     /// Like [`Batch::run`], unless the command has to wait for a suspended script.
-    #[cold]
     pub(super) fn run_beside_scripts(
         &mut self,
         session: &mut Session,
@@ -38,7 +37,7 @@ impl Batch<'_> {
             queueing::note_refused(session, spec.name.as_bytes(), out, start);
             return (Flow::Continue, true);
         }
-        self.run(session, id, spec, args, out)
+        self.run_apart(session, id, spec, args, out)
     }
 }
 

@@ -131,10 +131,10 @@ metrics! {
         out.labelled(&[("operation", "extend")], look.table.locks.foreign_extensions);
     };
 
-    /// How long released locks were held, estimated from about 32 a second.
+    /// How long released locks were held, estimated from about 16 a second.
     "locknode_lock_held_seconds" Histogram = |look, out| out.histogram(&[], &look.table.held, 10);
 
-    /// How long a key was wanted until it was granted again, from the first refusal on; of about 32 refusals a second.
+    /// How long a key was wanted until it was granted again, from the first refusal on; of about 16 refusals a second.
     "locknode_lock_wait_seconds" Histogram = |look, out| out.histogram(&[], &look.table.waited, 10);
 
     /// How long the keys have been held that are held longest, of those whose time is taken; their names with metrics-keys.

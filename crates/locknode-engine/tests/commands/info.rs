@@ -244,3 +244,27 @@ fn clients_closed_for_their_buffers_are_counted() {
     node.check("CONFIG RESETSTAT => +OK");
     assert!(node.text("INFO stats").contains("evicted_clients:0\r\n"));
 }
+
+/// What scripts choose is shown as Redis shows it, in one line of INFO.
+#[cfg(feature = "compat")]
+#[test]
+fn error_codes_of_scripts_are_counted() {
+    let mut node = Node::new();
+    for text in ["MY_CODE no", "MY:CODE no", "NOCODE", "no code", "A-B-C d"] {
+        let script = format!("return {{err='{text}'}}");
+        let reply = node.bytes(&[b"EVAL", script.as_bytes(), b"0"]);
+        assert_eq!(reply, format!("-{text}\r\n").into_bytes());
+    }
+    let errors = fields(&mut node, "errorstats");
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|(code, count)| format!("{code} {count}"))
+        .collect();
+    let want = [
+        "A-B-C count=1",
+        "ERR count=1",
+        "MY_CODE count=2",
+        "no count=1",
+    ];
+    assert_eq!(errors, want.map(|line| format!("errorstat_{line}")));
+}

@@ -129,3 +129,32 @@ fn commands_have_histograms() {
     assert!(stats.contains(line), "{stats}");
     assert!(!node.text("INFO").contains("latency_percentiles"));
 }
+
+/// While there is much to do, quick commands are timed in some batches only, and scripts always: once.
+#[cfg(feature = "compat")]
+#[test]
+fn a_script_is_timed_however_busy_the_node_is() {
+    let mut node = slow_node();
+    for _ in 0..3000 {
+        node.bytes(&[b"GET", b"k"]);
+    }
+    node.run("CONFIG RESETSTAT");
+    node.run("SLOWLOG RESET");
+    for _ in 0..100 {
+        node.bytes(&[b"GET", b"k"]);
+        node.bytes(&[
+            b"EVAL",
+            b"return redis.call('strlen', KEYS[1])",
+            b"1",
+            b"k",
+            b"x",
+        ]);
+    }
+    // SLOWLOG RESET is one, too.
+    assert_eq!(node.run("SLOWLOG LEN"), ":101");
+    let newest = node.run("SLOWLOG GET 2");
+    assert!(newest.contains(" *5 $4 eval $40 "), "{newest}");
+    assert!(newest.contains(" $1 1 $1 k $1 x "), "{newest}");
+    let histogram = node.run("LATENCY HISTOGRAM eval");
+    assert!(histogram.contains(" calls :100 "), "{histogram}");
+}
