@@ -18,9 +18,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore, ServerConfig};
 
-use crate::listener::Listener;
 use crate::sync_waiters::lock;
-use crate::tls_listener::TlsListener;
 
 /// The TLS side of a node: certificate, key, and whom it trusts. Cloning returns another handle to
 /// the same.
@@ -73,11 +71,6 @@ impl Tls {
         // accepted gets in by an earlier one.
         *lock(&self.config) = read(options)?;
         Ok(())
-    }
-
-    /// Has the clients of another listener speak TLS.
-    pub fn listener<L: Listener + Sync>(&self, listener: L) -> TlsListener<L> {
-        TlsListener::new(listener, self.clone())
     }
 
     pub(crate) fn config(&self) -> Arc<ServerConfig> {

@@ -54,9 +54,13 @@ struct Handshake<S> {
     _place: OwnedSemaphorePermit,
 }
 
-impl<L> TlsListener<L> {
-    pub(crate) const fn new(inner: L, tls: Tls) -> Self {
-        Self { inner, tls }
+impl Tls {
+    /// Has the clients of another listener speak TLS.
+    pub fn listener<L: Listener + Sync>(&self, listener: L) -> TlsListener<L> {
+        TlsListener {
+            inner: listener,
+            tls: self.clone(),
+        }
     }
 }
 
