@@ -51,6 +51,15 @@ impl Holds {
         cfg!(feature = "compat") && self.count.load(Ordering::Acquire) != 0
     }
 
+    /// Returns the memory of all suspended scripts.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        if !self.are_there() {
+            return 0;
+        }
+        let list = self.list.lock();
+        list.iter().map(|hold| hold.used_bytes()).sum()
+    }
+
     /// Returns how many scripts have ended that were suspended.
     pub(crate) fn ended(&self) -> u64 {
         self.ended.load(Ordering::Acquire)
@@ -123,6 +132,13 @@ impl Hold {
     fn stop(&self) {
         #[cfg(feature = "compat")]
         self.signal.stop();
+    }
+
+    fn used_bytes(&self) -> u64 {
+        #[cfg(feature = "compat")]
+        return self.signal.bytes() as u64;
+        #[cfg(not(feature = "compat"))]
+        0
     }
 }
 

@@ -192,8 +192,11 @@ impl Scripts {
     }
 
     fn compile(&self, text: &[u8]) -> Result<Arc<Script>, Vec<u8>> {
-        let program = Program::compile(text, &self.machine).map_err(CompileError::into_reply)?;
         let sha = Sha::of(text);
+        if let Some(known) = self.find_known(&sha) {
+            return Ok(Arc::clone(known));
+        }
+        let program = Program::compile(text, &self.machine).map_err(CompileError::into_reply)?;
         Ok(Arc::new(Script { sha, program }))
     }
 

@@ -62,6 +62,11 @@ impl Services {
     #[inline]
     pub(crate) fn is_out_of_memory(&self, space: &Space<'_>) -> bool {
         let maxmemory = self.settings.maxmemory();
-        (maxmemory != 0 && space.used_bytes() > maxmemory) || space.is_full()
+        (maxmemory != 0 && self.used_bytes(space) > maxmemory) || space.is_full()
+    }
+
+    /// Returns the memory that `maxmemory` bounds: that of the table and of scripts that take long.
+    pub(crate) fn used_bytes(&self, space: &Space<'_>) -> u64 {
+        space.used_bytes() + self.holds.used_bytes()
     }
 }

@@ -45,9 +45,9 @@ impl Batch {
     /// Puts the numbers of the keys into the requests, and returns as many requests as there are numbers.
     pub(super) fn number(&mut self, numbers: &[u64]) -> &[u8] {
         let request_len = self.step.request.len();
-        if let Some(at) = self.step.number_at {
-            let requests = self.requests.chunks_exact_mut(request_len);
-            for (request, number) in requests.zip(numbers) {
+        let requests = self.requests.chunks_exact_mut(request_len);
+        for (request, number) in requests.zip(numbers) {
+            for &at in &self.step.numbers_at {
                 write_number(&mut request[at..at + NUMBER_LEN], *number);
             }
         }
@@ -163,7 +163,7 @@ mod tests {
         Step {
             name: "acquire",
             request: [b"<", [b'0'; NUMBER_LEN].as_slice(), b">"].concat(),
-            number_at: Some(1),
+            numbers_at: vec![1],
             reply: reply.into(),
             per_ten: 10,
             after: 0,

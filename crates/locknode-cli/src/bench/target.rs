@@ -7,7 +7,10 @@ use locknode_resp::Reply;
 
 use super::flags::BenchFlags;
 use super::process::Process;
-use super::workload::{EXTEND_SCRIPT, Material, NUMBER_LEN, RELEASE_SCRIPT, ScriptShas, Workload};
+use super::workload::{
+    EXTEND_SCRIPT, LibraryScript, Material, NUMBER_LEN, REDISSON_ACQUIRE, REDISSON_UNLOCK,
+    RELEASE_SCRIPT, ScriptShas, Workload,
+};
 use crate::failure::Failure;
 use crate::json::Object;
 use crate::server_address::ServerAddress;
@@ -56,11 +59,13 @@ impl Target {
             Err("it runs on another machine".to_owned())
         };
         let mut target = Self::new(&info, address.clone(), process);
-        if workload.needs_scripts() {
-            target.scripts = ScriptShas {
-                release: load_script(&mut connection, RELEASE_SCRIPT)?,
-                extend: load_script(&mut connection, EXTEND_SCRIPT)?,
-            };
+        let scripts = &mut target.scripts;
+        if workload == Workload::CycleRedisson {
+            scripts.redisson_acquire = find_script(&mut connection, REDISSON_ACQUIRE)?;
+            scripts.redisson_unlock = find_script(&mut connection, REDISSON_UNLOCK)?;
+        } else if workload.needs_scripts() {
+            scripts.release = load_script(&mut connection, RELEASE_SCRIPT)?;
+            scripts.extend = load_script(&mut connection, EXTEND_SCRIPT)?;
         }
         Ok(target)
     }
@@ -120,6 +125,15 @@ impl Target {
             scripts: self.scripts.clone(),
         }
     }
+}
+
+/// Returns the SHA1 by which a library's script runs.
+fn find_script(connection: &mut ServerConnection, script: LibraryScript) -> Result<String, String> {
+    let known = connection.call(&[b"SCRIPT", b"EXISTS", script.sha.as_bytes()])?;
+    if known == Reply::Array(vec![Reply::Integer(1)]) {
+        return Ok(script.sha.to_owned());
+    }
+    load_script(connection, script.text)
 }
 
 fn load_script(connection: &mut ServerConnection, script: &str) -> Result<String, String> {

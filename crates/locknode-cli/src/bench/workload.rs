@@ -19,6 +19,8 @@ pub(super) enum Workload {
     CycleLock,
     /// The same with a FLOOR that every fencing token is above
     CycleLockFloor,
+    /// Acquire and unlock of Redisson's RLock by its scripts (EVALSHA), and DEL of what the unlock leaves
+    CycleRedisson,
     /// SET NX PX, eight extensions and a release, by the scripts that lock libraries use (EVALSHA)
     Extend,
     /// Locks held while more are acquired: SET NX PX, again in vain for a tenth of them, extended and released by EVALSHA
@@ -34,8 +36,8 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     /// The command on the wire.
     pub(super) request: Vec<u8>,
-    /// Where the [`NUMBER_LEN`] digits of the key's number stand, if it has a key.
-    pub(super) number_at: Option<usize>,
+    /// Where the [`NUMBER_LEN`] digits of the key's number stand, once for each of its keys.
+    pub(super) numbers_at: Vec<usize>,
     /// The only right reply; [`NUMBER`] in it stands for a number of any length.
     pub(super) reply: Vec<u8>,
     /// How often it is sent in ten operations: ten times for once in each.
@@ -55,11 +57,21 @@ pub(super) struct Material {
     pub(super) scripts: ScriptShas,
 }
 
-/// The SHA1s of [`RELEASE_SCRIPT`] and [`EXTEND_SCRIPT`].
+/// The SHA1s of [`RELEASE_SCRIPT`] and [`EXTEND_SCRIPT`], and those by which Redisson's scripts run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScriptShas {
     pub(super) release: String,
     pub(super) extend: String,
+    pub(super) redisson_acquire: String,
+    pub(super) redisson_unlock: String,
+}
+
+/// A script of a library: the SHA1 of its text, and a text of our own that does the same with the same commands, for a
+/// server that does not know it by the SHA1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LibraryScript {
+    pub(super) sha: &'static str,
+    pub(super) text: &'static str,
 }
 
 impl Workload {
@@ -75,7 +87,7 @@ impl Workload {
         matches!(self, Self::Set)
     }
 
-    /// Whether it sends scripts by their SHA1.
+    /// Whether it sends [`RELEASE_SCRIPT`] or [`EXTEND_SCRIPT`] by its SHA1.
     pub(super) const fn needs_scripts(self) -> bool {
         matches!(self, Self::CycleEvalsha | Self::Extend | Self::Mixed)
     }
@@ -96,13 +108,13 @@ impl Workload {
         let (key, token) = (key.as_slice(), material.token.as_slice());
         let acquire = || {
             let args: [&[u8]; 6] = [b"SET", key, token, b"NX", b"PX", ttl_ms.as_bytes()];
-            Step::new("acquire", &args, Some(1), "+OK\r\n")
+            Step::new("acquire", &args, &[1], "+OK\r\n")
         };
-        let release = |args: &[&[u8]], key_at| Step::new("release", args, Some(key_at), ":1\r\n");
+        let release = |args: &[&[u8]], key_at| Step::new("release", args, &[key_at], ":1\r\n");
         let lock = |floor: &[&[u8]]| {
             let args = [&[b"LOCK.ACQUIRE", key, token, ttl_ms.as_bytes()], floor].concat();
             vec![
-                Step::new("acquire", &args, Some(1), &granted),
+                Step::new("acquire", &args, &[1], &granted),
                 release(&[b"LOCK.RELEASE", key, token], 1),
             ]
         };
@@ -113,7 +125,7 @@ impl Workload {
         let extend_script = || {
             let sha = material.scripts.extend.as_bytes();
             let args = [b"EVALSHA", sha, b"1", key, token, ttl_ms.as_bytes()];
-            Step::new("extend", &args, Some(3), ":1\r\n")
+            Step::new("extend", &args, &[3], ":1\r\n")
         };
         match self {
             Self::Set => vec![acquire()],
@@ -122,7 +134,7 @@ impl Workload {
             Self::Mixed => {
                 let contender = vec![OTHER_TOKEN; token.len()];
                 let args = [b"SET", key, &contender, b"NX", b"PX", ttl_ms.as_bytes()];
-                let refused = Step::new("refused", &args, Some(1), "$-1\r\n").sent(1, 1);
+                let refused = Step::new("refused", &args, &[1], "$-1\r\n").sent(1, 1);
                 let (extend, release) = (extend_script(), release_script());
                 vec![acquire(), refused, extend.sent(10, 2), release.sent(10, 3)]
             }
@@ -130,20 +142,46 @@ impl Workload {
             Self::CycleDelifeq => vec![acquire(), release(&[b"DELIFEQ", key, token], 1)],
             Self::CycleLock => lock(&[]),
             Self::CycleLockFloor => lock(&[b"FLOOR", FLOOR]),
-            Self::Ping => vec![Step::new("ping", &[b"PING"], None, "+PONG\r\n")],
+            Self::CycleRedisson => {
+                let scripts = &material.scripts;
+                let (acquire, unlock) = (&scripts.redisson_acquire, &scripts.redisson_unlock);
+                let (ttl_ms, latch) = (ttl_ms.as_bytes(), [LATCH, key].concat());
+                let acquire: [&[u8]; 6] =
+                    [b"EVALSHA", acquire.as_bytes(), b"1", key, ttl_ms, token];
+                let unlock: [&[u8]; 11] = [
+                    b"EVALSHA",
+                    unlock.as_bytes(),
+                    b"3",
+                    key,
+                    CHANNEL,
+                    &latch,
+                    b"0",
+                    ttl_ms,
+                    token,
+                    b"PUBLISH",
+                    ttl_ms,
+                ];
+                vec![
+                    Step::new("acquire", &acquire, &[3], "$-1\r\n"),
+                    Step::new("unlock", &unlock, &[3, 5], ":1\r\n"),
+                    Step::new("forget", &[b"DEL", &latch], &[1], ":1\r\n"),
+                ]
+            }
+            Self::Ping => vec![Step::new("ping", &[b"PING"], &[], "+PONG\r\n")],
         }
     }
 }
 
 impl Step {
-    fn new(name: &'static str, args: &[&[u8]], key: Option<usize>, reply: &str) -> Self {
-        // What stands before and in the key, less the digits at its end. The count in the first line is of one digit
-        // in both.
-        let until_key = |key| encode(&args[..=key]).len() - 2 - NUMBER_LEN;
+    fn new(name: &'static str, args: &[&[u8]], keys: &[usize], reply: &str) -> Self {
+        let request = encode(args);
+        // What stands after the digits at the end of a key.
+        let after_key = |&key: &usize| encode(&args[key + 1..]).len() - COUNT_LEN + 2;
+        let number_at = |key| request.len() - after_key(key) - NUMBER_LEN;
         Self {
             name,
-            request: encode(args),
-            number_at: key.map(until_key),
+            numbers_at: keys.iter().map(number_at).collect(),
+            request,
             reply: reply.into(),
             per_ten: 10,
             after: 0,
@@ -166,6 +204,13 @@ pub(super) const NUMBER: u8 = b'#';
 /// As long as a fencing token is, and below all of them.
 const FLOOR: &[u8] = b"1000000000000000";
 
+/// The first line of a request of up to nine arguments.
+const COUNT_LEN: usize = 4;
+
+/// What Redisson calls its channel and, before a name of its own, what an unlock leaves.
+const CHANNEL: &[u8] = b"redisson_lock__channel";
+const LATCH: &[u8] = b"redisson_unlock_latch:";
+
 /// Fills the token of a client that asks for what another one holds: no digit, so that it is nobody else's.
 const OTHER_TOKEN: u8 = b'x';
 
@@ -181,6 +226,37 @@ pub(super) const RELEASE_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[
 /// The extension of the same libraries.
 pub(super) const EXTEND_SCRIPT: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then\n    return redis.call(\"pexpire\",KEYS[1],ARGV[2])\nelse\n    return 0\nend";
 
+/// RLock's acquire, as Redisson 4.7 sends it.
+pub(super) const REDISSON_ACQUIRE: LibraryScript = LibraryScript {
+    sha: "149c5a8bf18676fd99e9e6e24923bd64d9b62f94",
+    text: "local lock, holder = KEYS[1], ARGV[2]
+if redis.call('exists', lock) == 1 and redis.call('hexists', lock, holder) == 0 then
+    return redis.call('pttl', lock)
+end
+redis.call('hincrby', lock, holder, 1)
+redis.call('pexpire', lock, ARGV[1])
+return false",
+};
+
+/// Its unlock.
+pub(super) const REDISSON_UNLOCK: LibraryScript = LibraryScript {
+    sha: "6866459238a13a701d42f4971f12d9f3a50e2442",
+    text: "local lock, latch, holder = KEYS[1], KEYS[3], ARGV[3]
+local outcome = redis.call('get', latch)
+if outcome then return tonumber(outcome) end
+if redis.call('hexists', lock, holder) ~= 1 then return false end
+outcome = 0
+if redis.call('hincrby', lock, holder, -1) > 0 then
+    redis.call('pexpire', lock, ARGV[2])
+else
+    redis.call('del', lock)
+    redis.call(ARGV[4], KEYS[2], ARGV[1])
+    outcome = 1
+end
+redis.call('set', latch, outcome, 'px', ARGV[5])
+return outcome",
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +270,8 @@ mod tests {
             scripts: ScriptShas {
                 release: "a".repeat(40),
                 extend: "b".repeat(40),
+                redisson_acquire: "c".repeat(40),
+                redisson_unlock: "d".repeat(40),
             },
         };
         for workload in Workload::value_variants() {
@@ -204,14 +282,15 @@ mod tests {
                 1 + u64::try_from(last).expect("few")
             );
             for step in steps {
-                let Some(at) = step.number_at else { continue };
-                assert_eq!(&step.request[at..at + NUMBER_LEN], &[b'0'; NUMBER_LEN]);
-                assert!(
-                    step.request[..at].ends_with(b"\r\nlock:"),
-                    "{workload:?} {}",
-                    step.name
-                );
-                assert!(step.request[at + NUMBER_LEN..].starts_with(b"\r\n"));
+                for at in step.numbers_at {
+                    assert_eq!(&step.request[at..at + NUMBER_LEN], &[b'0'; NUMBER_LEN]);
+                    assert!(
+                        step.request[..at].ends_with(b"lock:"),
+                        "{workload:?} {}",
+                        step.name
+                    );
+                    assert!(step.request[at + NUMBER_LEN..].starts_with(b"\r\n"));
+                }
             }
         }
         let steps = Workload::CycleDelifeq.steps(&material);

@@ -319,8 +319,8 @@ impl Answer {
 /// Connections at a time: a few collectors, and probes.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 16;
+/// Connections that may wait to be accepted. In a burst of more, the system lets a collector wait for a second.
+const BACKLOG: i32 = 128;
 
 /// The longest request line with all header fields: those of collectors have some hundred bytes.
 const HEAD_LEN_MAX: usize = 8 << 10;

@@ -17,6 +17,7 @@ fn every_workload_counts_its_replies_on_a_node_in_the_process() {
         ("cycle-delifeq", 1002, 501),
         ("cycle-lock", 1002, 501),
         ("cycle-lock-floor", 1002, 501),
+        ("cycle-redisson", 1503, 501),
         ("extend", 5010, 501),
     ] {
         for load in [

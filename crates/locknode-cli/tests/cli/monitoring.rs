@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use locknode::METRICS;
 use rustix::process::Signal;
@@ -172,6 +173,7 @@ fn bad_requests_are_refused() {
 #[test]
 fn those_who_wait_with_their_requests_lose_their_place() {
     let (_node, address, monitoring) = monitored("--first-start");
+    let began = Instant::now();
     let slow: Vec<TcpStream> = (0..100)
         .map(|n| {
             let mut stream = connect(monitoring);
@@ -184,10 +186,11 @@ fn those_who_wait_with_their_requests_lose_their_place() {
         .collect();
     assert_eq!(get(monitoring, "/healthz").0, "200 OK");
     assert_eq!(ask(&mut connect(address), "SET a x NX PX 1000"), "+OK");
-    // The first ones had to go.
+    // The first ones had to go, before their five seconds were over.
     let mut rest = Vec::new();
     let _ = (&slow[1]).read_to_end(&mut rest);
     assert_eq!(rest, b"");
+    assert!(began.elapsed() < Duration::from_secs(5));
     // The last ones have their time, and not more.
     let _ = (&slow[99]).read_to_end(&mut rest);
     assert_eq!(rest, b"");

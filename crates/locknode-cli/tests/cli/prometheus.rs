@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::monitoring::{get, monitoring_of};
-use crate::program::{Directory, PATIENCE, Program, ask, command, connect, shows};
+use crate::program::{Directory, PATIENCE, Program, ask, command, connect, serve, shows};
 
 /// The files for monitoring.
 fn file(name: &str) -> PathBuf {
@@ -88,6 +88,23 @@ fn use_locks(address: SocketAddr) {
     }
 }
 
+/// For those who take no port 0: one that was free a moment ago.
+fn free_address() -> SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    free.expect("a port")
+}
+
+/// What somebody answers to a GET.
+fn fetch(address: SocketAddr, path: &str) -> String {
+    let mut stream = connect(address);
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (_, text) = answer.split_once("\r\n\r\n").expect("a head");
+    text.to_owned()
+}
+
 /// A running Prometheus.
 struct Prometheus {
     _program: Program,
@@ -107,9 +124,7 @@ impl Prometheus {
                 file("alerts.yml").display()
             ),
         );
-        // It takes no port 0: one that was free a moment ago.
-        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
-        let address = free.expect("a port");
+        let address = free_address();
         let mut command = Command::new("prometheus");
         command
             .arg(format!("--config.file={config}"))
@@ -124,13 +139,7 @@ impl Prometheus {
     }
 
     fn get(&self, path: &str) -> String {
-        let mut stream = connect(self.address);
-        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (_, text) = answer.split_once("\r\n\r\n").expect("a head");
-        text.to_owned()
+        fetch(self.address, path)
     }
 
     /// The answer to a query.
@@ -244,5 +253,50 @@ fn a_prometheus_has_series_for_the_dashboard_and_evaluates_the_rules() {
     }
     for alert in ["LocknodeNoQuorum", "LocknodeNoSpareNode", "LocknodeDown"] {
         prometheus.finds(&format!("ALERTS{{alertname=\"{alert}\"}}"));
+    }
+}
+
+/// The exporter that people have for Redis, if REDIS_EXPORTER is the path of one.
+#[test]
+fn the_exporter_for_redis_shows_a_node() {
+    let Some(exporter) = std::env::var_os("REDIS_EXPORTER") else {
+        println!("skipped: REDIS_EXPORTER is not the path of a redis_exporter");
+        return;
+    };
+    for (flags, serves) in [("--first-start", true), ("--max-ttl 1h", false)] {
+        let mut node = serve(&format!("{flags} --slowlog-log-slower-than 0"));
+        let address = node.address();
+        let mut client = connect(address);
+        let granted = ask(&mut client, "SET a x NX PX 60000").starts_with('+');
+        assert_eq!(granted, serves);
+        let page = free_address();
+        let mut command = Command::new(&exporter);
+        command
+            .arg(format!("--redis.addr=redis://{address}"))
+            .arg(format!("--web.listen-address={page}"));
+        let mut exporter = Program::start(command);
+        exporter.line_with("Providing metrics at");
+        let deadline = Instant::now() + PATIENCE;
+        while std::net::TcpStream::connect(page).is_err() {
+            assert!(Instant::now() < deadline, "nobody listens");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let text = fetch(page, "/metrics");
+        let set = u8::from(serves);
+        for line in [
+            "redis_up 1".to_owned(),
+            "redis_exporter_last_scrape_error{err=\"\"} 0".to_owned(),
+            format!("redis_rdb_last_bgsave_status {set}"),
+            format!("redis_db_keys{{db=\"db0\"}} {set}"),
+            format!(
+                "redis_commands_rejected_calls_total{{cmd=\"set\"}} {}",
+                1 - set
+            ),
+        ] {
+            assert!(text.lines().any(|it| it == line), "no {line} in {text}");
+        }
+        let has_histogram = text.contains("redis_commands_latencies_usec_count{cmd=\"set\"} 1");
+        assert_eq!(has_histogram, serves, "{text}");
+        assert!(!text.contains("redis_slowlog_length 0"), "{text}");
     }
 }

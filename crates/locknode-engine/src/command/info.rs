@@ -147,7 +147,7 @@ fn clients(report: &mut Report<'_, '_, '_>) {
 
 fn memory(report: &mut Report<'_, '_, '_>) {
     let services = report.context.services;
-    let used = report.context.space.used_bytes();
+    let used = services.used_bytes(report.context.space);
     let resident = report.facts.resident_bytes;
     report.bytes("used_memory", used);
     if resident != 0 {

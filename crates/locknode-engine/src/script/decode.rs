@@ -11,10 +11,10 @@ pub(super) fn value(reply: &[u8]) -> Value {
 
 /// Reads one reply, and returns it with the bytes after it.
 fn one(bytes: &[u8], depth: usize) -> Option<(Value, &[u8])> {
-    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
+    let end = bytes.iter().position(|byte| *byte == b'\r')?;
+    let rest = bytes.get(end..)?.strip_prefix(b"\r\n")?;
     let kind = bytes.first()?;
     let line = bytes.get(1..end)?;
-    let rest = bytes.get(end + 2..)?;
     let many = |groups: usize| {
         let depth = depth.checked_sub(1)?;
         let count = usize::try_from(parse_integer(line)?)

@@ -7,10 +7,15 @@
 //! where texts changed.
 
 use crate::script::behaviours::{self, Known};
+#[cfg(feature = "compat")]
+use crate::script::redisson;
 
 /// Every known script with the SHA1 of its text in lower-case hexadecimal.
 pub(crate) fn all_known() -> impl Iterator<Item = (&'static [u8; 40], &'static Known)> {
-    KNOWN.iter().map(|(hex, known)| (hex, *known))
+    let known = KNOWN.iter().map(|(hex, known)| (hex, *known));
+    #[cfg(feature = "compat")]
+    let known = known.chain(redisson::KNOWN.iter().map(|(hex, known)| (hex, known)));
+    known
 }
 
 /// Sorted by SHA1.
@@ -142,7 +147,7 @@ mod tests {
     #[test]
     fn every_sha1_is_lower_case_hexadecimal() {
         let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        assert!(KNOWN.iter().all(|(hex, _)| hex.iter().all(digit)));
+        assert!(all_known().all(|(hex, _)| hex.iter().all(digit)));
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //!                                                      +--> Watch: time, or instructions
 //! ```
 //!
-//! One machine serves a node, one script at a time, because a script runs alone anyway. It starts
-//! with the first script. Lua's garbage collector never runs within a script, so that what a script
-//! allocates is bounded together with what it uses.
+//! Each thread has a Lua, which starts with its first script and serves all nodes: a script runs alone
+//! anyway, and leaves nothing behind but garbage and its compiled text. Lua's garbage collector never
+//! runs within a script, so that what a script allocates is bounded together with what it uses.
 //!
 //! A script that takes long is undone and begins again in a Lua and on a thread of its own, where it
 //! holds up nobody: see [`Running`].
@@ -23,41 +23,48 @@ mod pack;
 mod pattern;
 mod running;
 mod watch;
+mod words;
 
-use std::sync::{Arc, OnceLock};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use foldhash::quality::FixedState;
+use hashbrown::HashMap;
 use mlua::chunk::ChunkMode;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, VmState,
 };
-use parking_lot::Mutex;
 
 use crate::script::error::{CompileError, ScriptError};
 use crate::script::{Caller, StartThread, Value};
 
 use library::SCRIPT_NAME;
 use watch::{Bounds, Random, Watch};
+use words::Words;
 
+pub(super) use convert::integer_of;
+pub(super) use json_reader::number;
 pub(crate) use running::{Event, Running};
 pub(crate) use watch::Signal;
 
-/// Lua for the scripts of one node.
+thread_local! {
+    /// The Lua of this thread, without any state of a script or a node.
+    static SANDBOX: RefCell<Option<Sandbox>> = const { RefCell::new(None) };
+}
+
+/// How the scripts of one node run in Lua.
 #[derive(Debug)]
 pub(crate) struct Machine {
     stopwatch: Option<fn() -> Duration>,
     start_thread: Option<StartThread>,
     random: Arc<Random>,
-    /// `None` when Lua could not be started.
-    sandbox: OnceLock<Option<Mutex<Sandbox>>>,
 }
 
-/// A compiled script.
+/// A script without errors of syntax. A short one is compiled.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// `None` if compiling it would take long: it is compiled where it runs. A key, because handles
-    /// have places on a stack of Lua's, which has eight thousand.
-    function: Option<RegistryKey>,
     source: Arc<[u8]>,
 }
 
@@ -66,7 +73,13 @@ struct Sandbox {
     lua: Lua,
     environment: Table,
     run: Function,
-    watch: Arc<Watch>,
+    watch: Rc<Watch>,
+    /// The compiled scripts, by the address of their text, which no other text has meanwhile. Each has
+    /// a key, because handles have places on a stack of Lua's, which has eight thousand.
+    functions: HashMap<usize, (Weak<[u8]>, RegistryKey), FixedState>,
+    words: Words,
+    /// A reply of a command, until it is converted.
+    reply: Vec<u8>,
     /// The memory in use when garbage was last collected.
     settled_bytes: usize,
 }
@@ -82,17 +95,27 @@ impl Machine {
             stopwatch,
             start_thread,
             random: Arc::default(),
-            sandbox: OnceLock::new(),
         }
     }
 
-    fn sandbox(&self) -> Option<&Mutex<Sandbox>> {
-        let start = || {
-            let can_go_on = self.stopwatch.is_some() && self.start_thread.is_some();
-            let bounds = Bounds::first(self.stopwatch, can_go_on, Arc::clone(&self.random));
-            Sandbox::new(bounds).ok().map(Mutex::new)
+    /// Uses the Lua of this thread; `None` when it cannot start.
+    fn with<T>(&self, run: impl FnOnce(&mut Sandbox) -> T) -> Option<T> {
+        let with = |place: &RefCell<Option<Sandbox>>| {
+            let mut place = place.try_borrow_mut().ok()?;
+            if place.is_none() {
+                *place = Sandbox::new(None).ok();
+            }
+            let sandbox = place.as_mut()?;
+            let bounds = Bounds::first(self.stopwatch, self.can_go_on());
+            sandbox.watch.set_bounds(bounds, &self.random);
+            Some(run(sandbox))
         };
-        self.sandbox.get_or_init(start).as_ref()
+        SANDBOX.try_with(with).ok().flatten()
+    }
+
+    /// Returns whether scripts that take long go on elsewhere.
+    const fn can_go_on(&self) -> bool {
+        self.stopwatch.is_some() && self.start_thread.is_some()
     }
 
     /// Returns the clock, if scripts are bounded by time.
@@ -105,8 +128,7 @@ impl Machine {
     /// # Errors
     /// Returns Lua's error with Redis's text.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Chunk, CompileError> {
-        let can_go_on = self.stopwatch.is_some() && self.start_thread.is_some();
-        let bytes_max = if can_go_on {
+        let bytes_max = if self.can_go_on() {
             SOURCE_BYTES_MAX
         } else {
             SHORT_SOURCE_BYTES_MAX
@@ -115,16 +137,12 @@ impl Machine {
             let what = format!("a script of more than {bytes_max} bytes");
             return Err(CompileError::unsupported(&what));
         }
-        if source.len() > SHORT_SOURCE_BYTES_MAX {
-            return Ok(Chunk {
-                function: None,
-                source: source.into(),
-            });
+        let source = Arc::from(source);
+        if !is_long(&source) {
+            let compiled = self.with(|sandbox| sandbox.compile(&source));
+            compiled.ok_or_else(|| CompileError::unsupported(NO_LUA))??;
         }
-        let Some(sandbox) = self.sandbox() else {
-            return Err(CompileError::unsupported(NO_LUA));
-        };
-        sandbox.lock().compile(source)
+        Ok(Chunk { source })
     }
 
     /// Runs a script.
@@ -138,13 +156,11 @@ impl Machine {
         args: &[&[u8]],
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
-        let Some(function) = &chunk.function else {
+        if is_long(&chunk.source) {
             return Err(ScriptError::slow());
-        };
-        match self.sandbox() {
-            Some(sandbox) => sandbox.lock().run(function, keys, args, caller),
-            None => Err(ScriptError::stopped(1, NO_LUA)),
         }
+        let result = self.with(|sandbox| sandbox.run(&chunk.source, keys, args, caller));
+        result.unwrap_or_else(|| Err(ScriptError::stopped(1, NO_LUA)))
     }
 
     /// Starts a script on a thread of its own; `None` when no thread can be started.
@@ -157,27 +173,28 @@ impl Machine {
         wake: Box<dyn Fn() + Send>,
     ) -> Option<Running> {
         let script = running::Script::new(&chunk.source, keys, args);
-        let signal = Arc::default();
-        let bounds = Bounds::suspended(
-            self.stopwatch,
-            time_max,
-            Arc::clone(&signal),
-            Arc::clone(&self.random),
-        );
-        Running::start(self.start_thread?, script, bounds, signal, wake)
+        let bounds = Bounds::suspended(self.stopwatch, time_max);
+        let random = Arc::clone(&self.random);
+        Running::start(self.start_thread?, script, bounds, random, wake)
     }
 }
 
+/// Returns whether compiling a script takes milliseconds: it is then compiled where it runs.
+const fn is_long(source: &[u8]) -> bool {
+    source.len() > SHORT_SOURCE_BYTES_MAX
+}
+
 impl Sandbox {
-    fn new(bounds: Bounds) -> mlua::Result<Self> {
+    fn new(signal: Option<Arc<Signal>>) -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(libraries, options)?;
-        let watch = Arc::new(Watch::new(bounds));
+        let watch = Rc::new(Watch::new(signal));
         let host = library::host(&lua, &watch)?;
-        let sandbox = lua.load(SANDBOX).set_name("=sandbox");
+        let sandbox = lua.load(SANDBOX_TEXT).set_name("=sandbox");
         let (environment, run) = sandbox.call::<(Table, Function)>(host)?;
-        if watch.bounds().signal.is_none() {
+        let is_suspended = watch.is_suspended();
+        if !is_suspended {
             lua.gc_stop();
         }
         let settled_bytes = lua.used_memory();
@@ -186,15 +203,23 @@ impl Sandbox {
             environment,
             run,
             watch,
+            functions: HashMap::default(),
+            words: Words::new(!is_suspended),
+            reply: Vec::new(),
             settled_bytes,
         };
         set_hook(&sandbox.lua, &sandbox.watch, WINDOW)?;
         Ok(sandbox)
     }
 
-    fn compile(&mut self, source: &[u8]) -> Result<Chunk, CompileError> {
-        self.limit_memory();
-        let chunk = self.lua.load(source).set_name(SCRIPT_NAME);
+    /// Compiles a script, unless it has been.
+    fn compile(&mut self, source: &Arc<[u8]>) -> Result<(), CompileError> {
+        let address = source.as_ptr().addr();
+        if self.functions.contains_key(&address) {
+            return Ok(());
+        }
+        limit_memory(&self.lua, &self.watch);
+        let chunk = self.lua.load(&**source).set_name(SCRIPT_NAME);
         let chunk = chunk.set_mode(ChunkMode::Text);
         let function = chunk
             .set_environment(self.environment.clone())
@@ -202,10 +227,11 @@ impl Sandbox {
             .and_then(|function| self.lua.create_registry_value(function));
         self.tidy_up();
         match function {
-            Ok(function) => Ok(Chunk {
-                function: Some(function),
-                source: source.into(),
-            }),
+            Ok(function) => {
+                let compiled = (Arc::downgrade(source), function);
+                self.functions.insert(address, compiled);
+                Ok(())
+            }
             Err(mlua::Error::SyntaxError { message, .. }) => Err(CompileError::syntax(&message)),
             Err(error) => Err(CompileError::syntax(&error.to_string())),
         }
@@ -213,22 +239,28 @@ impl Sandbox {
 
     fn run(
         &mut self,
-        script: &RegistryKey,
+        source: &Arc<[u8]>,
         keys: &[&[u8]],
         args: &[&[u8]],
         caller: &mut dyn Caller,
     ) -> Result<Value, ScriptError> {
+        self.compile(source).map_err(ScriptError::not_compiled)?;
+        let compiled = self.functions.get(&source.as_ptr().addr());
+        let (_, script) = compiled.ok_or_else(|| ScriptError::stopped(1, NO_LUA))?;
         let (lua, watch) = (&self.lua, &self.watch);
-        watch.start(lua.used_memory());
-        let mut reply = Vec::new();
+        let (known, reply) = (&mut self.words, &mut self.reply);
+        known.make_room();
+        let used = lua.used_memory();
+        watch.start(used);
+        watch.note_memory(used);
         let result = lua.scope(|scope| {
             let call = scope.create_function_mut(|lua, words: MultiValue| {
-                convert::call(lua, &words, watch, caller, &mut reply)
+                convert::call(lua, &words, known, watch, caller, reply)
             })?;
             let keys = convert::list(lua, keys)?;
             let argv = convert::list(lua, args)?;
             let script = lua.registry_value::<Function>(script)?;
-            self.limit_memory();
+            limit_memory(lua, watch);
             self.run
                 .call::<(bool, mlua::Value)>((script, call, keys, argv))
         });
@@ -250,22 +282,19 @@ impl Sandbox {
         result
     }
 
-    /// Limits what a script may allocate beyond what is there.
-    fn limit_memory(&self) {
-        let limit = self.lua.used_memory() + self.watch.bounds().memory_max;
-        // Only a machine inside another program has no limit to set.
-        let _ = self.lua.set_memory_limit(limit);
-    }
-
     /// Lifts the limit and collects garbage once there is enough of it.
     fn tidy_up(&mut self) {
         let _ = self.lua.set_memory_limit(0);
         let used = self.lua.used_memory();
         if used > self.settled_bytes + self.settled_bytes / 2 + GARBAGE_BYTES_MAX {
+            // Those that no node knows any more.
+            self.functions
+                .retain(|_, (source, _)| source.strong_count() > 0);
             self.lua.expire_registry_values();
+            self.words.forget();
             // A finaliser could fail, and scripts have none.
             let _ = self.lua.gc_collect();
-            if self.watch.bounds().signal.is_none() {
+            if !self.watch.is_suspended() {
                 self.lua.gc_stop();
             }
             self.settled_bytes = self.lua.used_memory();
@@ -273,11 +302,18 @@ impl Sandbox {
     }
 }
 
-fn set_hook(lua: &Lua, watch: &Arc<Watch>, window: u32) -> mlua::Result<()> {
-    let watch = Arc::clone(watch);
+/// Limits what a script may allocate beyond what is there.
+fn limit_memory(lua: &Lua, watch: &Watch) {
+    let limit = lua.used_memory() + watch.bounds().memory_max;
+    // Only a machine inside another program has no limit to set.
+    let _ = lua.set_memory_limit(limit);
+}
+
+fn set_hook(lua: &Lua, watch: &Rc<Watch>, window: u32) -> mlua::Result<()> {
+    let watch = Rc::clone(watch);
     let triggers = HookTriggers::new().every_nth_instruction(window);
     lua.set_global_hook(triggers, move |lua, _| {
-        let allocated = lua.used_memory().saturating_sub(watch.base_bytes());
+        let allocated = watch.note_memory(lua.used_memory());
         if allocated > NARROW_BYTES && watch.narrow() {
             set_hook(lua, &watch, WINDOW_NARROW)?;
         }
@@ -286,7 +322,7 @@ fn set_hook(lua: &Lua, watch: &Arc<Watch>, window: u32) -> mlua::Result<()> {
     })
 }
 
-const SANDBOX: &str = include_str!("machine/sandbox.lua");
+const SANDBOX_TEXT: &str = include_str!("machine/sandbox.lua");
 
 const NO_LUA: &str = "Lua cannot start, probably for lack of memory";
 

@@ -19,6 +19,8 @@ mod lexer;
 mod machine;
 mod native;
 mod parser;
+#[cfg(feature = "compat")]
+mod redisson;
 mod shape;
 mod shebang;
 mod steps;

@@ -3,6 +3,7 @@
 //! * `node`: a node with several clients and a clock that the test moves, and its scripts of requests and replies
 //! * `set`, `get`, `multi`, `number`, `release`, `expiry`, `scan`, `script`, `lock`, `limits`: rows per family
 //! * `provisional`: what scripts leave, judged at their end
+//! * `redisson`: its hot scripts, native and in Lua
 //! * `values`: hashes, lists, sets and sorted sets
 //! * `suspended`: scripts that take long: who is served meanwhile, who waits
 //! * `model`: random command sequences against a naive model
@@ -44,6 +45,8 @@ mod number;
 mod provisional;
 #[cfg(feature = "compat")]
 mod pubsub;
+#[cfg(feature = "compat")]
+mod redisson;
 mod release;
 mod scan;
 mod script;

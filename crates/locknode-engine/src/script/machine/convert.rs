@@ -3,10 +3,11 @@
 use std::fmt;
 
 use locknode_resp::{Protocol, double_text};
-use mlua::{BorrowedBytes, Lua, MultiValue, Table, Value as LuaValue};
+use mlua::{Either, IntoLua, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use smallvec::SmallVec;
 
 use super::watch::{Stopped, Watch};
+use super::words::{Word, Words};
 use crate::script::decode;
 use crate::script::error::{ScriptError, error_line, one_line, until_zero};
 use crate::script::native::NOT_A_WORD;
@@ -37,9 +38,9 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// A word of a command.
-enum Word {
-    Text(BorrowedBytes),
+/// An argument of a command.
+enum Argument {
+    Text(Word),
     Number(String),
 }
 
@@ -47,6 +48,7 @@ enum Word {
 pub(super) fn call(
     lua: &Lua,
     words: &MultiValue,
+    known: &mut Words,
     watch: &Watch,
     caller: &mut dyn Caller,
     reply: &mut Vec<u8>,
@@ -54,19 +56,26 @@ pub(super) fn call(
     if words.is_empty() {
         return Err(Raised::reply(NO_WORDS));
     }
-    let mut texts = SmallVec::<[Word; 8]>::new();
+    let mut arguments = SmallVec::<[Argument; 8]>::new();
     for word in words {
-        texts.push(match word {
-            LuaValue::String(text) => Word::Text(text.as_bytes()),
-            LuaValue::Integer(number) => Word::Number(number.to_string()),
-            LuaValue::Number(number) => Word::Number(argument(*number)),
+        arguments.push(match word {
+            LuaValue::String(text) => Argument::Text(known.find(text)),
+            LuaValue::Integer(number) => Argument::Number(number.to_string()),
+            LuaValue::Number(number) => Argument::Number(argument(*number)),
             _ => {
                 return Err(Raised::reply(NOT_A_WORD));
             }
         });
     }
-    let slices: SmallVec<[&[u8]; 8]> = texts.iter().map(Word::bytes).collect();
-    let sent: usize = slices.iter().map(|slice| slice.len()).sum();
+    let (mut slices, mut sent) = (SmallVec::<[&[u8]; 8]>::new(), 0);
+    for argument in &arguments {
+        let slice = match argument {
+            Argument::Text(text) => text,
+            Argument::Number(number) => number.as_bytes(),
+        };
+        sent += slice.len();
+        slices.push(slice);
+    }
     watch.spend(CALL_STEPS + slices.len() * ARGUMENT_STEPS)?;
     reply.clear();
     let protocol = watch.protocol();
@@ -74,15 +83,14 @@ pub(super) fn call(
     watch.spend((sent + reply.len()) / STEP_BYTES)?;
     match decode::value(reply) {
         Value::Error(text) => Err(Raised::reply(text)),
-        value => to_lua(lua, &value, protocol),
-    }
-}
-
-impl Word {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text,
-            Self::Number(number) => number.as_bytes(),
+        Value::Integer(number) => Ok(LuaValue::Integer(number)),
+        value => {
+            // Within a limit, each step of the conversion is a protected call. A reply is bounded anyway,
+            // and the next allocation of the script finds the limit again.
+            let limit = lua.set_memory_limit(0);
+            let value = to_lua(lua, &value, protocol);
+            lua.set_memory_limit(limit?)?;
+            value
         }
     }
 }
@@ -102,11 +110,15 @@ fn argument(number: f64) -> String {
 
 /// KEYS or ARGV.
 pub(super) fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
-    let list = lua.create_table_with_capacity(texts.len(), 0)?;
-    for text in texts {
-        list.raw_push(lua.create_string(text)?)?;
+    lua.create_sequence_from(texts.iter().map(|text| string(text)))
+}
+
+/// A string on its way to Lua: what is UTF-8 needs no handle there.
+fn string(text: &[u8]) -> impl IntoLua {
+    match str::from_utf8(text) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(LuaString::wrap(text)),
     }
-    Ok(list)
 }
 
 fn to_lua(lua: &Lua, value: &Value, protocol: Protocol) -> mlua::Result<LuaValue> {
@@ -156,9 +168,7 @@ fn to_lua(lua: &Lua, value: &Value, protocol: Protocol) -> mlua::Result<LuaValue
 }
 
 fn single(lua: &Lua, field: &str, text: &[u8]) -> mlua::Result<Table> {
-    let table = lua.create_table_with_capacity(0, 1)?;
-    table.raw_set(field, lua.create_string(text)?)?;
-    Ok(table)
+    lua.create_table_from([(field, string(text))])
 }
 
 /// What a script returned, on its way to a reply.
@@ -195,7 +205,7 @@ impl Reply {
             }
             LuaValue::Boolean(true) => Value::Integer(1),
             LuaValue::Integer(number) => Value::Integer(*number),
-            LuaValue::Number(number) => Value::Integer(integer(*number)),
+            LuaValue::Number(number) => integer_of(*number),
             LuaValue::String(text) => Value::Bulk(text.as_bytes().to_vec()),
             LuaValue::Table(table) => {
                 let error = || ScriptError::new(b"ERR reached lua stack limit".to_vec(), self.line);
@@ -263,16 +273,16 @@ fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Truncates a number; out-of-range values become the least integer, as on x86.
-fn integer(number: f64) -> i64 {
+pub(in crate::script) fn integer_of(number: f64) -> Value {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if (-TWO_TO_63..TWO_TO_63).contains(&number) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "in range; the cut is what is wanted"
         )]
-        return number as i64;
+        return Value::Integer(number as i64);
     }
-    i64::MIN
+    Value::Integer(i64::MIN)
 }
 
 /// The text of an error of a library function.

@@ -208,7 +208,7 @@ fn unicode(text: &[u8]) -> Option<(char, usize)> {
 }
 
 /// Reads a number at the beginning of a text as C's `strtod` does; returns its length too.
-fn number(text: &[u8]) -> Option<(f64, usize)> {
+pub(in crate::script) fn number(text: &[u8]) -> Option<(f64, usize)> {
     let count = |at: usize, is_part: fn(&u8) -> bool| {
         let rest = text.get(at..).unwrap_or_default();
         rest.iter().take_while(|byte| is_part(byte)).count()

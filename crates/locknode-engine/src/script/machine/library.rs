@@ -1,6 +1,6 @@
 //! What `sandbox.lua` gets from Rust.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use locknode_resp::Protocol;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
@@ -12,7 +12,7 @@ use super::{bits, json, msgpack, pack};
 use crate::version::REDIS_VERSION;
 
 /// Builds the table `host`.
-pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+pub(super) fn host(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     host.set("caught", watched(lua, watch, caught)?)?;
     host.set("expand", lua.create_function(expand)?)?;
@@ -23,10 +23,7 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
     host.set("set_protocol", watched(lua, watch, set_protocol)?)?;
     host.set("version", REDIS_VERSION)?;
     host.set("version_number", version_number(REDIS_VERSION))?;
-    host.set(
-        "random",
-        watched(lua, watch, |_, it, ()| Ok(it.bounds().random.draw()))?,
-    )?;
+    host.set("random", watched(lua, watch, |_, it, ()| Ok(it.random()))?)?;
     host.set("seed", watched(lua, watch, seed)?)?;
     host.set("sha1hex", watched(lua, watch, sha1hex)?)?;
     host.set(
@@ -37,7 +34,7 @@ pub(super) fn host(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
 }
 
 /// The libraries that Redis adds to Lua's.
-fn libraries(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
+fn libraries(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let cjson = lua.create_table()?;
     cjson.set("encode", watched(lua, watch, json::encode)?)?;
     cjson.set("decode", watched(lua, watch, json::decode)?)?;
@@ -60,10 +57,10 @@ fn libraries(lua: &Lua, watch: &Arc<Watch>) -> mlua::Result<Table> {
 /// A function that uses the watch.
 fn watched<A: FromLuaMulti + 'static, R: IntoLuaMulti + 'static>(
     lua: &Lua,
-    watch: &Arc<Watch>,
+    watch: &Rc<Watch>,
     run: fn(&Lua, &Watch, A) -> mlua::Result<R>,
 ) -> mlua::Result<Function> {
-    let watch = Arc::clone(watch);
+    let watch = Rc::clone(watch);
     lua.create_function(move |lua, arguments| run(lua, &watch, arguments))
 }
 
@@ -99,7 +96,7 @@ fn seed(_: &Lua, watch: &Watch, seed: f64) -> mlua::Result<()> {
         clippy::cast_sign_loss,
         reason = "as C cuts it"
     )]
-    watch.bounds().random.seed(seed as i64 as u32);
+    watch.seed(seed as i64 as u32);
     Ok(())
 }
 

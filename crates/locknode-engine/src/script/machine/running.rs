@@ -14,7 +14,7 @@ use std::time::Duration;
 use locknode_resp::Protocol;
 
 use super::Sandbox;
-use super::watch::{Bounds, Signal};
+use super::watch::{Bounds, Random, Signal};
 use crate::script::error::ScriptError;
 use crate::script::{Caller, StartThread, Value};
 
@@ -60,16 +60,19 @@ impl Script {
         }
     }
 
-    fn run(&self, bounds: Bounds, courier: &mut Courier) -> Result<Value, ScriptError> {
+    fn run(
+        &self,
+        bounds: Bounds,
+        random: &Arc<Random>,
+        courier: &mut Courier,
+    ) -> Result<Value, ScriptError> {
         let no_lua = |_| ScriptError::stopped(1, super::NO_LUA);
-        let mut sandbox = Sandbox::new(bounds).map_err(no_lua)?;
-        let chunk = sandbox.compile(&self.source);
-        let chunk = chunk.map_err(ScriptError::not_compiled)?;
-        let no_function = || ScriptError::stopped(1, super::NO_LUA);
-        let function = chunk.function.ok_or_else(no_function)?;
+        let signal = Arc::clone(&courier.signal);
+        let mut sandbox = Sandbox::new(Some(signal)).map_err(no_lua)?;
+        sandbox.watch.set_bounds(bounds, random);
         let keys: Vec<&[u8]> = self.keys.iter().map(|key| &**key).collect();
         let args: Vec<&[u8]> = self.args.iter().map(|arg| &**arg).collect();
-        sandbox.run(&function, &keys, &args, courier)
+        sandbox.run(&self.source, &keys, &args, courier)
     }
 }
 
@@ -80,9 +83,10 @@ impl Running {
         start_thread: StartThread,
         script: Script,
         bounds: Bounds,
-        signal: Arc<Signal>,
+        random: Arc<Random>,
         wake: Box<dyn Fn() + Send>,
     ) -> Option<Self> {
+        let signal = Arc::<Signal>::default();
         let (event_sender, events) = channel();
         let (replies, reply_receiver) = channel();
         let mut courier = Courier {
@@ -92,7 +96,7 @@ impl Running {
             wake,
         };
         let work = move || {
-            let result = script.run(bounds, &mut courier);
+            let result = script.run(bounds, &random, &mut courier);
             courier.tell(Event::Done(result));
         };
         start_thread(Box::new(work)).then_some(Self {

@@ -3,28 +3,38 @@
 //! A node bounds a script by the clock: then it does not matter which instruction, library function
 //! or command takes long. A simulation has no clock that runs within a command, and counts.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use locknode_resp::Protocol;
 
-/// The limits of the running script; shared with Lua's hook. One thread uses it at a time.
+/// The limits of the running script; shared with Lua's hook.
 #[derive(Debug)]
 pub(super) struct Watch {
-    bounds: Bounds,
-    end_ns: AtomicU64,
-    instructions: AtomicUsize,
-    base_bytes: AtomicUsize,
-    line: AtomicU32,
-    is_narrow: AtomicBool,
-    /// Whether the script has chosen RESP3 for its conversions.
-    has_resp3: AtomicBool,
+    /// Ends the script on request; `None` where nobody can ask.
+    signal: Option<Arc<Signal>>,
+    bounds: Cell<Bounds>,
+    /// `None` for no limit.
+    end: Cell<Option<Duration>>,
+    instructions: Cell<usize>,
+    base_bytes: Cell<usize>,
+    line: Cell<u32>,
+    is_narrow: Cell<bool>,
+    /// That of the replies which the script sees.
+    protocol: Cell<Protocol>,
+    random: RefCell<Arc<Random>>,
 }
 
-/// What a script may take, what happens then, and what it shares with the node's other scripts.
-#[derive(Clone, Debug)]
+/// The generator behind `math.random`. As in Redis, a script draws where the last one stopped; a
+/// node's first numbers are always the same, so that a simulation repeats.
+#[derive(Debug)]
+pub(super) struct Random(AtomicU64);
+
+/// What a script may take, and what happens then.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Without it, instructions are counted.
     pub(super) stopwatch: Option<fn() -> Duration>,
@@ -33,21 +43,15 @@ pub(super) struct Bounds {
     pub(super) memory_max: usize,
     /// Whether a script that takes more goes on elsewhere instead of being stopped.
     pub(super) is_first: bool,
-    /// Ends the script on request; `None` where nobody can ask.
-    pub(super) signal: Option<Arc<Signal>>,
-    pub(super) random: Arc<Random>,
 }
-
-/// The generator behind `math.random`. As in Redis, a script draws where the last one stopped; a
-/// node's first numbers are always the same, so that a simulation repeats.
-#[derive(Debug)]
-pub(super) struct Random(AtomicU64);
 
 /// What a running script and those who wait for it tell each other.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_stopped: AtomicBool,
     has_event: AtomicBool,
+    /// The memory of its Lua.
+    bytes: AtomicUsize,
 }
 
 impl Signal {
@@ -58,6 +62,11 @@ impl Signal {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Returns the memory that the script uses, as of its last look at the limits.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Notes whether the script waits for somebody.
@@ -85,18 +94,12 @@ pub(super) enum Stopped {
 
 impl Bounds {
     /// Those of a script that holds up everybody: it gives way early, where it can.
-    pub(super) const fn first(
-        stopwatch: Option<fn() -> Duration>,
-        can_go_on: bool,
-        random: Arc<Random>,
-    ) -> Self {
+    pub(super) const fn first(stopwatch: Option<fn() -> Duration>, can_go_on: bool) -> Self {
         Self {
-            random,
             stopwatch,
             time_max: Some(FIRST_TIME_MAX),
             memory_max: FIRST_MEMORY_BYTES_MAX,
             is_first: can_go_on,
-            signal: None,
         }
     }
 
@@ -104,28 +107,24 @@ impl Bounds {
     pub(super) const fn suspended(
         stopwatch: Option<fn() -> Duration>,
         time_max: Option<Duration>,
-        signal: Arc<Signal>,
-        random: Arc<Random>,
     ) -> Self {
         Self {
-            random,
             stopwatch,
             time_max,
             memory_max: MEMORY_BYTES_MAX,
             is_first: false,
-            signal: Some(signal),
         }
     }
 }
 
 impl Random {
     /// Sets the seed, as `srand48` does.
-    pub(super) fn seed(&self, seed: u32) {
+    fn seed(&self, seed: u32) {
         self.0.store(state_of(seed), Ordering::Relaxed);
     }
 
     /// Draws a number from 0 to 1, as Redis draws it: `lrand48`.
-    pub(super) fn draw(&self) -> f64 {
+    fn draw(&self) -> f64 {
         let state = self.0.load(Ordering::Relaxed);
         let state = state.wrapping_mul(0x5_deec_e66d).wrapping_add(0xb) & ((1 << 48) - 1);
         self.0.store(state, Ordering::Relaxed);
@@ -145,59 +144,80 @@ fn state_of(seed: u32) -> u64 {
 }
 
 impl Watch {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(signal: Option<Arc<Signal>>) -> Self {
         Self {
-            bounds,
-            end_ns: AtomicU64::new(0),
-            instructions: AtomicUsize::new(0),
-            base_bytes: AtomicUsize::new(0),
-            line: AtomicU32::new(0),
-            is_narrow: AtomicBool::new(false),
-            has_resp3: AtomicBool::new(false),
+            signal,
+            bounds: Cell::new(Bounds::first(None, false)),
+            end: Cell::default(),
+            instructions: Cell::default(),
+            base_bytes: Cell::default(),
+            line: Cell::default(),
+            is_narrow: Cell::default(),
+            protocol: Cell::new(Protocol::Resp2),
+            random: RefCell::default(),
         }
     }
 
     /// Returns what the script may take.
-    pub(super) const fn bounds(&self) -> &Bounds {
-        &self.bounds
+    pub(super) const fn bounds(&self) -> Bounds {
+        self.bounds.get()
+    }
+
+    /// Notes the memory in use; returns how much of it is the script's.
+    pub(super) fn note_memory(&self, used_bytes: usize) -> usize {
+        if let Some(signal) = &self.signal {
+            signal.bytes.store(used_bytes, Ordering::Relaxed);
+        }
+        used_bytes.saturating_sub(self.base_bytes())
+    }
+
+    /// Sets it, and the generator that the node's scripts share, before a run.
+    pub(super) fn set_bounds(&self, bounds: Bounds, random: &Arc<Random>) {
+        self.bounds.set(bounds);
+        let mut place = self.random.borrow_mut();
+        if !Arc::ptr_eq(&place, random) {
+            *place = Arc::clone(random);
+        }
+    }
+
+    /// Returns whether the script goes on while others are served.
+    pub(super) const fn is_suspended(&self) -> bool {
+        self.signal.is_some()
     }
 
     /// What a script that has allocated too much ends with.
     pub(super) const fn out_of_memory(&self) -> Stopped {
-        if self.bounds.is_first {
+        let bounds = self.bounds();
+        if bounds.is_first {
             Stopped::Slow
         } else {
-            Stopped::Memory(self.bounds.memory_max)
+            Stopped::Memory(bounds.memory_max)
         }
     }
 
     /// Begins a run, with the memory in use.
     pub(super) fn start(&self, used_bytes: usize) {
-        let end = match (self.bounds.stopwatch, self.bounds.time_max) {
-            (Some(now), Some(max)) => nanos(now() + max),
-            _ => u64::MAX,
-        };
-        self.end_ns.store(end, Ordering::Relaxed);
-        self.instructions.store(0, Ordering::Relaxed);
-        self.base_bytes.store(used_bytes, Ordering::Relaxed);
-        self.line.store(1, Ordering::Relaxed);
-        self.is_narrow.store(false, Ordering::Relaxed);
+        let bounds = self.bounds();
+        let times = bounds.stopwatch.zip(bounds.time_max);
+        self.end.set(times.map(|(now, max)| now() + max));
+        self.instructions.set(0);
+        self.base_bytes.set(used_bytes);
+        self.line.set(1);
+        self.is_narrow.set(false);
         self.set_protocol(Protocol::Resp2);
     }
 
     /// Counts work, and stops the script when a limit is reached.
     pub(super) fn spend(&self, instructions: usize) -> Result<(), Stopped> {
         let count = self.instructions() + instructions;
-        self.instructions.store(count, Ordering::Relaxed);
-        if self
-            .bounds
-            .signal
-            .as_ref()
-            .is_some_and(|signal| signal.is_stopped())
+        self.instructions.set(count);
+        if let Some(signal) = &self.signal
+            && signal.is_stopped()
         {
             return Err(Stopped::Killed);
         }
-        let Some(now) = self.bounds.stopwatch else {
+        let bounds = self.bounds();
+        let Some(now) = bounds.stopwatch else {
             return if count > INSTRUCTIONS_MAX {
                 Err(Stopped::Instructions)
             } else {
@@ -205,10 +225,9 @@ impl Watch {
             };
         };
         let may_take_long = self.is_narrow() || count > INSTRUCTIONS_MIN;
-        if may_take_long && nanos(now()) >= self.end_ns.load(Ordering::Relaxed) {
-            let max = self.bounds.time_max.unwrap_or_default();
-            let is_first = self.bounds.is_first;
-            return Err(if is_first {
+        if may_take_long && self.end.get().is_some_and(|end| now() >= end) {
+            let max = bounds.time_max.unwrap_or_default();
+            return Err(if bounds.is_first {
                 Stopped::Slow
             } else {
                 Stopped::Time(max)
@@ -217,49 +236,50 @@ impl Watch {
         Ok(())
     }
 
-    pub(super) fn instructions(&self) -> usize {
-        self.instructions.load(Ordering::Relaxed)
+    pub(super) const fn instructions(&self) -> usize {
+        self.instructions.get()
     }
 
-    pub(super) fn base_bytes(&self) -> usize {
-        self.base_bytes.load(Ordering::Relaxed)
+    pub(super) const fn base_bytes(&self) -> usize {
+        self.base_bytes.get()
     }
 
     /// Notes that the window is the narrow one; returns whether it was not before.
     pub(super) fn narrow(&self) -> bool {
-        !self.is_narrow.swap(true, Ordering::Relaxed)
+        !self.is_narrow.replace(true)
     }
 
-    pub(super) fn is_narrow(&self) -> bool {
-        self.is_narrow.load(Ordering::Relaxed)
+    pub(super) const fn is_narrow(&self) -> bool {
+        self.is_narrow.get()
     }
 
     /// Sets the protocol of the replies that a script sees: `redis.setresp`.
     pub(super) fn set_protocol(&self, protocol: Protocol) {
-        let has_resp3 = protocol == Protocol::Resp3;
-        self.has_resp3.store(has_resp3, Ordering::Relaxed);
+        self.protocol.set(protocol);
     }
 
-    pub(super) fn protocol(&self) -> Protocol {
-        if self.has_resp3.load(Ordering::Relaxed) {
-            Protocol::Resp3
-        } else {
-            Protocol::Resp2
-        }
+    pub(super) const fn protocol(&self) -> Protocol {
+        self.protocol.get()
     }
 
     /// The line of the script that raised the last error.
-    pub(super) fn line(&self) -> u32 {
-        self.line.load(Ordering::Relaxed)
+    pub(super) const fn line(&self) -> u32 {
+        self.line.get()
     }
 
     pub(super) fn set_line(&self, line: u32) {
-        self.line.store(line, Ordering::Relaxed);
+        self.line.set(line);
     }
-}
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    /// Sets the seed of [`Watch::random`].
+    pub(super) fn seed(&self, seed: u32) {
+        self.random.borrow().seed(seed);
+    }
+
+    /// Draws a number from 0 to 1.
+    pub(super) fn random(&self) -> f64 {
+        self.random.borrow().draw()
+    }
 }
 
 impl fmt::Display for Stopped {
