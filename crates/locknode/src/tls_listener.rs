@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep};
 use tokio_rustls::{Accept, TlsAcceptor, server};
 
 use crate::listener::{Accepted, Listener};
@@ -47,7 +47,8 @@ enum State<S> {
 
 struct Handshake<S> {
     accept: Accept<S>,
-    end: Instant,
+    /// How often it may still be given more time.
+    extensions: u32,
     timer: Pin<Box<Sleep>>,
     /// All places for handshakes, and its own.
     places: Arc<Semaphore>,
@@ -76,11 +77,10 @@ impl<L: Listener + Sync> Listener for TlsListener<L> {
             peer,
             is_local,
         } = self.inner.accept().await?;
-        let now = Instant::now();
         let handshake = Handshake {
             accept: TlsAcceptor::from(self.tls.config()).accept(stream),
-            end: now + PATIENCE,
-            timer: Box::pin(sleep_until(now + HASTE)),
+            extensions: EXTENSIONS,
+            timer: Box::pin(sleep(HASTE)),
             places,
             _place: place,
         };
@@ -110,11 +110,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Handshake<S> {
             return Poll::Ready(done);
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            let now = Instant::now();
-            if now >= self.end || self.places.available_permits() == 0 {
+            if self.extensions == 0 || self.places.available_permits() == 0 {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-            self.timer.as_mut().reset(self.end.min(now + HASTE));
+            self.extensions -= 1;
+            self.timer.set(sleep(HASTE));
         }
         Poll::Pending
     }
@@ -185,8 +185,9 @@ impl<S> std::fmt::Debug for Handshake<S> {
     }
 }
 
-/// How long a handshake may take: ten round trips of a second.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long it may take while all places are taken, so that peers who say nothing keep nobody out.
+/// How long a handshake may take while all places are taken, so that peers who say nothing keep
+/// nobody out.
 const HASTE: Duration = Duration::from_secs(1);
+
+/// How often it may take as long again while there are places: ten round trips of a second in all.
+const EXTENSIONS: u32 = 9;
