@@ -63,6 +63,7 @@ mod scratch;
 mod shared;
 mod sweeper;
 mod sync_waiters;
+mod upcoming;
 
 pub use clock::{Clock, SystemClock};
 pub use directory::{Directory, DirectoryError};
