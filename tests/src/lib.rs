@@ -8,6 +8,7 @@
     reason = "what fails here fails a test, and tests say what they skip"
 )]
 
+pub mod certificates;
 pub mod cluster;
 mod conversation;
 pub mod fake_node;

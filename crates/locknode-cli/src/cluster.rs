@@ -5,19 +5,23 @@ use std::time::Duration;
 use redlock_client::{Builder, Error, ErrorKind, NodeAddress, Redlock, ReleaseAnswer, Released};
 
 use crate::failure::{Exit, Failure};
+use crate::tls_flags::TlsFlags;
 
 /// The nodes of the cluster.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClusterFlags {
     /// Addresses of the nodes, separated by commas
     ///
-    /// As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS (in
-    /// builds with it) or unix:///path. List all nodes of the cluster, the same on every client:
-    /// a lock needs a majority of these. Other users of this machine can read command lines but
-    /// not your environment, so put passwords into the variable.
+    /// As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS or
+    /// unix:///path. List all nodes of the cluster, the same on every client: a lock needs a majority
+    /// of these. Other users of this machine can read command lines but not your environment, so put
+    /// passwords into the variable.
     #[arg(long, value_name = "URL,...", env = "LOCKNODE_NODES")]
     #[arg(required = true, value_delimiter = ',', verbatim_doc_comment)]
     nodes: Vec<String>,
+
+    #[command(flatten)]
+    tls: TlsFlags,
 }
 
 impl ClusterFlags {
@@ -27,7 +31,7 @@ impl ClusterFlags {
     ///
     /// If an address is wrong or given twice, or there are too many.
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
-        connect(&self.nodes, None)
+        connect(&self.nodes, &self.tls, None)
     }
 
     /// The same with an observer.
@@ -39,7 +43,7 @@ impl ClusterFlags {
         &self,
         observer: std::sync::Arc<dyn redlock_client::Observer>,
     ) -> Result<Redlock, Failure> {
-        build(builder(&self.nodes).observer(observer))
+        build(builder(&self.nodes, &self.tls)?.observer(observer))
     }
 
     /// The replies of the nodes that did not confirm a release.
@@ -69,16 +73,20 @@ impl ClusterFlags {
 /// # Errors
 ///
 /// If an address is wrong or given twice, or there are too many.
-pub(crate) fn connect(nodes: &[String], timeout: Option<Duration>) -> Result<Redlock, Failure> {
-    let mut builder = builder(nodes);
+pub(crate) fn connect(
+    nodes: &[String],
+    tls: &TlsFlags,
+    timeout: Option<Duration>,
+) -> Result<Redlock, Failure> {
+    let mut builder = builder(nodes, tls)?;
     if let Some(timeout) = timeout {
         builder = builder.node_timeout(timeout).connect_timeout(timeout);
     }
     build(builder)
 }
 
-fn builder(nodes: &[String]) -> Builder {
-    Redlock::builder().nodes(nodes.iter().map(|node| node.trim()))
+fn builder(nodes: &[String], tls: &TlsFlags) -> Result<Builder, Failure> {
+    tls.apply(Redlock::builder().nodes(nodes.iter().map(|node| node.trim())))
 }
 
 fn build(builder: Builder) -> Result<Redlock, Failure> {

@@ -120,13 +120,12 @@ pub(crate) fn listen(
     Ok(sockets)
 }
 
-/// What a person can do about an address that cannot be listened on.
-pub(crate) fn explain(addr: SocketAddr, error: &io::Error) -> Failure {
+/// What a person can do about an address that cannot be listened on, whose port `flag` sets.
+pub(crate) fn explain(addr: SocketAddr, flag: &str, error: &io::Error) -> Failure {
     let port = addr.port();
     Failure::unavailable(match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "port {port} on {} is taken by another server: stop that one, or choose another port with --port \
-             (0 for any free one)",
+            "port {port} on {} is taken by another server: stop that one, or choose another port with {flag}",
             addr.ip()
         ),
         io::ErrorKind::AddrNotAvailable => {
@@ -136,7 +135,7 @@ pub(crate) fn explain(addr: SocketAddr, error: &io::Error) -> Failure {
             )
         }
         io::ErrorKind::PermissionDenied => format!(
-            "no permission to listen on {addr}: ports below 1024 are reserved, choose a higher one with --port"
+            "no permission to listen on {addr}: ports below 1024 are reserved, choose a higher one with {flag}"
         ),
         _ => format!("cannot listen on {addr}: {error}"),
     })
@@ -208,7 +207,7 @@ mod tests {
             for other_threads in [1, 3] {
                 let error = listen(taken, 16, other_threads).expect_err("the port is taken");
                 assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-                let text = explain(taken, &error).to_string();
+                let text = explain(taken, "--port", &error).to_string();
                 assert!(text.contains(&taken.port().to_string()), "{text}");
                 assert!(text.contains("--port"), "{text}");
             }

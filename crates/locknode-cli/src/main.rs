@@ -58,6 +58,13 @@ mod sim;
 mod size;
 #[cfg(feature = "status")]
 mod status;
+#[cfg(any(
+    feature = "bench",
+    feature = "lock",
+    feature = "run",
+    feature = "status"
+))]
+mod tls_flags;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,14 +1,26 @@
 //! Where a server is, for the commands that ask one server directly: written as everywhere else.
 
 use std::fmt;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 
 use redlock_client::{AddressError, Endpoint, NodeAddress};
+#[cfg(feature = "tls")]
+use tokio_rustls::rustls::ClientConfig;
+#[cfg(feature = "tls")]
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::failure::Failure;
+use crate::tls_flags::TlsFlags;
 
 /// A server's address, with the password for it if one is needed. Shown without the password.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServerAddress(pub(crate) NodeAddress);
+#[derive(Clone, Debug)]
+pub(crate) struct ServerAddress {
+    pub(crate) node: NodeAddress,
+    /// The settings for TLS, if it speaks that.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<redlock_client::Tls>,
+}
 
 impl ServerAddress {
     /// Reads the value of `flag`, in the forms that [`NodeAddress`] has.
@@ -16,22 +28,55 @@ impl ServerAddress {
     /// # Errors
     ///
     /// A sentence about what is not an address. It does not repeat a text that may hold a password.
-    pub(crate) fn read(text: &str, flag: &str) -> Result<Self, Failure> {
+    pub(crate) fn read(text: &str, flag: &str, tls: &TlsFlags) -> Result<Self, Failure> {
         let refused = |error: AddressError| Failure::usage(format!("{flag}: {error}"));
         let address = NodeAddress::parse(text).map_err(refused)?;
         address.check_credentials().map_err(refused)?;
-        if address.is_tls() {
-            return Err(Failure::usage(format!(
-                "{flag}: {address}: this command speaks no TLS; run, lock, extend, release and status NAME do, in \
-                 builds with it"
-            )));
+        let mut address = Self::plain(address);
+        address.secure(tls)?;
+        Ok(address)
+    }
+
+    /// An address of a server that speaks no TLS.
+    pub(crate) const fn plain(node: NodeAddress) -> Self {
+        Self {
+            node,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
-        Ok(Self(address))
+    }
+
+    #[cfg(feature = "tls")]
+    fn secure(&mut self, tls: &TlsFlags) -> Result<(), Failure> {
+        if tls.is_required() {
+            self.node = self.node.clone().with_tls();
+        }
+        if self.node.is_tls() {
+            self.tls = Some(tls.settings()?);
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unnecessary_wraps, reason = "with TLS, files can be unusable")]
+    const fn secure(&mut self, _: &TlsFlags) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// What `rustls` needs for a connection to `host`.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls_for(
+        &self,
+        host: &str,
+    ) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
+        let tls = self.tls.as_ref().ok_or("the address asks for no TLS")?;
+        tls.client_config_for(host)
+            .map_err(|error| error.to_string())
     }
 
     /// The commands to send first: the login, and the choice of a database.
     pub(crate) fn greeting(&self) -> Vec<Vec<String>> {
-        let Self(address) = self;
+        let address = &self.node;
         let login = address.password().map(|password| {
             let words = [Some("AUTH"), address.username(), Some(password)];
             words.into_iter().flatten().map(str::to_owned).collect()
@@ -44,11 +89,11 @@ impl ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Endpoint::Unix(_) = self.0.endpoint() {
+        if let Endpoint::Unix(_) = self.node.endpoint() {
             f.write_str("unix:")?;
         }
-        write!(f, "{}", self.0.endpoint())?;
-        match self.0.database() {
+        write!(f, "{}", self.node.endpoint())?;
+        match self.node.database() {
             0 => Ok(()),
             database => write!(f, "/{database}"),
         }
@@ -80,24 +125,18 @@ mod tests {
                 Some("p@%"),
             ),
         ] {
-            let address = ServerAddress::read(text, "--nodes").expect(text);
+            let address = ServerAddress::read(text, "--nodes", &TlsFlags::default()).expect(text);
             assert_eq!(address.to_string(), shown, "{text}");
-            assert_eq!(address.0.username(), username, "{text}");
-            assert_eq!(address.0.password(), password, "{text}");
+            assert_eq!(address.node.username(), username, "{text}");
+            assert_eq!(address.node.password(), password, "{text}");
             assert!(!format!("{address:?}").contains("secret"));
         }
     }
 
     #[test]
     fn what_is_no_address_is_said_to_be_none_without_its_password() {
-        for text in [
-            "redis://:secret@h:x",
-            "redis://secret@h",
-            "unix:secret",
-            "rediss://:secret@h",
-            "",
-        ] {
-            let error = ServerAddress::read(text, "--nodes").expect_err(text);
+        for text in ["redis://:secret@h:x", "redis://secret@h", "unix:secret", ""] {
+            let error = ServerAddress::read(text, "--nodes", &TlsFlags::default()).expect_err(text);
             let text_of_error = error.to_string();
             assert!(text_of_error.starts_with("--nodes: "), "{text_of_error}");
             assert!(
@@ -109,7 +148,8 @@ mod tests {
 
     #[test]
     fn the_login_and_the_database_come_first() {
-        let address = ServerAddress::read("redis://u:p@h/99", "--nodes").expect("an address");
+        let address = ServerAddress::read("redis://u:p@h/99", "--nodes", &TlsFlags::default())
+            .expect("an address");
         let expected = [&["AUTH", "u", "p"][..], &["SELECT", "99"]];
         assert_eq!(address.greeting(), expected);
     }

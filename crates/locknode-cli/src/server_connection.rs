@@ -10,14 +10,23 @@ use std::time::{Duration, Instant};
 use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 use redlock_client::Endpoint;
 use socket2::Socket;
+#[cfg(feature = "tls")]
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 use crate::server_address::ServerAddress;
+
+/// TCP or a Unix socket.
+#[derive(Debug)]
+enum Stream {
+    Plain(Socket),
+    #[cfg(feature = "tls")]
+    Tls(Box<StreamOwned<ClientConnection, Socket>>),
+}
 
 /// A connection that is logged in.
 #[derive(Debug)]
 pub(crate) struct ServerConnection {
-    /// Of TCP, or a Unix socket.
-    pub(crate) stream: Socket,
+    stream: Stream,
     deadline: Instant,
     /// Bytes received and not yet used.
     received: Vec<u8>,
@@ -31,11 +40,16 @@ impl ServerConnection {
     ///
     /// A reason for a person: not reachable, or the login was refused.
     pub(crate) fn open(address: &ServerAddress, deadline: Instant) -> Result<Self, String> {
-        let stream = match address.0.endpoint() {
-            Endpoint::Tcp { host, port } => connect(host, *port, deadline)?.into(),
-            Endpoint::Unix(path) => UnixStream::connect(path)
-                .map_err(|error| reason(&error))?
-                .into(),
+        let stream = match address.node.endpoint() {
+            #[cfg(feature = "tls")]
+            Endpoint::Tcp { host, port } if address.tls.is_some() => {
+                Stream::behind_tls(connect(host, *port, deadline)?, host, address)?
+            }
+            Endpoint::Tcp { host, port } => Stream::Plain(connect(host, *port, deadline)?.into()),
+            Endpoint::Unix(path) => {
+                let connected = UnixStream::connect(path).map_err(|error| reason(&error))?;
+                Stream::Plain(connected.into())
+            }
             _ => return Err("no way to get there".to_owned()),
         };
         let mut connection = Self {
@@ -60,7 +74,7 @@ impl ServerConnection {
     /// A reason for a person: the connection broke, the deadline passed, or the bytes are not a reply.
     pub(crate) fn call(&mut self, args: &[&[u8]]) -> Result<Reply, String> {
         self.set_timeouts()?;
-        let sent = self.stream.write_all(&encode(args));
+        let sent = self.stream.send(&encode(args));
         sent.map_err(|error| reason(&error))?;
         loop {
             let decoded = self.replies.decode(&self.received);
@@ -74,8 +88,9 @@ impl ServerConnection {
 
     /// Whether both ends have an address of this machine. Behind the other one there may still be a tunnel.
     pub(crate) fn stays_on_this_machine(&self) -> bool {
-        let own = self.stream.local_addr();
-        let ends = own.and_then(|own| Ok((own.as_socket(), self.stream.peer_addr()?.as_socket())));
+        let socket = self.stream.socket();
+        let own = socket.local_addr();
+        let ends = own.and_then(|own| Ok((own.as_socket(), socket.peer_addr()?.as_socket())));
         ends.is_ok_and(|ends| match ends {
             (Some(own), Some(peer)) => own.ip() == peer.ip() || peer.ip().is_loopback(),
             // A Unix socket.
@@ -83,10 +98,20 @@ impl ServerConnection {
         })
     }
 
+    /// The socket of a connection without TLS.
+    #[cfg(feature = "bench")]
+    pub(crate) fn into_socket(self) -> Option<Socket> {
+        match self.stream {
+            Stream::Plain(socket) => Some(socket),
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => None,
+        }
+    }
+
     fn receive(&mut self) -> Result<(), String> {
         self.set_timeouts()?;
         let mut chunk = [0; 4096];
-        match self.stream.read(&mut chunk) {
+        match self.stream.receive(&mut chunk) {
             Ok(0) => Err("the server closed the connection".to_owned()),
             Ok(len) => {
                 self.received.extend_from_slice(&chunk[..len]);
@@ -99,9 +124,44 @@ impl ServerConnection {
 
     fn set_timeouts(&self) -> Result<(), String> {
         let left = Some(left_until(self.deadline)?);
-        let set = self.stream.set_read_timeout(left);
-        set.and_then(|()| self.stream.set_write_timeout(left))
+        let socket = self.stream.socket();
+        let set = socket.set_read_timeout(left);
+        set.and_then(|()| socket.set_write_timeout(left))
             .map_err(|error| reason(&error))
+    }
+}
+
+impl Stream {
+    #[cfg(feature = "tls")]
+    fn behind_tls(stream: TcpStream, host: &str, address: &ServerAddress) -> Result<Self, String> {
+        let (config, name) = address.tls_for(host)?;
+        let connection = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
+        let stream = StreamOwned::new(connection, stream.into());
+        Ok(Self::Tls(Box::new(stream)))
+    }
+
+    const fn socket(&self) -> &Socket {
+        match self {
+            Self::Plain(socket) => socket,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => &stream.sock,
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.write_all(bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.read(bytes),
+        }
     }
 }
 
@@ -129,7 +189,12 @@ fn not_a_reply(bytes: &[u8]) -> String {
     )
 }
 
-fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, String> {
+/// Opens a TCP connection.
+///
+/// # Errors
+///
+/// A reason for a person.
+pub(crate) fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, String> {
     let found = (host, port)
         .to_socket_addrs()
         .map_err(|error| format!("unknown host: {error}"))?;

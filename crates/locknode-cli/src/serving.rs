@@ -28,6 +28,9 @@ use crate::log::Log;
 pub(crate) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
+    /// TCP whose clients speak TLS.
+    #[cfg(feature = "tls")]
+    Tls(TcpListener, locknode::Tls),
 }
 
 /// A node behind a socket.
@@ -80,13 +83,14 @@ impl Serving {
     /// Goes on after SIGHUP, from now until the process ends: a closed terminal or a rotated log is no reason to end a
     /// service, and a node that the signal kills begins its next run with a quarantine. Redis ignores it, too.
     ///
+    /// Returns what receives each one. The process goes on even when that is dropped.
+    ///
     /// # Errors
     ///
     /// When the signal cannot be listened to.
-    pub(crate) fn ignore_hang_ups(&self) -> Result<(), Failure> {
+    pub(crate) fn hang_ups(&self) -> Result<Signal, Failure> {
         let _entered = self.runtime.enter();
-        // The handler stays when nobody listens any more.
-        listen(SignalKind::hangup()).map(drop)
+        listen(SignalKind::hangup())
     }
 
     /// Waits, before anything is served, for `until` or for SIGTERM or SIGINT, whose name it returns.
@@ -256,6 +260,11 @@ async fn serve(service: Service, stage: watch::Receiver<Stage>) -> Result<(), Fa
         Socket::Unix(socket) => {
             let listener = tokio::net::UnixListener::from_std(socket).map_err(unusable)?;
             node.serve(listener, shutdown).await
+        }
+        #[cfg(feature = "tls")]
+        Socket::Tls(socket, tls) => {
+            let listener = tokio::net::TcpListener::from_std(socket).map_err(unusable)?;
+            node.serve(tls.listener(listener), shutdown).await
         }
     };
     ended.store(true, Ordering::Relaxed);

@@ -28,6 +28,8 @@ pub struct HostFacts {
     pub process_id: u32,
     /// The TCP port of the node; 0 without one.
     pub tcp_port: u16,
+    /// The port on which it speaks TLS; 0 without one.
+    pub tls_port: u16,
     /// The addresses that the node listens on, separated by spaces, as CONFIG GET bind shows them.
     pub bind: String,
     /// The program's path; empty when unknown.

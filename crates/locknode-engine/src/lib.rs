@@ -84,6 +84,8 @@ mod tally;
 mod time;
 #[cfg_attr(not(feature = "metrics"), path = "no_timings.rs")]
 mod timings;
+#[cfg(feature = "tls")]
+mod tls_clients;
 #[cfg(feature = "compat")]
 mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
@@ -116,3 +118,5 @@ pub use script::StartThread;
 pub use session::Session;
 pub use shard::{LOOK_AHEAD_MAX, Swept};
 pub use time::{Deadline, Moment, Time, WallTime};
+#[cfg(feature = "tls")]
+pub use tls_clients::TlsClients;

@@ -18,6 +18,8 @@ use crate::event_classes::EventClasses;
 use crate::host::HostFacts;
 use crate::log_level::LogLevel;
 use crate::output_limit::OutputLimits;
+#[cfg(feature = "tls")]
+use crate::tls_clients::TlsClients;
 
 /// A row is the text, the field with its default, the name, the kind with its range, and whether
 /// CONFIG SET may change it.
@@ -187,6 +189,25 @@ options! {
     // As in Redis.
     loglevel: LogLevel = LogLevel::Notice, "loglevel" LogLevel() Live;
 
+    /// Certificate to present to TLS clients: a PEM file, and after it those up to the root.
+    ///
+    /// It and the other files are read at the start and again at SIGHUP.
+    #[cfg(feature = "tls")]
+    tls_cert_file: String = String::new(), "tls-cert-file" Text() AtStart;
+
+    /// Private key of the certificate: a PEM file, not encrypted, which only this user can read.
+    #[cfg(feature = "tls")]
+    tls_key_file: String = String::new(), "tls-key-file" Text() AtStart;
+
+    /// Certificates of the authorities that sign those of clients: a PEM file.
+    #[cfg(feature = "tls")]
+    tls_ca_cert_file: String = String::new(), "tls-ca-cert-file" Text() AtStart;
+
+    /// Whether TLS clients must have a certificate: yes, no, or optional, to check those that come.
+    // As in Redis.
+    #[cfg(feature = "tls")]
+    tls_auth_clients: TlsClients = TlsClients::Yes, "tls-auth-clients" TlsClients() AtStart;
+
     /// Allow DEBUG, for tests.
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
 }
@@ -254,6 +275,9 @@ pub(crate) enum Kind {
     LogLevel(Place<LogLevel>),
     /// `yes` or `no`.
     Switch(Place<bool>),
+    /// One of three words.
+    #[cfg(feature = "tls")]
+    TlsClients(Place<TlsClients>),
     /// Any text.
     Text(Place<String>),
     /// One value, in any case, and the refusal of any other.
@@ -306,6 +330,8 @@ impl ConfigOption {
             Kind::Events(_) => ("LETTERS", "Ex"),
             Kind::LogLevel(_) => ("LEVEL", "notice"),
             Kind::Switch(_) => ("yes|no", "yes"),
+            #[cfg(feature = "tls")]
+            Kind::TlsClients(_) => ("yes|no|optional", "yes"),
             Kind::Text(_) | Kind::Only(..) | Kind::Fact(_) => ("TEXT", ""),
         }
     }
@@ -335,6 +361,8 @@ impl ConfigOption {
             Kind::Events(place) => (place.read)(options).to_string(),
             Kind::LogLevel(place) => (place.read)(options).name().to_owned(),
             Kind::Switch(place) => if *(place.read)(options) { "yes" } else { "no" }.to_owned(),
+            #[cfg(feature = "tls")]
+            Kind::TlsClients(place) => (place.read)(options).word().to_owned(),
             Kind::Text(place) => (place.read)(options).clone(),
             Kind::Only(value, _) => (*value).to_owned(),
             Kind::Fact(show) => show(facts),
@@ -385,6 +413,8 @@ impl ConfigOption {
                     _ => return Err("argument must be 'yes' or 'no'".to_owned()),
                 }
             }
+            #[cfg(feature = "tls")]
+            Kind::TlsClients(place) => *(place.write)(options) = TlsClients::read(text)?,
             Kind::Text(place) => {
                 let text = str::from_utf8(text).map_err(|_| "argument must be valid UTF-8")?;
                 text.clone_into((place.write)(options));

@@ -356,6 +356,9 @@ impl Decoder {
         input: &'b [u8],
         limits: &Limits,
     ) -> Result<Option<Frame<'b>>, ProtocolError> {
+        if input.starts_with(TLS_HANDSHAKE) {
+            return Err(ProtocolError::new(ProtocolErrorKind::Tls));
+        }
         let seen = self.scanned as usize;
         // Redis searches with `strchr`, so a line with a NUL never ends, until it is too long.
         let found = input
@@ -381,6 +384,9 @@ impl Decoder {
         Self::finish(bytes, &self.spans, len + 1)
     }
 }
+
+/// A record of a handshake, of version 3: how every TLS client begins.
+const TLS_HANDSHAKE: &[u8] = &[22, 3];
 
 /// Returns the value of a digit.
 #[inline]

@@ -39,6 +39,8 @@ pub enum ProtocolErrorKind {
     UnauthenticatedBulkLength,
     /// The command is `POST` or `Host:`: a browser was tricked into talking to this port. No reply.
     HttpAttack,
+    /// The client begins a TLS handshake. Redis would wait for a line end that never comes.
+    Tls,
     /// The request is longer than `request_len_max`. No reply.
     RequestTooLarge,
 }
@@ -125,6 +127,7 @@ impl ProtocolErrorKind {
             Self::HttpAttack => {
                 "an HTTP request, closed to protect this node from a cross-protocol attack"
             }
+            Self::Tls => "Protocol error: this port speaks no TLS",
             Self::RequestTooLarge => "request longer than client-query-buffer-limit",
         }
     }

@@ -480,6 +480,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
         }
+        if self.unsent.is_empty() {
+            match Pin::new(&mut self.stream).poll_flush(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return None,
+                Poll::Pending => {
+                    // Something is unsent, although the stream has accepted all of it.
+                    self.unsent.push(0);
+                    self.sent = 1;
+                }
+            }
+        }
         out.clear();
         Some(())
     }
@@ -491,6 +502,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Ok(0) | Err(_) => return Poll::Ready(None),
                 Ok(n) => self.sent += n,
             }
+        }
+        if ready!(Pin::new(&mut self.stream).poll_flush(cx)).is_err() {
+            return Poll::Ready(None);
         }
         self.sent = 0;
         self.unsent.clear();

@@ -45,6 +45,7 @@
 //!
 //! * `compat`: Lua 5.1, for scripts other than those of the known lock libraries. It needs a C
 //!   compiler. Without it such a script is refused.
+//! * `tls`: `Tls`, for clients that connect over TLS. It needs a C compiler, too.
 //! * `metrics`: `Node::metrics`, the node's figures as Prometheus reads them.
 
 mod clock;
@@ -63,12 +64,18 @@ mod scratch;
 mod shared;
 mod sweeper;
 mod sync_waiters;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls_listener;
 mod upcoming;
 
 pub use clock::{Clock, SystemClock};
 pub use directory::{Directory, DirectoryError};
 pub use error::ServeError;
 pub use listener::{Accepted, Listener};
+#[cfg(feature = "tls")]
+pub use locknode_engine::TlsClients;
 pub use locknode_engine::durable::{
     Durability, Machine, MachineTime, OpenErrorKind, Reading, StartReason, StoreError,
 };
@@ -81,6 +88,10 @@ pub use locknode_engine::{METRICS, Metric, MetricKind};
 pub use node::Node;
 pub use node_builder::NodeBuilder;
 pub use open_error::OpenNodeError;
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError};
+#[cfg(feature = "tls")]
+pub use tls_listener::{TlsListener, TlsStream};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

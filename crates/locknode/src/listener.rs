@@ -26,6 +26,9 @@ pub trait Listener: Send {
     ///
     /// A dropped call has accepted nothing.
     fn accept(&self) -> impl Future<Output = io::Result<Accepted<Self::Stream>>> + Send;
+
+    /// Has a silent peer probed after `seconds`, unless that is 0. Streams that cannot do so need not.
+    fn set_keepalive(&self, _stream: &Self::Stream, _seconds: u64) {}
 }
 
 /// A connection just accepted.
@@ -58,6 +61,19 @@ impl Listener for TcpListener {
             is_local: addr.ip().to_canonical().is_loopback(),
         })
     }
+
+    fn set_keepalive(&self, stream: &TcpStream, seconds: u64) {
+        if seconds == 0 {
+            return;
+        }
+        // As Redis sets it: the first probe after the given time, then three more at a third of it.
+        let keepalive = TcpKeepalive::new()
+            .with_time(Duration::from_secs(seconds))
+            .with_interval(Duration::from_secs((seconds / 3).max(1)))
+            .with_retries(3);
+        // A socket without keep-alive still works; `timeout` then catches a silent peer.
+        let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+    }
 }
 
 impl Listener for UnixListener {
@@ -78,23 +94,6 @@ impl Listener for UnixListener {
             peer,
             is_local: true,
         })
-    }
-}
-
-/// Turns on keep-alive for streams that support it.
-pub(crate) fn set_keepalive<S: 'static>(stream: &S, seconds: u64) {
-    let stream: &dyn std::any::Any = stream;
-    if seconds == 0 {
-        return;
-    }
-    if let Some(stream) = stream.downcast_ref::<TcpStream>() {
-        // As Redis sets it: the first probe after the given time, then three more at a third of it.
-        let keepalive = TcpKeepalive::new()
-            .with_time(Duration::from_secs(seconds))
-            .with_interval(Duration::from_secs((seconds / 3).max(1)))
-            .with_retries(3);
-        // A socket without keep-alive still works; `timeout` then catches a silent peer.
-        let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use crate::connection::Connection;
 use crate::disk_thread::{DiskThread, work};
 use crate::error::ServeError;
-use crate::listener::{Accepted, Listener, set_keepalive};
+use crate::listener::{Accepted, Listener};
 use crate::scope::{Phase, Scope};
 use crate::shared::Shared;
 use crate::sweeper;
@@ -159,8 +159,9 @@ impl Node {
             peer,
             is_local: true,
         };
-        if let Some(connection) = self.admit(accepted, &scope).await {
-            connection.await;
+        match self.admit(accepted, &scope) {
+            Ok(connection) => connection.await,
+            Err((stream, refusal)) => refuse(stream, refusal).await,
         }
     }
 
@@ -190,6 +191,12 @@ impl Node {
     /// Adds an address that the node listens on, for INFO and CONFIG.
     pub fn listens_on(&self, address: SocketAddr) {
         self.shared.traffic.listens_on(address);
+    }
+
+    /// Adds an address on which the node speaks TLS.
+    #[cfg(feature = "tls")]
+    pub fn listens_with_tls_on(&self, address: SocketAddr) {
+        self.shared.traffic.listens_with_tls_on(address);
     }
 
     /// Reports what the restart guard is doing: the quarantine, what is durable, trouble with the
@@ -241,9 +248,11 @@ impl Node {
             match listener.accept().await {
                 Ok(accepted) => {
                     failures = 0;
-                    set_keepalive(&accepted.stream, self.options().tcp_keepalive);
-                    if let Some(connection) = self.admit(accepted, scope).await {
-                        tokio::spawn(connection);
+                    listener.set_keepalive(&accepted.stream, self.options().tcp_keepalive);
+                    match self.admit(accepted, scope) {
+                        Ok(connection) => drop(tokio::spawn(connection)),
+                        // In a task of its own: over TLS, even a refusal waits for the peer.
+                        Err((stream, refusal)) => drop(tokio::spawn(refuse(stream, refusal))),
                     }
                 }
                 Err(error) if failures >= ACCEPT_FAILURES_MAX => {
@@ -258,13 +267,14 @@ impl Node {
         }
     }
 
-    /// Admits a connection, or sends it the reason why not.
-    async fn admit<S>(&self, accepted: Accepted<S>, scope: &Scope) -> Option<Connection<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    /// Admits a connection, or returns its stream and the reason why not.
+    fn admit<S>(
+        &self,
+        accepted: Accepted<S>,
+        scope: &Scope,
+    ) -> Result<Connection<S>, (S, &'static [u8])> {
         let Accepted {
-            mut stream,
+            stream,
             peer,
             is_local,
         } = accepted;
@@ -279,15 +289,9 @@ impl Node {
         match session {
             Ok(session) => {
                 let shared = Arc::clone(&self.shared);
-                Some(Connection::new(stream, shared, scope.enter(), session))
+                Ok(Connection::new(stream, shared, scope.enter(), session))
             }
-            Err(refusal) => {
-                // The socket's buffer is empty, so this does not wait for the peer; if it fails,
-                // the peer is gone.
-                let _ = stream.write_all(refusal).await;
-                let _ = stream.shutdown().await;
-                None
-            }
+            Err(refusal) => Err((stream, refusal)),
         }
     }
 
@@ -305,6 +309,12 @@ impl Node {
             }
         }
     }
+}
+
+/// Tells a peer why it is not served. If that fails, the peer is gone.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, refusal: &[u8]) {
+    let _ = stream.write_all(refusal).await;
+    let _ = stream.shutdown().await;
 }
 
 /// How long killed connections have to close: they need one poll each.

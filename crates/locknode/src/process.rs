@@ -25,6 +25,7 @@ pub(crate) struct Traffic {
     input_bytes: AtomicU64,
     output_bytes: AtomicU64,
     tcp_port: AtomicU16,
+    tls_port: AtomicU16,
     bind: Mutex<Vec<IpAddr>>,
 }
 
@@ -33,6 +34,7 @@ impl Host for Process {
         let mut facts = HostFacts::default();
         facts.process_id = std::process::id();
         facts.tcp_port = self.traffic.tcp_port.load(Ordering::Relaxed);
+        facts.tls_port = self.traffic.tls_port.load(Ordering::Relaxed);
         facts.bind = self.traffic.bind();
         facts.executable = std::env::current_exe()
             .map(|path| path.display().to_string())
@@ -70,6 +72,17 @@ impl Traffic {
     /// Adds an address that the node listens on; INFO reports the port of the last one.
     pub(crate) fn listens_on(&self, address: SocketAddr) {
         self.tcp_port.store(address.port(), Ordering::Relaxed);
+        self.binds(address);
+    }
+
+    /// The same for an address on which it speaks TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn listens_with_tls_on(&self, address: SocketAddr) {
+        self.tls_port.store(address.port(), Ordering::Relaxed);
+        self.binds(address);
+    }
+
+    fn binds(&self, address: SocketAddr) {
         let mut bind = lock(&self.bind);
         if !bind.contains(&address.ip()) {
             bind.push(address.ip());

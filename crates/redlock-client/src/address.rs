@@ -115,6 +115,14 @@ impl NodeAddress {
         self.tls
     }
 
+    /// Speaks TLS, if this is a TCP address.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_tls(mut self) -> Self {
+        self.tls |= matches!(self.endpoint, Endpoint::Tcp { .. });
+        self
+    }
+
     /// Fills in the credentials that the address lacks.
     ///
     /// An address with a password is left as it is. One with a user and no password gets the

@@ -46,6 +46,8 @@ pub struct Builder {
     connector: Option<Arc<dyn Connector>>,
     observer: Option<Arc<dyn Observer>>,
     tls: Option<Tls>,
+    #[cfg(feature = "tls")]
+    needs_tls: bool,
 }
 
 impl Redlock {
@@ -63,6 +65,8 @@ impl Redlock {
             connector: None,
             observer: None,
             tls: None,
+            #[cfg(feature = "tls")]
+            needs_tls: false,
         }
     }
 }
@@ -146,6 +150,13 @@ impl Builder {
         self
     }
 
+    /// Speaks TLS to every node on TCP, whatever its URL says. Default: to those with `rediss://`.
+    #[cfg(feature = "tls")]
+    pub fn require_tls(mut self, needs_tls: bool) -> Self {
+        self.needs_tls = needs_tls;
+        self
+    }
+
     /// Builds the client. It does not connect yet.
     ///
     /// # Errors
@@ -198,6 +209,10 @@ impl Builder {
                 Error::config_by(format!("node {index} of the list: {error}"), error)
             };
             let mut address = NodeAddress::parse(url).map_err(config)?;
+            #[cfg(feature = "tls")]
+            if self.needs_tls {
+                address = address.with_tls();
+            }
             if let Some(password) = &self.credentials.password {
                 address = address.with_credentials(self.credentials.username.as_deref(), password);
             }

@@ -64,7 +64,7 @@
 //! | `tls` | nodes behind TLS, `rediss://`; `Tls` sets which certificates to trust |
 //! | `tracing` | a span around each acquire; `TracingObserver` logs events |
 //! | `metrics` | `MetricsObserver`: counters, a gauge and a histogram for the `metrics` facade |
-//! | `unstable-rustls-0_23` | `Tls::from_client_config`, which takes a type of rustls 0.23; removed when rustls moves on |
+//! | `unstable-rustls-0_23` | `Tls::from_client_config` and `Tls::client_config_for`, which have types of rustls 0.23; removed when rustls moves on |
 //!
 //! Your own [`Observer`] needs no feature.
 //!

@@ -107,6 +107,20 @@ impl Tls {
         })
     }
 
+    /// What `rustls` needs for a connection to a host that a program makes itself: these settings, and
+    /// the name that the certificate must have.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if no certificate can name the host.
+    #[cfg(feature = "unstable-rustls-0_23")]
+    pub fn client_config_for(
+        &self,
+        host: &str,
+    ) -> io::Result<(Arc<ClientConfig>, ServerName<'static>)> {
+        Ok((Arc::clone(&self.config), self.server_name(host)?))
+    }
+
     pub(crate) fn connector(&self) -> TlsConnector {
         TlsConnector::from(Arc::clone(&self.config))
     }

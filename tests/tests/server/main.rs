@@ -7,6 +7,7 @@
 //! * `transaction`: MULTI and EXEC on two threads, long ones, large ones
 //! * `life` - shutdown, several nodes, Unix sockets, limits on connections, protected mode
 //! * `waiting`: commands that wait for others
+//! * `tls`: versions, certificates that are good, bad and renewed, peers that are slow or speak none
 //! * `tracking` - invalidations for clients that cache
 //! * `time` - TTLs on a stepped clock, jumps of the wall clock, CLIENT PAUSE, idle clients
 
@@ -18,6 +19,7 @@ mod pressure;
 mod pubsub;
 mod script;
 mod time;
+mod tls;
 mod tracking;
 mod transaction;
 mod waiting;

@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 use redlock_client::Endpoint;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
+#[cfg(feature = "tls")]
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::batch::Batch;
 use super::key_walk::KeyWalk;
 use super::recorder::Recorder;
 use crate::server_address::ServerAddress;
 use crate::server_connection::ServerConnection;
+#[cfg(feature = "tls")]
+use crate::server_connection::{self, TIMED_OUT, encode};
 
 /// What the connections of a thread share.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(super) struct Client {
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// What a connection sends: the steps of the workload, for one pipeline of keys after the other.
@@ -68,11 +74,18 @@ impl Client {
     /// # Errors
     ///
     /// A reason for a person.
-    pub(super) fn open(address: &ServerAddress, sender: Sender) -> Result<Self, String> {
-        let connection = ServerConnection::open(address, Instant::now() + CONNECT_MAX)?;
-        let socket = connection.stream;
+    pub(super) async fn open(address: &ServerAddress, sender: Sender) -> Result<Self, String> {
+        let deadline = Instant::now() + CONNECT_MAX;
+        #[cfg(feature = "tls")]
+        if address.tls.is_some() {
+            let opened = tokio::time::timeout(CONNECT_MAX, open_tls(address, deadline)).await;
+            let stream = Stream::Tls(Box::new(opened.map_err(|_| TIMED_OUT)??));
+            return Ok(Self { stream, sender });
+        }
+        let connection = ServerConnection::open(address, deadline)?;
+        let socket = connection.into_socket().ok_or("this is TLS")?;
         let stream = socket.set_nonblocking(true).and_then(|()| {
-            Ok(match address.0.endpoint() {
+            Ok(match address.node.endpoint() {
                 Endpoint::Unix(_) => Stream::Unix(UnixStream::from_std(socket.into())?),
                 _ => Stream::Tcp(TcpStream::from_std(socket.into())?),
             })
@@ -90,8 +103,39 @@ impl Client {
         match self.stream {
             Stream::Tcp(stream) => drive(stream, self.sender, &turn).await,
             Stream::Unix(stream) => drive(stream, self.sender, &turn).await,
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => drive(stream, self.sender, &turn).await,
         }
     }
+}
+
+/// Connects over TLS and logs in.
+#[cfg(feature = "tls")]
+async fn open_tls(
+    address: &ServerAddress,
+    deadline: Instant,
+) -> Result<TlsStream<TcpStream>, String> {
+    let Endpoint::Tcp { host, port } = address.node.endpoint() else {
+        return Err("TLS is for TCP".to_owned());
+    };
+    let text = |error: std::io::Error| error.to_string();
+    let (config, name) = address.tls_for(host)?;
+    let socket = server_connection::connect(host, *port, deadline)?;
+    socket.set_nonblocking(true).map_err(text)?;
+    let socket = TcpStream::from_std(socket).map_err(text)?;
+    let opened = TlsConnector::from(config).connect(name, socket).await;
+    let mut stream = opened.map_err(text)?;
+    for words in address.greeting() {
+        let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        stream.write_all(&encode(&words)).await.map_err(text)?;
+        stream.flush().await.map_err(text)?;
+        let mut reply = [0; 5];
+        stream.read_exact(&mut reply).await.map_err(text)?;
+        if &reply != b"+OK\r\n" {
+            return Err("the login was refused".to_owned());
+        }
+    }
+    Ok(stream)
 }
 
 async fn drive<S: AsyncRead + AsyncWrite + Unpin>(
@@ -150,6 +194,9 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
         .write_all(requests)
         .await
         .map_err(|error| format!("sending failed: {error}"))?;
+    // Nothing to do but for TLS.
+    let flushed = stream.flush().await;
+    flushed.map_err(|error| format!("sending failed: {error}"))?;
     let mut replies = batch.replies(numbers.len());
     while !replies.are_complete() {
         let read = stream.read(buffer).await;

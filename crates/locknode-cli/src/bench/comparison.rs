@@ -283,7 +283,11 @@ mod tests {
             let address = NodeAddress::parse("10.0.0.1").expect("an address");
             let elsewhere = Err("it runs elsewhere".to_owned());
             Contestant {
-                target: Target::new(&ServerInfo::parse(b""), ServerAddress(address), elsewhere),
+                target: Target::new(
+                    &ServerInfo::parse(b""),
+                    ServerAddress::plain(address),
+                    elsewhere,
+                ),
                 turns,
                 latencies: empty_histogram().expect("bounds that fit"),
                 cores: cores[1].map(str::to_owned),

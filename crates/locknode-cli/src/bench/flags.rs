@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::workload::Workload;
 use crate::duration;
+use crate::tls_flags::TlsFlags;
 
 /// Measure a node, or a Redis or Valkey server
 ///
@@ -19,7 +20,7 @@ use crate::duration;
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_long_help = EXAMPLES)]
 pub(crate) struct BenchFlags {
-    /// The server: host:port, unix:PATH or redis://user:password@host:port
+    /// The server: host:port, unix:PATH or redis://user:password@host:port, rediss:// for TLS
     ///
     /// Without it a node is started for the time of the run, in a process of its own.
     #[arg(long, verbatim_doc_comment)]
@@ -31,6 +32,9 @@ pub(crate) struct BenchFlags {
     /// Ratios are taken within a round.
     #[arg(long, value_name = "ADDR", verbatim_doc_comment)]
     pub(super) against: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) tls: TlsFlags,
 
     /// Rounds of --against
     #[arg(long, value_name = "N", default_value_t = 15, requires = "against")]

@@ -195,8 +195,10 @@ impl Load {
     ) -> Result<Recorder, Failure> {
         let threads = self.flags.load_threads();
         let own = (0..self.flags.connections).filter(|index| index % threads == thread);
-        let clients = own.map(|index| self.connect(index));
-        let clients: Vec<Client> = clients.collect::<Result<_, _>>()?;
+        let mut clients = Vec::new();
+        for index in own {
+            clients.push(self.connect(index).await?);
+        }
         let turn = Rc::new(Turn {
             is_over: Cell::new(false),
             operations_left: Cell::new(None),
@@ -242,7 +244,7 @@ impl Load {
         Ok(recorder)
     }
 
-    fn connect(&self, index: u64) -> Result<Client, Failure> {
+    async fn connect(&self, index: u64) -> Result<Client, Failure> {
         let BenchFlags {
             workload,
             connections,
@@ -263,7 +265,8 @@ impl Load {
             pipeline,
         };
         let address = &self.target.address;
-        Client::open(address, sender).map_err(|reason| {
+        let opened = Client::open(address, sender).await;
+        opened.map_err(|reason| {
             Failure::unavailable(format!("connection {} to {address}: {reason}", index + 1))
         })
     }

@@ -47,9 +47,10 @@ pub(crate) fn run(flags: &BenchFlags) -> Result<Exit, Failure> {
     if flags.as_node {
         return own_node::serve(flags.connections, flags.ttl);
     }
-    let against = (flags.against.iter()).map(|address| ServerAddress::read(address, "--against"));
+    let read = |address: &String, flag| ServerAddress::read(address, flag, &flags.tls);
+    let against = (flags.against.iter()).map(|address| read(address, "--against"));
     let against: Vec<ServerAddress> = against.collect::<Result<_, _>>()?;
-    let given = (flags.addr.as_ref()).map(|address| ServerAddress::read(address, "--addr"));
+    let given = (flags.addr.as_ref()).map(|address| read(address, "--addr"));
     let (own_node, first) = match given {
         Some(address) => (None, address?),
         None => {

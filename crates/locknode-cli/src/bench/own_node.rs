@@ -12,6 +12,7 @@ use locknode::{Node, Options};
 use crate::failure::{Exit, Failure};
 use crate::listening::{self, BACKLOG};
 use crate::server_address::ServerAddress;
+use crate::tls_flags::TlsFlags;
 use crate::{output, serving};
 
 /// A node in a process of its own; ended when dropped.
@@ -43,7 +44,7 @@ impl OwnNode {
             // What cannot be read is no address.
             let _ = BufReader::new(output).read_line(&mut line);
         }
-        match ServerAddress::read(line.trim(), "--addr") {
+        match ServerAddress::read(line.trim(), "--addr", &TlsFlags::default()) {
             Ok(address) if !line.is_empty() => Ok(Self { process, address }),
             _ => {
                 end(&mut process);
@@ -78,7 +79,7 @@ pub(super) fn serve(connections: u64, ttl: Duration) -> Result<Exit, Failure> {
         let socket = sockets.into_iter().next().ok_or(io::ErrorKind::NotFound)?;
         Ok((socket.local_addr()?, socket))
     });
-    let (addr, socket) = opened.map_err(|error| listening::explain(any, &error))?;
+    let (addr, socket) = opened.map_err(|error| listening::explain(any, "--port", &error))?;
     let runtime = serving::runtime()?;
     let mut options = Options::default();
     // One more asks for the version.

@@ -370,7 +370,7 @@ mod tests {
             others_share: None,
         };
         Contestant {
-            target: Target::new(&info, ServerAddress(address), elsewhere),
+            target: Target::new(&info, ServerAddress::plain(address), elsewhere),
             turns: vec![turn; 3],
             latencies,
             cores: None,

@@ -65,7 +65,7 @@ impl Process {
             format!("this machine has no process {id}: the server runs elsewhere or in a container")
         })?;
         let is_server = match sockets(id) {
-            Ok(own) => !own.is_disjoint(&listening(address.0.endpoint())),
+            Ok(own) => !own.is_disjoint(&listening(address.node.endpoint())),
             Err(_) => info
                 .text("uptime_in_seconds")
                 .and_then(|uptime| uptime.parse().ok())
@@ -353,8 +353,9 @@ mod tests {
         #[test]
         fn a_process_must_own_the_port_of_its_server() {
             let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            let at =
-                |address: &str| ServerAddress(NodeAddress::from_str(address).expect("an address"));
+            let at = |address: &str| {
+                ServerAddress::plain(NodeAddress::from_str(address).expect("an address"))
+            };
             let address = at(&socket.local_addr().expect("an address").to_string());
             let own = std::process::id();
             assert_eq!(

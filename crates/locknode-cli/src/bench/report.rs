@@ -162,7 +162,7 @@ mod tests {
         let address = NodeAddress::parse("127.0.0.1:6379").expect("an address");
         let info = ServerInfo::parse(b"redis_version:8.0.6\r\n");
         let elsewhere = Err("it runs elsewhere".to_owned());
-        let target = Target::new(&info, ServerAddress(address), elsewhere);
+        let target = Target::new(&info, ServerAddress::plain(address), elsewhere);
         Load::new(&flags, &target, Duration::ZERO, Duration::ZERO)
     }
 

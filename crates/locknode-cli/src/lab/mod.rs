@@ -125,7 +125,7 @@ fn open_sockets(flags: &LabFlags) -> Result<Vec<(SocketAddr, TcpListener)>, Fail
         let port = if first == 0 { 0 } else { first + index };
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let opened = listening::listen(wanted, BACKLOG, 1);
-        for socket in opened.map_err(|error| listening::explain(wanted, &error))? {
+        for socket in opened.map_err(|error| listening::explain(wanted, "--port", &error))? {
             sockets.push((socket.local_addr().unwrap_or(wanted), socket));
         }
     }

@@ -46,9 +46,17 @@ pub(crate) struct ServeFlags {
     #[arg(value_parser = Bind::parse_list, allow_hyphen_values = true, verbatim_doc_comment)]
     pub(super) bind: Vec<BindList>,
 
-    /// TCP port; 0 picks a free one and prints it
+    /// TCP port; 0 picks a free one and prints it, or, with --tls-port, turns it off
     #[arg(long, default_value_t = 6379)]
     pub(super) port: u16,
+
+    /// TCP port for clients that speak TLS; 0 for none
+    ///
+    /// It needs --tls-cert-file and --tls-key-file, and, unless --tls-auth-clients is no,
+    /// --tls-ca-cert-file.
+    #[cfg(feature = "tls")]
+    #[arg(long, default_value_t = 0, verbatim_doc_comment)]
+    pub(super) tls_port: u16,
 
     /// Also listen on a Unix socket at this path
     ///

@@ -12,6 +12,11 @@ mod node_flags;
 mod print_config;
 mod quarantine;
 mod restart;
+#[cfg(feature = "tls")]
+mod tls_port;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls_port.rs"]
+mod tls_port;
 mod unix_socket;
 
 use std::convert::Infallible;
@@ -27,6 +32,7 @@ pub(crate) use self::flags::ServeFlags;
 use self::config_file::ConfigFile;
 use self::monitoring::Monitoring;
 use self::restart::Quarantine;
+use self::tls_port::TlsPort;
 use self::unix_socket::SocketFile;
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
@@ -67,14 +73,14 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     setup.restart.check()?;
     let log = &Log::new(setup.node.options.loglevel, setup.log_format);
     let maxclients = descriptors::make_room(setup.node.options.maxclients, setup.threads);
+    let serving = Serving::prepare()?;
+    let tls = TlsPort::of(setup, serving.hang_ups()?)?;
     // Before the node, because a node that has opened its directory has begun a run, which a taken port would waste.
     let sockets = match setup.restart.quarantine {
-        Quarantine::Answer => Some(open_sockets(setup)?),
+        Quarantine::Answer => Some(open_sockets(setup, tls.as_ref())?),
         Quarantine::Refuse => None,
     };
     let monitoring = Monitoring::open(&setup.monitoring)?;
-    let serving = Serving::prepare()?;
-    serving.ignore_hang_ups()?;
     let node = open(setup, maxclients)?;
     log.follow(&node);
     log.info(format_args!(
@@ -83,7 +89,7 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         std::process::id()
     ));
     let pulse = monitoring.start(&node, log)?;
-    let served = serve_node(setup, maxclients, &node, sockets, serving, pulse, log);
+    let served = serve_node(setup, &node, sockets, tls, serving, pulse, log);
     let closed = quarantine::close(&node, setup.restart.dir.as_deref(), log);
     served.and(closed)?;
     log.info("ended");
@@ -93,9 +99,9 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
 /// Serves an open node to its end.
 fn serve_node(
     setup: &ServeFlags,
-    maxclients: u64,
     node: &Node,
     sockets: Option<Sockets>,
+    tls: Option<TlsPort>,
     mut serving: Serving,
     pulse: impl Future<Output = Infallible>,
     log: &Log,
@@ -111,12 +117,12 @@ fn serve_node(
             if !quarantine::sit_out(node, &setup.restart, &mut serving, log) {
                 return Ok(());
             }
-            let sockets = open_sockets(setup)?;
+            let sockets = open_sockets(setup, tls.as_ref())?;
             sockets.announce(node, setup, log);
             sockets
         }
     };
-    warn_of_risks(setup, maxclients, &sockets, log);
+    warn_of_risks(setup, node.options().maxclients, &sockets, log);
     log.debug(format_args!(
         "threads {}, maxmemory {} bytes",
         setup.threads, setup.node.options.maxmemory
@@ -133,8 +139,15 @@ fn serve_node(
         sockets.into_iter().map(service).collect()
     });
     let beside = async {
+        let reload = async {
+            match tls {
+                Some(tls) => tls.reload(log).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             failed = quarantine::report_changes(node.clone(), log) => failed,
+            () = reload => Ok(()),
             never = pulse => match never {},
         }
     };
@@ -144,6 +157,9 @@ fn serve_node(
 /// The open sockets of a node.
 struct Sockets {
     tcp: Vec<SocketAddr>,
+    tls: Vec<SocketAddr>,
+    /// Whether somebody without a password needs a certificate on the latter.
+    checks_certificates: bool,
     /// What each thread accepts from.
     threads: Vec<Vec<Socket>>,
     /// Removes the Unix socket's file at the end.
@@ -157,43 +173,68 @@ impl Sockets {
             node.listens_on(*address);
             log.info(format_args!("listening on {address}"));
         }
+        for address in &self.tls {
+            tls_port::announce(node, *address);
+            log.info(format_args!("listening on {address} with TLS"));
+        }
         if let Some(path) = &setup.unixsocket {
             log.info(format_args!("listening on unix:{}", path.display()));
         }
     }
+
+    /// Opens a port on every address, for each thread; returns the addresses.
+    fn open_tcp(
+        &mut self,
+        setup: &ServeFlags,
+        mut port: u16,
+        flag: &str,
+        socket: impl Fn(TcpListener) -> Socket,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        let mut addresses = Vec::new();
+        // With port 0 the first address gets a free port, and the others the same.
+        for bind in setup.bind.iter().flatten() {
+            let addr = match bind.resolve(port) {
+                Err(_) if bind.is_optional => continue,
+                resolved => resolved?,
+            };
+            let backlog = i32::from(setup.tcp_backlog);
+            let opened = match listening::listen(addr, backlog, self.threads.len()) {
+                Err(error) if bind.is_optional && is_absent(&error) => continue,
+                opened => opened.map_err(|error| listening::explain(addr, flag, &error))?,
+            };
+            if let Some(Ok(actual)) = opened.first().map(TcpListener::local_addr) {
+                port = actual.port();
+                addresses.push(actual);
+            }
+            for (thread, opened) in self.threads.iter_mut().zip(opened) {
+                thread.push(socket(opened));
+            }
+        }
+        Ok(addresses)
+    }
 }
 
-fn open_sockets(setup: &ServeFlags) -> Result<Sockets, Failure> {
-    let thread_count = usize::from(setup.threads);
-    let backlog = i32::from(setup.tcp_backlog);
+fn open_sockets(setup: &ServeFlags, tls: Option<&TlsPort>) -> Result<Sockets, Failure> {
     let mut sockets = Sockets {
         tcp: Vec::new(),
+        tls: Vec::new(),
+        checks_certificates: tls.is_some_and(TlsPort::checks_certificates),
         threads: Vec::new(),
         file: None,
     };
-    sockets.threads.resize_with(thread_count, Vec::new);
-
-    // With port 0 the first address gets a free port, and the others the same.
-    let mut port = setup.port;
-    for bind in setup.bind.iter().flatten() {
-        let addr = match bind.resolve(port) {
-            Err(_) if bind.is_optional => continue,
-            resolved => resolved?,
-        };
-        let opened = match listening::listen(addr, backlog, thread_count) {
-            Err(error) if bind.is_optional && is_absent(&error) => continue,
-            opened => opened.map_err(|error| listening::explain(addr, &error))?,
-        };
-        if let Some(Ok(actual)) = opened.first().map(TcpListener::local_addr) {
-            port = actual.port();
-            sockets.tcp.push(actual);
-        }
-        for (thread, socket) in sockets.threads.iter_mut().zip(opened) {
-            thread.push(Socket::Tcp(socket));
-        }
+    sockets
+        .threads
+        .resize_with(usize::from(setup.threads), Vec::new);
+    if setup.port != 0 || tls.is_none() {
+        sockets.tcp = sockets.open_tcp(setup, setup.port, "--port", Socket::Tcp)?;
+    }
+    if let Some(tls) = tls {
+        sockets.tls =
+            sockets.open_tcp(setup, tls.port(), "--tls-port", |opened| tls.socket(opened))?;
     }
     if let Some(path) = &setup.unixsocket {
-        let (socket, file) = unix_socket::listen(path, setup.unixsocketperm, backlog)?;
+        let (socket, file) =
+            unix_socket::listen(path, setup.unixsocketperm, setup.tcp_backlog.into())?;
         sockets.file = Some(file);
         for thread in &mut sockets.threads {
             // A path has one socket: the threads share it, and the one that is free first accepts.
@@ -241,13 +282,16 @@ fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: &L
             options.maxclients
         ));
     }
-    let is_open = sockets.tcp.iter().any(|addr| !addr.ip().is_loopback());
-    match (is_open && options.requirepass.is_empty(), options.protected_mode) {
-        (true, true) => log.warn(
+    let is_open = |addresses: &[SocketAddr]| addresses.iter().any(|addr| !addr.ip().is_loopback());
+    let (tcp, tls) = (is_open(&sockets.tcp), is_open(&sockets.tls));
+    match (options.requirepass.is_empty(), options.protected_mode) {
+        (true, true) if tcp || tls => log.warn(
             "protected mode: without a password, only loopback clients are served (set --requirepass, or --protected-mode no on a trusted network)",
         ),
-        (true, false) => log.warn("no password: anyone who reaches the port can acquire and release every lock"),
-        (false, _) => {}
+        (true, false) if tcp || tls && !sockets.checks_certificates => {
+            log.warn("no password: anyone who reaches the port can acquire and release every lock");
+        }
+        _ => {}
     }
 }
 
@@ -261,6 +305,7 @@ Examples:
   locknode serve --port 0                          on any free port, which is printed
   LOCKNODE_REQUIREPASS=secret locknode serve --bind '*' --maxmemory 100mb
   locknode serve --unixsocket /run/locknode.sock --unixsocketperm 770 --bind ''
+  locknode serve --port 0 --tls-port 6380 --tls-cert-file node.pem --tls-key-file node.key --tls-ca-cert-file ca.pem
   locknode serve --config locknode.toml --print-config
 
 A file for --config:
@@ -270,7 +315,7 @@ A file for --config:
 
 Signals: SIGTERM and SIGINT stop the node as soon as its clients have their replies, and after
 --drain at the latest; a second one stops it at once. With --dir, the node then writes every lock
-to it. SIGHUP is ignored.
+to it. SIGHUP has the files of TLS read again; connections go on.
 
 Exit codes: 0 stopped cleanly, 64 wrong usage, 69 an address or the directory cannot be used, 70
 the operating system failed.";

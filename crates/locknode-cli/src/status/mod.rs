@@ -22,6 +22,7 @@ use crate::server_address::ServerAddress;
 use crate::server_connection::{ServerConnection, TIMED_OUT, printable};
 use crate::server_info::ServerInfo;
 use crate::serving;
+use crate::tls_flags::TlsFlags;
 
 /// Show the state of a cluster's nodes, or of a lock on them
 ///
@@ -37,11 +38,14 @@ pub(crate) struct StatusFlags {
     /// Addresses of the nodes, separated by commas
     ///
     /// host (port 6379), host:port, [::1]:port, unix:PATH, or with a login and a database
-    /// redis://user:password@host:port/database. Give all nodes of the cluster: a majority is
-    /// counted of these.
+    /// redis://user:password@host:port/database, rediss:// for TLS. Give all nodes of the cluster: a
+    /// majority is counted of these.
     #[arg(long, value_name = "ADDR,...", env = "LOCKNODE_NODES")]
     #[arg(required = true, value_delimiter = ',', verbatim_doc_comment)]
     nodes: Vec<String>,
+
+    #[command(flatten)]
+    tls: TlsFlags,
 
     /// How long to wait for each node
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_timeout)]
@@ -73,7 +77,7 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
         )));
     }
     let nodes = flags.nodes.iter();
-    let nodes = nodes.map(|node| ServerAddress::read(node.trim(), "--nodes"));
+    let nodes = nodes.map(|node| ServerAddress::read(node.trim(), "--nodes", &flags.tls));
     let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
     let deadline = Instant::now() + flags.timeout;
     let report = Report {
@@ -90,7 +94,7 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
 
     use crate::cluster;
 
-    let client = cluster::connect(&flags.nodes, Some(flags.timeout))?;
+    let client = cluster::connect(&flags.nodes, &flags.tls, Some(flags.timeout))?;
     let nodes = serving::runtime()?.block_on(async {
         let nodes = client.inspect(name.as_bytes()).await;
         client.close().await;

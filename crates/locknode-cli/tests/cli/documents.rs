@@ -17,6 +17,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::cluster::Absent;
 use crate::program::{Directory, Program, ask, clean, command, connect, ended, outcome, text_of};
 
 /// Commands that are not run, by their beginning, and why.
@@ -71,6 +72,7 @@ fn every_command_of_the_documents_works() {
             page.begin(number);
             match language {
                 "sh" => page.shell(&block),
+                "bash" => page.script(&block),
                 "console" => page.session(&block),
                 "python" if is_of_interop("py", &block) => {}
                 "python" => page.python(&block),
@@ -274,6 +276,7 @@ impl Page {
         let nodes: Vec<String> = self.nodes().iter().map(SocketAddr::to_string).collect();
         let mut shell = Command::new("sh");
         clean(&mut shell);
+        // A page that is a script says where its nodes are.
         shell
             .env("PATH", path)
             .env("LOCKNODE_NODES", nodes.join(","));
@@ -286,6 +289,16 @@ impl Page {
             code == Some(0) || is_luck,
             "{name}: {line}: {code:?}\n{out}{err}"
         );
+    }
+
+    /// Runs a block as one script, which starts its own node at the port of TLS.
+    fn script(&mut self, block: &str) {
+        let absent = Absent::new();
+        let address = absent.nodes(1);
+        let (_, port) = address.split_once(':').expect("an address");
+        let block = block.replace("6380", port);
+        drop(absent);
+        self.run(&format!("trap 'kill $! || :' EXIT\n{block}"));
     }
 
     /// Sends a command to the node of that port, and returns what `redis-cli` prints on a terminal.

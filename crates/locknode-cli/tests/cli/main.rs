@@ -22,6 +22,7 @@
 //! * `run_terminal`: what a terminal does to it.
 //! * `run_output`: standard error that nobody reads.
 //! * `terminal`: a pseudo-terminal.
+//! * `tls`: nodes and commands that speak TLS.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not, and comparisons of servers.
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
@@ -89,3 +90,5 @@ mod sim_history;
 mod status;
 #[cfg(feature = "default")]
 mod terminal;
+#[cfg(feature = "default")]
+mod tls;

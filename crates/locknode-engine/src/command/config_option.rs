@@ -77,4 +77,5 @@ const FACTS: &[ConfigOption] = &[
     as_is("port", |facts| facts.tcp_port.to_string()),
     fixed("restart-guard", restart_guard),
     only("save", "", SAVE),
+    as_is("tls-port", |facts| facts.tls_port.to_string()),
 ];

@@ -112,7 +112,9 @@ fn server(report: &mut Report<'_, '_, '_>) {
     report.field("arch_bits", usize::BITS);
     report.known("process_id", facts.process_id, facts.process_id != 0);
     report.field("run_id", &services.run_id);
-    report.field("tcp_port", facts.tcp_port);
+    // As in Redis, the only port there is.
+    let port = Some(facts.tcp_port).filter(|port| *port != 0);
+    report.field("tcp_port", port.unwrap_or(facts.tls_port));
     report.field(
         "server_time_usec",
         moment.wall.as_unix_nanos() / NANOS_PER_MICRO,
