@@ -438,6 +438,21 @@ impl Batch<'_> {
         flow
     }
 
+    /// Returns whether [`Batch::look_ahead`] is worth what it costs.
+    #[inline]
+    pub fn is_worth_looking_ahead(&self) -> bool {
+        self.space.large_shard().is_some()
+    }
+
+    /// Reads the memory that commands on these keys, up to
+    /// [`LOOK_AHEAD_MAX`](crate::LOOK_AHEAD_MAX), will need, so that they do not wait for it one after
+    /// the other. Changes nothing, and may be left out.
+    pub fn look_ahead(&self, session: &Session, keys: &[&[u8]]) {
+        if let Some(shard) = self.space.large_shard() {
+            shard.look_ahead(session.db, keys);
+        }
+    }
+
     /// [`Batch::run`] for those who watch the command.
     #[cold]
     #[inline(never)]

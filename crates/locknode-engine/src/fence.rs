@@ -39,7 +39,13 @@ impl Fences {
     /// Returns a key's counter.
     #[inline]
     pub(crate) fn counter(&self, db: u8, key: &[u8]) -> u64 {
-        self.base + self.slots.get(self.slot(db, key)).copied().unwrap_or(0)
+        self.base + self.above_base(self.slot(db, key))
+    }
+
+    /// Returns how far the counter in a slot has risen.
+    #[inline]
+    pub(crate) fn above_base(&self, slot: usize) -> u64 {
+        self.slots.get(slot).copied().unwrap_or(0)
     }
 
     /// Raises a key's counter for a grant by one, or to one above `floor` `[F1]`. Returns the new
@@ -66,12 +72,13 @@ impl Fences {
         counter.max(fence)
     }
 
+    /// Returns the number of a key's slot.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "only the low bits are needed"
     )]
     #[inline]
-    fn slot(&self, db: u8, key: &[u8]) -> usize {
+    pub(crate) fn slot(&self, db: u8, key: &[u8]) -> usize {
         let hash = xxh3_64(key) ^ u64::from(db);
         hash as usize & self.mask
     }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 
 /// The hash of a key within its database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyHash(u64);
 
 /// Hashes keys with a seed of the node's own, so that nobody outside can choose colliding keys.
@@ -35,6 +35,12 @@ impl KeyHash {
     /// and the top seven.
     pub(crate) const fn table(self, tables: usize) -> usize {
         (self.0 >> 44) as usize & (tables - 1)
+    }
+
+    /// Returns where a search in a table of `places` (a power of two) begins.
+    #[expect(clippy::cast_possible_truncation, reason = "only low bits are needed")]
+    pub(crate) const fn home(self, places: usize) -> usize {
+        self.0 as usize & (places - 1)
     }
 
     /// Returns the shard, out of `shards` (a power of two).

@@ -152,6 +152,13 @@ impl<'k> Space<'k> {
         self.keyspace.hasher.hash(db, key)
     }
 
+    /// Returns the shard to look ahead in, if that is worth what it costs: the one that is held for
+    /// the whole batch.
+    #[inline]
+    pub(crate) fn large_shard(&self) -> Option<&Shard> {
+        self.whole.as_deref().filter(|shard| shard.is_large())
+    }
+
     /// Locks the shard of one key for this command; returns the key's hash.
     #[inline(always)]
     pub(crate) fn lock_one(&mut self, db: u8, key: &[u8]) -> KeyHash {

@@ -116,7 +116,7 @@ pub use options::{ConfigOption, Options};
 pub use output_limit::{OutputLimits, PubsubLimit};
 pub use script::StartThread;
 pub use session::Session;
-pub use shard::Swept;
+pub use shard::{LOOK_AHEAD_MAX, Swept};
 pub use time::{Deadline, Moment, Time, WallTime};
 #[cfg(feature = "tls")]
 pub use tls_clients::TlsClients;

@@ -10,10 +10,12 @@
 
 mod changes;
 mod collections;
+mod look_ahead;
 
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+pub use look_ahead::LOOK_AHEAD_MAX;
 
 use crate::durable::{LockRecord, Record, Which};
 use crate::fence::{Fences, Grant};

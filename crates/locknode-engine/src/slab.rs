@@ -433,7 +433,7 @@ mod tests {
             slab.classes[0]
                 .chunks
                 .iter()
-                .map(|c| c.bytes.len())
+                .map(|c| c.bytes.capacity())
                 .sum::<usize>()
         };
         let full = held(&slab);

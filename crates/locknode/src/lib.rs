@@ -68,6 +68,7 @@ mod sync_waiters;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_listener;
+mod upcoming;
 
 pub use clock::{Clock, SystemClock};
 pub use directory::{Directory, DirectoryError};

@@ -36,6 +36,60 @@ async fn a_conversation_is_answered_the_same_at_every_split() {
     }
 }
 
+/// In a large table the node looks ahead to the keys of many requests; nobody can tell.
+#[tokio::test]
+async fn a_pipeline_is_answered_the_same_in_a_table_of_any_size() {
+    let request = |words: &[&str]| {
+        let words = words
+            .iter()
+            .map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        let words: Vec<_> = words.collect();
+        format!("*{}\r\n{}", words.len(), words.concat())
+    };
+    let long = "long".repeat(100);
+    let conversation: &[&[&str]] = &[
+        &["SET", "a", "1", "NX", "PX", "30000"],
+        &["GET", "a"],
+        &["SELECT", "1"],
+        &["GET", "a"],
+        &["SET", &long, "t"],
+        &["SELECT", "0"],
+        &["MULTI"],
+        &["EXISTS", "a", &long],
+        &["EXEC"],
+        &[
+            "EVALSHA",
+            "4e92fdc63815b3a0a2dd1c1df3694de73607c88d",
+            "1",
+            "a",
+            "2",
+        ],
+        &[
+            "EVALSHA",
+            "4e92fdc63815b3a0a2dd1c1df3694de73607c88d",
+            "1",
+            "a",
+            "1",
+        ],
+        &["PING"],
+        &["SETNX"],
+    ];
+    let one: String = conversation.iter().map(|words| request(words)).collect();
+    let requests = one.repeat(5) + "QUIT\r\n" + &one;
+    let mut replies = Vec::new();
+    for locks in [0, 20_000] {
+        let node = node();
+        let mut wire = Wire::connect(&node);
+        for number in 0..locks {
+            wire.ask(&format!("SET other:{number} t"), "+OK").await;
+        }
+        wire.send(requests.as_bytes()).await;
+        replies.push(String::from_utf8(wire.drain().await).unwrap());
+    }
+    assert_eq!(replies[0].matches("+PONG").count(), 5);
+    assert_eq!(replies[0], replies[1]);
+}
+
 #[tokio::test]
 async fn a_conversation_is_answered_one_byte_at_a_time() {
     let node = node();

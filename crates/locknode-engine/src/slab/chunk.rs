@@ -5,12 +5,13 @@ use crate::time::{Deadline, Time};
 
 #[derive(Debug)]
 pub(super) struct Chunk {
-    pub(super) bytes: Box<[u8]>,
+    /// Empty, with room for all slots, when the chunk is new: memory is written when its slots are.
+    pub(super) bytes: Vec<u8>,
     /// A lower bound of the deadlines in the chunk, so that a sweep can skip it.
     pub(super) earliest: Deadline,
     /// The first slot that is free again, or `NO_SLOT`.
     pub(super) free: u16,
-    /// Slots that have held an entry; those behind them were never touched.
+    /// Slots that have held an entry; `bytes` ends behind them.
     pub(super) used: u16,
     pub(super) live: u16,
     /// Whether the chunk's number is in `Class::open`.
@@ -22,7 +23,7 @@ pub(super) struct Chunk {
 impl Chunk {
     pub(super) fn new(slot_len: usize) -> Self {
         Self {
-            bytes: vec![0; slot_len << CHUNK_SHIFT].into_boxed_slice(),
+            bytes: Vec::with_capacity(slot_len << CHUNK_SHIFT),
             is_open: true,
             ..Self::vacated()
         }
@@ -30,7 +31,7 @@ impl Chunk {
 
     pub(super) fn large(len: usize) -> Self {
         Self {
-            bytes: vec![0; len].into_boxed_slice(),
+            bytes: vec![0; len],
             used: 1,
             live: 1,
             ..Self::vacated()
@@ -39,7 +40,7 @@ impl Chunk {
 
     pub(super) fn vacated() -> Self {
         Self {
-            bytes: Box::default(),
+            bytes: Vec::new(),
             earliest: Deadline::NEVER,
             free: NO_SLOT,
             used: 0,
@@ -62,12 +63,18 @@ impl Chunk {
 
     fn take_untouched(&mut self, slot_len: usize) -> Option<u16> {
         let slot = self.used;
-        let is_there = (usize::from(slot) + 1) * slot_len <= self.bytes.len();
+        let is_there = u32::from(slot) <= CHUNK_MASK && !self.is_vacant();
         is_there.then(|| {
+            self.bytes.resize(self.bytes.len() + slot_len, 0);
             self.used += 1;
             self.live += 1;
             slot
         })
+    }
+
+    /// Returns whether the chunk has no memory.
+    pub(super) const fn is_vacant(&self) -> bool {
+        self.bytes.capacity() == 0
     }
 
     pub(super) fn give_free(&mut self, slot: u32, slot_len: usize) {
@@ -94,7 +101,7 @@ impl Chunk {
             0 => self.bytes.len().max(1),
             slot_len => slot_len,
         };
-        self.bytes.chunks_exact(slot_len).take(self.used.into())
+        self.bytes.chunks_exact(slot_len)
     }
 
     /// Reports the expired slots by their number in the chunk, updates the chunk's earliest

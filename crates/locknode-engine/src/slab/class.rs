@@ -55,7 +55,7 @@ impl Class {
             }
             // Full, or freed while it waited in the list.
             chunk.is_open = false;
-            let is_vacant = chunk.bytes.is_empty();
+            let is_vacant = chunk.is_vacant();
             self.open.pop();
             if is_vacant {
                 self.vacant.push(number);
