@@ -21,6 +21,8 @@ use crate::message::Message;
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     topics: Mutex<[Topics; TopicKind::ALL.len()]>,
+    /// How often a byte of a channel is compared with all patterns together, at most.
+    looks_per_byte: AtomicUsize,
     /// Subscriptions that may match the channels of keyspace events.
     event_subscriptions: AtomicUsize,
 }
@@ -64,9 +66,14 @@ impl Channels {
         if is_pattern && topics.len() >= PATTERNS_MAX && !topics.contains_key(name) {
             return false;
         }
-        let topic = topics.entry(Arc::clone(name)).or_insert_with(|| Topic {
-            pattern: is_pattern.then(|| Pattern::of(name)),
-            subscribers: Vec::new(),
+        let topic = topics.entry(Arc::clone(name)).or_insert_with(|| {
+            let pattern = is_pattern.then(|| Pattern::of(name));
+            let looks = pattern.as_ref().map_or(0, Pattern::looks_per_byte);
+            self.looks_per_byte.fetch_add(looks, Ordering::Relaxed);
+            Topic {
+                pattern,
+                subscribers: Vec::new(),
+            }
         });
         if let Err(at) = topic.place_of(client) {
             topic.subscribers.insert(at, Arc::clone(client));
@@ -91,6 +98,8 @@ impl Channels {
             }
         }
         if topic.subscribers.is_empty() {
+            let looks = topic.pattern.as_ref().map_or(0, Pattern::looks_per_byte);
+            self.looks_per_byte.fetch_sub(looks, Ordering::Relaxed);
             topics.remove(name);
         }
     }
@@ -98,6 +107,12 @@ impl Channels {
     /// Returns whether anybody may be subscribed to keyspace events.
     pub(crate) fn may_want_events(&self) -> bool {
         self.event_subscriptions.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns whether comparing a channel with all patterns would take long: none matches it.
+    pub(crate) fn is_too_long(&self, channel: &[u8]) -> bool {
+        let looks = self.looks_per_byte.load(Ordering::Relaxed);
+        looks.saturating_mul(channel.len()) > LOOKS_MAX
     }
 
     /// Sends a message to the subscribers of a channel, and of the patterns that match it; returns
@@ -112,7 +127,7 @@ impl Channels {
         let topics = self.topics.lock();
         let mut to_wake = Vec::new();
         let mut receivers = 0;
-        for (name, topic) in matching(&topics, kind, channel) {
+        for (name, topic) in self.matching(&topics, kind, channel) {
             let elements: [&[u8]; 4] = match topic.pattern {
                 None => [kind.message(), channel, text, b""],
                 Some(_) => [TopicKind::Pattern.message(), name, channel, text],
@@ -133,7 +148,7 @@ impl Channels {
     /// Returns how often a message to a channel would be sent.
     pub(crate) fn receivers(&self, kind: TopicKind, channel: &[u8]) -> usize {
         let topics = self.topics.lock();
-        let matching = matching(&topics, kind, channel);
+        let matching = self.matching(&topics, kind, channel);
         matching.map(|(_, topic)| topic.subscribers.len()).sum()
     }
 
@@ -147,31 +162,32 @@ impl Channels {
         self.topics.lock()[kind as usize].len()
     }
 
+    /// The channel, if it has subscribers, then the patterns that match it.
+    fn matching<'t>(
+        &self,
+        topics: &'t [Topics; TopicKind::ALL.len()],
+        kind: TopicKind,
+        channel: &[u8],
+    ) -> impl Iterator<Item = (&'t TopicName, &'t Topic)> {
+        let [channels, patterns, shard_channels] = topics;
+        let (named, patterns) = match kind {
+            TopicKind::ShardChannel => (shard_channels.get_key_value(channel), None),
+            _ => (channels.get_key_value(channel), Some(patterns)),
+        };
+        let patterns = patterns.filter(|_| !self.is_too_long(channel));
+        let fits = |topic: &Topic| topic.pattern.as_ref().is_some_and(|it| it.matches(channel));
+        let fitting = patterns.into_iter().flatten();
+        named
+            .into_iter()
+            .chain(fitting.filter(move |(_, topic)| fits(topic)))
+    }
+
     /// Returns the number of a channel's subscribers.
     pub(crate) fn subscriber_count(&self, kind: TopicKind, name: &[u8]) -> usize {
         let topics = self.topics.lock();
         let topic = topics[kind as usize].get(name);
         topic.map_or(0, |topic| topic.subscribers.len())
     }
-}
-
-/// The channel, if it has subscribers, then the patterns that match it.
-fn matching<'t>(
-    topics: &'t [Topics; TopicKind::ALL.len()],
-    kind: TopicKind,
-    channel: &[u8],
-) -> impl Iterator<Item = (&'t TopicName, &'t Topic)> {
-    let [.., shard_channels] = topics;
-    let [channels, patterns, _] = topics;
-    let (named, patterns) = match kind {
-        TopicKind::ShardChannel => (shard_channels.get_key_value(channel), None),
-        _ => (channels.get_key_value(channel), Some(patterns)),
-    };
-    let fits = |topic: &Topic| topic.pattern.as_ref().is_some_and(|it| it.matches(channel));
-    let fitting = patterns.into_iter().flatten();
-    named
-        .into_iter()
-        .chain(fitting.filter(move |(_, topic)| fits(topic)))
 }
 
 impl Topic {
@@ -206,3 +222,7 @@ fn may_match_events(kind: TopicKind, name: &[u8]) -> bool {
 
 /// The patterns of a node. Every message is compared with each: this many take about a millisecond.
 const PATTERNS_MAX: usize = 10_000;
+
+/// How many comparisons of bytes with parts of patterns one message may take: some tens of
+/// milliseconds. A channel of 200 bytes may be compared with 10,000 patterns such as `*:channel`.
+const LOOKS_MAX: usize = 20_000_000;

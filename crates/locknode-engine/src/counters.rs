@@ -35,6 +35,7 @@ pub(crate) struct Totals {
     pub(crate) misses: u64,
     pub(crate) net_input_bytes: u64,
     pub(crate) net_output_bytes: u64,
+    pub(crate) shard_waits: u64,
 }
 
 /// The last measurement of commands per second.
@@ -160,6 +161,7 @@ impl Counters {
             net_output_bytes: totals
                 .net_output_bytes
                 .saturating_sub(zero.net_output_bytes),
+            shard_waits: totals.shard_waits.saturating_sub(zero.shard_waits),
         }
     }
 
@@ -257,6 +259,7 @@ mod tests {
         let counters = Counters::new(1);
         let totals = |hits| Totals {
             hits,
+            shard_waits: hits,
             connections: 3,
             ..Totals::default()
         };
@@ -267,6 +270,7 @@ mod tests {
             counters.since_reset(totals(7)),
             Totals {
                 hits: 2,
+                shard_waits: 2,
                 ..Totals::default()
             }
         );

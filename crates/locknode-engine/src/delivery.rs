@@ -17,12 +17,17 @@ use crate::time::Time;
 impl Client {
     /// Sends the connection what `write` writes, in its protocol, and wakes its task.
     pub(crate) fn send(&self, write: impl FnOnce(&mut Encoder<'_>)) {
-        let mut bytes = Vec::new();
-        write(&mut Encoder::new(&mut bytes, self.protocol()));
-        if self.add_mail(bytes.into()) {
+        if self.put(write) {
             self.wake();
         }
         self.registry.evict();
+    }
+
+    /// The same without waking its task; returns whether it must be woken.
+    pub(crate) fn put(&self, write: impl FnOnce(&mut Encoder<'_>)) -> bool {
+        let mut bytes = Vec::new();
+        write(&mut Encoder::new(&mut bytes, self.protocol()));
+        self.add_mail(bytes.into())
     }
 
     /// Sends the connection a message; returns whether its task must be woken.

@@ -13,6 +13,7 @@
 
 mod admission;
 mod beside_scripts;
+mod leaving;
 mod queueing;
 mod watched;
 
@@ -48,6 +49,7 @@ use crate::shard::{Shard, Swept};
 use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
 use crate::timings::Timings;
+use crate::turns::Turns;
 use crate::values;
 
 /// The configuration of an engine.
@@ -154,6 +156,7 @@ impl Engine {
                 host: config.host,
                 scripts: Scripts::new(config.stopwatch, config.start_thread),
                 holds: Arc::default(),
+                turns: Turns::new(config.stopwatch),
                 run_id: config.run_id,
                 started,
                 timings: Timings::new(commands.all().len(), config.stopwatch),
@@ -408,6 +411,7 @@ impl Batch<'_> {
             Ok((id, spec)) => self.run(session, id, spec, args, out),
             Err(Refusal::Paused) => {
                 session.begin_waiting(self.moment.time);
+                session.place = None;
                 return Flow::Paused;
             }
             Err(Refusal::Queued(id, spec)) => {
@@ -487,6 +491,16 @@ impl Batch<'_> {
         out: &mut Vec<u8>,
     ) -> (Flow, bool) {
         let start = out.len();
+        let turns = &self.engine.services.turns;
+        let mut turn = None;
+        if !spec.is_quick() {
+            turn = turns.begin(&mut session.place);
+            if turn.is_none() {
+                return (Flow::Paused, false);
+            }
+        } else if self.engine.services.observers.are_there() {
+            turn = turns.begin_short();
+        }
         let mut reply = Encoder::new(out, session.protocol);
         let key_hash = lock_keys(&mut self.space, session.db, spec.keys, args);
         let (mut flow, mut has_failed) = (Flow::Continue, true);
@@ -535,6 +549,9 @@ impl Batch<'_> {
             self.engine.services.counters.note_call(id, has_failed);
         }
         self.space.unlock();
+        if turn.is_some_and(|turn| turns.end(turn)) && flow == Flow::Continue {
+            flow = Flow::Yield;
+        }
         (flow, has_failed)
     }
 }

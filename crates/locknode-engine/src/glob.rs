@@ -49,6 +49,14 @@ impl Pattern {
         Self(parts)
     }
 
+    /// Returns how often a byte of a text is compared at most; those before the first star are compared
+    /// once.
+    #[cfg(feature = "compat")]
+    pub(crate) fn looks_per_byte(&self) -> usize {
+        let between_stars = self.0.split(|part| matches!(part, Part::Star));
+        between_stars.skip(1).map(<[_]>::len).max().unwrap_or(0)
+    }
+
     /// Returns whether the whole text matches. As in Redis, only the empty pattern matches the
     /// empty text; the commands treat the pattern `*` as no pattern.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
@@ -200,6 +208,25 @@ mod tests {
                 matches(pattern.as_bytes(), text.as_bytes()),
                 want,
                 "{pattern:?} on {text:?}"
+            );
+        }
+    }
+
+    #[cfg(feature = "compat")]
+    #[test]
+    fn the_longest_part_after_a_star_is_looked_for_at_each_byte() {
+        let rows = [
+            ("lock:*", 0),
+            ("lock:1", 0),
+            ("*", 0),
+            ("*:lock", 5),
+            ("a*b?[cd]*e", 3),
+        ];
+        for (pattern, looks) in rows {
+            assert_eq!(
+                super::Pattern::of(pattern.as_bytes()).looks_per_byte(),
+                looks,
+                "{pattern}"
             );
         }
     }

@@ -90,6 +90,7 @@ mod tls_clients;
 mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
+mod turns;
 #[cfg_attr(not(feature = "compat"), path = "no_values.rs")]
 mod values;
 mod version;

@@ -107,6 +107,7 @@ const EVENTS: &[Row] = &[
     row(EventClasses::LIST, "lpop", "lpop"),
     row(EventClasses::LIST, "blpop", "lpop"),
     row(EventClasses::LIST, "lrem", "lrem"),
+    row(EventClasses::LIST, "ltrim", "ltrim"),
     row(EventClasses::SET, "sadd", "sadd"),
     row(EventClasses::SET, "srem", "srem"),
     row(EventClasses::SORTED_SET, "zadd", "zadd"),

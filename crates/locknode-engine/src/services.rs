@@ -14,6 +14,7 @@ use crate::scripts::Scripts;
 use crate::settings::Settings;
 use crate::time::Moment;
 use crate::timings::Timings;
+use crate::turns::Turns;
 #[cfg(feature = "compat")]
 use crate::waiters::Waiters;
 
@@ -28,6 +29,7 @@ pub(crate) struct Services {
     pub(crate) host: Box<dyn Host>,
     pub(crate) scripts: Scripts,
     pub(crate) holds: Arc<Holds>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) guard: Guard,
     pub(crate) run_id: String,
     pub(crate) started: Moment,

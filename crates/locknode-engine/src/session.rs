@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locknode_resp::{Encoder, Protocol};
+#[cfg(feature = "compat")]
+use locknode_resp::Encoder;
+use locknode_resp::Protocol;
 
 use crate::client::Client;
 use crate::guard::Need;
@@ -19,6 +21,7 @@ use crate::timings::Began;
 #[cfg(feature = "compat")]
 use crate::tracking::Tracker;
 use crate::transaction::Transaction;
+use crate::turns::Place;
 #[cfg(feature = "compat")]
 use crate::waiters::Waiter;
 #[cfg(feature = "compat")]
@@ -58,6 +61,8 @@ pub struct Session {
     #[cfg(feature = "compat")]
     pub(crate) waiter: Option<Arc<Waiter>>,
     waiting: Waiting,
+    /// Set while its next command waits for its turn.
+    pub(crate) place: Option<Place>,
     /// The connection's script that takes long.
     #[cfg(feature = "compat")]
     pub(crate) script: Option<Box<dyn LongScript>>,
@@ -110,6 +115,7 @@ impl Session {
             #[cfg(feature = "compat")]
             waiter: None,
             waiting: Waiting::default(),
+            place: None,
             #[cfg(feature = "compat")]
             script: None,
         }
@@ -151,6 +157,18 @@ impl Session {
         }
         let is_waiting = self.waiting.ended == Some(holds.ended()) && now < self.waiting.until;
         is_waiting.then_some(self.waiting.until)
+    }
+
+    /// Returns whether a command that waits may be offered again once the connection has yielded to
+    /// others.
+    pub const fn is_in_queue(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Leaves the queue of those whose commands may take long, because the connection is not about to
+    /// offer one again.
+    pub fn leave_queue(&mut self) {
+        self.place = None;
     }
 
     /// Returns whether a script of this connection takes long.
@@ -195,6 +213,14 @@ impl Session {
         None
     }
 
+    /// Forgets a wait that has ended, and whose reply was taken from the mailbox.
+    pub fn forget_wait(&mut self) {
+        #[cfg(feature = "compat")]
+        {
+            self.waiter = None;
+        }
+    }
+
     /// Returns what must be durable before what is in the mailbox may be sent.
     pub fn mail_need(&self) -> Need {
         #[cfg(feature = "compat")]
@@ -206,16 +232,14 @@ impl Session {
 
     /// Ends the wait, if it still lasts, with the reply that nothing came.
     pub fn give_up(&mut self, out: &mut Vec<u8>) {
-        if self.leave_wait() {
+        #[cfg(feature = "compat")]
+        if let Some(waiter) = self.waiter.take()
+            && waiter.leave()
+            && waiter.wants_reply()
+        {
             Encoder::new(out, self.protocol).null_array();
         }
-    }
-
-    fn leave_wait(&mut self) -> bool {
-        #[cfg(feature = "compat")]
-        return self.waiter.take().is_some_and(|waiter| waiter.leave());
-        #[cfg(not(feature = "compat"))]
-        false
+        let _ = out;
     }
 
     /// Notes that something changed which decides whether commands need more checks than usual. All
@@ -248,20 +272,34 @@ impl Session {
         }
     }
 
+    /// Ends what the connection is subscribed to, watches, tracks and waits for.
+    pub(crate) fn forget_interests(&mut self) {
+        #[cfg(feature = "compat")]
+        {
+            if let Some(waiter) = self.waiter.take() {
+                waiter.leave();
+            }
+            self.subscriptions = None;
+            self.watching = None;
+            self.tracker = None;
+        }
+    }
+
     /// Tells CLIENT LIST how many commands are queued.
     pub(crate) fn note_queued(&self) {
         let queued = self.transaction.as_ref().map(|it| it.len());
         self.client.note_queued(queued);
     }
 
-    /// Returns about how many bytes the session keeps for its transaction, what it watches and its
-    /// subscriptions.
+    /// Returns about how many bytes the session keeps for its transaction, its subscriptions, and what
+    /// it watches or waits for.
     pub fn kept_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, |it| it.size());
         #[cfg(feature = "compat")]
         let queued = queued
             + self.watching.as_ref().map_or(0, |it| it.size())
-            + self.subscriptions.as_ref().map_or(0, |it| it.size());
+            + self.subscriptions.as_ref().map_or(0, |it| it.size())
+            + self.waiter.as_ref().map_or(0, |it| it.size);
         queued
     }
 
@@ -304,9 +342,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.leave_wait();
-        #[cfg(feature = "compat")]
-        drop(self.subscriptions.take());
+        self.forget_interests();
         self.client.leave();
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! As in Redis, keys are tracked by name, whatever their database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -83,6 +83,8 @@ struct Table {
     /// The key that was evicted last; the next one in order is next.
     hand: Box<[u8]>,
     prefixes: BTreeMap<Box<[u8]>, Broadcast>,
+    /// The prefixes of which a key has changed since the last message.
+    changed: BTreeSet<Box<[u8]>>,
     /// A database was cleared, and nobody has been sent it yet.
     is_cleared: bool,
     /// The bytes of all keys.
@@ -97,12 +99,13 @@ struct Entry {
     client: Arc<Client>,
     mode: TrackingMode,
     is_broken: bool,
+    prefixes: BTreeSet<Box<[u8]>>,
 }
 
 /// Who wants all changes of keys with a prefix, and what has changed since they were sent some.
 #[derive(Debug, Default)]
 struct Broadcast {
-    clients: Vec<u64>,
+    clients: BTreeSet<u64>,
     /// With the client that changed the key first.
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
 }
@@ -129,14 +132,13 @@ impl Tracker {
         });
         tracker.mode = mode;
         let mut table = observers.tracking.table.lock();
-        table.clients.insert(
-            client.id(),
-            Entry {
-                client: Arc::clone(client),
-                mode,
-                is_broken: false,
-            },
-        );
+        let entry = table.clients.entry(client.id()).or_insert_with(|| Entry {
+            client: Arc::clone(client),
+            mode,
+            is_broken: false,
+            prefixes: BTreeSet::new(),
+        });
+        (entry.mode, entry.is_broken) = (mode, false);
         if mode.is_broadcast {
             table.add_prefixes(client.id(), prefixes);
         }
@@ -190,7 +192,7 @@ impl Tracking {
             | ChangeKind::DeadlineRemoved
             | ChangeKind::Removed => table.invalidate(&change.key, cause.client, clients),
         }
-        if table.is_cleared || !table.prefixes.is_empty() {
+        if table.is_cleared || !table.changed.is_empty() {
             self.is_pending.store(true, Ordering::Relaxed);
         }
         wake(table, clients);
@@ -324,12 +326,32 @@ impl Table {
     }
 
     fn invalidate(&mut self, key: &[u8], writer: Option<u64>, clients: &Clients) {
-        for (prefix, broadcast) in &mut self.prefixes {
-            if key.starts_with(prefix) {
+        let mut text = Some(key);
+        while let Some(prefix) = text.and_then(|text| self.longest_prefix(text)) {
+            if let Some(broadcast) = self.prefixes.get_mut(prefix) {
+                if broadcast.changed.is_empty() {
+                    self.changed.insert(prefix.into());
+                }
                 broadcast.changed.entry(key.into()).or_insert(writer);
             }
+            text = prefix.split_last().map(|(_, shorter)| shorter);
         }
         self.tell_readers(key, writer, clients);
+    }
+
+    /// Returns the longest prefix of a text that some client wants.
+    fn longest_prefix<'t>(&self, mut text: &'t [u8]) -> Option<&'t [u8]> {
+        loop {
+            let up_to = (Bound::Unbounded, Bound::Included(text));
+            let (found, _) = self.prefixes.range::<[u8], _>(up_to).next_back()?;
+            // Every wanted prefix of the text lies before what was found, or is it, and so begins it.
+            let pairs = text.iter().zip(&**found);
+            let common = text.get(..pairs.take_while(|(a, b)| a == b).count())?;
+            if common.len() == found.len() {
+                return Some(common);
+            }
+            text = common;
+        }
     }
 
     fn tell_readers(&mut self, key: &[u8], writer: Option<u64>, clients: &Clients) {
@@ -358,18 +380,23 @@ impl Table {
                 self.asleep.extend(entry.tell(&invalidation, clients));
             }
         }
-        for broadcast in self.prefixes.values_mut() {
+        for prefix in std::mem::take(&mut self.changed) {
+            // Those who wanted it may be gone.
+            let Some(broadcast) = self.prefixes.get_mut(&prefix) else {
+                continue;
+            };
             let changed = std::mem::take(&mut broadcast.changed);
             if changed.is_empty() {
                 continue;
             }
+            let writers: BTreeSet<_> = changed.values().copied().flatten().collect();
             let all: Vec<&[u8]> = changed.keys().map(|key| &**key).collect();
             let invalidation = Invalidation::new(Some(&all));
             for id in &broadcast.clients {
                 let Some(entry) = self.clients.get_mut(id) else {
                     continue;
                 };
-                if !entry.mode.is_no_loop {
+                if !entry.mode.is_no_loop || !writers.contains(id) {
                     self.asleep.extend(entry.tell(&invalidation, clients));
                     continue;
                 }
@@ -386,28 +413,30 @@ impl Table {
     fn add_prefixes(&mut self, id: u64, prefixes: &[&[u8]]) {
         let all: &[&[u8]] = &[b""];
         for prefix in if prefixes.is_empty() { all } else { prefixes } {
-            let clients = &mut self.prefixes.entry((*prefix).into()).or_default().clients;
-            if !clients.contains(&id) {
-                clients.push(id);
+            let broadcast = self.prefixes.entry((*prefix).into()).or_default();
+            broadcast.clients.insert(id);
+            if let Some(entry) = self.clients.get_mut(&id) {
+                entry.prefixes.insert((*prefix).into());
             }
         }
     }
 
     fn prefixes_of(&self, id: u64) -> impl Iterator<Item = &[u8]> {
-        let with_clients = self.prefixes.iter();
-        let of_client = with_clients.filter(move |(_, all)| all.clients.contains(&id));
-        of_client.map(|(prefix, _)| &**prefix)
+        let entry = self.clients.get(&id).into_iter();
+        entry.flat_map(|entry| entry.prefixes.iter().map(|prefix| &**prefix))
     }
 
     fn forget(&mut self, id: u64) {
         let Some(entry) = self.clients.remove(&id) else {
             return;
         };
-        if entry.mode.is_broadcast {
-            self.prefixes.retain(|_, broadcast| {
-                broadcast.clients.retain(|client| *client != id);
-                !broadcast.clients.is_empty()
-            });
+        for prefix in entry.prefixes {
+            if let Some(broadcast) = self.prefixes.get_mut(&prefix) {
+                broadcast.clients.remove(&id);
+                if broadcast.clients.is_empty() {
+                    self.prefixes.remove(&prefix);
+                }
+            }
         }
         if self.clients.is_empty() {
             self.forget_keys();

@@ -35,6 +35,10 @@ pub(crate) struct Waiter {
     keys: Box<[Box<[u8]>]>,
     pub(crate) client: Arc<Client>,
     pub(crate) until: Option<Time>,
+    /// The client wants no reply.
+    is_silent: bool,
+    /// What it takes, roughly.
+    pub(crate) size: usize,
     /// What must be durable before the reply is sent; set before that is in the mailbox.
     need: Mutex<Need>,
     waiters: Arc<Waiters>,
@@ -44,6 +48,7 @@ pub(crate) struct Waiter {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     next_ticket: u64,
+    of_client: BTreeMap<u64, Arc<Waiter>>,
     of_key: BTreeMap<Name, BTreeMap<u64, Arc<Waiter>>>,
 }
 
@@ -58,14 +63,19 @@ impl Waiters {
         })
     }
 
-    /// Makes a client wait for these keys, whose shards are locked.
+    /// Makes a client wait for these keys, whose shards are locked; `None` when they are too many.
     pub(crate) fn add(
         self: &Arc<Self>,
         client: Arc<Client>,
         db: u8,
         keys: &[&[u8]],
         until: Option<Time>,
-    ) -> Arc<Waiter> {
+        is_silent: bool,
+    ) -> Option<Arc<Waiter>> {
+        let size = keys.iter().map(|key| key.len() + KEY_BYTES).sum();
+        if size > SIZE_MAX {
+            return None;
+        }
         let mut queues = self.queues.lock();
         queues.next_ticket += 1;
         let waiter = Arc::new(Waiter {
@@ -74,6 +84,8 @@ impl Waiters {
             keys: keys.iter().map(|key| Box::from(*key)).collect(),
             client,
             until,
+            is_silent,
+            size,
             need: Mutex::new(Need::NONE),
             waiters: Arc::clone(self),
         });
@@ -81,19 +93,23 @@ impl Waiters {
             let queue = queues.of_key.entry((db, key.clone())).or_default();
             queue.insert(waiter.ticket, Arc::clone(&waiter));
         }
+        let id = waiter.client.id;
+        queues.of_client.insert(id, Arc::clone(&waiter));
         self.observers.add_interest();
         waiter.client.note_waiting();
-        waiter
+        Some(waiter)
     }
 
-    /// Ends the wait of a client with a reply; returns `false` if it does not wait.
+    /// Ends the wait of a client with this reply; returns `false` if it does not wait.
     pub(crate) fn end(&self, client: u64, write: impl FnOnce(&mut Encoder<'_>)) -> bool {
         let mut queues = self.queues.lock();
-        let Some(waiter) = queues.of_client(client) else {
+        let waiter = queues.of_client.get(&client).map(Arc::clone);
+        let Some(waiter) = waiter.filter(|waiter| queues.remove(waiter)) else {
             return false;
         };
-        queues.remove(&waiter);
         waiter.reply(Need::NONE, write);
+        drop(queues);
+        waiter.client.wake();
         true
     }
 
@@ -109,15 +125,28 @@ impl Waiter {
         self.waiters.queues.lock().has(self)
     }
 
+    /// Returns the keys that it waits for, the first one first.
+    pub(crate) const fn keys(&self) -> &[Box<[u8]>] {
+        &self.keys
+    }
+
     /// Returns what must be durable before the mail of the client may be sent.
     pub(crate) fn need(&self) -> Need {
         *self.need.lock()
     }
 
-    /// Sends the reply, once `need` is durable.
+    /// Leaves the reply in the mailbox, if it is wanted, to be sent once `need` is durable. The caller
+    /// wakes the client.
     pub(crate) fn reply(&self, need: Need, write: impl FnOnce(&mut Encoder<'_>)) {
         *self.need.lock() = need;
-        self.client.send(write);
+        if !self.is_silent {
+            self.client.put(write);
+        }
+    }
+
+    /// Returns whether a reply is wanted.
+    pub(crate) const fn wants_reply(&self) -> bool {
+        !self.is_silent
     }
 
     /// Ends the wait; returns `false` if it had ended before.
@@ -140,11 +169,6 @@ impl Queues {
         }
     }
 
-    fn of_client(&self, id: u64) -> Option<Arc<Waiter>> {
-        let mut waiters = self.of_key.values().flat_map(BTreeMap::values);
-        waiters.find(|waiter| waiter.client.id == id).cloned()
-    }
-
     /// Ends a wait; returns `false` if it had ended before.
     pub(crate) fn remove(&mut self, waiter: &Waiter) -> bool {
         if !self.has(waiter) {
@@ -159,15 +183,20 @@ impl Queues {
                 }
             }
         }
+        self.of_client.remove(&waiter.client.id);
         waiter.waiters.observers.remove_interest();
         waiter.client.note_wait_ended();
         true
     }
 
     fn has(&self, waiter: &Waiter) -> bool {
-        waiter.keys.first().is_some_and(|key| {
-            let queue = self.of_key.get(&(waiter.db, key.clone()));
-            queue.is_some_and(|queue| queue.contains_key(&waiter.ticket))
-        })
+        let current = self.of_client.get(&waiter.client.id);
+        current.is_some_and(|current| current.ticket == waiter.ticket)
     }
 }
+
+/// What the keys that a connection waits for may take: as much as those that it watches.
+const SIZE_MAX: usize = 1 << 20;
+
+/// What such a key takes besides its two copies, roughly.
+const KEY_BYTES: usize = 128;

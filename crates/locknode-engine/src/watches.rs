@@ -23,7 +23,7 @@ pub(crate) struct Watches {
     watchers: Mutex<[Watchers; DATABASES]>,
 }
 
-/// Who watches each key of a database.
+/// Who watches each key of a database, by ascending id.
 type Watchers = BTreeMap<Box<[u8]>, Vec<Arc<Client>>>;
 
 /// The keys that one connection watches; it stops when this is dropped.
@@ -82,16 +82,17 @@ impl Watching {
         let Some(keys) = watchers.get_mut(usize::from(db)) else {
             return true;
         };
-        let is_mine = |client: &Arc<Client>| client.id == self.client.id;
-        if keys.get(key).is_some_and(|all| all.iter().any(is_mine)) {
+        let clients = keys.get(key);
+        let place = clients.map_or(Err(0), |clients| place_of(clients, &self.client));
+        let Err(place) = place else {
             return true;
-        }
+        };
         if self.size + key.len() + KEY_BYTES > WATCH_MAX {
             return false;
         }
         self.size += key.len() + KEY_BYTES;
         let clients = keys.entry(key.into()).or_default();
-        clients.push(Arc::clone(&self.client));
+        clients.insert(place, Arc::clone(&self.client));
         self.keys.push(Watched {
             db,
             key: key.into(),
@@ -119,7 +120,9 @@ impl Drop for Watching {
                 continue;
             };
             if let Some(clients) = keys.get_mut(key) {
-                clients.retain(|client| client.id != self.client.id);
+                if let Ok(place) = place_of(clients, &self.client) {
+                    clients.remove(place);
+                }
                 if clients.is_empty() {
                     keys.remove(key);
                 }
@@ -129,6 +132,11 @@ impl Drop for Watching {
         self.client.note_watched(0);
         self.observers.remove_interest();
     }
+}
+
+/// Returns a client's place among others, or where it would be.
+fn place_of(clients: &[Arc<Client>], client: &Client) -> Result<usize, usize> {
+    clients.binary_search_by_key(&client.id, |other| other.id)
 }
 
 /// The most that one connection's watched keys may occupy. A lock library watches one key.

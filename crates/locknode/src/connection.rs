@@ -56,6 +56,8 @@ pub(crate) struct Connection<S> {
     yields: bool,
     /// Whether it has just let them.
     has_yielded: bool,
+    /// Whether it has ended, and waits for its turn to be dropped.
+    is_over: bool,
     /// Bytes read since the connection began to close.
     late_input: usize,
     /// Whether the peer was active when its connection began to close.
@@ -98,6 +100,7 @@ impl<S> Connection<S> {
             is_short_batch: false,
             yields: false,
             has_yielded: false,
+            is_over: false,
             late_input: 0,
             is_busy: false,
             timer: None,
@@ -153,7 +156,7 @@ impl<S> Connection<S> {
             let flow = batch.execute(&mut self.session, args, out);
             if flow == Flow::Paused {
                 self.state = State::Paused;
-                self.yields |= self.session.has_script();
+                self.yields |= self.session.has_script() || self.session.is_in_queue();
                 break;
             }
             done += consumed;
@@ -261,6 +264,15 @@ impl<S> Connection<S> {
         Poll::Pending
     }
 
+    /// Returns whether the node stops while a command waits for others: it is not executed any more.
+    fn waits_in_vain(&mut self) -> bool {
+        let now = self.node.clock.now().time;
+        self.scope.phase() == Phase::Draining
+            && !self.session.has_script()
+            && !self.session.is_in_queue()
+            && self.node.engine.wait_end(&self.session, now).is_some()
+    }
+
     /// Waits until a paused command may be tried again.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.scope.phase() == Phase::Draining {
@@ -331,6 +343,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
                 State::Lingering => return self.poll_linger(cx, scratch),
                 State::Paused => {
+                    if self.waits_in_vain() {
+                        self.state = State::Closing;
+                        continue;
+                    }
                     ready!(self.poll_pause(cx));
                     self.execute_unread(&mut scratch.output);
                 }
@@ -418,6 +434,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // The reply goes first.
                 if !self.session.client().has_mail() {
                     self.timer = None;
+                    self.session.forget_wait();
                     self.state = State::Backlogged;
                 }
                 return Poll::Ready(Some(()));
@@ -522,15 +539,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let connection = self.get_mut();
         connection.node.engine.wake_next_client();
-        let polled = Scratch::lend(|scratch| connection.drive(cx, scratch));
+        let mut polled = if connection.is_over {
+            Poll::Ready(())
+        } else {
+            Scratch::lend(|scratch| connection.drive(cx, scratch))
+        };
+        if polled.is_ready() && !connection.node.engine.may_leave(&mut connection.session) {
+            (connection.is_over, connection.has_yielded) = (true, true);
+            let mut turn = std::pin::pin!(tokio::task::yield_now());
+            polled = turn.as_mut().poll(cx);
+        }
         if polled.is_pending() {
+            if !connection.has_yielded {
+                connection.session.leave_queue();
+            }
             // A kill or the end of a pause wakes this task from here on; one that came just before
             // is seen here.
             connection.session.client().sleep_with(cx.waker());
             let client = connection.session.client();
             let has_mail = client.has_mail() && connection.takes_mail();
             // After a yield the task is woken anyway, once others have been looked at.
-            let has_yielded = std::mem::take(&mut connection.has_yielded);
+            let has_yielded = connection.has_yielded;
             let is_due = || {
                 let (node, session) = (&connection.node, &connection.session);
                 connection.state == State::Paused
@@ -546,6 +575,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             {
                 cx.waker().wake_by_ref();
             }
+            connection.has_yielded = false;
         }
         polled
     }

@@ -11,7 +11,7 @@ use crate::difference::Peculiarities;
 use crate::node::{Node, present};
 use crate::sequence::{self, Dice, KEYS, Request};
 use crate::server::Server;
-use crate::{reply, report, seed};
+use crate::{reply, report, rounds, seed};
 
 /// A request of one of the clients.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ fn transactions_of_two_clients_are_those_of_a_real_server() {
     let nodes = [Node::new(1), Node::new(8)];
     let peculiarities = Peculiarities::of(&mut server);
     let mut compared = 0;
-    for number in 0..SEQUENCES {
+    for number in 0..rounds(SEQUENCES) {
         let seed = seed().wrapping_add(number);
         let steps = random(&mut Dice::new(seed), &peculiarities);
         compared += steps.len();

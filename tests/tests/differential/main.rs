@@ -3,7 +3,7 @@
 //! Seeded random sequences of commands, good and bad, as arrays and inline, under RESP2 and RESP3, go to a server that
 //! the test starts and to the decoder and engine. `LOCKNODE_TEST_REDIS` names the server (`redis-server` from the PATH
 //! without it; Valkey's will do); where there is none the test says so and passes. `LOCKNODE_TEST_SEED` chooses
-//! other sequences.
+//! other sequences, `LOCKNODE_TEST_ROUNDS` how many times as many.
 //!
 //! * `sequence`: what is sent; the random commands
 //! * `interleaving`: transactions of two clients, command by command
@@ -42,7 +42,7 @@ fn patterns_match_the_same_keys() {
     let nodes = [Node::new(1), Node::new(8)];
     let peculiarities = Peculiarities::of(&mut server);
     let mut dice = Dice::new(seed());
-    for _ in 0..PATTERN_ROUNDS {
+    for _ in 0..rounds(PATTERN_ROUNDS) {
         let requests = sequence::patterns(&mut dice, REQUESTS);
         let mismatch = first_mismatch((&mut server, &nodes), &peculiarities, &requests);
         assert_eq!(mismatch, None, "LOCKNODE_TEST_SEED={}", seed());
@@ -59,7 +59,7 @@ fn replies_are_those_of_a_real_server_byte_for_byte() {
     println!("compared with {}", peculiarities.version);
     let seed = seed();
     let mut compared = 0;
-    for number in 0..SEQUENCES {
+    for number in 0..rounds(SEQUENCES) {
         let mut dice = Dice::new(seed.wrapping_add(number));
         let requests = sequence::random(&mut dice, REQUESTS, &peculiarities);
         compared += requests.len();
@@ -74,6 +74,11 @@ fn replies_are_those_of_a_real_server_byte_for_byte() {
         }
     }
     println!("{compared} replies compared");
+}
+
+/// How many sequences a test sends.
+fn rounds(once: u64) -> u64 {
+    std::env::var("LOCKNODE_TEST_ROUNDS").map_or(1, |times| times.parse().expect("a number")) * once
 }
 
 fn seed() -> u64 {

@@ -12,7 +12,7 @@ use crate::difference::Peculiarities;
 use crate::node::present;
 use crate::sequence::{self, Dice, Request};
 use crate::server::Server;
-use crate::{reply, seed};
+use crate::{reply, rounds, seed};
 
 /// What every connection receives after each request, byte for byte.
 #[test]
@@ -20,7 +20,7 @@ fn messages_are_those_of_a_real_server() {
     let Some(process) = RedisServer::start() else {
         return;
     };
-    for number in 0..SEQUENCES {
+    for number in 0..rounds(SEQUENCES) {
         let seed = seed().wrapping_add(number);
         let mut dice = Dice::new(seed);
         let (mut theirs, mut ours) = (Theirs::new(&process.socket()), Ours::new());
@@ -46,7 +46,7 @@ fn events_are_those_of_a_real_server() {
         return;
     };
     let peculiarities = Peculiarities::of(&mut server);
-    for number in 0..SEQUENCES {
+    for number in 0..rounds(SEQUENCES) {
         let seed = seed().wrapping_add(number);
         let mut dice = Dice::new(seed);
         let (mut theirs, mut ours) = (Theirs::new(&server.socket()), Ours::new());

@@ -25,7 +25,7 @@ fn a_caching_client_is_sent_the_same_invalidations() {
         return;
     };
     let seed = crate::seed();
-    for number in 0..SEQUENCES {
+    for number in 0..crate::rounds(SEQUENCES) {
         let mut dice = Dice::new(seed.wrapping_add(number));
         let steps: Vec<_> = (0..STEPS).flat_map(|_| steps(&mut dice)).collect();
         let theirs = real(&server, &steps);

@@ -245,6 +245,44 @@ fn many_scripts_of_one_client_let_other_clients_in_between() {
     assert!(delay < DELAY_MAX, "{delay:?}: SCRIPT LOAD");
 }
 
+/// A runtime runs some sixty tasks before it looks for input.
+#[test]
+fn long_commands_of_many_clients_let_other_clients_in_between() {
+    let served = Served::start();
+    let mut filler = served.connect();
+    filler.send(&request(&["RPUSH", "l", "a"]).repeat(20_000));
+    (0..20_000).for_each(|_| drop(filler.hear()));
+    for (command, count) in [
+        (eval("while true do end"), 1),
+        (
+            eval("for i = 1, 1e9 do redis.call('set', KEYS[1] .. i, i) end"),
+            1,
+        ),
+        (request(&["LREM", "l", "0", "b"]), 40),
+    ] {
+        let mut best = Duration::MAX;
+        for _ in 0..ROUNDS {
+            let mut villains: Vec<Client> = (0..60).map(|_| served.connect()).collect();
+            let mut victim = served.connect();
+            assert_eq!(victim.ask(&["PING"]), "+PONG");
+            let requests = command.repeat(count);
+            villains.iter_mut().for_each(|it| it.send(&requests));
+            let pings = (0..20).map(|_| {
+                let begun = Instant::now();
+                assert_eq!(victim.ask(&["PING"]), "+PONG");
+                begun.elapsed()
+            });
+            best = best.min(pings.max().unwrap());
+            drop(villains);
+            if best < DELAY_MAX {
+                break;
+            }
+        }
+        let name = String::from_utf8_lossy(&command).into_owned();
+        assert!(best < DELAY_MAX, "{best:?}: {name:.100}");
+    }
+}
+
 #[test]
 fn a_node_with_a_hostile_client_ends_when_it_is_told() {
     let served = Served::start();

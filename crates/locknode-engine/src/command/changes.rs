@@ -20,6 +20,9 @@ pub(crate) struct Journal {
     pub(super) bytes_max: usize,
     /// How much work its scripts and searches have been, in instructions.
     pub(super) steps: usize,
+    /// How often its messages will be sent.
+    #[cfg(feature = "compat")]
+    pub(super) deliveries: usize,
     /// What others will be told, in its order.
     pub(super) reports: Vec<Report>,
     /// The lists that a suspended script has pushed to, for those who wait for an element.
@@ -50,6 +53,8 @@ impl Journal {
             bytes: 0,
             bytes_max,
             steps: 0,
+            #[cfg(feature = "compat")]
+            deliveries: 0,
             reports: Vec::new(),
             #[cfg(feature = "compat")]
             pushed: Vec::new(),
@@ -62,6 +67,10 @@ impl Journal {
             self.before.entry(name).or_insert(before);
         }
         self.bytes += inner.bytes;
+        #[cfg(feature = "compat")]
+        {
+            self.deliveries += inner.deliveries;
+        }
         self.reports.extend(inner.reports);
     }
 

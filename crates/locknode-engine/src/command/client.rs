@@ -225,7 +225,7 @@ const SUBCOMMANDS: &[Spec] = specs! {
     "list" "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <id> [<id> ...]]" since "2.4.0",
         call: Call::any(-2, list), ..ADMIN;
 
-    /// Exempt the connection from eviction; no connection is ever evicted.
+    /// Exempt the connection from maxmemory-clients.
     "no-evict" "(ON|OFF)" since "7.0.0", call: exact!(switch, |client| &client.is_no_evict), ..ADMIN;
 
     /// Keep the connection's reads from refreshing keys; no read does.

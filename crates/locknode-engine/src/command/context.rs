@@ -158,6 +158,22 @@ impl Context<'_, '_> {
         self.space.shards().flat_map(Shard::take_changes).collect()
     }
 
+    /// Does what may take long when it is the connection's turn; a transaction had its own.
+    pub(crate) fn in_turn(&mut self, work: impl FnOnce(&mut Self)) {
+        if self.journal.is_some() {
+            return work(self);
+        }
+        let turns = &self.services.turns;
+        let Some(turn) = turns.begin(&mut self.session.place) else {
+            self.flow = Flow::Paused;
+            return;
+        };
+        work(self);
+        if turns.end(turn) && self.flow == Flow::Continue {
+            self.flow = Flow::Yield;
+        }
+    }
+
     /// Reports changes of a command.
     pub(crate) fn report(&mut self, command: &'static str, changes: Vec<KeyChange>) {
         let cause = Cause {
@@ -169,22 +185,32 @@ impl Context<'_, '_> {
     }
 
     /// Sends a message to the subscribers of a channel, and returns how often it is sent. Inside a
-    /// script or transaction it is sent at the end; `None` when those send more than they may.
+    /// script or transaction it is sent at the end.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it is not sent.
     #[cfg(feature = "compat")]
     pub(crate) fn publish(
         &mut self,
         kind: TopicKind,
         channel: &[u8],
         text: &[u8],
-    ) -> Option<usize> {
+    ) -> Result<usize, &'static str> {
         let services = self.services;
         let channels = &services.observers.notifications.channels;
+        if kind == TopicKind::Channel && channels.is_too_long(channel) {
+            return Err(CHANNEL_TOO_LONG);
+        }
         let Some(journal) = &mut self.journal else {
-            return Some(channels.publish(kind, channel, text, &services.clients));
+            return Ok(channels.publish(kind, channel, text, &services.clients));
         };
         let receivers = channels.receivers(kind, channel);
-        let is_kept = receivers == 0 || journal.publish(kind, channel, text);
-        is_kept.then_some(receivers)
+        if receivers == 0 || journal.publish(kind, channel, text, receivers) {
+            Ok(receivers)
+        } else {
+            Err(TOO_MANY_MESSAGES)
+        }
     }
 
     /// Like [`Context::entry`], for a command that reads the whole table. A reply about the node
@@ -217,3 +243,11 @@ impl Context<'_, '_> {
         true
     }
 }
+
+#[cfg(feature = "compat")]
+const CHANNEL_TOO_LONG: &str =
+    "ERR the channel is too long to be compared with all patterns that clients are subscribed to";
+
+#[cfg(feature = "compat")]
+const TOO_MANY_MESSAGES: &str =
+    "ERR a script or transaction publishes at most 16777216 bytes, to 200000 receivers";

@@ -64,6 +64,7 @@ pub(crate) fn totals(context: &mut Context<'_, '_>, facts: &HostFacts) -> Totals
         evicted_clients: context.services.clients.evicted(),
         net_input_bytes: facts.net_input_bytes,
         net_output_bytes: facts.net_output_bytes,
+        shard_waits: context.space.waits(),
         ..Totals::default()
     };
     for shard in context.space.shards() {
@@ -237,7 +238,7 @@ fn stats(report: &mut Report<'_, '_, '_>) {
         counters.errors().values().sum::<u64>(),
     );
     report.field("acl_access_denied_auth", counters.failed_auths());
-    report.field("locknode_shard_waits", report.context.space.waits());
+    report.field("locknode_shard_waits", totals.shard_waits);
 }
 
 #[cfg(not(feature = "compat"))]

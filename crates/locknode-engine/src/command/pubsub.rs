@@ -107,8 +107,8 @@ fn publish(
     reply: &mut Encoder<'_>,
 ) {
     match context.publish(kind, channel, text) {
-        Some(receivers) => reply.integer(i64::try_from(receivers).unwrap_or(i64::MAX)),
-        None => reply.error("ERR a script or transaction publishes at most 16777216 bytes"),
+        Ok(receivers) => reply.integer(i64::try_from(receivers).unwrap_or(i64::MAX)),
+        Err(refusal) => reply.error(refusal),
     }
 }
 

@@ -43,7 +43,9 @@ impl<'a> Options<'a> {
                 options.wanted_type = Some(operand);
             } else if word.eq_ignore_ascii_case(b"count") {
                 options.count = match parse_integer(operand) {
-                    Some(count @ 1..) => usize::try_from(count).unwrap_or(usize::MAX),
+                    Some(count @ 1..) => {
+                        usize::try_from(count).map_or(COUNT_MAX, |it| it.min(COUNT_MAX))
+                    }
                     Some(_) => return Err(refusal::SYNTAX),
                     None => return Err(refusal::NOT_AN_INTEGER),
                 };
@@ -227,6 +229,9 @@ impl Dice {
 
 /// Redis's default for COUNT.
 const COUNT_DEFAULT: usize = 10;
+
+/// COUNT is a hint, and others wait as long as a call takes: some milliseconds for this many keys.
+const COUNT_MAX: usize = 10_000;
 
 /// SCAN examines up to this many entries of any database for each key of COUNT, as Redis does with
 /// empty buckets: a small database next to a large one takes more calls, not longer ones.

@@ -12,22 +12,18 @@ use locknode_resp::{Encoder, Protocol, parse_integer};
 use super::changes::Journal;
 use super::context::{Context, Flow};
 use super::flush::is_flush_mode;
+use super::inputs::{Inputs, split};
 use super::journal::{BYTES_MAX, SUSPENDED_BYTES_MAX};
 use super::refusal;
+use super::script_kill::kill;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 #[cfg(feature = "compat")]
 use super::suspended::Suspended;
-use crate::holds::{Hold, Killing};
+use crate::holds::Hold;
 use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value, Write};
 use crate::scripts::{Script, Sha};
 use crate::time::Deadline;
-
-/// The arguments of a script call: KEYS and ARGV.
-pub(super) struct Inputs<'a, 'b> {
-    pub(super) keys: &'a [&'b [u8]],
-    pub(super) argv: &'a [&'b [u8]],
-}
 
 #[inline]
 fn by_sha(
@@ -63,22 +59,27 @@ fn by_any_sha(
     call: &Inputs<'_, '_>,
     reply: &mut Encoder<'_>,
 ) {
-    if go_on(context, reply) {
-        return;
-    }
     let services = context.services;
-    if !is_read_only
+    if !context.session.has_script()
+        && !is_read_only
         && let Some(shape) = services.scripts.shape_by_sha(sha)
         && run_shape(context, &shape, call, reply)
     {
         return;
     }
-    match services.scripts.by_sha(sha) {
-        Some(script) => context.timed(script.sha, call.keys, call.argv, |context| {
-            run(context, &script, call, is_read_only, reply);
-        }),
-        None => reply.error(NO_SCRIPT),
+    let script = services.scripts.by_sha(sha);
+    if let Some(script) = native(context, script.as_ref()) {
+        return run_timed(context, script, call, is_read_only, reply);
     }
+    context.in_turn(|context| {
+        if go_on(context, reply) {
+            return;
+        }
+        match &script {
+            Some(script) => run_timed(context, script, call, is_read_only, reply),
+            None => reply.error(NO_SCRIPT),
+        }
+    });
 }
 
 #[inline]
@@ -92,48 +93,34 @@ fn by_text(
     let Some(call) = split(count, rest, reply) else {
         return;
     };
-    if go_on(context, reply) {
-        return;
-    }
     let services = context.services;
-    if !is_read_only
+    if !context.session.has_script()
+        && !is_read_only
         && let Some(shape) = services.scripts.shape_by_text(text)
         && run_shape(context, &shape, &call, reply)
     {
         return;
     }
-    let script = match services.scripts.find_text(text) {
-        Some(script) => Ok(script),
-        None => {
-            note_steps(context, text.len());
-            services.scripts.by_text(text)
-        }
-    };
-    match script {
-        Ok(script) => context.timed(script.sha, call.keys, call.argv, |context| {
-            run(context, &script, &call, is_read_only, reply);
-        }),
-        Err(error) => reply.error_bytes(&error),
+    let known = services.scripts.find_text(text);
+    if let Some(script) = native(context, known.as_ref()) {
+        return run_timed(context, script, &call, is_read_only, reply);
     }
-}
-
-/// Splits `EVAL script numkeys key... arg...`; replies with the error when the count is wrong.
-#[inline]
-fn split<'a, 'b>(
-    count: &[u8],
-    rest: &'a [&'b [u8]],
-    reply: &mut Encoder<'_>,
-) -> Option<Inputs<'a, 'b>> {
-    let error = match parse_integer(count).map(usize::try_from) {
-        Some(Ok(count)) => match rest.split_at_checked(count) {
-            Some((keys, argv)) => return Some(Inputs { keys, argv }),
-            None => "ERR Number of keys can't be greater than number of args",
-        },
-        Some(Err(_)) => "ERR Number of keys can't be negative",
-        None => refusal::NOT_AN_INTEGER,
-    };
-    reply.error(error);
-    None
+    context.in_turn(|context| {
+        if go_on(context, reply) {
+            return;
+        }
+        let script = match known {
+            Some(script) => Ok(script),
+            None => {
+                note_steps(context, text.len());
+                services.scripts.by_text(text)
+            }
+        };
+        match script {
+            Ok(script) => run_timed(context, &script, &call, is_read_only, reply),
+            Err(error) => reply.error_bytes(&error),
+        }
+    });
 }
 
 /// Runs a shape as one table operation. Returns `false` when the call is unusual (too few
@@ -219,6 +206,14 @@ fn answer(answer: &Answer, reply: &mut Encoder<'_>) {
     }
 }
 
+/// Returns the script if it takes little time, so that renewals wait for nobody's turn.
+fn native<'s>(
+    context: &Context<'_, '_>,
+    script: Option<&'s Arc<Script>>,
+) -> Option<&'s Arc<Script>> {
+    script.filter(|script| !context.session.has_script() && script.program.is_native())
+}
+
 /// Gives the connection's suspended script, if any, its next turn: the command is the one that began
 /// it, whether or not the cache still has the script.
 fn go_on(context: &mut Context<'_, '_>, reply: &mut Encoder<'_>) -> bool {
@@ -231,6 +226,18 @@ fn go_on(context: &mut Context<'_, '_>, reply: &mut Encoder<'_>) -> bool {
     }
     let _ = (context, reply);
     false
+}
+
+fn run_timed(
+    context: &mut Context<'_, '_>,
+    script: &Arc<Script>,
+    call: &Inputs<'_, '_>,
+    is_read_only: bool,
+    reply: &mut Encoder<'_>,
+) {
+    context.timed(script.sha, call.keys, call.argv, |context| {
+        run(context, script, call, is_read_only, reply);
+    });
 }
 
 /// Runs a script. Its changes are committed or undone when it ends: see [`Journal`].
@@ -514,14 +521,6 @@ fn flush(context: &mut Context<'_, '_>, _: &[&[u8]; 2], words: &[&[u8]], reply: 
     reply.ok();
 }
 
-fn kill(context: &mut Context<'_, '_>, _: &[&[u8]; 2], reply: &mut Encoder<'_>) {
-    match context.services.holds.kill() {
-        Killing::Done => reply.ok(),
-        Killing::Nothing => reply.error(NOTHING_RUNS),
-        Killing::Unkillable => reply.error(UNKILLABLE),
-    }
-}
-
 fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder<'_>) {
     match mode.to_ascii_lowercase().as_slice() {
         b"no" => reply.ok(),
@@ -532,11 +531,6 @@ fn debug(_: &mut Context<'_, '_>, [_, _, mode]: &[&[u8]; 3], reply: &mut Encoder
 
 /// After this many instructions of its scripts a connection yields to others: a millisecond or less.
 const YIELD_STEPS: usize = 10_000;
-
-const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
-
-const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the dataset. \
-    You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 

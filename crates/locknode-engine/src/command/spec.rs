@@ -154,6 +154,14 @@ impl Spec {
         args == named || (args > named && self.call.arity < 0)
     }
 
+    /// Returns whether one command takes little time for its length: Redis calls PUBLISH fast however
+    /// many subscribers there are.
+    #[inline]
+    pub(crate) const fn is_quick(&self) -> bool {
+        let is_fast = self.flags.has(Flags::FAST) && !self.flags.has(Flags::MAY_WRITE);
+        is_fast || self.flags.has(Flags::QUICK)
+    }
+
     /// Finds the subcommand of that name, in any case, and its place.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<(usize, &'static Self)> {
         let is_it = |(_, each): &(usize, &Self)| each.name.as_bytes().eq_ignore_ascii_case(name);

@@ -18,7 +18,8 @@ use locknode_resp::Encoder;
 
 use super::changes::Journal;
 use super::context::{Context, Flow};
-use super::scripting::{Inputs, Work, conclude, wait};
+use super::inputs::Inputs;
+use super::scripting::{Work, conclude, wait};
 use crate::client::Clients;
 use crate::guard::Need;
 use crate::holds::{Hold, Holds, LongScript};

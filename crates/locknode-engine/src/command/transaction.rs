@@ -81,7 +81,8 @@ fn run(context: &mut Context<'_, '_>, transaction: &Transaction, reply: &mut Enc
         one.clear();
         run_one(context, (id, spec), args, &mut one)?;
         reply.raw(&one);
-        let is_too_long = reply.out_len() - start > context.services.settings.output_max();
+        let len_max = context.services.settings.output_max().min(REPLY_LEN_MAX);
+        let is_too_long = reply.out_len() - start > len_max;
         if is_too_long {
             Err(Stop::TooLong)
         } else {
@@ -158,6 +159,9 @@ fn watch(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
         return reply.error("ERR WATCH inside MULTI is not allowed");
     }
     let keys = args.get(1..).unwrap_or_default();
+    if keys.iter().map(|key| key.len()).sum::<usize>() > WATCH_MAX {
+        return too_many_watched(reply);
+    }
     let existed: Vec<bool> = keys
         .iter()
         .map(|key| context.entry(key).is_live())
@@ -172,12 +176,16 @@ fn watch(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
         .get_or_insert_with(|| Box::new(Watching::new(observers, client)));
     for (key, existed) in keys.iter().zip(existed) {
         if !watching.add(db, key, existed) {
-            return reply.error(&format!(
-                "ERR a connection watches at most {WATCH_MAX} bytes of keys"
-            ));
+            return too_many_watched(reply);
         }
     }
     reply.ok();
+}
+
+fn too_many_watched(reply: &mut Encoder<'_>) {
+    reply.error(&format!(
+        "ERR a connection watches at most {WATCH_MAX} bytes of keys"
+    ));
 }
 
 fn unwatch(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>) {
@@ -194,6 +202,9 @@ const TOO_SLOW: &str = "a transaction with so many long scripts or searches of a
 /// No script and no search begins after this many instructions: with scripts that their limits stop,
 /// that is 20 ms.
 const STEPS_MAX: usize = 40_000;
+
+/// The longest reply of a transaction, which is in memory before any of it is sent.
+const REPLY_LEN_MAX: usize = 16 << 20;
 
 /// How many keys are looked at in the time of an instruction of a script, roughly.
 const KEYS_PER_STEP: u64 = 4;

@@ -122,7 +122,8 @@ impl Engine {
         out: &mut Vec<u8>,
     ) {
         match (before, session.reply_mode) {
-            // CLIENT REPLY ON and RESET do reply.
+            // CLIENT REPLY ON does reply, and so does RESET, unless it was to be skipped.
+            (ReplyMode::SkipNext, ReplyMode::On) if name.eq_ignore_ascii_case(b"reset") => {}
             (_, ReplyMode::On) => return,
             (_, ReplyMode::Armed) => session.reply_mode = ReplyMode::SkipNext,
             (ReplyMode::SkipNext, ReplyMode::SkipNext) => session.reply_mode = ReplyMode::On,
@@ -131,6 +132,7 @@ impl Engine {
         #[cfg(feature = "compat")]
         if let Some((_, spec)) = self.commands.find(name)
             && is_answered_by_pushes(spec)
+            && session.transaction.is_none()
         {
             return;
         }

@@ -30,6 +30,7 @@ impl Batch<'_> {
                 may_be_busy(session, spec).then_some(threshold),
                 self.moment.time,
             ) {
+                session.place = None;
                 return (Flow::Paused, false);
             }
             Encoder::new(out, session.protocol).error(refusal::BUSY);

@@ -81,6 +81,11 @@ impl Program {
         }
     }
 
+    /// Returns whether it runs without Lua, in microseconds.
+    pub(crate) const fn is_native(&self) -> bool {
+        matches!(self.how, How::Native(_))
+    }
+
     /// Returns the operation on the table that the script is, if it is one.
     #[inline]
     #[must_use]

@@ -58,6 +58,7 @@ fn every_write_has_the_events_that_redis_has() {
         ("RPUSH k a b", "new rpush"),
         ("LPUSH k c", "lpush"),
         ("LREM k 0 c", "lrem"),
+        ("LTRIM k 0 -1", "ltrim"),
         ("LPOP k", "lpop"),
         ("BLPOP k 0", "lpop del"),
         ("SADD k a b", "new sadd"),

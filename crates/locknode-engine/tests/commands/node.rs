@@ -67,10 +67,15 @@ impl Node {
     pub(crate) fn bytes_for(&mut self, client: usize, args: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
         let session = &mut self.clients[client];
-        let mut batch = self.engine.batch(self.moment);
-        self.flow = batch.execute(session, args, &mut out);
-        assert!(batch.finish(session, 1).is_none());
-        out
+        loop {
+            let mut batch = self.engine.batch(self.moment);
+            self.flow = batch.execute(session, args, &mut out);
+            assert!(batch.finish(session, 1).is_none());
+            // Nobody else has to be served between two turns.
+            if !session.is_in_queue() {
+                return out;
+            }
+        }
     }
 
     /// Executes a command given as words, after the client's name if it is not `a`. A word with spaces is in double

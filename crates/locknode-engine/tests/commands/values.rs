@@ -362,6 +362,48 @@ fn a_wait_ends_with_its_time_or_its_connection() {
 }
 
 #[test]
+fn a_client_that_wants_no_reply_gets_none_of_a_wait() {
+    for mode in ["OFF", "SKIP"] {
+        for end in ["RPUSH l x", "CLIENT UNBLOCK 1"] {
+            let mut node = Node::with_shards(8);
+            node.check(&format!("CLIENT REPLY {mode} =>\n BLPOP l 0 => Blocked"));
+            node.check(&format!("b> {end} => :1\n b> EXISTS l => :0"));
+            assert!(!node.clients[0].is_waiting(), "{mode}, {end}");
+            assert_eq!(mail(&node, 0), "");
+            node.check(&format!(
+                "PING => {}",
+                if mode == "OFF" { "" } else { "+PONG" }
+            ));
+        }
+        let mut node = Node::with_shards(8);
+        node.check(&format!("CLIENT REPLY {mode} =>\n BLPOP l 1 => Blocked"));
+        let mut out = Vec::new();
+        node.clients[0].give_up(&mut out);
+        assert_eq!(out, b"");
+    }
+}
+
+#[test]
+fn the_keys_that_a_client_waits_for_are_bounded_and_counted() {
+    let mut node = Node::with_shards(8);
+    let keys: Vec<String> = (0..9_000).map(|n| format!("k{n}")).collect();
+    let wait = |node: &mut Node, count: usize| {
+        let keys = keys[..count].iter().map(|key| key.as_bytes());
+        let words: Vec<&[u8]> = std::iter::once(&b"BLPOP"[..]).chain(keys).collect();
+        let words = [words, vec![b"0"]].concat();
+        String::from_utf8(node.bytes(&words)).unwrap()
+    };
+    let refused = "-ERR a connection waits for at most 1048576 bytes of keys\r\n";
+    assert_eq!(wait(&mut node, 9_000), refused);
+    node.check("b> RPUSH k1 x => :1\n LPOP k1 => $1 x");
+    assert_eq!(node.clients[0].kept_bytes(), 0);
+    assert_eq!(wait(&mut node, 7_000), "");
+    assert!(node.clients[0].kept_bytes() > 800_000);
+    node.clients[0].forget_wait();
+    assert_eq!(node.clients[0].kept_bytes(), 0);
+}
+
+#[test]
 fn client_unblock_ends_a_wait() {
     let mut node = Node::with_shards(8);
     node.check(

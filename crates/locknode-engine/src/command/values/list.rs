@@ -1,5 +1,6 @@
 //! Lists: the queue of Redisson's fair lock, and the wake-up of python-redis-lock and walrus.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::super::refusal;
 use super::super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::{added_bytes, len, positions, read, reply_len};
 use crate::key_change::Cause;
+use crate::session::ReplyMode;
 use crate::shard::Shard;
 use crate::time::Time;
 use crate::values::{End, List};
@@ -99,9 +101,15 @@ fn blpop(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>)
     if context.needs.is_provisional {
         return reply.null_array();
     }
-    let client = Arc::clone(&context.session.client);
+    let session = &mut *context.session;
+    let client = Arc::clone(&session.client);
+    let is_silent = matches!(session.reply_mode, ReplyMode::Off | ReplyMode::SkipNext);
     let waiters = &context.services.waiters;
-    context.session.waiter = Some(waiters.add(client, context.session.db, keys, until));
+    let waiter = waiters.add(client, session.db, keys, until, is_silent);
+    if waiter.is_none() {
+        return reply.error("ERR a connection waits for at most 1048576 bytes of keys");
+    }
+    session.waiter = waiter;
     context.flow = Flow::Blocked;
 }
 
@@ -133,13 +141,21 @@ impl Context<'_, '_> {
     pub(crate) fn serve_waiters(&mut self) {
         let pushed: Vec<_> = self.space.shards().flat_map(Shard::take_pushed).collect();
         let (db, key_hash) = (self.session.db, self.key_hash.take());
-        for (db, key) in pushed {
-            self.session.db = db;
+        let mut served = Vec::new();
+        let ready: BTreeSet<_> = pushed.iter().collect();
+        for (db, key) in &pushed {
+            self.session.db = *db;
             let waiters = Arc::clone(&self.services.waiters);
             let mut queues = waiters.lock();
-            while let Some(waiter) = queues.first(db, &key)
-                && let Some(element) = self.pop_for_waiter(&key)
-            {
+            while let Some(waiter) = queues.first(*db, key) {
+                // Of several lists that a script has pushed to, the first one that it waits for.
+                let names = || waiter.keys().iter().map(|name| (*db, name.clone()));
+                let popped = names()
+                    .filter(|name| ready.contains(name))
+                    .find_map(|(_, name)| Some((self.pop_for_waiter(&name)?, name)));
+                let Some((element, name)) = popped else {
+                    break;
+                };
                 queues.remove(&waiter);
                 let cause = Cause {
                     command: Some("lpop"),
@@ -147,9 +163,13 @@ impl Context<'_, '_> {
                 };
                 let (services, changes) = (self.services, self.take_changes());
                 services.observers.report(changes, cause, &services.clients);
-                waiter.reply(self.needs.need, |reply| write_popped(&key, &element, reply));
+                waiter.reply(self.needs.need, |reply| {
+                    write_popped(&name, &element, reply)
+                });
+                served.push(Arc::clone(&waiter.client));
             }
         }
+        self.services.clients.wake_in_turn(served);
         (self.session.db, self.key_hash) = (db, key_hash);
     }
 

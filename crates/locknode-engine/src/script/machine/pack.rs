@@ -30,7 +30,7 @@ impl Format<'_> {
             self.rest = rest;
             let integer = |len, is_signed| Item::Integer { len, is_signed };
             let item = match letter {
-                b'<' | b'=' => {
+                b'<' => {
                     self.is_little = true;
                     continue;
                 }

@@ -172,7 +172,14 @@ local function charge(count)
   end
 end
 
+local function expect_table(t, name)
+  if type(t) ~= 'table' then
+    error("bad argument #1 to '" .. name .. "' (table expected, got " .. type(t) .. ')', 3)
+  end
+end
+
 function tables.insert(t, ...)
+  expect_table(t, 'insert')
   if faces[t] then
     error(READ_ONLY, 2)
   end
@@ -187,22 +194,26 @@ function tables.insert(t, ...)
 end
 
 function tables.remove(t, ...)
+  expect_table(t, 'remove')
   charge(#t - (tonumber((...)) or #t))
   return remove(t, ...)
 end
 
 function tables.concat(t, ...)
+  expect_table(t, 'concat')
   charge(#t)
   return concat(t, ...)
 end
 
 function tables.maxn(t)
+  expect_table(t, 'maxn')
   charge(#t)
   return maxn(t)
 end
 
 -- A merge sort: however the comparator lies, it ends.
 function tables.sort(t, less)
+  expect_table(t, 'sort')
   less = less or function(a, b) return a < b end
   local count, width, other = #t, 1, {}
   while width < count do
