@@ -15,7 +15,7 @@ pub(super) enum TlsPort {}
 
 impl TlsPort {
     #[expect(clippy::unnecessary_wraps, reason = "with TLS, files can be missing")]
-    pub(super) const fn of(_: &ServeFlags, _: Signal) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(_: &ServeFlags, _: Signal) -> Result<Option<Self>, Failure> {
         Ok(None)
     }
 
