@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustix::process::Signal;
 use socket2::{Domain, Socket, Type};
 
@@ -19,6 +19,9 @@ impl Files {
     /// An authority, with a certificate for a node and one for a client.
     fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let authority = CertifiedIssuer::self_signed(params, key).expect("an authority");
@@ -34,7 +37,9 @@ impl Files {
 
     fn issue(&self, name: &str) {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let params = CertificateParams::new(names).expect("names");
+        let mut params = CertificateParams::new(names).expect("names");
+        // A certificate with the name of its authority counts as signed by itself in OpenSSL.
+        params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().expect("a key");
         let signed = params.signed_by(&key, &self.authority);
         let certificate = signed.expect("a certificate").pem();
