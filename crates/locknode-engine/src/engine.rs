@@ -496,6 +496,7 @@ impl Batch<'_> {
         if !spec.is_quick() {
             turn = turns.begin(&mut session.place);
             if turn.is_none() {
+                session.begin_waiting_for_turn();
                 return (Flow::Paused, false);
             }
         } else if self.engine.services.observers.are_there() {

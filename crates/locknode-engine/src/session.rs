@@ -179,6 +179,13 @@ impl Session {
         false
     }
 
+    /// The time of a command that waits for its turn has not begun, unless its script is suspended.
+    pub(crate) fn begin_waiting_for_turn(&mut self) {
+        if !self.has_script() {
+            self.began = None;
+        }
+    }
+
     /// Forgets such a script, whose command was answered without it.
     pub(crate) fn drop_script(&mut self) {
         #[cfg(feature = "compat")]

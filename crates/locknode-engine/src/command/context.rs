@@ -165,6 +165,7 @@ impl Context<'_, '_> {
         }
         let turns = &self.services.turns;
         let Some(turn) = turns.begin(&mut self.session.place) else {
+            self.session.begin_waiting_for_turn();
             self.flow = Flow::Paused;
             return;
         };

@@ -10,6 +10,7 @@ pub(crate) struct Node {
     /// Named `a`, `b` and `c` in scripts; their ids are 1, 2 and 3.
     pub(crate) clients: Vec<Session>,
     pub(crate) flow: Flow,
+    has_clock: bool,
 }
 
 impl Node {
@@ -39,6 +40,7 @@ impl Node {
         change(&mut config);
         let mut node = Self {
             shards: config.shards,
+            has_clock: config.stopwatch.is_some(),
             engine: Engine::new(config, moment),
             moment,
             clients: Vec::new(),
@@ -101,6 +103,8 @@ impl Node {
         let reply = plain_text(&self.bytes_for(client, &args));
         match self.flow {
             Flow::Continue => reply.trim_end().to_owned(),
+            // Because the command took long.
+            Flow::Yield if self.has_clock => reply.trim_end().to_owned(),
             flow => format!("{}{flow:?}", reply).trim_end().to_owned(),
         }
     }
