@@ -457,7 +457,7 @@ impl Batch<'_> {
         }
     }
 
-    /// [`Batch::run`] for those who watch the command.
+    /// [`Batch::run`] for those who watch the command; one that may take long runs when its turn comes.
     #[cold]
     #[inline(never)]
     fn run_apart(
@@ -468,7 +468,25 @@ impl Batch<'_> {
         args: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> (Flow, bool) {
-        self.run(session, id, spec, args, out)
+        let services = &self.engine.services;
+        let turn = if !spec.is_quick() {
+            let turn = services.turns.begin(&mut session.place);
+            if turn.is_none() {
+                session.begin_waiting_for_turn();
+                return (Flow::Paused, false);
+            }
+            turn
+        } else if services.observers.are_there() {
+            services.turns.begin_short()
+        } else {
+            None
+        };
+        let (flow, has_failed) = self.run(session, id, spec, args, out);
+        if flow != Flow::Paused && turn.is_some_and(|turn| services.turns.end(turn)) {
+            let is_done = flow == Flow::Continue;
+            return (if is_done { Flow::Yield } else { flow }, has_failed);
+        }
+        (flow, has_failed)
     }
 
     /// Ends the batch and returns what must be durable before its replies may be sent.
@@ -491,17 +509,6 @@ impl Batch<'_> {
         out: &mut Vec<u8>,
     ) -> (Flow, bool) {
         let start = out.len();
-        let turns = &self.engine.services.turns;
-        let mut turn = None;
-        if !spec.is_quick() {
-            turn = turns.begin(&mut session.place);
-            if turn.is_none() {
-                session.begin_waiting_for_turn();
-                return (Flow::Paused, false);
-            }
-        } else if self.engine.services.observers.are_there() {
-            turn = turns.begin_short();
-        }
         let mut reply = Encoder::new(out, session.protocol);
         let key_hash = lock_keys(&mut self.space, session.db, spec.keys, args);
         let (mut flow, mut has_failed) = (Flow::Continue, true);
@@ -550,9 +557,6 @@ impl Batch<'_> {
             self.engine.services.counters.note_call(id, has_failed);
         }
         self.space.unlock();
-        if turn.is_some_and(|turn| turns.end(turn)) && flow == Flow::Continue {
-            flow = Flow::Yield;
-        }
         (flow, has_failed)
     }
 }

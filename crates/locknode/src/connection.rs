@@ -16,6 +16,8 @@
 //! never reads costs one batch of replies and no more. A batch ends when its replies reach
 //! [`OUTPUT_HIGH_WATER`].
 
+mod limits;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,6 +29,10 @@ use smallvec::SmallVec;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use self::limits::{
+    ARGS_INLINE, BLOCKED_INPUT_MAX, BUSY, KEPT_MAX, LATE_INPUT_MAX, OUTPUT_HIGH_WATER, QUIET,
+    SHORT_BATCH_LARGE, SHORT_BATCH_MAX, TIMER_SLACK,
+};
 use crate::scope::{Phase, ScopeMember};
 use crate::scratch::Scratch;
 use crate::shared::Shared;
@@ -580,39 +586,3 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         polled
     }
 }
-
-/// A batch ends when its replies exceed this; the peer gets them before more is executed. The
-/// replies to one read of acquires stay below it.
-const OUTPUT_HIGH_WATER: usize = 256 << 10;
-
-/// Batches of up to this many commands are answered only after every other ready connection has
-/// been read. Waking a peer for each of many single replies costs more than the requests
-/// themselves: measured, this saves a twentieth of the CPU time per command at pipeline 1. A longer
-/// batch is worth a wake-up of its own.
-const SHORT_BATCH_MAX: u64 = 2;
-
-/// The same in a large table, where the way to a peer and back costs the processor what it has at
-/// hand of the table: at pipeline 16 this saves a twentieth, and in a small table nothing.
-const SHORT_BATCH_LARGE: u64 = 32;
-
-/// A buffer's first room. An input buffer that grew beyond it for a large request is freed when it
-/// is mostly empty.
-const KEPT_MAX: usize = 4 << 10;
-
-/// Arguments kept without allocation: enough to release a dozen keys in one command.
-const ARGS_INLINE: usize = 16;
-
-/// Input kept while a command waits; beyond it the node also no longer sees that the peer is gone.
-const BLOCKED_INPUT_MAX: usize = 64 << 10;
-
-/// Input taken from a closing connection: more than a socket's buffer usually holds.
-const LATE_INPUT_MAX: usize = 256 << 10;
-
-/// A peer that sent something this recently may be sending more right now.
-const BUSY: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// What a peer sent before it saw the end arrives within a round trip; this is a long one.
-const QUIET: std::time::Duration = std::time::Duration::from_millis(50);
-
-/// Timers have a resolution of a millisecond; waiting one longer saves a second check.
-const TIMER_SLACK: std::time::Duration = std::time::Duration::from_millis(1);

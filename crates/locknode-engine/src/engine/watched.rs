@@ -1,4 +1,5 @@
-//! A command whose time is taken, or that runs while a script is suspended.
+//! A command whose time is taken, that may take long, or that runs while others look on or a script is
+//! suspended.
 
 use super::Batch;
 use crate::command::{Flow, Spec, secrets};
@@ -7,12 +8,15 @@ use crate::session::Session;
 use crate::timings::Ran;
 
 impl Batch<'_> {
-    /// Returns whether a command is not simply run. One condition for both reasons, so that most
+    /// Returns whether a command is not simply run. One condition for all reasons, so that most
     /// commands pay for one branch.
     #[inline]
     pub(super) fn is_watched(&self, spec: &Spec) -> bool {
         let services = &self.engine.services;
-        services.timings.times(self.weight, spec.flags) | services.holds.are_there()
+        services.timings.times(self.weight, spec.flags)
+            | !spec.is_quick()
+            | services.observers.are_there()
+            | services.holds.are_there()
     }
 
     /// Like [`Batch::run`], and takes its time.
