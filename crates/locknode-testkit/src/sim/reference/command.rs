@@ -67,7 +67,7 @@ impl Reference {
             at,
             db: manner.db,
             is_refused: is_error || at.is_quarantined,
-            is_denied: reply.starts_with(b"-MISCONF"),
+            is_denied: reply.starts_with(b"-MISCONF") || reply.starts_with(b"-UNSUPPORTED"),
             out: std::mem::take(&mut self.expected),
             judged: &mut *judged,
         };
