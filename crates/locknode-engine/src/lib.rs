@@ -67,6 +67,7 @@ mod observers;
 mod options;
 mod output_limit;
 mod pause;
+mod ran;
 mod reports;
 #[cfg(feature = "metrics")]
 mod sampler;

@@ -273,7 +273,7 @@ impl Samples<'_> {
     }
 }
 
-/// The value of a label: what is no visible ASCII cannot break the line, whoever chose it.
+/// The value of a label. Everything but visible ASCII is escaped, because clients choose some of them.
 struct Escaped<'t>(&'t str);
 
 impl Display for Escaped<'_> {

@@ -1,13 +1,11 @@
 //! A build without the feature `metrics`: no command is timed.
 
-use std::ops::Range;
 use std::time::Duration;
 
-use crate::client::Client;
-use crate::command_id::CommandId;
 use crate::flags::Flags;
+use crate::ran::Ran;
 use crate::settings::Settings;
-use crate::time::{Time, WallTime};
+use crate::time::Time;
 
 /// Nothing.
 #[derive(Debug)]
@@ -16,20 +14,6 @@ pub(crate) struct Timings;
 /// No command begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Began {}
-
-/// A command that has run.
-#[derive(Debug)]
-#[expect(dead_code, reason = "read where commands are timed")]
-pub(crate) struct Ran<'r> {
-    pub(crate) id: CommandId,
-    pub(crate) flags: Flags,
-    pub(crate) args: &'r [&'r [u8]],
-    /// The places of passwords in it.
-    pub(crate) secrets: Range<usize>,
-    pub(crate) client: &'r Client,
-    pub(crate) wall: WallTime,
-    pub(crate) weight: u64,
-}
 
 impl Timings {
     pub(crate) const fn new(_: usize, _: Option<fn() -> Duration>) -> Self {

@@ -155,7 +155,7 @@ options! {
     // As in Redis.
     busy_reply_threshold: u64 = 5_000, "busy-reply-threshold" Count(0..=u32::MAX as u64) Live;
 
-    /// Keep commands in the slow log that take at least so many microseconds; -1 for none.
+    /// Shortest time, in microseconds, of commands that the slow log keeps; -1 turns it off.
     ///
     /// Commands that are known to take little time are only watched one by one if this is below
     /// 1000; that costs a tenth of their time.
@@ -169,7 +169,7 @@ options! {
     #[cfg(feature = "metrics")]
     slowlog_max_len: u64 = 128, "slowlog-max-len" Count(0..=100_000) Live;
 
-    /// Keep for LATENCY what takes at least so many milliseconds; 0 for nothing.
+    /// Shortest time, in milliseconds, of what LATENCY keeps; 0 turns it off.
     // As in Redis.
     #[cfg(feature = "metrics")]
     latency_monitor_threshold: u64 = 0,
@@ -177,7 +177,7 @@ options! {
 
     /// Name keys in the metrics of the keys held longest and refused most.
     ///
-    /// Whoever reads the metrics then sees the names of keys, and every new name is a new time
+    /// Everyone who can read the metrics then sees the names of keys, and every new name is a new time
     /// series: the collector has more to keep the more keys there are.
     #[cfg(feature = "metrics")]
     metrics_keys: bool = false, "metrics-keys" Switch() Live;

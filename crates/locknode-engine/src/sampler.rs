@@ -76,7 +76,7 @@ const MASK_MAX: u64 = (1 << 18) - 1;
 mod tests {
     use super::*;
 
-    /// Offers so many events in each of some seconds; returns how many were chosen in the last one,
+    /// Offers the same number of events in each second; returns how many were chosen in the last one,
     /// and how many they stand for.
     fn offer(sampler: &Sampler, events: u64, seconds: std::ops::Range<u64>) -> (u64, u64) {
         let mut last = (0, 0);

@@ -7,16 +7,14 @@
 mod events;
 mod slow_log;
 
-use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::client::Client;
-use crate::command_id::CommandId;
 use crate::flags::Flags;
 use crate::histogram::Histogram;
 use crate::options::Options;
+use crate::ran::Ran;
 use crate::sampler::Sampler;
 use crate::settings::Settings;
 use crate::time::{Time, WallTime};
@@ -42,20 +40,6 @@ pub(crate) struct Timings {
 /// When a command began that is timed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began(Duration);
-
-/// A command that has run.
-#[derive(Debug)]
-pub(crate) struct Ran<'r> {
-    pub(crate) id: CommandId,
-    pub(crate) flags: Flags,
-    pub(crate) args: &'r [&'r [u8]],
-    /// The places of passwords in it.
-    pub(crate) secrets: Range<usize>,
-    pub(crate) client: &'r Client,
-    pub(crate) wall: WallTime,
-    /// How many commands it stands for.
-    pub(crate) weight: u64,
-}
 
 impl Timings {
     pub(crate) fn new(commands: usize, stopwatch: Option<fn() -> Duration>) -> Self {

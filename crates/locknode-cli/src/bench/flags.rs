@@ -120,7 +120,7 @@ impl BenchFlags {
     /// The load in words.
     pub(super) fn describe(&self) -> String {
         format!(
-            "{} connections, pipeline {}, {} load threads, {} keys of {} B, tokens of {} B, TTL {} ms",
+            "{} connections, pipeline {}, load threads: {}, {} keys of {} B, tokens of {} B, TTL {} ms",
             self.connections,
             self.pipeline,
             self.load_threads(),

@@ -33,7 +33,7 @@ pub(super) struct MonitoringFlags {
     /// Serve metrics for Prometheus, and probes, by HTTP at this address, such as 127.0.0.1:9121
     ///
     /// /metrics has the metrics; /healthz is 200 while the node is up, /readyz while it grants locks.
-    /// There is no password and no encryption: whoever reaches the address can read them. Every IPv4
+    /// There is no password and no encryption: anyone who reaches the address can read them. Every IPv4
     /// address is *:9121; a port alone is on 127.0.0.1, and port 0 picks a free one and prints it.
     #[arg(long, value_name = "ADDR", value_parser = parse_address, verbatim_doc_comment)]
     metrics_bind: Option<SocketAddr>,

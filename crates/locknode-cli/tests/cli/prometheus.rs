@@ -10,12 +10,12 @@ use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::monitoring::{get, monitoring_of};
-use crate::program::{Directory, PATIENCE, Program, ask, command, connect, serve, shows};
+use crate::processes::wait_until;
+use crate::program::{Directory, Program, ask, command, connect, serve, shows};
 
 /// The files for monitoring.
 fn file(name: &str) -> PathBuf {
@@ -155,15 +155,12 @@ impl Prometheus {
 
     /// Waits until a query has a result.
     fn finds(&self, query: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let answer = self.query(query);
-            if !answer.contains("\"result\":[]") {
-                return answer;
-            }
-            assert!(Instant::now() < deadline, "nothing for {query}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let mut answer = String::new();
+        wait_until(query, || {
+            answer = self.query(query);
+            !answer.contains("\"result\":[]")
+        });
+        answer
     }
 }
 
@@ -229,15 +226,11 @@ fn a_prometheus_has_series_for_the_dashboard_and_evaluates_the_rules() {
     }
 
     // Every rule was evaluated, and none has anything to say.
-    let deadline = Instant::now() + PATIENCE;
-    let rules = loop {
-        let rules = prometheus.get("/api/v1/rules");
-        if !rules.contains("\"health\":\"unknown\"") {
-            break rules;
-        }
-        assert!(Instant::now() < deadline, "{rules}");
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let mut rules = String::new();
+    wait_until("every rule is evaluated", || {
+        rules = prometheus.get("/api/v1/rules");
+        !rules.contains("\"health\":\"unknown\"")
+    });
     assert!(!rules.contains("\"health\":\"err\""), "{rules}");
     let alerts = std::fs::read_to_string(file("alerts.yml")).expect("the rules");
     for name in alerts
@@ -276,11 +269,9 @@ fn the_exporter_for_redis_shows_a_node() {
             .arg(format!("--web.listen-address={page}"));
         let mut exporter = Program::start(command);
         exporter.line_with("Providing metrics at");
-        let deadline = Instant::now() + PATIENCE;
-        while std::net::TcpStream::connect(page).is_err() {
-            assert!(Instant::now() < deadline, "nobody listens");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until("the exporter listens", || {
+            std::net::TcpStream::connect(page).is_ok()
+        });
         let text = fetch(page, "/metrics");
         let set = u8::from(serves);
         for line in [

@@ -285,8 +285,8 @@ fn command_stats(report: &mut Report<'_, '_, '_>) {
     }
 }
 
-/// The microseconds that so many calls of a command took, and one of them: estimated from those that
-/// were timed.
+/// How many microseconds all calls of a command took, and one call on average, estimated from the
+/// calls that were timed.
 #[cfg(feature = "metrics")]
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn time_of(report: &Report<'_, '_, '_>, index: usize, calls: u64) -> (u64, f64) {

@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::context::{Context, Flow};
 use crate::command_id::CommandId;
+use crate::ran::Ran;
 use crate::scripts::Sha;
-use crate::timings::Ran;
 
 impl Context<'_, '_> {
     /// Runs a script and takes its time, unless that is taken already.

@@ -4,8 +4,8 @@
 use super::Batch;
 use crate::command::{Flow, Spec, secrets};
 use crate::command_id::CommandId;
+use crate::ran::Ran;
 use crate::session::Session;
-use crate::timings::Ran;
 
 impl Batch<'_> {
     /// Returns whether a command is not simply run. One condition for all reasons, so that most

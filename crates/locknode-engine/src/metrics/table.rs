@@ -47,7 +47,7 @@ metrics! {
     /// Length of the quarantine at the start.
     "locknode_quarantine_seconds" Gauge = |look, out| out.value(look.guard.quarantine.as_secs_f64());
 
-    /// Time left in quarantine; 0 once it is over.
+    /// Seconds until the quarantine ends; 0 outside of one.
     "locknode_quarantine_left_seconds" Gauge = |look, out| {
         out.value(look.guard.quarantine_left.as_secs_f64());
     };

@@ -65,7 +65,7 @@ fn acquire_and_read_fence(native: &mut Native<'_>) -> Outcome {
     Ok(Value::Array(vec![none, fence]))
 }
 
-/// Deletes the lock, whoever holds it: 1, otherwise 0.
+/// Deletes the lock of any holder: 1 if there was one, otherwise 0.
 fn force_unlock(native: &mut Native<'_>) -> Outcome {
     let is_deleted = native.is_one(&[Is("del"), Key(1)])?;
     if is_deleted {

@@ -49,6 +49,6 @@ impl Shard {
 /// How many keys are looked at together: more gain little, and requests wait for them.
 pub const LOOK_AHEAD_MAX: usize = 16;
 
-/// So many locks and their index take more than a megabyte, which is what one core usually has for
-/// itself.
+/// From this number of locks on, locks and index take more than a megabyte, which is the size of
+/// one core's own cache.
 const LARGE: u64 = 8192;

@@ -41,7 +41,7 @@ impl Event {
 }
 
 impl LatencyEvents {
-    /// Notes an event that took that long, if it is worth it; a threshold of 0 is none.
+    /// Notes an event if it took as long as the threshold; with a threshold of 0, nothing is noted.
     pub(super) fn note(&self, event: Event, wall: WallTime, took: Duration, threshold_ms: u64) {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if threshold_ms == 0 || ms < threshold_ms {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::Ran;
 use crate::client::NameKind;
+use crate::ran::Ran;
 
 /// The log; bounded by `slowlog-max-len`.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl SlowLog {
     }
 }
 
-/// The words of a command as Redis keeps them: so many, so long.
+/// The words of a command, shortened as Redis shortens them.
 fn words(ran: &Ran<'_>) -> Vec<Box<[u8]>> {
     let all = ran.args.len();
     let kept = if all > WORDS_MAX { WORDS_MAX - 1 } else { all };

@@ -159,3 +159,22 @@ fn a_node_without_lua_runs_what_it_recognises_and_refuses_the_rest() {
         );
     }
 }
+
+/// Many arguments may be one string in Lua, which takes no memory there.
+#[cfg(feature = "compat")]
+#[test]
+fn the_arguments_of_a_command_in_a_script_are_bounded() {
+    let call = |count: usize| {
+        format!(
+            "EVAL \"local text, all = string.rep('x', 1048576), {{}} \
+             for i = 1, {count} do all[i] = text end return redis.call('del', unpack(all))\" 0"
+        )
+    };
+    let mut node = Node::new();
+    assert!(node.run(&call(15)).starts_with(":0"));
+    let refused = node.run(&call(4_000));
+    assert!(
+        refused.starts_with("-UNSUPPORTED a command with more than 16 MiB"),
+        "{refused}"
+    );
+}

@@ -76,6 +76,9 @@ pub(super) fn call(
         sent += slice.len();
         slices.push(slice);
     }
+    if sent > SENT_MAX {
+        return Err(Raised::reply(TOO_LONG));
+    }
     watch.spend(CALL_STEPS + slices.len() * ARGUMENT_STEPS)?;
     reply.clear();
     let protocol = watch.protocol();
@@ -366,6 +369,13 @@ impl Stopped {
         }
     }
 }
+
+/// The most bytes of a command's arguments, as many as a script may change: a suspended script's are
+/// copied, and many of them may be one string in Lua.
+const SENT_MAX: usize = 16 << 20;
+
+const TOO_LONG: &str =
+    "UNSUPPORTED a command with more than 16 MiB of arguments in a script: send it in parts";
 
 const NO_WORDS: &str = "ERR Please specify at least one argument for this redis lib call";
 
