@@ -97,18 +97,37 @@ async fn once(request: LockRequest, busy: Exit) -> Result<Guard, Failure> {
     acquired.map_err(|error| cluster::failure(&error, busy))
 }
 
-/// When a validity that starts now ends, in milliseconds since 1970, for people and other programs.
+/// How long a lock is valid, and when that ends by the wall clock, for people and other programs.
 /// Decisions use the validity itself, because this clock may be set.
-pub(crate) fn unix_millis_at_end(validity: Duration) -> u128 {
-    let end = (SystemTime::now() + validity).duration_since(SystemTime::UNIX_EPOCH);
-    end.unwrap_or_default().as_millis()
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Validity {
+    left: Duration,
+    ends: SystemTime,
 }
 
-/// Adds how long a lock is valid, and when that ends.
-pub(crate) fn with_validity(object: Object, validity: Duration) -> Object {
-    object
-        .number("valid_ms", validity.as_millis())
-        .number("valid_until_unix_ms", unix_millis_at_end(validity))
+impl Validity {
+    /// Reads the wall clock, then what is left: a pause in between makes the end too early, never too late.
+    pub(crate) fn read(left: impl FnOnce() -> Duration) -> Self {
+        let now = SystemTime::now();
+        let left = left();
+        Self {
+            left,
+            ends: now + left,
+        }
+    }
+
+    /// The end in milliseconds since 1970.
+    pub(crate) fn unix_millis_at_end(self) -> u128 {
+        let end = self.ends.duration_since(SystemTime::UNIX_EPOCH);
+        end.unwrap_or_default().as_millis()
+    }
+
+    /// Adds both to a JSON object.
+    pub(crate) fn describe(self, object: Object) -> Object {
+        object
+            .number("valid_ms", self.left.as_millis())
+            .number("valid_until_unix_ms", self.unix_millis_at_end())
+    }
 }
 
 /// Reads the `--ttl` of a lock.
@@ -173,5 +192,16 @@ mod tests {
             assert_eq!(parse_wait(text).ok(), expected, "{text:?}");
         }
         assert!(parse_ttl("0s").is_err());
+    }
+
+    #[test]
+    fn an_end_by_the_wall_clock_is_never_too_late() {
+        let mut read = SystemTime::UNIX_EPOCH;
+        let left = Duration::from_secs(2);
+        let validity = Validity::read(|| {
+            read = SystemTime::now();
+            left
+        });
+        assert!(validity.ends <= read + left);
     }
 }

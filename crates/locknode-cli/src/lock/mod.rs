@@ -11,7 +11,7 @@ use std::time::Duration;
 use redlock_client::{ErrorKind, Guard, Redlock, Token};
 
 use self::token_source::TokenFlags;
-use crate::acquisition::{self, AcquisitionFlags};
+use crate::acquisition::{self, AcquisitionFlags, Validity};
 use crate::cluster::{self, ClusterFlags};
 use crate::failure::{Exit, Failure};
 use crate::json::Object;
@@ -176,7 +176,10 @@ fn hand_over(flags: &LockFlags, guard: &Guard) -> Result<(), Failure> {
         token_source::write(path, token)?;
     }
     match (flags.json, &flags.token_file) {
-        (true, _) => output::write(&describe(&flags.name, token, guard.validity())),
+        (true, _) => {
+            let validity = Validity::read(|| guard.validity());
+            output::write(&describe(&flags.name, token, validity))
+        }
         (false, None) => output::write(&format!("{token}\n")),
         (false, Some(_)) => return Ok(()),
     }
@@ -195,7 +198,7 @@ async fn extend_by_token(
     let request = client.adopt(flags.name.as_bytes(), token);
     match request.ttl(flags.ttl).try_acquire().await {
         Ok(Some(guard)) => {
-            let validity = guard.validity();
+            let validity = Validity::read(|| guard.validity());
             let token = guard.leak();
             if flags.json {
                 output::write(&describe(&flags.name, &token, validity))?;
@@ -246,11 +249,11 @@ fn not_held(name: &OsString) -> Failure {
 }
 
 /// A lock as one JSON object.
-fn describe(name: &OsString, token: &Token, validity: Duration) -> String {
+fn describe(name: &OsString, token: &Token, validity: Validity) -> String {
     let object = Object::default()
         .text("name", &name.to_string_lossy())
         .text("token", &token.to_string());
-    acquisition::with_validity(object, validity).finish() + "\n"
+    validity.describe(object).finish() + "\n"
 }
 
 const LOCK_EXAMPLES: &str = "\

@@ -35,7 +35,7 @@ use self::client_thread::ClientThread;
 use self::renewals::Renewals;
 use self::report::{Manner, Report};
 use self::timeline::{Finish, Rules};
-use crate::acquisition::{self, AcquisitionFlags};
+use crate::acquisition::{AcquisitionFlags, Validity};
 use crate::cluster::ClusterFlags;
 use crate::duration;
 use crate::failure::{Exit, Failure};
@@ -210,7 +210,7 @@ impl<'a> Plan<'a> {
             taken = taking.result() => taken.and_then(|taken| taken),
         };
         let guard = taken.map_err(|failure| self.report.failed(&failure))?;
-        self.report.acquired(guard.validity());
+        self.report.acquired(Validity::read(|| guard.validity()));
         let mut child = match self.start(&guard) {
             Ok(child) => child,
             Err(failure) => {
@@ -253,7 +253,8 @@ impl<'a> Plan<'a> {
             ("LOCKNODE_TOKEN", OsString::from_vec(token)),
             (
                 "LOCKNODE_VALID_UNTIL",
-                acquisition::unix_millis_at_end(guard.validity())
+                Validity::read(|| guard.validity())
+                    .unix_millis_at_end()
                     .to_string()
                     .into(),
             ),

@@ -7,7 +7,7 @@ use redlock_client::Released;
 
 use super::refusal::Refusal;
 use super::timeline::{Ending, Why};
-use crate::acquisition::with_validity;
+use crate::acquisition::Validity;
 use crate::failure::Failure;
 use crate::json::Object;
 use crate::lines::Lines;
@@ -47,22 +47,22 @@ impl Report {
         self.text(|name| format!("still waiting for the lock {name}: {reason}"));
     }
 
-    pub(super) fn acquired(&self, validity: Duration) {
-        self.line("acquired", |object| with_validity(object, validity));
+    pub(super) fn acquired(&self, validity: Validity) {
+        self.line("acquired", |object| validity.describe(object));
     }
 
     pub(super) fn started(&self, id: u64) {
         self.line("started", |object| object.number("pid", id));
     }
 
-    pub(super) fn renewed(&self, validity: Duration) {
-        self.line("renewed", |object| with_validity(object, validity));
+    pub(super) fn renewed(&self, validity: Validity) {
+        self.line("renewed", |object| validity.describe(object));
     }
 
     /// The command got SIGTERM because the lock with this validity cannot be kept; it is killed after `time`.
-    pub(super) fn terminating(&self, reason: &str, validity: Duration, time: Duration) {
+    pub(super) fn terminating(&self, reason: &str, validity: Validity, time: Duration) {
         self.line("lost", |object| {
-            with_validity(object.text("reason", reason), validity)
+            validity.describe(object.text("reason", reason))
         });
         self.text(|name| {
             format!(

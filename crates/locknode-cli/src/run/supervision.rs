@@ -10,6 +10,7 @@ use super::Plan;
 use super::child::Child;
 use super::tenure::Tenure;
 use super::timeline::{Action, Event, Finish, Timeline, Why};
+use crate::acquisition::Validity;
 use crate::signals::{Signals, stop_self};
 
 /// The command, while it runs.
@@ -17,6 +18,7 @@ struct Watch<'a> {
     plan: &'a Plan<'a>,
     child: &'a mut Child,
     timeline: Timeline,
+    clock: &'a SystemClock,
     tenure: Tenure,
     started: Time,
     /// Everything of the command was stopped by us.
@@ -39,6 +41,7 @@ impl Plan<'_> {
             plan: self,
             child,
             timeline: Timeline::new(self.rules.clone()),
+            clock: &clock,
             tenure: Tenure::new(started, guard.validity()),
             started,
             is_stopped: false,
@@ -57,7 +60,7 @@ impl Plan<'_> {
             }
             let now = clock.now();
             if watch.tenure.look(now, guard.validity()) {
-                self.report.renewed(watch.tenure.left(now));
+                self.report.renewed(watch.validity());
             }
             // The deadline before any signal: a command that was stopped past it must not go on.
             events.extend(watch.look(now));
@@ -90,6 +93,11 @@ impl Plan<'_> {
 }
 
 impl Watch<'_> {
+    /// What is left now, which is less than when the step began.
+    fn validity(&self) -> Validity {
+        Validity::read(|| self.tenure.left(self.clock.now()))
+    }
+
     fn sleep(&mut self, now: Time) -> Duration {
         let sleep = self.timeline.sleep(now, self.tenure.left(now));
         let witness = self.child.witness().sleep();
@@ -157,7 +165,8 @@ impl Watch<'_> {
                     };
                     let rules = &self.plan.rules;
                     let time = left.saturating_sub(rules.lead).min(rules.grace);
-                    self.plan.report.terminating(&detail, left, time);
+                    let validity = self.validity();
+                    self.plan.report.terminating(&detail, validity, time);
                 }
                 Action::Kill(why) => {
                     let refusals = self.child.kill();

@@ -9,6 +9,8 @@ use redlock_client::Time;
 #[derive(Clone, Debug)]
 pub(super) struct Tenure {
     ends: Time,
+    /// An end that is later by more than this was moved by a renewal.
+    tolerance: Duration,
     is_lost: bool,
 }
 
@@ -16,17 +18,20 @@ impl Tenure {
     pub(super) fn new(now: Time, validity: Duration) -> Self {
         Self {
             ends: now + validity,
+            tolerance: validity / 4,
             is_lost: false,
         }
     }
 
-    /// Takes the client's current validity. Returns whether the lock was renewed.
+    /// Takes the client's current validity. Returns whether the lock was renewed. Two clocks are read one after the
+    /// other, and a busy machine may do something else in between, so readings of the same end differ; a renewal moves
+    /// it by at least a third of the TTL.
     pub(super) fn look(&mut self, now: Time, validity: Duration) -> bool {
         if self.is_lost {
             return false;
         }
         let ends = now + validity;
-        let is_renewed = ends > self.ends + READING_MAX;
+        let is_renewed = ends > self.ends + self.tolerance;
         self.ends = ends;
         is_renewed
     }
@@ -41,10 +46,6 @@ impl Tenure {
         self.ends.since(now)
     }
 }
-
-/// Two clocks are read one after the other, so readings of the same end differ a little. A renewal moves
-/// it by at least a third of the TTL.
-const READING_MAX: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
