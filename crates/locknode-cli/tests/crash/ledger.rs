@@ -58,6 +58,8 @@ pub(crate) struct Quarantine {
     bound_ms: u64,
     /// Below this the wait was shortened by what is on disk.
     full_ms: u64,
+    /// Somebody was told LOADING though nobody may be.
+    is_undue: bool,
     /// When it ends, as clients were told.
     ends: Option<Instant>,
     /// Somebody was served, so that nobody is told LOADING any more.
@@ -413,6 +415,11 @@ impl<'t> Ledger<'t> {
         self.quarantine.is_over
     }
 
+    /// Whether anybody was told LOADING in this run though no wait was due.
+    pub(crate) fn has_undue_wait(&self) -> bool {
+        self.quarantine.is_undue
+    }
+
     /// Whether anybody was told LOADING in this run.
     pub(crate) fn is_quarantined(&self) -> bool {
         self.quarantine.ends.is_some()
@@ -431,9 +438,8 @@ impl<'t> Ledger<'t> {
         }
         let ends = asked.heard + Duration::from_millis(left_ms);
         expected.ends = Some(expected.ends.map_or(ends, |old| old.min(ends)));
-        if is_forbidden {
-            self.violate("LOADING where no wait is due");
-        } else if was_served {
+        expected.is_undue |= is_forbidden;
+        if was_served {
             self.violate("LOADING after a client was served");
         } else if left_ms == 0 || left_ms > bound_ms {
             self.violate(&format!(

@@ -155,7 +155,15 @@ impl<'t> Life<'t> {
         };
         let ledger = self.ledger.lock().expect("no panic");
         let violation = ledger.violation().map(str::to_owned);
-        match violation.map_or(result, Err) {
+        let result = violation.map_or(result, Err).and_then(|()| {
+            // [L5] A kill in the middle of a write may leave half a batch, though most leave all of it or nothing.
+            let is_undue = ledger.has_undue_wait() && !node.log().contains(HALF_A_BATCH);
+            if is_undue {
+                return Err("LOADING where no wait is due".to_owned());
+            }
+            Ok(())
+        });
+        match result {
             Ok(()) => Ok(()),
             Err(problem) => {
                 node.kill();
@@ -228,7 +236,8 @@ impl<'t> Life<'t> {
                 self.tally.add("logged starts");
             }
         }
-        self.has_served |= is_served;
+        // A wait that was cut short goes on in the next run, log or not.
+        self.has_served = is_served || (self.has_served && !is_quarantined);
         match end {
             Ended::Killed { was_stopping } => {
                 if is_quarantined && !is_served {
@@ -286,6 +295,9 @@ impl Drop for Life<'_> {
         }
     }
 }
+
+/// What a node says of a batch that was not written to its end.
+const HALF_A_BATCH: &str = "the last batch of the log was dropped: it was cut short";
 
 /// How a run did end.
 enum Ended {
