@@ -39,6 +39,7 @@ mod log;
 #[cfg(feature = "man")]
 mod man;
 mod output;
+mod pulse;
 #[cfg(feature = "run")]
 mod run;
 #[cfg(any(feature = "lab", feature = "sim"))]

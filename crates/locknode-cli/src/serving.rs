@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::failure::Failure;
 use crate::log::Log;
+use crate::pulse::Pulse;
 
 /// A socket that is ready to accept.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Serving {
 
     /// Serves until SIGTERM or SIGINT, until a client has sent every node SHUTDOWN, or until `beside` fails. One
     /// thread is started for each entry of `threads` but the first, which the calling thread serves itself, along
-    /// with `beside`.
+    /// with `beside`. Each of them has a beat in the pulse, if somebody wants to feel one.
     ///
     /// # Errors
     ///
@@ -115,6 +116,7 @@ impl Serving {
         self,
         threads: Vec<Vec<Service>>,
         log: &Log,
+        pulse: Option<&Pulse>,
         beside: impl Future<Output = Result<(), Failure>>,
     ) -> Result<(), Failure> {
         let Self {
@@ -128,11 +130,18 @@ impl Serving {
         let own = threads.next().unwrap_or_default();
         let mut others = Vec::new();
         for (number, services) in (1..).zip(threads) {
-            others.push(start(number, services, Arc::clone(&stage), alive.clone())?);
+            let stage = Arc::clone(&stage);
+            others.push(start(
+                number,
+                services,
+                stage,
+                pulse.cloned(),
+                alive.clone(),
+            )?);
         }
         let mut result = runtime.block_on(async {
             let work = async {
-                let result = work(own, &stage).await;
+                let result = work(own, &stage, pulse, 0).await;
                 drop(alive);
                 result
             };
@@ -205,10 +214,12 @@ fn start(
     number: usize,
     services: Vec<Service>,
     stage: Arc<watch::Sender<Stage>>,
+    pulse: Option<Pulse>,
     alive: mpsc::Sender<()>,
 ) -> Result<JoinHandle<Result<(), Failure>>, Failure> {
     let body = move || {
-        let result = runtime().and_then(|runtime| runtime.block_on(work(services, &stage)));
+        let work = work(services, &stage, pulse.as_ref(), number);
+        let result = runtime().and_then(|runtime| runtime.block_on(work));
         if result.is_err() {
             advance(&stage, Stage::Draining);
         }
@@ -219,7 +230,12 @@ fn start(
 }
 
 /// Serves until all services have ended.
-async fn work(services: Vec<Service>, stage: &watch::Sender<Stage>) -> Result<(), Failure> {
+async fn work(
+    services: Vec<Service>,
+    stage: &watch::Sender<Stage>,
+    pulse: Option<&Pulse>,
+    number: usize,
+) -> Result<(), Failure> {
     let mut serving = JoinSet::new();
     for service in services {
         serving.spawn(serve(service, stage.subscribe()));
@@ -237,9 +253,16 @@ async fn work(services: Vec<Service>, stage: &watch::Sender<Stage>) -> Result<()
             result = Err(failed);
         }
     };
+    let beat = async {
+        match pulse {
+            Some(pulse) => pulse.beat(number).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = drained => {}
         () = reached(stage.subscribe(), Stage::Stopped) => {}
+        never = beat => match never {},
     }
     result
 }

@@ -79,7 +79,7 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
     output::write(&describe::introduction(flags, &addrs, ""))?;
     let dashboard = Dashboard::of_nodes(watched);
     let log = Log::new(LogLevel::Warning, LogFormat::Text);
-    let served = serving.run(threads, &log, dashboard.show());
+    let served = serving.run(threads, &log, None, dashboard.show());
     for node in nodes {
         // Its directory is removed next, so an error does no harm.
         let _ = node.close();

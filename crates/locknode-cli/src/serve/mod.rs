@@ -4,6 +4,7 @@
 //!  flags > environment > file > defaults --> Setup --> sockets, threads --> Serving::run
 //! ```
 
+mod condition;
 mod config_file;
 mod flags;
 #[cfg_attr(not(feature = "metrics"), path = "unmonitored.rs")]
@@ -12,6 +13,8 @@ mod node_flags;
 mod print_config;
 mod quarantine;
 mod restart;
+#[cfg_attr(not(feature = "systemd"), path = "no_service_manager.rs")]
+mod service_manager;
 #[cfg(feature = "tls")]
 mod tls_port;
 #[cfg(not(feature = "tls"))]
@@ -26,12 +29,14 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command, FromArgMatches as _};
 use locknode::Node;
+use tokio::signal::unix::Signal;
 
 pub(crate) use self::flags::ServeFlags;
 
 use self::config_file::ConfigFile;
 use self::monitoring::Monitoring;
 use self::restart::Quarantine;
+use self::service_manager::ServiceManager;
 use self::tls_port::TlsPort;
 use self::unix_socket::SocketFile;
 use crate::descriptors;
@@ -39,6 +44,7 @@ use crate::failure::{Exit, Failure};
 use crate::listening;
 use crate::log::Log;
 use crate::output;
+use crate::pulse::Pulse;
 use crate::serving::{Service, Serving, Socket};
 
 /// Runs a node. `flags` defines the options, `given` is what the command line and the environment set, `args` is what
@@ -74,7 +80,9 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     let log = &Log::new(setup.node.options.loglevel, setup.log_format);
     let maxclients = descriptors::make_room(setup.node.options.maxclients, setup.threads);
     let serving = Serving::prepare()?;
-    let tls = TlsPort::of(setup, serving.hang_ups()?)?;
+    let hang_ups = serving.hang_ups()?;
+    let manager = ServiceManager::of_environment(log);
+    let tls = TlsPort::of(setup)?;
     // Before the node, because a node that has opened its directory has begun a run, which a taken port would waste.
     let sockets = match setup.restart.quarantine {
         Quarantine::Answer => Some(open_sockets(setup, tls.as_ref())?),
@@ -88,12 +96,40 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         env!("CARGO_PKG_VERSION"),
         std::process::id()
     ));
-    let pulse = monitoring.start(&node, log)?;
-    let served = serve_node(setup, &node, sockets, tls, serving, pulse, log);
+    let beats = monitoring.beat().into_iter().chain(manager.beat());
+    let pulse = beats
+        .min()
+        .map(|every| Pulse::of(setup.threads.into(), every));
+    manager.watch(pulse.as_ref())?;
+    let monitored = monitoring.start(&node, pulse.as_ref(), log)?;
+    let process = Process {
+        serving,
+        hang_ups,
+        manager,
+        pulse,
+    };
+    let served = serve_node(setup, &node, sockets, tls, process, monitored, log);
     let closed = quarantine::close(&node, setup.restart.dir.as_deref(), log);
     served.and(closed)?;
     log.info("ended");
     Ok(Exit::Success)
+}
+
+/// How the process runs: what it listens to, and who wants to know how it is.
+struct Process {
+    serving: Serving,
+    hang_ups: Signal,
+    manager: ServiceManager,
+    pulse: Option<Pulse>,
+}
+
+/// Tells the manager, when it is dropped, that the node stops.
+struct StopNotice<'m>(&'m ServiceManager);
+
+impl Drop for StopNotice<'_> {
+    fn drop(&mut self) {
+        self.0.stopping();
+    }
 }
 
 /// Serves an open node to its end.
@@ -102,10 +138,17 @@ fn serve_node(
     node: &Node,
     sockets: Option<Sockets>,
     tls: Option<TlsPort>,
-    mut serving: Serving,
-    pulse: impl Future<Output = Infallible>,
+    process: Process,
+    monitored: impl Future<Output = Infallible>,
     log: &Log,
 ) -> Result<(), Failure> {
+    let Process {
+        mut serving,
+        mut hang_ups,
+        manager,
+        pulse,
+    } = process;
+    let notice = StopNotice(&manager);
     let sockets = match sockets {
         Some(sockets) => {
             sockets.announce(node, setup, log);
@@ -114,7 +157,7 @@ fn serve_node(
         }
         None => {
             quarantine::announce(node, &setup.restart, log);
-            if !quarantine::sit_out(node, &setup.restart, &mut serving, log) {
+            if !quarantine::sit_out(node, &setup.restart, &mut serving, &manager, log) {
                 return Ok(());
             }
             let sockets = open_sockets(setup, tls.as_ref())?;
@@ -138,20 +181,26 @@ fn serve_node(
         };
         sockets.into_iter().map(service).collect()
     });
+    manager.ready(node);
     let beside = async {
+        let _notice = notice;
         let reload = async {
-            match tls {
-                Some(tls) => tls.reload(log).await,
-                None => std::future::pending().await,
+            while hang_ups.recv().await.is_some() {
+                let reload = || tls.iter().for_each(|tls| tls.reload(log));
+                manager.reloading(reload);
             }
+        };
+        let told = async {
+            tokio::join!(reload, manager.follow(node));
+            std::future::pending::<Infallible>().await
         };
         tokio::select! {
             failed = quarantine::report_changes(node.clone(), log) => failed,
-            () = reload => Ok(()),
-            never = pulse => match never {},
+            never = told => match never {},
+            never = monitored => match never {},
         }
     };
-    serving.run(threads.collect(), log, beside)
+    serving.run(threads.collect(), log, pulse.as_ref(), beside)
 }
 
 /// The open sockets of a node.

@@ -21,10 +21,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use super::quarantine::because;
+use super::condition::condition;
 use crate::failure::Failure;
 use crate::listening;
 use crate::log::Log;
+use crate::pulse::{Felt, Pulse};
 use crate::serving;
 
 /// The flags about monitoring.
@@ -43,20 +44,14 @@ pub(super) struct MonitoringFlags {
 #[derive(Debug)]
 pub(super) struct Monitoring(Option<TcpListener>);
 
-/// What the serving thread lets the monitoring thread know.
-#[derive(Debug, Default)]
-struct Pulse {
-    beats: AtomicU64,
-    is_stopping: AtomicBool,
-}
-
-/// The serving thread's end of the pulse: when it is dropped, the node begins to stop.
-struct Heart(Arc<Pulse>);
+/// Dropped when the node begins to stop.
+struct StopMark(Arc<AtomicBool>);
 
 /// What is asked for.
 struct Site {
     node: Node,
-    pulse: Arc<Pulse>,
+    pulse: Pulse,
+    is_stopping: Arc<AtomicBool>,
     /// For how many seconds the pulse has not been felt.
     silence: AtomicU64,
 }
@@ -98,8 +93,13 @@ impl Monitoring {
         Ok(Self(opened?.pop()))
     }
 
-    /// Answers, on a thread of its own, until the process ends. The serving thread is to poll the future that this
-    /// returns for as long as it serves.
+    /// How often each thread that serves has to show that it runs.
+    pub(super) fn beat(&self) -> Option<Duration> {
+        self.0.as_ref().map(|_| BEAT)
+    }
+
+    /// Answers, on a thread of its own, until the process ends. The future that this returns is to be dropped when the
+    /// node begins to stop.
     ///
     /// # Errors
     ///
@@ -107,18 +107,19 @@ impl Monitoring {
     pub(super) fn start(
         self,
         node: &Node,
+        pulse: Option<&Pulse>,
         log: &Log,
     ) -> Result<impl Future<Output = Infallible> + use<>, Failure> {
-        let pulse = Arc::<Pulse>::default();
-        let heart = Heart(Arc::clone(&pulse));
-        if let Self(Some(listener)) = self {
+        let mark = StopMark(Arc::default());
+        if let (Self(Some(listener)), Some(pulse)) = (self, pulse) {
             if let Ok(address) = listener.local_addr() {
                 log.info(format_args!("metrics at http://{address}/metrics"));
             }
             let runtime = serving::runtime()?;
             let site = Arc::new(Site {
                 node: node.clone(),
-                pulse,
+                pulse: pulse.clone(),
+                is_stopping: Arc::clone(&mark.0),
                 silence: AtomicU64::new(0),
             });
             serving::spawn("locknode-metrics".to_owned(), move || {
@@ -130,22 +131,16 @@ impl Monitoring {
                 });
             })?;
         }
-        Ok(heart.beat())
+        Ok(async move {
+            let _mark = mark;
+            std::future::pending().await
+        })
     }
 }
 
-impl Heart {
-    async fn beat(self) -> Infallible {
-        loop {
-            self.0.beats.fetch_add(1, Ordering::Relaxed);
-            sleep(BEAT).await;
-        }
-    }
-}
-
-impl Drop for Heart {
+impl Drop for StopMark {
     fn drop(&mut self) {
-        self.0.is_stopping.store(true, Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -218,27 +213,24 @@ fn has_blank_line(bytes: &[u8]) -> bool {
 
 impl Site {
     async fn feel_pulse(&self) {
-        let mut felt = 0;
+        let mut felt = Felt::default();
         loop {
             sleep(BEAT).await;
-            felt = self.feel_once(felt);
+            self.feel_once(&mut felt);
         }
     }
 
-    /// Counts how long the pulse is not felt; `felt` is what was felt the last time. Nothing is said before it was felt
-    /// once: a node that does not listen in quarantine is not hanging.
-    fn feel_once(&self, felt: u64) -> u64 {
-        let beats = self.pulse.beats.load(Ordering::Relaxed);
-        if beats == felt && felt > 0 && !self.is_stopping() {
-            self.silence.fetch_add(BEAT.as_secs(), Ordering::Relaxed);
-        } else {
+    /// Counts for how long not every thread shows that it runs.
+    fn feel_once(&self, felt: &mut Felt) {
+        if self.pulse.feel(felt) || self.is_stopping() {
             self.silence.store(0, Ordering::Relaxed);
+        } else {
+            self.silence.fetch_add(BEAT.as_secs(), Ordering::Relaxed);
         }
-        beats
     }
 
     fn is_stopping(&self) -> bool {
-        self.pulse.is_stopping.load(Ordering::Relaxed) || self.node.is_stopping()
+        self.is_stopping.load(Ordering::Relaxed) || self.node.is_stopping()
     }
 
     fn answer(&self, head: &[u8]) -> Answer {
@@ -268,7 +260,7 @@ impl Site {
         match self.silence.load(Ordering::Relaxed) {
             silence if silence < SILENCE_MAX => Answer::ok("up\n".to_owned()),
             silence => Answer::unavailable(format!(
-                "the thread that serves clients has done nothing for {silence} s\n"
+                "a thread that serves clients has done nothing for {silence} s\n"
             )),
         }
     }
@@ -278,16 +270,10 @@ impl Site {
         if self.is_stopping() {
             return Answer::unavailable("stopping\n".to_owned());
         }
+        let text = condition(&guard) + "\n";
         match guard.state {
-            GuardState::Serving => Answer::ok("granting locks\n".to_owned()),
-            GuardState::Quarantine => Answer::unavailable(format!(
-                "in quarantine for another {:.3} s: {}\n",
-                guard.quarantine_left.as_secs_f64(),
-                because(guard.reason)
-            )),
-            GuardState::Full => Answer::unavailable(format!("disk full: {}\n", guard.error)),
-            GuardState::Failed => Answer::unavailable(format!("disk failed: {}\n", guard.error)),
-            GuardState::Closed => Answer::unavailable("stopping\n".to_owned()),
+            GuardState::Serving => Answer::ok(text),
+            _ => Answer::unavailable(text),
         }
     }
 }
@@ -346,22 +332,30 @@ mod tests {
 
     #[test]
     fn a_node_whose_serving_thread_hangs_is_not_up() {
+        let pulse = Pulse::of(1, Duration::ZERO);
+        let mark = StopMark(Arc::default());
         let site = Site {
             node: Node::builder().first_start(true).build(),
-            pulse: Arc::default(),
+            pulse: pulse.clone(),
+            is_stopping: Arc::clone(&mark.0),
             silence: AtomicU64::new(0),
         };
-        let feel = |felt| (0..SILENCE_MAX).fold(felt, |felt, _| site.feel_once(felt));
+        let mut felt = Felt::default();
+        let mut feel = |times| (0..times).for_each(|_| site.feel_once(&mut felt));
         let is_up = || site.health().status.starts_with("200");
-        assert_eq!((feel(0), is_up()), (0, true), "it has not begun");
-        site.pulse.beats.store(5, Ordering::Relaxed);
-        let felt = feel(0);
+        feel(SILENCE_MAX);
+        assert!(is_up(), "it has not begun");
+        pulse.count(0);
+        feel(SILENCE_MAX);
         assert!(is_up(), "it has missed less than {SILENCE_MAX}");
-        assert_eq!((site.feel_once(felt), is_up()), (5, false));
-        site.pulse.beats.store(6, Ordering::Relaxed);
-        assert_eq!((site.feel_once(5), is_up()), (6, true));
-        drop(Heart(Arc::clone(&site.pulse)));
-        assert_eq!((feel(6), is_up()), (6, true), "it stops");
+        feel(1);
+        assert!(!is_up());
+        pulse.count(0);
+        feel(1);
+        assert!(is_up());
+        drop(mark);
+        feel(SILENCE_MAX + 1);
+        assert!(is_up(), "it stops");
         assert_eq!(site.readiness().text, "stopping\n");
     }
 

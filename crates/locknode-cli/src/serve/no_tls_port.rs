@@ -3,7 +3,6 @@
 use std::net::{SocketAddr, TcpListener};
 
 use locknode::Node;
-use tokio::signal::unix::Signal;
 
 use super::flags::ServeFlags;
 use crate::failure::Failure;
@@ -15,7 +14,7 @@ pub(super) enum TlsPort {}
 
 impl TlsPort {
     #[expect(clippy::unnecessary_wraps, reason = "with TLS, files can be missing")]
-    pub(super) fn of(_: &ServeFlags, _: Signal) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(_: &ServeFlags) -> Result<Option<Self>, Failure> {
         Ok(None)
     }
 
@@ -31,8 +30,8 @@ impl TlsPort {
         match *self {}
     }
 
-    pub(super) async fn reload(self, _: &Log) {
-        match self {}
+    pub(super) const fn reload(&self, _: &Log) {
+        match *self {}
     }
 }
 

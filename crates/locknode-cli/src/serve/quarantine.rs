@@ -6,7 +6,9 @@ use std::time::Duration;
 use locknode::{GuardReport, GuardState, Node, StartReason};
 use tokio::time::sleep;
 
+use super::condition::because;
 use super::restart::{Durability, Quarantine, RestartFlags};
+use super::service_manager::ServiceManager;
 use crate::failure::Failure;
 use crate::log::Log;
 use crate::serving::Serving;
@@ -60,13 +62,20 @@ pub(super) fn announce(node: &Node, flags: &RestartFlags, log: &Log) {
 
 /// With `--quarantine refuse`: waits for the end of the quarantine, and says how long it still is. Returns whether
 /// the node is to serve; a signal ends the wait.
-pub(super) fn sit_out(node: &Node, flags: &RestartFlags, serving: &mut Serving, log: &Log) -> bool {
+pub(super) fn sit_out(
+    node: &Node,
+    flags: &RestartFlags,
+    serving: &mut Serving,
+    manager: &ServiceManager,
+    log: &Log,
+) -> bool {
     if flags.quarantine == Quarantine::Answer || left(node).is_none() {
         return true;
     }
     log.info("not listening until the quarantine is over (--quarantine refuse)");
     let wait = async {
         while let Some(left) = left(node) {
+            manager.not_yet(node, 3 * PROGRESS);
             sleep(left.min(PROGRESS)).await;
             if let Some(left) = self::left(node) {
                 log.info(format_args!("in quarantine, {} left", seconds(left)));
@@ -161,28 +170,6 @@ fn until(report: &GuardReport) -> String {
     };
     let ttl = seconds(ttl);
     format!("until every lock with a TTL up to {ttl} has expired; {lost}")
-}
-
-/// Why a node waits, or does not.
-pub(super) fn because(reason: StartReason) -> &'static str {
-    match reason {
-        StartReason::FirstStart => "no node in its place has ever granted one (--first-start)",
-        StartReason::CleanStop => "the last run stopped cleanly",
-        StartReason::Crash => "the last run crashed",
-        StartReason::Reboot => {
-            "the machine was restarted or replaced since the last run, or has another time namespace"
-        }
-        StartReason::ClockMismatch => "the machine's clocks differ from those of the last run",
-        StartReason::Empty => "the data directory was empty, as after losing a disk",
-        StartReason::DamagedState => "part of the state file is damaged",
-        StartReason::DroppedBatch => {
-            "the last batch of the log was dropped: it was cut short, or it is damaged"
-        }
-        StartReason::NoDirectory => "without a data directory, nothing is known of earlier runs",
-        StartReason::GuardOff => "the restart guard is off",
-        StartReason::Logged => "the last run crashed, and all its locks are in the log",
-        other => other.name(),
-    }
 }
 
 /// A time in seconds, rounded up to milliseconds.

@@ -1,9 +1,8 @@
-//! The port on which a node speaks TLS, and SIGHUP, at which it reads its certificates again.
+//! The port on which a node speaks TLS, whose certificates it reads again at SIGHUP.
 
 use std::net::{SocketAddr, TcpListener};
 
 use locknode::{Node, Options, Tls, TlsClients};
-use tokio::signal::unix::Signal;
 
 use super::flags::ServeFlags;
 use crate::failure::Failure;
@@ -16,7 +15,6 @@ pub(super) struct TlsPort {
     port: u16,
     tls: Tls,
     options: Options,
-    hang_ups: Signal,
 }
 
 impl TlsPort {
@@ -25,7 +23,7 @@ impl TlsPort {
     /// # Errors
     ///
     /// When a file is missing or unusable.
-    pub(super) fn of(setup: &ServeFlags, hang_ups: Signal) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(setup: &ServeFlags) -> Result<Option<Self>, Failure> {
         if setup.tls_port == 0 {
             return Ok(None);
         }
@@ -36,7 +34,6 @@ impl TlsPort {
             port: setup.tls_port,
             tls,
             options,
-            hang_ups,
         }))
     }
 
@@ -53,15 +50,13 @@ impl TlsPort {
         Socket::Tls(listener, self.tls.clone())
     }
 
-    /// Reads the files again at every SIGHUP.
-    pub(super) async fn reload(mut self, log: &Log) {
-        while self.hang_ups.recv().await.is_some() {
-            match self.tls.reload(&self.options) {
-                Ok(()) => log.info("SIGHUP: new connections get the TLS files as they are now"),
-                Err(error) => log.warn(format_args!(
-                    "SIGHUP: {error}; what was in use before stays in use"
-                )),
-            }
+    /// Reads the files again, as SIGHUP asks for.
+    pub(super) fn reload(&self, log: &Log) {
+        match self.tls.reload(&self.options) {
+            Ok(()) => log.info("SIGHUP: new connections get the TLS files as they are now"),
+            Err(error) => log.warn(format_args!(
+                "SIGHUP: {error}; what was in use before stays in use"
+            )),
         }
     }
 }

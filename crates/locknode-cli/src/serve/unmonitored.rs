@@ -1,11 +1,13 @@
 //! A build without the feature `metrics`: there is no port for monitoring.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use locknode::Node;
 
 use crate::failure::Failure;
 use crate::log::Log;
+use crate::pulse::Pulse;
 
 /// No flags.
 #[derive(Debug, clap::Args)]
@@ -20,9 +22,14 @@ impl Monitoring {
         Ok(Self)
     }
 
+    pub(super) const fn beat(&self) -> Option<Duration> {
+        None
+    }
+
     pub(super) fn start(
         self,
         _: &Node,
+        _: Option<&Pulse>,
         _: &Log,
     ) -> Result<impl Future<Output = Infallible> + use<>, Failure> {
         Ok(std::future::pending())

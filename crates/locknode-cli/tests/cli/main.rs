@@ -13,6 +13,7 @@
 //! * `lab_wire`: what it says of clients that are others'.
 //! * `lab_first_minutes`: what libraries ask and the help shows, on a lab as it starts.
 //! * `status`: looking at nodes that are there and nodes that are not.
+//! * `systemd`: what the service manager is told.
 //! * `cluster`: five nodes, and what is on them.
 //! * `processes`: what Linux says of a process.
 //! * `run`: a command that runs while a lock is held: exit codes, environment, waiting.
@@ -88,6 +89,8 @@ mod sim;
 mod sim_history;
 #[cfg(feature = "default")]
 mod status;
+#[cfg(all(feature = "default", target_os = "linux"))]
+mod systemd;
 #[cfg(feature = "default")]
 mod terminal;
 #[cfg(feature = "default")]
