@@ -42,6 +42,8 @@ enum Task {
     Release(crate::lock::ReleaseFlags),
     #[cfg(feature = "status")]
     Status(crate::status::StatusFlags),
+    #[cfg(feature = "status")]
+    Doctor(crate::doctor::DoctorFlags),
     #[cfg(feature = "bench")]
     Bench(crate::bench::BenchFlags),
     /// Run simulated worlds with faults, and check them.
@@ -94,6 +96,8 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<Exit, Failure> {
         Task::Release(flags) => crate::lock::release(&flags),
         #[cfg(feature = "status")]
         Task::Status(flags) => crate::status::run(&flags),
+        #[cfg(feature = "status")]
+        Task::Doctor(flags) => crate::doctor::run(&flags),
         #[cfg(feature = "bench")]
         Task::Bench(flags) => crate::bench::run(&flags),
         #[cfg(feature = "sim")]
@@ -173,7 +177,7 @@ Examples:
   locknode sim                       a thousand simulated worlds with every fault
 
 Exit codes: 0 done, 64 wrong usage, 69 unavailable (an address is taken, too few nodes),
-70 internal error; lab, status, bench, sim, run, lock, extend and release add their own, see
+70 internal error; lab, status, doctor, bench, sim, run, lock, extend and release add their own, see
 their help.";
 
 #[cfg(test)]

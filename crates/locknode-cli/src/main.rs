@@ -22,6 +22,8 @@ mod command_line;
 #[cfg(feature = "completions")]
 mod completions;
 mod descriptors;
+#[cfg(feature = "status")]
+mod doctor;
 mod duration;
 mod failure;
 mod figures;

@@ -3,7 +3,7 @@
 //! Not for load: one request at a time, one reply at a time.
 
 use std::io::{self, Read, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -96,6 +96,20 @@ impl ServerConnection {
             // A Unix socket.
             _ => true,
         })
+    }
+
+    /// The address of the machine at the other end, unless that is this machine.
+    pub(crate) fn machine(&self) -> Option<IpAddr> {
+        if self.stays_on_this_machine() {
+            return None;
+        }
+        let peer = self.stream.socket().peer_addr().ok()?;
+        peer.as_socket().map(|peer| peer.ip())
+    }
+
+    /// Gives it more time.
+    pub(crate) const fn extend(&mut self, deadline: Instant) {
+        self.deadline = deadline;
     }
 
     /// The socket of a connection without TLS.

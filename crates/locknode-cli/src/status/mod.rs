@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use locknode_resp::Reply;
 
+pub(crate) use self::report::table;
 use self::report::{NodeStatus, Report, State};
 use self::restart::Restart;
 use crate::duration;
@@ -70,18 +71,14 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
     if let Some(name) = &flags.name {
         return run_for_key(flags, name);
     }
-    if flags.nodes.len() > NODES_MAX {
-        return Err(Failure::usage(format!(
-            "{} nodes are too many: at most {NODES_MAX}",
-            flags.nodes.len()
-        )));
-    }
-    let nodes = flags.nodes.iter();
-    let nodes = nodes.map(|node| ServerAddress::read(node.trim(), "--nodes", &flags.tls));
-    let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+    let nodes = addresses(&flags.nodes, &flags.tls)?;
     let deadline = Instant::now() + flags.timeout;
+    let states = ask_all(&nodes, deadline, move |node| ask(node, deadline));
+    let named = nodes.iter().map(ToString::to_string).zip(states);
     let report = Report {
-        nodes: ask_all(&nodes, deadline),
+        nodes: named
+            .map(|(address, state)| NodeStatus { address, state })
+            .collect(),
     };
     output::write_as(flags.json, || report.json(), || report.table())?;
     Ok(report.exit())
@@ -106,15 +103,37 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
     Ok(report.exit())
 }
 
+/// The addresses of `--nodes`.
+///
+/// # Errors
+///
+/// When one is none, or there are too many.
+pub(crate) fn addresses(nodes: &[String], tls: &TlsFlags) -> Result<Vec<ServerAddress>, Failure> {
+    if nodes.len() > NODES_MAX {
+        return Err(Failure::usage(format!(
+            "{} nodes are too many: at most {NODES_MAX}",
+            nodes.len()
+        )));
+    }
+    let nodes = nodes.iter();
+    nodes
+        .map(|node| ServerAddress::read(node.trim(), "--nodes", tls))
+        .collect()
+}
+
 /// Queries every node on its own thread, because a host name look-up has no timeout.
-fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
+pub(crate) fn ask_all<T: Clone + Send + 'static>(
+    nodes: &[ServerAddress],
+    deadline: Instant,
+    ask: impl Fn(&ServerAddress) -> Result<T, String> + Clone + Send + 'static,
+) -> Vec<Result<T, String>> {
     let (sender, answers) = mpsc::channel();
     let mut states = vec![Err(TIMED_OUT.to_owned()); nodes.len()];
     for (index, node) in nodes.iter().enumerate() {
-        let (sender, node) = (sender.clone(), node.clone());
+        let (sender, node, ask) = (sender.clone(), node.clone(), ask.clone());
         let ask = move || {
             // Too late if the receiver has been dropped.
-            let _ = sender.send((index, ask(&node, deadline)));
+            let _ = sender.send((index, ask(&node)));
         };
         if let Err(failure) = serving::spawn("status".to_owned(), ask) {
             states[index] = Err(failure.to_string());
@@ -127,10 +146,7 @@ fn ask_all(nodes: &[ServerAddress], deadline: Instant) -> Vec<NodeStatus> {
     while let Ok((index, state)) = answers.recv_timeout(left()) {
         states[index] = state;
     }
-    let named = nodes.iter().map(ToString::to_string).zip(states);
-    named
-        .map(|(address, state)| NodeStatus { address, state })
-        .collect()
+    states
 }
 
 fn ask(node: &ServerAddress, deadline: Instant) -> Result<State, String> {
@@ -168,7 +184,7 @@ fn condition(info: &ServerInfo) -> &'static str {
     }
 }
 
-fn parse_timeout(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_timeout(text: &str) -> Result<Duration, String> {
     let timeout = duration::parse(text)?;
     if timeout.is_zero() || timeout > TIMEOUT_MAX {
         return Err("must be within 1ms and 1h".to_owned());

@@ -155,7 +155,7 @@ impl NodeStatus {
 
 /// The rows as lines with their cells in columns, those in `right` aligned to the right. A row with
 /// fewer cells than the first may run through all columns.
-pub(super) fn table(rows: &[Vec<String>], right: Range<usize>) -> String {
+pub(crate) fn table(rows: &[Vec<String>], right: Range<usize>) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         let rows = rows

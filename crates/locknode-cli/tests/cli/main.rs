@@ -13,6 +13,7 @@
 //! * `lab_wire`: what it says of clients that are others'.
 //! * `lab_first_minutes`: what libraries ask and the help shows, on a lab as it starts.
 //! * `status`: looking at nodes that are there and nodes that are not.
+//! * `doctor`: what is wrong with nodes, ours and others.
 //! * `systemd`: what the service manager is told.
 //! * `cluster`: five nodes, and what is on them.
 //! * `processes`: what Linux says of a process.
@@ -45,6 +46,8 @@ mod cluster;
 mod configuration;
 mod damage;
 mod directory;
+#[cfg(feature = "default")]
+mod doctor;
 #[cfg(feature = "default")]
 mod documents;
 #[cfg(feature = "lab")]

@@ -12,6 +12,7 @@ const COMMANDS: &[&str] = &[
     "extend",
     "release",
     "status",
+    "doctor",
     "bench",
     "sim",
     "completions",
