@@ -120,6 +120,19 @@ pub(crate) fn listen(
     Ok(sockets)
 }
 
+/// Shares listening sockets among threads: each has one at least, and all are served, whose queues may hold connections.
+///
+/// # Errors
+///
+/// When there are no descriptors left.
+pub(crate) fn share(mut sockets: Vec<TcpListener>, threads: usize) -> io::Result<Vec<TcpListener>> {
+    for index in 0..threads.saturating_sub(sockets.len()) {
+        let shared = sockets.get(index).map(TcpListener::try_clone);
+        sockets.extend(shared.transpose()?);
+    }
+    Ok(sockets)
+}
+
 /// What a person can do about an address that cannot be listened on, whose port `flag` sets.
 pub(crate) fn explain(addr: SocketAddr, flag: &str, error: &io::Error) -> Failure {
     let port = addr.port();

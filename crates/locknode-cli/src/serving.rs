@@ -41,6 +41,9 @@ pub(crate) struct Service {
     pub(crate) socket: Socket,
     /// Set when the socket is no longer served.
     pub(crate) ended: Arc<AtomicBool>,
+    /// Connections of that socket that another process began.
+    #[cfg(feature = "hand-over")]
+    pub(crate) carried: Vec<locknode::CarriedConnection>,
 }
 
 /// How far the end has come.
@@ -92,6 +95,17 @@ impl Serving {
     pub(crate) fn hang_ups(&self) -> Result<Signal, Failure> {
         let _entered = self.runtime.enter();
         listen(SignalKind::hangup())
+    }
+
+    /// Goes on after SIGUSR2, and returns what receives it.
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be listened to.
+    #[cfg(feature = "hand-over")]
+    pub(crate) fn user_signals(&self) -> Result<Signal, Failure> {
+        let _entered = self.runtime.enter();
+        listen(SignalKind::user_defined2())
     }
 
     /// Waits, before anything is served, for `until` or for SIGTERM or SIGINT, whose name it returns.
@@ -272,17 +286,32 @@ async fn serve(service: Service, stage: watch::Receiver<Stage>) -> Result<(), Fa
         node,
         socket,
         ended,
+        #[cfg(feature = "hand-over")]
+        carried,
     } = service;
+    // The first connections are those.
+    #[cfg(feature = "hand-over")]
+    macro_rules! beginning {
+        ($listener:expr) => {
+            locknode::Resuming::new($listener, carried)
+        };
+    }
+    #[cfg(not(feature = "hand-over"))]
+    macro_rules! beginning {
+        ($listener:expr) => {
+            $listener
+        };
+    }
     let shutdown = reached(stage, Stage::Draining);
     let unusable = |error| Failure::internal(format!("cannot use a listening socket: {error}"));
     let served = match socket {
         Socket::Tcp(socket) => {
             let listener = tokio::net::TcpListener::from_std(socket).map_err(unusable)?;
-            node.serve(listener, shutdown).await
+            node.serve(beginning!(listener), shutdown).await
         }
         Socket::Unix(socket) => {
             let listener = tokio::net::UnixListener::from_std(socket).map_err(unusable)?;
-            node.serve(listener, shutdown).await
+            node.serve(beginning!(listener), shutdown).await
         }
         #[cfg(feature = "tls")]
         Socket::Tls(socket, tls) => {

@@ -306,6 +306,11 @@ impl Clients {
         })
     }
 
+    #[cfg(feature = "hand-over")]
+    pub(crate) fn asks_for_password(&self) -> bool {
+        self.settings.has_password()
+    }
+
     /// Registers a connection unless `maxclients` are already there.
     pub(crate) fn enter(self: &Arc<Self>, peer: Peer, now: Time) -> Option<Arc<Client>> {
         let clients_max = self.settings.read(|options| options.maxclients);
@@ -522,7 +527,7 @@ impl ClientNames {
 
 impl NameKind {
     /// In the order in which they are stored.
-    const ALL: [Self; 3] = [Self::Connection, Self::Library, Self::LibraryVersion];
+    pub(crate) const ALL: [Self; 3] = [Self::Connection, Self::Library, Self::LibraryVersion];
 }
 
 impl fmt::Debug for Clients {

@@ -13,6 +13,7 @@
 
 mod admission;
 mod beside_scripts;
+mod carrying;
 mod leaving;
 mod queueing;
 mod watched;

@@ -72,6 +72,12 @@ impl Fences {
         counter.max(fence)
     }
 
+    /// Returns the highest counter.
+    #[cfg(feature = "hand-over")]
+    pub(crate) fn max(&self) -> u64 {
+        self.base + self.slots.iter().copied().max().unwrap_or(0)
+    }
+
     /// Returns the number of a key's slot.
     #[expect(
         clippy::cast_possible_truncation,

@@ -26,6 +26,8 @@
 //! ```
 
 mod byte_size;
+#[cfg(feature = "hand-over")]
+mod carried;
 #[cfg(feature = "compat")]
 mod channels;
 mod client;
@@ -102,6 +104,8 @@ mod wake_queue;
 #[cfg(feature = "compat")]
 mod watches;
 
+#[cfg(feature = "hand-over")]
+pub use carried::CarriedSession;
 pub use client::{Client, Peer};
 pub use command::Flow;
 pub use engine::{Batch, Engine, EngineConfig, LockTable, Stats};

@@ -185,6 +185,13 @@ impl Scripts {
         *self.cache.write() = Cache::default();
     }
 
+    /// Returns the texts of the scripts that clients sent.
+    #[cfg(feature = "hand-over")]
+    pub(crate) fn texts(&self) -> Vec<Vec<u8>> {
+        let cache = self.cache.read();
+        cache.by_text.keys().map(|text| text.to_vec()).collect()
+    }
+
     /// Returns the number of scripts that clients sent, and the bytes of their texts.
     pub(crate) fn cached(&self) -> (usize, usize) {
         let cache = self.cache.read();

@@ -310,6 +310,12 @@ impl Shard {
         self.fences.counter(db, key)
     }
 
+    /// Returns the highest fence counter.
+    #[cfg(feature = "hand-over")]
+    pub(crate) fn fence_max(&self) -> u64 {
+        self.fences.max()
+    }
+
     /// Raises a key's fence counter to `fence` if it is lower; returns its value.
     pub(crate) fn import(&mut self, db: u8, key: &[u8], fence: u64) -> u64 {
         self.fences.import(db, key, fence)

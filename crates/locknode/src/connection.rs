@@ -16,6 +16,8 @@
 //! never reads costs one batch of replies and no more. A batch ends when its replies reach
 //! [`OUTPUT_HIGH_WATER`].
 
+#[cfg(feature = "hand-over")]
+mod carrying;
 mod limits;
 
 use std::future::Future;
@@ -70,6 +72,8 @@ pub(crate) struct Connection<S> {
     is_busy: bool,
     /// Wakes the task when CLIENT PAUSE, or the wait for an active peer, may have ended.
     timer: Option<Pin<Box<Sleep>>>,
+    #[cfg(feature = "hand-over")]
+    duplicate: Option<carrying::Duplicate<S>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +114,8 @@ impl<S> Connection<S> {
             late_input: 0,
             is_busy: false,
             timer: None,
+            #[cfg(feature = "hand-over")]
+            duplicate: None,
         }
     }
 
@@ -310,7 +316,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Drives the connection until it has to wait or closes.
     fn drive(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
         loop {
-            if self.session.client().is_killed() || self.scope.phase() == Phase::Aborting {
+            let phase = self.scope.phase();
+            if self.session.client().is_killed() || phase == Phase::Aborting {
+                return Poll::Ready(());
+            }
+            #[cfg(feature = "hand-over")]
+            if phase == Phase::Draining && self.gives_up_socket(cx) {
                 return Poll::Ready(());
             }
             if !self.unsent.is_empty() {

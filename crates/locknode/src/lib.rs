@@ -53,8 +53,12 @@ mod connection;
 mod directory;
 mod disk_thread;
 mod error;
+#[cfg(feature = "hand-over")]
+mod hand_over;
 mod listener;
 mod machine_identity;
+#[cfg(feature = "hand-over")]
+mod memory_disk;
 mod node;
 mod node_builder;
 mod open_error;
@@ -73,6 +77,8 @@ mod upcoming;
 pub use clock::{Clock, SystemClock};
 pub use directory::{Directory, DirectoryError};
 pub use error::ServeError;
+#[cfg(feature = "hand-over")]
+pub use hand_over::{CarriedConnection, Legacy, Resumed, Resuming};
 pub use listener::{Accepted, Listener};
 #[cfg(feature = "tls")]
 pub use locknode_engine::TlsClients;

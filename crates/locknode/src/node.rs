@@ -244,12 +244,26 @@ impl Node {
 
     async fn accept<L: Listener>(&self, listener: &L, scope: &Scope) -> Result<(), ServeError> {
         let mut failures = 0;
+        #[cfg(feature = "hand-over")]
+        while let Some(resumed) = listener.resume() {
+            listener.set_keepalive(&resumed.accepted.stream, self.options().tcp_keepalive);
+            if let Some(mut connection) = self.readmit(resumed, scope) {
+                connection.may_be_carried(L::duplicate);
+                drop(tokio::spawn(connection));
+            }
+        }
         loop {
             match listener.accept().await {
                 Ok(accepted) => {
                     failures = 0;
                     listener.set_keepalive(&accepted.stream, self.options().tcp_keepalive);
                     match self.admit(accepted, scope) {
+                        #[cfg(feature = "hand-over")]
+                        Ok(mut connection) => {
+                            connection.may_be_carried(L::duplicate);
+                            drop(tokio::spawn(connection));
+                        }
+                        #[cfg(not(feature = "hand-over"))]
                         Ok(connection) => drop(tokio::spawn(connection)),
                         // In a task of its own: over TLS, even a refusal waits for the peer.
                         Err((stream, refusal)) => drop(tokio::spawn(refuse(stream, refusal))),
@@ -293,6 +307,22 @@ impl Node {
             }
             Err(refusal) => Err((stream, refusal)),
         }
+    }
+
+    /// Goes on with a connection that another process began; `None` if it has no place here.
+    #[cfg(feature = "hand-over")]
+    fn readmit<S>(
+        &self,
+        resumed: crate::hand_over::Resumed<S>,
+        scope: &Scope,
+    ) -> Option<Connection<S>> {
+        let Accepted { stream, peer, .. } = resumed.accepted;
+        let now = self.shared.clock.now().time;
+        let session = self.shared.engine.resume(peer, &resumed.session, now)?;
+        let shared = Arc::clone(&self.shared);
+        let mut connection = Connection::new(stream, shared, scope.enter(), session);
+        connection.begin_with(resumed.unread, resumed.unsent);
+        Some(connection)
     }
 
     /// Shuts down the connections of a `serve` call.

@@ -28,6 +28,8 @@ pub struct NodeBuilder {
     config_file: String,
     restart_guard: bool,
     machine: Option<Machine>,
+    #[cfg(feature = "hand-over")]
+    legacy: crate::hand_over::Legacy,
 }
 
 impl Node {
@@ -66,6 +68,8 @@ impl NodeBuilder {
             config_file: String::new(),
             restart_guard: true,
             machine: None,
+            #[cfg(feature = "hand-over")]
+            legacy: crate::hand_over::Legacy::default(),
         }
     }
 
@@ -167,21 +171,46 @@ impl NodeBuilder {
         self
     }
 
+    /// Begins with what another process's node has left: see [`Node::hand_over`](Node). A node with a data directory
+    /// finds the locks there.
+    #[cfg(feature = "hand-over")]
+    #[must_use]
+    pub fn take_over(mut self, legacy: crate::hand_over::Legacy) -> Self {
+        if !legacy.run_id.is_empty() {
+            self.config.run_id.clone_from(&legacy.run_id);
+        }
+        self.legacy = legacy;
+        self
+    }
+
     /// Builds the node without a data directory: a restart forgets its locks.
     ///
     /// It starts with a quarantine unless its restart guard is off or this is its [first
     /// start](NodeBuilder::first_start).
-    pub fn build(self) -> Node {
+    #[cfg_attr(
+        not(feature = "hand-over"),
+        expect(unused_mut, reason = "nothing is left to it")
+    )]
+    pub fn build(mut self) -> Node {
         let reading = self.clock.reading();
         let settings = self.settings;
-        let (mode, start) = if self.restart_guard {
+        let (mode, mut start) = if self.restart_guard {
             let is_first = settings.is_first_start;
             let start = Start::without_directory(settings.max_ttl, is_first, reading);
             (GuardMode::Memory, start)
         } else {
             (GuardMode::Off, Start::without_guard(reading))
         };
+        #[cfg(feature = "hand-over")]
+        {
+            let files = std::mem::take(&mut self.legacy.files);
+            let max_ttl = settings.max_ttl;
+            start = crate::hand_over::read(files, max_ttl, &*self.clock).unwrap_or(start);
+        }
         let shared = self.assemble(mode, &start, PathBuf::new());
+        for lock in start.locks() {
+            shared.engine.restore(&lock, reading.moment.time);
+        }
         Node {
             shared: Arc::new(shared),
         }
@@ -239,8 +268,13 @@ impl NodeBuilder {
             config_file: self.config_file,
             directory,
         });
+        let engine = Engine::new(self.config, self.clock.now());
+        #[cfg(feature = "hand-over")]
+        for script in &self.legacy.scripts {
+            engine.load_script(script);
+        }
         Shared {
-            engine: Arc::new(Engine::new(self.config, self.clock.now())),
+            engine: Arc::new(engine),
             clock: self.clock,
             traffic,
             disk_thread: Mutex::new(None),
@@ -252,6 +286,8 @@ impl NodeBuilder {
             commands_came: Notify::new(),
             stopped: watch::Sender::new(false),
             drain: self.drain,
+            #[cfg(feature = "hand-over")]
+            carried: crate::hand_over::Carried::default(),
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) commands_came: Notify,
     pub(crate) stopped: watch::Sender<bool>,
     pub(crate) drain: Duration,
+    #[cfg(feature = "hand-over")]
+    pub(crate) carried: crate::hand_over::Carried,
 }
 
 /// What wakes the sweeper.

@@ -52,7 +52,7 @@ const DISK: [&str; 2] = [
 const CLOCKS: [&str; 3] = ["clock_gettime(", "Instant::now", "SystemTime::now"];
 
 /// The files and directories that read clocks, and what for.
-const CLOCK_READERS: [(&str, &str); 13] = [
+const CLOCK_READERS: [(&str, &str); 16] = [
     ("crates/locknode/src/clock.rs", "the node's time"),
     ("crates/redlock-client/src/clock.rs", "the client's time"),
     (
@@ -88,6 +88,15 @@ const CLOCK_READERS: [(&str, &str); 13] = [
     (
         "crates/locknode-cli/src/status/mod.rs",
         "a limit of patience, and round trips",
+    ),
+    ("crates/locknode-cli/src/doctor", "compares clocks"),
+    (
+        "crates/locknode-cli/src/serve/hand_over",
+        "limits of patience, and how long nobody was served",
+    ),
+    (
+        "crates/locknode-cli/src/serve/service_manager.rs",
+        "when files were read again, as systemd wants to know it",
     ),
     ("benches", "measures"),
 ];

@@ -73,6 +73,8 @@ pub(crate) fn run(flags: &LabFlags) -> Result<Exit, Failure> {
             node,
             socket: Socket::Tcp(socket),
             ended,
+            #[cfg(feature = "hand-over")]
+            carried: Vec::new(),
         });
     }
     let serving = Serving::prepare()?;

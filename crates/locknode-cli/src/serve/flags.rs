@@ -9,6 +9,7 @@ use crate::duration;
 use crate::listening::Bind;
 use crate::log::LogFormat;
 use crate::serve::EXAMPLES;
+use crate::serve::hand_over::HandOverFlags;
 use crate::serve::monitoring::MonitoringFlags;
 use crate::serve::node_flags::NodeFlags;
 use crate::serve::restart::RestartFlags;
@@ -104,6 +105,9 @@ pub(crate) struct ServeFlags {
 
     #[command(flatten)]
     pub(super) restart: RestartFlags,
+
+    #[command(flatten)]
+    pub(super) hand_over: HandOverFlags,
 }
 
 impl ServeFlags {

@@ -7,6 +7,11 @@
 mod condition;
 mod config_file;
 mod flags;
+#[cfg_attr(
+    not(all(feature = "hand-over", target_os = "linux")),
+    path = "no_hand_over.rs"
+)]
+mod hand_over;
 #[cfg_attr(not(feature = "metrics"), path = "unmonitored.rs")]
 mod monitoring;
 mod node_flags;
@@ -15,6 +20,7 @@ mod quarantine;
 mod restart;
 #[cfg_attr(not(feature = "systemd"), path = "no_service_manager.rs")]
 mod service_manager;
+mod sockets;
 #[cfg(feature = "tls")]
 mod tls_port;
 #[cfg(not(feature = "tls"))]
@@ -24,7 +30,7 @@ mod unix_socket;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{ArgMatches, Command, FromArgMatches as _};
@@ -34,18 +40,18 @@ use tokio::signal::unix::Signal;
 pub(crate) use self::flags::ServeFlags;
 
 use self::config_file::ConfigFile;
+use self::hand_over::{Inheritance, Offer, Passed, Waiting};
 use self::monitoring::Monitoring;
 use self::restart::Quarantine;
 use self::service_manager::ServiceManager;
+use self::sockets::Sockets;
 use self::tls_port::TlsPort;
-use self::unix_socket::SocketFile;
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
-use crate::listening;
 use crate::log::Log;
 use crate::output;
 use crate::pulse::Pulse;
-use crate::serving::{Service, Serving, Socket};
+use crate::serving::{Service, Serving};
 
 /// Runs a node. `flags` defines the options, `given` is what the command line and the environment set, `args` is what
 /// stands behind `serve`.
@@ -83,13 +89,13 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     let hang_ups = serving.hang_ups()?;
     let manager = ServiceManager::of_environment(log);
     let tls = TlsPort::of(setup)?;
-    // Before the node, because a node that has opened its directory has begun a run, which a taken port would waste.
-    let sockets = match setup.restart.quarantine {
-        Quarantine::Answer => Some(open_sockets(setup, tls.as_ref())?),
-        Quarantine::Refuse => None,
-    };
-    let monitoring = Monitoring::open(&setup.monitoring)?;
-    let node = open(setup, maxclients)?;
+    let prepared = prepare(setup, tls.as_ref(), log)?;
+    let Prepared {
+        sockets,
+        monitoring,
+        inheritance,
+    } = prepared;
+    let node = open(setup, maxclients, &inheritance)?;
     log.follow(&node);
     log.info(format_args!(
         "locknode {}, process {}",
@@ -101,18 +107,70 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         .min()
         .map(|every| Pulse::of(setup.threads.into(), every));
     manager.watch(pulse.as_ref())?;
+    let passed = monitoring.passed()?;
     let monitored = monitoring.start(&node, pulse.as_ref(), log)?;
     let process = Process {
         serving,
         hang_ups,
-        manager,
+        manager: manager.clone(),
         pulse,
+        inheritance,
+        passed,
     };
     let served = serve_node(setup, &node, sockets, tls, process, monitored, log);
-    let closed = quarantine::close(&node, setup.restart.dir.as_deref(), log);
+    let (waiting, served) = match served {
+        Ok(waiting) => (waiting, Ok(())),
+        Err(failure) => (None, Err(failure)),
+    };
+    let closed = match waiting.and_then(Waiting::successor) {
+        Some(successor) => {
+            manager.goes_on_in(successor.id());
+            successor.inherit(&node, log)
+        }
+        None => quarantine::close(&node, setup.restart.dir.as_deref(), log),
+    };
     served.and(closed)?;
     log.info("ended");
     Ok(Exit::Success)
+}
+
+/// What is there before the node is.
+struct Prepared {
+    /// None yet, when the node does not listen in quarantine.
+    sockets: Option<Sockets>,
+    monitoring: Monitoring,
+    inheritance: Inheritance,
+}
+
+/// Opens what the node needs, before the node: one that has opened its directory has begun a run, which a taken port
+/// would waste. If another process is there to hand over, it serves until all of this is done, and then stops.
+fn prepare(setup: &ServeFlags, tls: Option<&TlsPort>, log: &Log) -> Result<Prepared, Failure> {
+    let open = |offer: &mut Offer| {
+        let sockets = match setup.restart.quarantine {
+            Quarantine::Refuse if !offer.is_there() => None,
+            _ => Some(sockets::open(setup, tls, offer)?),
+        };
+        Ok((sockets, Monitoring::open(&setup.monitoring, offer)?))
+    };
+    let mut offer = Offer::ask(&setup.hand_over, &setup.restart, log)?;
+    let was_there = offer.is_there();
+    let (mut sockets, mut monitoring) = open(&mut offer)?;
+    let inheritance = match offer.accept(log) {
+        Some(inheritance) => inheritance,
+        None => {
+            // The other process may still end. What it gave is of no use: only a port that the system gives to this
+            // process shows that nobody else serves there.
+            drop((sockets, monitoring));
+            (sockets, monitoring) = hand_over::insist(|| open(&mut Offer::default()))?;
+            Inheritance::default()
+        }
+    };
+    debug_assert!(was_there || !inheritance.is_some());
+    Ok(Prepared {
+        sockets,
+        monitoring,
+        inheritance,
+    })
 }
 
 /// How the process runs: what it listens to, and who wants to know how it is.
@@ -121,18 +179,23 @@ struct Process {
     hang_ups: Signal,
     manager: ServiceManager,
     pulse: Option<Pulse>,
+    inheritance: Inheritance,
+    /// The socket for metrics, for another process.
+    passed: Option<Passed>,
 }
 
-/// Tells the manager, when it is dropped, that the node stops.
-struct StopNotice<'m>(&'m ServiceManager);
+/// Tells the manager, when it is dropped, that the node stops, unless it goes on in another process.
+struct StopNotice<'m>(&'m ServiceManager, Option<&'m Waiting>);
 
 impl Drop for StopNotice<'_> {
     fn drop(&mut self) {
-        self.0.stopping();
+        if !self.1.is_some_and(Waiting::is_over) {
+            self.0.stopping();
+        }
     }
 }
 
-/// Serves an open node to its end.
+/// Serves an open node to its end. Returns where another process is, if one has come to go on.
 fn serve_node(
     setup: &ServeFlags,
     node: &Node,
@@ -141,14 +204,15 @@ fn serve_node(
     process: Process,
     monitored: impl Future<Output = Infallible>,
     log: &Log,
-) -> Result<(), Failure> {
+) -> Result<Option<Waiting>, Failure> {
     let Process {
         mut serving,
         mut hang_ups,
         manager,
         pulse,
+        inheritance,
+        passed,
     } = process;
-    let notice = StopNotice(&manager);
     let sockets = match sockets {
         Some(sockets) => {
             sockets.announce(node, setup, log);
@@ -158,9 +222,10 @@ fn serve_node(
         None => {
             quarantine::announce(node, &setup.restart, log);
             if !quarantine::sit_out(node, &setup.restart, &mut serving, &manager, log) {
-                return Ok(());
+                manager.stopping();
+                return Ok(None);
             }
-            let sockets = open_sockets(setup, tls.as_ref())?;
+            let sockets = sockets::open(setup, tls.as_ref(), &mut Offer::default())?;
             sockets.announce(node, setup, log);
             sockets
         }
@@ -171,17 +236,26 @@ fn serve_node(
         setup.threads, setup.node.options.maxmemory
     ));
 
-    // Bound until the end of the function, where the file is removed.
-    let _file = sockets.file;
+    let passed = sockets.passed()?.into_iter().chain(passed);
+    let drain = Duration::from_secs(setup.drain);
+    let waiting = hand_over::wait(&setup.hand_over, &setup.restart, drain, node, passed, log)?;
+    let file = sockets.file;
     let threads = sockets.threads.into_iter().map(|sockets| {
         let service = |socket| Service {
             node: node.clone(),
             socket,
             ended: Default::default(),
+            #[cfg(feature = "hand-over")]
+            carried: Vec::new(),
         };
         sockets.into_iter().map(service).collect()
     });
+    let mut threads: Vec<_> = threads.collect();
+    inheritance.announce(log);
+    inheritance.spread(&mut threads);
+    let mut again = hand_over::Again::listen(&setup.hand_over, &serving)?;
     manager.ready(node);
+    let notice = StopNotice(&manager, waiting.as_ref());
     let beside = async {
         let _notice = notice;
         let reload = async {
@@ -191,7 +265,7 @@ fn serve_node(
             }
         };
         let told = async {
-            tokio::join!(reload, manager.follow(node));
+            tokio::join!(reload, manager.follow(node), again.start(log));
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
@@ -200,117 +274,15 @@ fn serve_node(
             never = monitored => match never {},
         }
     };
-    serving.run(threads.collect(), log, pulse.as_ref(), beside)
+    let served = serving.run(threads, log, pulse.as_ref(), beside);
+    if let (Some(file), true) = (file, waiting.as_ref().is_some_and(Waiting::is_over)) {
+        // It belongs to the process that goes on.
+        file.leave();
+    }
+    served.map(|()| waiting)
 }
 
-/// The open sockets of a node.
-struct Sockets {
-    tcp: Vec<SocketAddr>,
-    tls: Vec<SocketAddr>,
-    /// Whether somebody without a password needs a certificate on the latter.
-    checks_certificates: bool,
-    /// What each thread accepts from.
-    threads: Vec<Vec<Socket>>,
-    /// Removes the Unix socket's file at the end.
-    file: Option<SocketFile>,
-}
-
-impl Sockets {
-    /// Reports where the node listens, in INFO and on standard error.
-    fn announce(&self, node: &Node, setup: &ServeFlags, log: &Log) {
-        for address in &self.tcp {
-            node.listens_on(*address);
-            log.info(format_args!("listening on {address}"));
-        }
-        for address in &self.tls {
-            tls_port::announce(node, *address);
-            log.info(format_args!("listening on {address} with TLS"));
-        }
-        if let Some(path) = &setup.unixsocket {
-            log.info(format_args!("listening on unix:{}", path.display()));
-        }
-    }
-
-    /// Opens a port on every address, for each thread; returns the addresses.
-    fn open_tcp(
-        &mut self,
-        setup: &ServeFlags,
-        mut port: u16,
-        flag: &str,
-        socket: impl Fn(TcpListener) -> Socket,
-    ) -> Result<Vec<SocketAddr>, Failure> {
-        let mut addresses = Vec::new();
-        // With port 0 the first address gets a free port, and the others the same.
-        for bind in setup.bind.iter().flatten() {
-            let addr = match bind.resolve(port) {
-                Err(_) if bind.is_optional => continue,
-                resolved => resolved?,
-            };
-            let backlog = i32::from(setup.tcp_backlog);
-            let opened = match listening::listen(addr, backlog, self.threads.len()) {
-                Err(error) if bind.is_optional && is_absent(&error) => continue,
-                opened => opened.map_err(|error| listening::explain(addr, flag, &error))?,
-            };
-            if let Some(Ok(actual)) = opened.first().map(TcpListener::local_addr) {
-                port = actual.port();
-                addresses.push(actual);
-            }
-            for (thread, opened) in self.threads.iter_mut().zip(opened) {
-                thread.push(socket(opened));
-            }
-        }
-        Ok(addresses)
-    }
-}
-
-fn open_sockets(setup: &ServeFlags, tls: Option<&TlsPort>) -> Result<Sockets, Failure> {
-    let mut sockets = Sockets {
-        tcp: Vec::new(),
-        tls: Vec::new(),
-        checks_certificates: tls.is_some_and(TlsPort::checks_certificates),
-        threads: Vec::new(),
-        file: None,
-    };
-    sockets
-        .threads
-        .resize_with(usize::from(setup.threads), Vec::new);
-    if setup.port != 0 || tls.is_none() {
-        sockets.tcp = sockets.open_tcp(setup, setup.port, "--port", Socket::Tcp)?;
-    }
-    if let Some(tls) = tls {
-        sockets.tls =
-            sockets.open_tcp(setup, tls.port(), "--tls-port", |opened| tls.socket(opened))?;
-    }
-    if let Some(path) = &setup.unixsocket {
-        let (socket, file) =
-            unix_socket::listen(path, setup.unixsocketperm, setup.tcp_backlog.into())?;
-        sockets.file = Some(file);
-        for thread in &mut sockets.threads {
-            // A path has one socket: the threads share it, and the one that is free first accepts.
-            let socket = socket.try_clone();
-            let shared = socket
-                .map_err(|error| Failure::internal(format!("cannot share a socket: {error}")))?;
-            thread.push(Socket::Unix(shared));
-        }
-    }
-    if sockets.threads.iter().all(Vec::is_empty) {
-        return Err(Failure::usage(
-            "nothing to listen on: give an address with --bind or a path with --unixsocket",
-        ));
-    }
-    Ok(sockets)
-}
-
-/// Whether the machine does not have the address, or not that kind of address.
-fn is_absent(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(
-        error.kind(),
-        ErrorKind::AddrNotAvailable | ErrorKind::Unsupported
-    ) || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
-}
-
-fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
+fn open(setup: &ServeFlags, maxclients: u64, inheritance: &Inheritance) -> Result<Node, Failure> {
     let mut options = setup.node.options.clone();
     options.maxclients = maxclients;
     let config_file = setup.config.as_ref().map(|path| path.display().to_string());
@@ -319,7 +291,8 @@ fn open(setup: &ServeFlags, maxclients: u64) -> Result<Node, Failure> {
         .shards(if setup.threads == 1 { 1 } else { SHARDS })
         .drain(Duration::from_secs(setup.drain))
         .config_file(config_file.unwrap_or_default());
-    setup.restart.open(builder)
+    let builder = inheritance.left_to(builder);
+    setup.restart.open(builder, inheritance.is_some())
 }
 
 fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: &Log) {

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::condition::condition;
+use super::hand_over::{Offer, Passed, Purpose};
 use crate::failure::Failure;
 use crate::listening;
 use crate::log::Log;
@@ -81,16 +83,33 @@ impl Monitoring {
     /// # Errors
     ///
     /// When it is taken, or the address is not this machine's.
-    pub(super) fn open(flags: &MonitoringFlags) -> Result<Self, Failure> {
+    pub(super) fn open(flags: &MonitoringFlags, offer: &mut Offer) -> Result<Self, Failure> {
         let Some(address) = flags.metrics_bind else {
             return Ok(Self(None));
         };
+        if let Some(given) = offer.tcp(Purpose::Metrics, address).pop() {
+            return Ok(Self(Some(given)));
+        }
         let opened = listening::listen(address, BACKLOG, 1).map_err(|error| {
             Failure::unavailable(format!(
                 "cannot listen on {address} for metrics: {error}: change --metrics-bind"
             ))
         });
         Ok(Self(opened?.pop()))
+    }
+
+    /// The socket for another process.
+    ///
+    /// # Errors
+    ///
+    /// When there are no descriptors left.
+    pub(super) fn passed(&self) -> Result<Option<Passed>, Failure> {
+        let Some(listener) = &self.0 else {
+            return Ok(None);
+        };
+        let address = listener.local_addr().map(|address| address.to_string());
+        let address = address.unwrap_or_default();
+        Passed::of(Purpose::Metrics, address, listener.as_fd()).map(Some)
     }
 
     /// How often each thread that serves has to show that it runs.

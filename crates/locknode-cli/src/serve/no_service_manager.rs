@@ -36,6 +36,8 @@ impl ServiceManager {
         reload();
     }
 
+    pub(super) const fn goes_on_in(&self, _: u32) {}
+
     pub(super) const fn stopping(&self) {}
 
     pub(super) async fn follow(&self, _: &Node) {}

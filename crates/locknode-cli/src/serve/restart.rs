@@ -144,16 +144,17 @@ impl RestartFlags {
         self.restart_guard == Guard::On
     }
 
-    /// The node, with what it finds in its directory.
+    /// The node, with what it finds in its directory, or goes on with.
     ///
     /// # Errors
     ///
     /// When the directory cannot be used. Nothing in it is overwritten.
-    pub(super) fn open(&self, builder: NodeBuilder) -> Result<Node, Failure> {
+    pub(super) fn open(&self, builder: NodeBuilder, is_taken_over: bool) -> Result<Node, Failure> {
         let builder = builder
             .restart_guard(self.is_guarded())
             .max_ttl(self.max_ttl)
-            .first_start(self.first_start)
+            // Nor is it one that goes on from another process.
+            .first_start(self.first_start && !is_taken_over)
             .require_state(self.empty_dir == EmptyDir::Refuse)
             .durability(match self.durability {
                 Durability::Long => locknode::Durability::Long,

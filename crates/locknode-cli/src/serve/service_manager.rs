@@ -117,6 +117,11 @@ impl ServiceManager {
         self.tell("READY=1");
     }
 
+    /// Another process, of this unit, goes on in this one's place.
+    pub(super) fn goes_on_in(&self, process: u32) {
+        self.tell(&format!("MAINPID={process}"));
+    }
+
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=answering the commands received, then stopping");
     }

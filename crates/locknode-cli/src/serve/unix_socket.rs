@@ -26,6 +26,25 @@ fn identity(path: &Path) -> io::Result<Identity> {
     Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
 }
 
+impl SocketFile {
+    /// The file of a socket that another process has made.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there.
+    pub(super) fn found_at(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            identity: identity(path)?,
+        })
+    }
+
+    /// Leaves the file to another process.
+    pub(super) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // If somebody removed it already, that is what was wanted.
@@ -44,11 +63,12 @@ pub(super) fn listen(
     path: &Path,
     mode: Option<u32>,
     backlog: i32,
+    flag: &str,
 ) -> Result<(UnixListener, SocketFile), Failure> {
-    clear(path).map_err(Failure::unavailable)?;
+    clear(path, flag).map_err(Failure::unavailable)?;
     bind(path, mode, backlog).map_err(|error| {
         let path = path.display();
-        Failure::unavailable(format!("cannot listen on {path} (--unixsocket): {error}"))
+        Failure::unavailable(format!("cannot listen on {path} ({flag}): {error}"))
     })
 }
 
@@ -69,24 +89,24 @@ fn bind(path: &Path, mode: Option<u32>, backlog: i32) -> io::Result<(UnixListene
 }
 
 /// Removes a socket file that nobody listens on.
-fn clear(path: &Path) -> Result<(), String> {
+fn clear(path: &Path, flag: &str) -> Result<(), String> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     let shown = path.display();
     if !metadata.file_type().is_socket() {
         return Err(format!(
-            "{shown} exists and is not a socket: choose another --unixsocket"
+            "{shown} exists and is not a socket: choose another {flag}"
         ));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)
             .map_err(|error| format!("cannot replace the old socket {shown}: {error}")),
         Ok(_) => Err(format!(
-            "{shown} is taken by another server: stop that one, or choose another --unixsocket"
+            "{shown} is taken by another server: stop that one, or choose another {flag}"
         )),
         Err(error) => Err(format!(
-            "{shown} exists and cannot be inspected ({error}): choose another --unixsocket"
+            "{shown} exists and cannot be inspected ({error}): choose another {flag}"
         )),
     }
 }
@@ -101,31 +121,34 @@ mod tests {
         fs::create_dir_all(&dir).expect("a directory");
         let path = dir.join("node.sock");
 
-        let (listener, file) = listen(&path, Some(0o600), 16).expect("a new socket");
+        let (listener, file) =
+            listen(&path, Some(0o600), 16, "--unixsocket").expect("a new socket");
         assert_eq!(
             fs::metadata(&path).expect("a file").permissions().mode() & 0o777,
             0o600
         );
-        let error = listen(&path, None, 16).expect_err("somebody listens");
+        let error = listen(&path, None, 16, "--unixsocket").expect_err("somebody listens");
         assert!(error.to_string().contains("--unixsocket"), "{error}");
 
         drop(listener);
         std::mem::forget(file);
-        let (_listener, file) = listen(&path, None, 16).expect("the old file is replaced");
+        let (_listener, file) =
+            listen(&path, None, 16, "--unixsocket").expect("the old file is replaced");
         drop(file);
         assert!(!path.exists());
 
         // A node drains, its successor starts on the path, and only then the first one ends.
-        let (draining, old) = listen(&path, Some(0o600), 16).expect("a new socket");
+        let (draining, old) = listen(&path, Some(0o600), 16, "--unixsocket").expect("a new socket");
         drop(draining);
-        let (_successor, new) = listen(&path, None, 16).expect("the old file is replaced");
+        let (_successor, new) =
+            listen(&path, None, 16, "--unixsocket").expect("the old file is replaced");
         drop(old);
         assert!(path.exists(), "the successor's socket stays");
         drop(new);
         assert!(!path.exists());
 
         fs::write(&path, "not a socket").expect("a file");
-        listen(&path, None, 16).expect_err("a file that is no socket stays");
+        listen(&path, None, 16, "--unixsocket").expect_err("a file that is no socket stays");
         assert!(path.exists());
         fs::remove_dir_all(&dir).expect("removed");
     }

@@ -7,6 +7,7 @@
 //! * `directory`: a data directory that is lost, damaged, full, or another's.
 //! * `damage`: files of a node that were cut or flipped somewhere.
 //! * `configuration`: flags, environment, file, and `--print-config`.
+//! * `hand_over`: a node that goes on in another process.
 //! * `lab`: several nodes in one process.
 //! * `lab_faults`: what clients can make go wrong there.
 //! * `lab_chaos`: clients and faults of the lab's own, a verdict, a picture.
@@ -50,6 +51,8 @@ mod directory;
 mod doctor;
 #[cfg(feature = "default")]
 mod documents;
+#[cfg(all(feature = "default", target_os = "linux"))]
+mod hand_over;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]

