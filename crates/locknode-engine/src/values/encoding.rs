@@ -10,7 +10,7 @@
 //!
 //! All numbers are little-endian. The record says where the bytes end.
 
-use super::{Element, End, Field, Hash, Score, Set, Value};
+use super::{Element, End, Field, Hash, Score, Value};
 
 impl Value {
     /// Returns the bytes.
@@ -51,7 +51,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
     let mut value = match kind {
         HASH => Value::Hash(Hash::default()),
         LIST => Value::List(Box::default()),
-        SET => Value::Set(Set::default()),
+        SET => Value::Set(Box::default()),
         SORTED_SET => Value::SortedSet(Box::default()),
         _ => return None,
     };

@@ -29,7 +29,8 @@ pub(crate) use table::{Element, Field, Table};
 pub(crate) enum Value {
     Hash(Hash),
     List(Box<List>),
-    Set(Set),
+    // Rarer than a hash: in a place of its own it leaves each value the size of a hash.
+    Set(Box<Set>),
     SortedSet(Box<SortedSet>),
 }
 
@@ -180,7 +181,7 @@ macro_rules! kinds {
 kinds! {
     Hash, Hash, std::convert::identity;
     List, List, Box::new;
-    Set, Set, std::convert::identity;
+    Set, Set, Box::new;
     SortedSet, SortedSet, Box::new;
 }
 

@@ -106,5 +106,5 @@ const fn split(number: u32) -> (usize, usize) {
     (number as usize / CHUNK, number as usize % CHUNK)
 }
 
-/// Values per chunk: a growing chunk moves 40 KiB.
+/// Values per chunk: a growing chunk moves 24 KiB.
 const CHUNK: usize = 1024;

@@ -3,24 +3,29 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::slice;
 
 use super::{ELEMENT_BYTES, Score};
 
 /// A set of elements; see the module docs.
 ///
-/// The locks of most libraries have one or two, which a row holds in the least memory and in the
-/// order in which they were added. From [`ROW_MAX`] on they are sorted, so that no number of them
-/// makes a command slow.
-#[derive(Clone, Debug)]
-pub(crate) struct Table<E> {
-    elements: Elements<E>,
-    bytes: usize,
+/// The locks of most libraries have one, which takes no memory beside its own. Few are in a row, in
+/// the order in which they were added. From [`ROW_MAX`] on they are sorted, so that no number of
+/// them makes a command slow.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Table<E> {
+    #[default]
+    None,
+    One(E),
+    Many(Box<Many<E>>),
 }
 
+/// All elements are in the row, or all are sorted.
 #[derive(Clone, Debug)]
-enum Elements<E> {
-    Row(Vec<E>),
-    Sorted(BTreeSet<Keyed<E>>),
+pub(crate) struct Many<E> {
+    row: Vec<E>,
+    sorted: BTreeSet<Keyed<E>>,
+    bytes: usize,
 }
 
 /// Something that a table holds.
@@ -36,13 +41,11 @@ pub(crate) trait Element {
     }
 }
 
-/// A field of a hash with its value. Both are in one allocation: most hashes are locks, with one
-/// field and a short value, and another allocation would take more than all that is in it.
+/// A field of a hash with its value. Both are in one allocation, behind the length of the name: most
+/// hashes are locks, with one field and a short value, and another allocation would take more than
+/// all that is in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
-    bytes: Box<[u8]>,
-    name_len: u32,
-}
+pub(crate) struct Field(Box<[u8]>);
 
 /// A member of a sorted set.
 #[derive(Clone, Debug)]
@@ -57,11 +60,9 @@ struct Keyed<E>(E);
 
 impl Field {
     pub(crate) fn new(name: &[u8], value: &[u8]) -> Self {
-        Self {
-            bytes: [name, value].concat().into(),
-            // All of a hash is at most `BYTES_MAX` bytes.
-            name_len: u32::try_from(name.len()).unwrap_or(u32::MAX),
-        }
+        // All of a hash is at most `BYTES_MAX` bytes.
+        let name_len = u32::try_from(name.len()).unwrap_or(u32::MAX);
+        Self([&name_len.to_le_bytes(), name, value].concat().into())
     }
 
     pub(crate) fn value(&self) -> &[u8] {
@@ -69,8 +70,9 @@ impl Field {
     }
 
     fn parts(&self) -> (&[u8], &[u8]) {
-        let name_len = usize::try_from(self.name_len).unwrap_or(usize::MAX);
-        self.bytes.split_at_checked(name_len).unwrap_or_default()
+        let (name_len, bytes) = self.0.split_first_chunk().unwrap_or((&[0; 4], &[]));
+        let name_len = usize::try_from(u32::from_le_bytes(*name_len)).unwrap_or(usize::MAX);
+        bytes.split_at_checked(name_len).unwrap_or_default()
     }
 }
 
@@ -84,7 +86,7 @@ impl Element for Field {
     }
 
     fn heap_len(&self) -> usize {
-        self.bytes.len()
+        self.0.len()
     }
 }
 
@@ -134,15 +136,6 @@ impl<E: Element> Ord for Keyed<E> {
     }
 }
 
-impl<E> Default for Table<E> {
-    fn default() -> Self {
-        Self {
-            elements: Elements::Row(Vec::new()),
-            bytes: 0,
-        }
-    }
-}
-
 impl<E: Element> PartialEq for Table<E> {
     /// The order does not count.
     fn eq(&self, other: &Self) -> bool {
@@ -156,81 +149,129 @@ impl<E: Element> PartialEq for Table<E> {
 
 impl<E: Element> Table<E> {
     pub(crate) fn len(&self) -> usize {
-        match &self.elements {
-            Elements::Row(row) => row.len(),
-            Elements::Sorted(set) => set.len(),
-        }
+        let (row, sorted) = self.parts();
+        row.len() + sorted.map_or(0, BTreeSet::len)
     }
 
     /// Returns the bytes that the elements occupy, about.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&E> {
-        match &self.elements {
-            Elements::Row(row) => row.iter().find(|each| each.key() == key),
-            Elements::Sorted(set) => set.get(key).map(|Keyed(element)| element),
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::One(element) => element.heap_len() + ALLOCATION_BYTES,
+            Self::Many(many) => many.bytes,
         }
     }
 
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&E> {
+        let (row, sorted) = self.parts();
+        let in_row = row.iter().find(|each| each.key() == key);
+        in_row.or_else(|| sorted?.get(key).map(|Keyed(element)| element))
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
-        let (row, set) = match &self.elements {
-            Elements::Row(row) => (Some(row), None),
-            Elements::Sorted(set) => (None, Some(set)),
-        };
-        let set = set.into_iter().flatten().map(|Keyed(element)| element);
-        row.into_iter().flatten().chain(set)
+        let (row, sorted) = self.parts();
+        let sorted = sorted.into_iter().flatten();
+        row.iter().chain(sorted.map(|Keyed(element)| element))
     }
 
     /// Adds an element, or puts it in the place of the one with its key; returns that one.
     pub(crate) fn put(&mut self, element: E) -> Option<E> {
-        self.bytes += element.heap_len() + ELEMENT_BYTES;
-        let old = match &mut self.elements {
-            Elements::Row(row) => {
-                let is_it = |each: &E| each.key() == element.key();
-                match row.iter().position(is_it) {
-                    Some(place) => Some(std::mem::replace(&mut row[place], element)),
-                    None if row.len() < ROW_MAX => {
-                        // One element takes the room of one: most locks never have another.
-                        if row.is_empty() {
-                            row.reserve_exact(1);
-                        }
-                        row.push(element);
-                        None
-                    }
-                    None => {
-                        let row = std::mem::take(row).into_iter();
-                        let set = row.chain([element]).map(Keyed).collect();
-                        self.elements = Elements::Sorted(set);
-                        None
-                    }
-                }
+        match self {
+            Self::Many(many) => return many.put(element),
+            Self::One(one) if one.key() == element.key() => {
+                return Some(std::mem::replace(one, element));
             }
-            Elements::Sorted(set) => set.replace(Keyed(element)).map(|Keyed(old)| old),
+            _ => {}
+        }
+        *self = match std::mem::take(self) {
+            Self::One(one) => Self::Many(Box::new(Many::of([one, element]))),
+            _ => Self::One(element),
         };
-        self.forget(old)
+        None
     }
 
     /// Removes an element and returns it.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<E> {
-        let old = match &mut self.elements {
-            Elements::Row(row) => {
-                let place = row.iter().position(|each| each.key() == key);
-                place.map(|place| row.remove(place))
+        if let Self::Many(many) = self {
+            let old = many.remove(key);
+            if let Some(one) = many.take_only() {
+                *self = Self::One(one);
             }
-            Elements::Sorted(set) => set.take(key).map(|Keyed(old)| old),
+            return old;
+        }
+        match std::mem::take(self) {
+            Self::One(one) if one.key() == key => Some(one),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    fn parts(&self) -> (&[E], Option<&BTreeSet<Keyed<E>>>) {
+        match self {
+            Self::None => (&[], None),
+            Self::One(one) => (slice::from_ref(one), None),
+            Self::Many(many) => (&many.row, Some(&many.sorted)),
+        }
+    }
+}
+
+impl<E: Element> Many<E> {
+    fn of(row: [E; 2]) -> Self {
+        Self {
+            bytes: row.iter().map(bytes_of).sum(),
+            row: row.into(),
+            sorted: BTreeSet::new(),
+        }
+    }
+
+    fn put(&mut self, element: E) -> Option<E> {
+        self.bytes += bytes_of(&element);
+        let is_it = |each: &E| each.key() == element.key();
+        let old = if let Some(place) = self.row.iter().position(is_it) {
+            Some(std::mem::replace(&mut self.row[place], element))
+        } else if self.sorted.is_empty() && self.row.len() < ROW_MAX {
+            self.row.push(element);
+            None
+        } else {
+            let row = std::mem::take(&mut self.row);
+            self.sorted.extend(row.into_iter().map(Keyed));
+            self.sorted.replace(Keyed(element)).map(|Keyed(old)| old)
+        };
+        self.forget(old)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<E> {
+        let place = self.row.iter().position(|each| each.key() == key);
+        let old = match place {
+            Some(place) => Some(self.row.remove(place)),
+            None => self.sorted.take(key).map(|Keyed(old)| old),
         };
         self.forget(old)
     }
 
     fn forget(&mut self, old: Option<E>) -> Option<E> {
-        if let Some(old) = &old {
-            self.bytes -= old.heap_len() + ELEMENT_BYTES;
-        }
+        self.bytes -= old.as_ref().map_or(0, bytes_of);
         old
     }
+
+    /// Takes the only element out; `None` if there are others.
+    fn take_only(&mut self) -> Option<E> {
+        match self.row.len() + self.sorted.len() {
+            1 => (self.row.pop()).or_else(|| self.sorted.pop_first().map(|Keyed(one)| one)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the bytes of one element of many, about.
+fn bytes_of(element: &impl Element) -> usize {
+    element.heap_len() + ELEMENT_BYTES
 }
 
 /// The longest row: to look through it costs about as much as to hash a key.
 const ROW_MAX: usize = 32;
+
+/// The allocator's share of an allocation, about: its header, and what it rounds up.
+const ALLOCATION_BYTES: usize = 16;

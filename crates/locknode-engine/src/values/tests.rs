@@ -198,6 +198,27 @@ proptest! {
     }
 }
 
+/// A lock that is a hash with its holder and a count: two allocations less than a table of fields.
+#[test]
+fn a_hash_with_one_field_takes_little_beside_its_bytes() {
+    let (mut values, mut hash) = (Values::default(), Hash::default());
+    hash.put(Field::new(b"8743c9c0-0795-4907-87fd-6c719a6b4586:52", b"1"));
+    let number = values.store(hash.into_value());
+    let (place, name_len, share_of_allocator) = (24, 4, 16);
+    let one = place + name_len + 39 + 1 + share_of_allocator;
+    assert_eq!(values.bytes(), one);
+
+    let other = Field::new(b"mode", b"read");
+    values.change(number, |value| {
+        Hash::of_mut(value).expect("a hash").put(other);
+    });
+    assert!(values.bytes() > one);
+    values.change(number, |value| {
+        Hash::of_mut(value).expect("a hash").remove(b"mode");
+    });
+    assert_eq!(values.bytes(), one, "as if it never had another field");
+}
+
 fn bounds() -> impl Iterator<Item = Bound<Score>> {
     let scores = [f64::NEG_INFINITY, -1.5, 0.0, 0.5, 2.0, f64::INFINITY];
     let scores = scores.into_iter().filter_map(Score::new);
