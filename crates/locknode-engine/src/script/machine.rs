@@ -36,6 +36,7 @@ use mlua::chunk::ChunkMode;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, MultiValue, RegistryKey, StdLib, Table, VmState,
 };
+use scoped_tls_hkt::scoped_thread_local;
 
 use crate::script::error::{CompileError, ScriptError};
 use crate::script::{Caller, StartThread, Value};
@@ -77,11 +78,23 @@ struct Sandbox {
     /// The compiled scripts, by the address of their text, which no other text has meanwhile. Each has
     /// a key, because handles have places on a stack of Lua's, which has eight thousand.
     functions: HashMap<usize, (Weak<[u8]>, RegistryKey), FixedState>,
+    calls: Rc<RefCell<Calls>>,
+    /// The memory in use when garbage was last collected.
+    settled_bytes: usize,
+}
+
+/// What `redis.call` keeps from one command to the next.
+#[derive(Debug)]
+struct Calls {
     words: Words,
     /// A reply of a command, until it is converted.
     reply: Vec<u8>,
-    /// The memory in use when garbage was last collected.
-    settled_bytes: usize,
+}
+
+scoped_thread_local! {
+    /// Who runs the commands of the script that this thread runs: `redis.call` is made once for all
+    /// scripts, and borrows nothing.
+    static mut CALLER: for<'a> &'a mut (dyn Caller + 'a)
 }
 
 impl Machine {
@@ -191,10 +204,14 @@ impl Sandbox {
         let lua = Lua::new_with(libraries, options)?;
         let watch = Rc::new(Watch::new(signal));
         let host = library::host(&lua, &watch)?;
+        let calls = Rc::new(RefCell::new(Calls {
+            words: Words::new(!watch.is_suspended()),
+            reply: Vec::new(),
+        }));
+        host.set("call", call_function(&lua, &watch, &calls)?)?;
         let sandbox = lua.load(SANDBOX_TEXT).set_name("=sandbox");
         let (environment, run) = sandbox.call::<(Table, Function)>(host)?;
-        let is_suspended = watch.is_suspended();
-        if !is_suspended {
+        if !watch.is_suspended() {
             lua.gc_stop();
         }
         let settled_bytes = lua.used_memory();
@@ -204,8 +221,7 @@ impl Sandbox {
             run,
             watch,
             functions: HashMap::default(),
-            words: Words::new(!is_suspended),
-            reply: Vec::new(),
+            calls,
             settled_bytes,
         };
         set_hook(&sandbox.lua, &sandbox.watch, WINDOW)?;
@@ -248,22 +264,17 @@ impl Sandbox {
         let compiled = self.functions.get(&source.as_ptr().addr());
         let (_, script) = compiled.ok_or_else(|| ScriptError::stopped(1, NO_LUA))?;
         let (lua, watch) = (&self.lua, &self.watch);
-        let (known, reply) = (&mut self.words, &mut self.reply);
-        known.make_room();
+        self.calls.borrow_mut().words.make_room();
         let used = lua.used_memory();
         watch.start(used);
         watch.note_memory(used);
-        let result = lua.scope(|scope| {
-            let call = scope.create_function_mut(|lua, words: MultiValue| {
-                convert::call(lua, &words, known, watch, caller, reply)
-            })?;
+        let run = || {
             let keys = convert::list(lua, keys)?;
             let argv = convert::list(lua, args)?;
-            let script = lua.registry_value::<Function>(script)?;
             limit_memory(lua, watch);
-            self.run
-                .call::<(bool, mlua::Value)>((script, call, keys, argv))
-        });
+            self.run.call::<(bool, mlua::Value)>((script, keys, argv))
+        };
+        let result = CALLER.set(&mut *caller, run);
         let result = match result {
             Ok((true, value)) => convert::reply(&value, watch),
             Ok((false, error)) => Err(convert::failure(&error, watch)),
@@ -291,7 +302,7 @@ impl Sandbox {
             self.functions
                 .retain(|_, (source, _)| source.strong_count() > 0);
             self.lua.expire_registry_values();
-            self.words.forget();
+            self.calls.borrow_mut().words.forget();
             // A finaliser could fail, and scripts have none.
             let _ = self.lua.gc_collect();
             if !self.watch.is_suspended() {
@@ -300,6 +311,23 @@ impl Sandbox {
             self.settled_bytes = self.lua.used_memory();
         }
     }
+}
+
+/// `redis.call`.
+fn call_function(
+    lua: &Lua,
+    watch: &Rc<Watch>,
+    calls: &Rc<RefCell<Calls>>,
+) -> mlua::Result<Function> {
+    let (watch, calls) = (Rc::clone(watch), Rc::clone(calls));
+    lua.create_function(move |lua, words: MultiValue| {
+        let calls = calls.try_borrow_mut();
+        let Calls {
+            words: known,
+            reply,
+        } = &mut *calls.map_err(|_| mlua::Error::RecursiveMutCallback)?;
+        CALLER.with(|caller| convert::call(lua, &words, known, &watch, caller, reply))
+    })
 }
 
 /// Limits what a script may allocate beyond what is there.

@@ -10,6 +10,7 @@ local assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal, rawget,
   assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal, rawget, rawset
 local select, setmetatable, tonumber, tostring, type, unpack, xpcall =
   select, setmetatable, tonumber, tostring, type, unpack, xpcall
+local call = host.call
 local byte, concat, floor, insert, maxn, remove, rep, sub = string.byte, table.concat, math.floor,
   table.insert, table.maxn, table.remove, string.rep, string.sub
 
@@ -263,7 +264,7 @@ local lib = {
   LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
   REDIS_VERSION = host.version, REDIS_VERSION_NUM = host.version_number,
   REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
-  sha1hex = host.sha1hex,
+  call = host.call, sha1hex = host.sha1hex,
 }
 
 local function reply(ok, value)
@@ -274,7 +275,7 @@ local function reply(ok, value)
 end
 
 function lib.pcall(...)
-  return reply(pcall(lib.call, ...))
+  return reply(pcall(call, ...))
 end
 
 local function single(field, convert)
@@ -379,8 +380,8 @@ setmetatable(globals, {
 local environment = face(globals)
 globals._G = environment
 
-local function run(script, call, keys, argv)
-  lib.call, globals.KEYS, globals.ARGV = call, keys, argv
+local function run(script, keys, argv)
+  globals.KEYS, globals.ARGV = keys, argv
   return xpcall(script, host.failed)
 end
 
