@@ -1,6 +1,7 @@
 # needs: pip kubernetes-validate==1.37.0 PyYAML==6.0.4
 """The files of docs/deploy: Kubernetes's schemas, systemd's own checks, and a node that takes each command line."""
 
+import functools
 import importlib.metadata
 import os
 import re
@@ -33,7 +34,8 @@ def takes(words):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
         config.write('bind = "10.0.0.1 127.0.0.1"\nrequirepass = "secret"\nmaxmemory = "512mb"\n')
         config.flush()
-        words = [word.replace("%d/config.toml", config.name).replace("%S", "/var/lib") for word in words]
+        places = {"%d/config.toml": config.name, "%S": "/var/lib", "%t": "/run"}
+        words = [functools.reduce(lambda word, place: word.replace(*place), places.items(), word) for word in words]
         printed = subprocess.run([BINARY, *words, "--print-config"], capture_output=True, text=True, check=False)
     assert printed.returncode == 0, f"{words}: {printed.stderr}"
     assert re.search(r'^dir = "/', printed.stdout, re.M), f"{words} keeps no locks"
@@ -80,7 +82,8 @@ def image():
 
 
 def systemd():
-    [command] = re.findall(r"^ExecStart=/usr/bin/locknode (.*)$", read("locknode.service"), re.M)
+    unit = read("locknode.service").replace("\\\n", " ")
+    [command] = re.findall(r"^ExecStart=/usr/bin/locknode (.*)$", unit, re.M)
     takes(shlex.split(command))
     if not shutil.which("systemd-analyze"):
         return "locknode.service (not checked by systemd, which is not here)"
