@@ -159,3 +159,27 @@ impl Quorum {
 /// The most nodes in a cluster. Redlock needs 3 to 9: each further node makes every lock slower. With 16
 /// a set of nodes fits in two bytes.
 pub const NODES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether every majority of the first `longer` nodes leaves too few of the first `shorter` for a majority.
+    fn meet(shorter: usize, longer: usize) -> bool {
+        let (small, large) = (Quorum::of(shorter), Quorum::of(longer));
+        let (small, large) = (small.expect("a size"), large.expect("a size"));
+        let sets = (0..=large.all().0).map(NodeSet);
+        let mut majorities = sets.filter(|set| set.len() == large.needed());
+        majorities.all(|set| small.all().without(set).len() < small.needed())
+    }
+
+    /// docs/growing.md: a client with the list of n nodes and one with a node more are never holders together.
+    #[test]
+    fn majorities_of_lists_that_differ_by_one_node_meet_and_of_others_need_not() {
+        for n in 1..NODES_MAX {
+            assert!(meet(n, n + 1), "{n} and {}", n + 1);
+        }
+        assert!(!meet(3, 5));
+        assert!(!meet(5, 7));
+    }
+}
