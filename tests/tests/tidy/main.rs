@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+mod book;
+mod errors;
 mod imports;
 mod spec;
 
@@ -52,7 +54,7 @@ const DISK: [&str; 2] = [
 const CLOCKS: [&str; 3] = ["clock_gettime(", "Instant::now", "SystemTime::now"];
 
 /// The files and directories that read clocks, and what for.
-const CLOCK_READERS: [(&str, &str); 16] = [
+const CLOCK_READERS: [(&str, &str); 17] = [
     ("crates/locknode/src/clock.rs", "the node's time"),
     ("crates/redlock-client/src/clock.rs", "the client's time"),
     (
@@ -80,6 +82,10 @@ const CLOCK_READERS: [(&str, &str); 16] = [
     (
         "crates/locknode-testkit/src/cluster",
         "the runtime's clock, paused or real, from which nodes' clocks are made",
+    ),
+    (
+        "crates/locknode-testkit/examples/contend.rs",
+        "how long real nodes make a client wait",
     ),
     (
         "crates/locknode-cli/src/server_connection.rs",

@@ -1,5 +1,6 @@
 //! What README and the pages of docs/ show for a shell or for Python works as it says. Their Rust is run by
-//! `locknode-testkit`, and what is in other languages by `scripts/interop`, of which each such block is a part.
+//! `locknode-testkit`, what is in other languages by `scripts/interop`, of which each such block is a part, and what is done
+//! on machines (`sh on each machine`) by `scripts/five-machines`.
 //!
 //! A page is played from top to bottom, each block in a directory of its own. A lab that a page starts is where its later
 //! commands go; a page that starts none has one all the same. Ports are free ones, and what takes long is shortened.
@@ -38,11 +39,8 @@ const NOT_RUN: [(&str, &str); 5] = [
     ("scripts/bench-", "it builds the profile that ships"),
 ];
 
-/// Addresses of which the documents speak.
-const NODES: [&str; 2] = [
-    "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5",
-    "10.0.0.1,10.0.0.2,10.0.0.3",
-];
+/// The addresses of which the documents speak, up to the number of the node.
+const NODES: &str = "10.0.0.";
 
 /// The Redis of which the documents speak.
 const REDIS: &str = "127.0.0.1:6379";
@@ -88,6 +86,7 @@ fn every_command_of_the_documents_works() {
                     );
                 }
                 "rust" | "text" => continue,
+                _ if language.starts_with("sh on ") => page.is_of_five_machines(),
                 _ => panic!("{}: nobody runs {language}: {block}", page.name),
             }
             count += 1;
@@ -198,6 +197,14 @@ impl Page {
         }
     }
 
+    /// Fails unless this page is one that is followed on machines.
+    fn is_of_five_machines(&self) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let script = fs::read_to_string(root.join("scripts/five-machines")).expect("the script");
+        let page = format!("\"{}.md\"", self.name);
+        assert!(script.contains(&page), "scripts/five-machines skips {page}");
+    }
+
     /// Starts the lab of a line.
     fn start_lab(&mut self, args: &[&str]) {
         self.end();
@@ -254,11 +261,13 @@ impl Page {
 
     /// A line with addresses of the lab, and nothing in it that takes long.
     fn own(&mut self, line: &str) -> String {
-        let nodes: Vec<String> = self.nodes().iter().map(SocketAddr::to_string).collect();
-        let line = line.replace(REDIS, &nodes[0]);
-        let nodes = nodes.join(",");
-        let all = NODES.iter().map(|shown| (*shown, &*nodes));
-        all.chain(SHORTER)
+        let nodes = self.nodes();
+        let line = line.replace(REDIS, &nodes[0].to_string());
+        let line = (1..).zip(&nodes).fold(line, |line, (number, node)| {
+            line.replace(&format!("{NODES}{number}"), &node.to_string())
+        });
+        SHORTER
+            .iter()
             .fold(line, |line, (shown, own)| line.replace(shown, own))
     }
 

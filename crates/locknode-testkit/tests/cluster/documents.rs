@@ -121,6 +121,28 @@ mod cluster {
     }
 }
 
+mod testing {
+    use locknode_testkit::cluster::Cluster;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_is_told_that_its_lock_has_expired() -> Result<(), Box<dyn std::error::Error>>
+    {
+        let cluster = Cluster::builder().nodes(3).in_memory().build().await?;
+        let redlock = cluster.redlock(0)?.build()?;
+        let lock = redlock
+            .lock("invoice/42")
+            .ttl(Duration::from_secs(10))
+            .acquire()
+            .await?;
+        cluster.crash(0).await?;
+        cluster.crash(1).await?; // no majority is left, so no extension succeeds
+        assert!(lock.extend(Duration::from_secs(10)).await.is_err());
+        assert!(lock.lost().await.is_expired());
+        Ok(())
+    }
+}
+
 /// README and the pages of docs/.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -167,5 +189,5 @@ fn every_rust_block_of_the_documents_is_run_here() {
             count += 1;
         }
     }
-    assert_eq!(count, 6, "a block more or less");
+    assert_eq!(count, 7, "a block more or less");
 }
