@@ -50,7 +50,7 @@ struct Seen {
     causes: BTreeMap<String, u64>,
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [nodes, seconds, history] = &words[..] else {

@@ -251,8 +251,7 @@ impl Page {
                     assert!(is_right, "{}: {line}: {printed}", self.name);
                 }
                 ["export", ..] => {
-                    let own = self.own(&line);
-                    self.exports.extend([own.as_str(), "\n"]);
+                    self.exports.extend([line.as_str(), "\n"]);
                 }
                 _ => self.run(&line),
             }
@@ -273,8 +272,9 @@ impl Page {
 
     /// Runs a line of shell.
     fn run(&mut self, line: &str) {
-        let own = self.own(line);
-        let lines = format!("{}{own}\n", self.exports);
+        // What was exported is about the lab that runs now.
+        let exported = self.exports.clone();
+        let lines = format!("{}{}\n", self.own(&exported), self.own(line));
         let binary = Path::new(env!("CARGO_BIN_EXE_locknode"));
         let path = format!(
             "{}:{}:{}",
