@@ -31,7 +31,6 @@ use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
 use crate::durable::{LockRecord, Table, Which};
-use crate::fence::{FENCE_END, Grant};
 use crate::flags::Flags;
 use crate::guard::{BatchNeeds, Guard, GuardConfig, Need};
 use crate::host::{Host, NoHost};
@@ -51,7 +50,6 @@ use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
 use crate::timings::Timings;
 use crate::turns::Turns;
-use crate::values;
 
 /// The configuration of an engine.
 #[derive(Debug)]
@@ -200,16 +198,10 @@ impl Engine {
         }
         let (db, key) = (lock.db, lock.key);
         let hash = self.keyspace.hash(db, key);
-        let grant = Grant::new(lock.grant.min(FENCE_END - 1), lock.is_logged);
         self.keyspace
             .with_shard(self.keyspace.shard_index(hash), |shard| {
-                if shard.probe(now, db, hash, key).is_live() {
-                    return;
-                }
-                if !lock.is_collection {
-                    shard.insert(db, hash, key, lock.token, lock.deadline, grant);
-                } else if let Some(value) = values::decode(lock.token) {
-                    shard.insert_collection(db, hash, key, value, lock.deadline, grant);
+                if !shard.probe(now, db, hash, key).is_live() {
+                    shard.restore(hash, lock);
                 }
             });
     }

@@ -7,6 +7,7 @@ use crate::command::refusal;
 use crate::durable::{LockRecord, Record};
 use crate::fence::Grant;
 use crate::guard::{BatchNeeds, Denial, Guard, Permit};
+use crate::label::Label;
 use crate::shard::{Probe, Shard};
 use crate::time::{Deadline, Time};
 use crate::values::Value;
@@ -74,6 +75,10 @@ impl Entry<'_> {
 
     pub(crate) fn grant(&self) -> Option<Grant> {
         self.shard.grant(self.probe)
+    }
+
+    pub(crate) fn label(&self) -> Option<Label<'_>> {
+        self.shard.label(self.probe)
     }
 
     /// Counts a read as a hit or a miss in INFO.
@@ -151,6 +156,22 @@ impl Entry<'_> {
         grant.counter()
     }
 
+    /// [`Entry::put`] for a missing key, with a label.
+    pub(crate) fn put_labelled(self, token: &[u8], label: &Label<'_>, permit: Permit) -> u64 {
+        let name = (self.db, self.key);
+        let grant = (self.shard).put_labelled(self.probe, name, token, label, permit);
+        self.guard
+            .note_counter(grant.counter(), &mut self.needs.need);
+        let hash = self.probe.hash();
+        self.shard.count_put(self.now, false, hash, grant, name);
+        if grant.is_logged() && !self.needs.is_provisional {
+            let mut record = put_record(self.db, self.key, token, permit.deadline, grant);
+            record.label = Some(label.text);
+            log(self.guard, &Record::Put(record), true, self.needs);
+        }
+        grant.counter()
+    }
+
     /// Moves a live lock's deadline for its holder; does nothing without a live lock.
     #[inline]
     pub(crate) fn extend(self, permit: Permit) {
@@ -212,6 +233,7 @@ impl Entry<'_> {
         };
         let mut record = put_record(self.db, self.key, token, deadline, grant);
         record.is_collection = encoded.is_some();
+        record.label = self.shard.label(self.probe).map(|label| label.text);
         log(self.guard, &Record::Put(record), waits, self.needs);
     }
 
@@ -353,5 +375,6 @@ const fn put_record<'a>(
         deadline,
         is_logged: true,
         is_collection: false,
+        label: None,
     }
 }

@@ -21,7 +21,8 @@ pub(crate) struct Fences {
 }
 
 /// A lock's grant as its slot stores it: the key's counter at the grant `[F5]`, whether the lock is
-/// on the log, and whether its key holds a value of another type in place of a token.
+/// on the log, whether its key holds a value of another type in place of a token, and whether the
+/// lock has a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant(u64);
 
@@ -104,7 +105,7 @@ impl Grant {
 
     /// Returns the key's counter at the grant.
     pub(crate) const fn counter(self) -> u64 {
-        self.0 & !(LOGGED | COLLECTION)
+        self.0 & !(LOGGED | COLLECTION | LABELLED)
     }
 
     /// Returns whether the slot stores the number of a value in place of a token.
@@ -117,6 +118,18 @@ impl Grant {
     #[must_use]
     pub(crate) const fn of_collection(self) -> Self {
         Self(self.0 | COLLECTION)
+    }
+
+    /// Returns whether the slot stores a label as well.
+    #[inline]
+    pub(crate) const fn is_labelled(self) -> bool {
+        self.0 & LABELLED != 0
+    }
+
+    /// The grant of a lock with a label.
+    #[must_use]
+    pub(crate) const fn labelled(self) -> Self {
+        Self(self.0 | LABELLED)
     }
 
     /// Returns whether the lock is on the log.
@@ -159,8 +172,9 @@ pub(crate) const FENCE_IMPORT_MAX: u64 = FENCE_END - (1 << 40);
 
 const LOGGED: u64 = 1 << 63;
 const COLLECTION: u64 = 1 << 62;
+const LABELLED: u64 = 1 << 61;
 
-const _: () = assert!(COLLECTION > FENCE_END);
+const _: () = assert!(LABELLED > FENCE_END);
 
 #[cfg(test)]
 mod tests {
@@ -187,10 +201,10 @@ mod tests {
         for counter in [0, 1, FENCE_END - 1] {
             for is_logged in [false, true] {
                 let grant = Grant::from_bits(Grant::new(counter, is_logged).to_bits());
-                for grant in [grant, grant.of_collection()] {
+                for grant in [grant, grant.of_collection(), grant.labelled()] {
                     assert_eq!((grant.counter(), grant.is_logged()), (counter, is_logged));
                 }
-                assert!(!grant.is_collection());
+                assert!(!grant.is_collection() && !grant.is_labelled());
             }
         }
     }

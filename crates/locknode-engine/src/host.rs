@@ -10,6 +10,10 @@ pub trait Host: Debug + Send + Sync {
     /// Reads the facts.
     fn facts(&self) -> HostFacts;
 
+    /// Takes a line for the log, about something that an operator did. It must not wait: the caller
+    /// holds a part of the lock table.
+    fn note(&self, _line: &str) {}
+
     /// Returns how many file descriptors are open, and how many may be; zeros when unknown. Counting
     /// them takes long where there are many.
     #[cfg(feature = "metrics")]

@@ -54,6 +54,7 @@ mod invalidation;
 mod key_change;
 mod key_hash;
 mod keyspace;
+mod label;
 mod log_level;
 #[cfg(feature = "compat")]
 mod mailbox;

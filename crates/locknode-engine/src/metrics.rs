@@ -193,7 +193,7 @@ impl TableLook {
 }
 
 /// Keeps the [`RANKS`] greatest of those found so far and some more.
-fn first<'t, V, O: Ord>(
+pub(crate) fn first<'t, V, O: Ord>(
     found: &mut Vec<(V, KeyName)>,
     more: impl Iterator<Item = (V, &'t KeyName)>,
     order: impl Fn(&V) -> O,

@@ -10,6 +10,7 @@
 
 mod changes;
 mod collections;
+mod labels;
 mod look_ahead;
 
 use std::sync::Arc;
@@ -287,6 +288,12 @@ impl Shard {
         grant: Grant,
     ) {
         let id = self.slab.insert(db, key, value, deadline, grant);
+        self.index(db, hash, id, deadline);
+    }
+
+    /// Enters a new slot into the index.
+    #[inline(always)]
+    fn index(&mut self, db: u8, hash: KeyHash, id: SlotId, deadline: Deadline) {
         self.count(db, deadline, 1);
         let place = Place {
             short_hash: hash.short(),
@@ -339,6 +346,7 @@ impl Shard {
                 return;
             }
             let encoded = self.collection_at(id).map(Value::encode);
+            let label = self.slab.label(id);
             Record::Put(LockRecord {
                 db: self.slab.db(id),
                 key: self.slab.key(id),
@@ -347,6 +355,7 @@ impl Shard {
                 deadline,
                 is_logged: grant.is_logged(),
                 is_collection: grant.is_collection(),
+                label: label.map(|label| label.text),
             })
             .encode(out);
             given += 1;

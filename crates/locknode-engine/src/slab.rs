@@ -11,6 +11,9 @@
 //!  +--------+----------+----+---------+-------+-------------+-----------------+
 //! ```
 //!
+//! A label, if the grant says that there is one, follows the value: a length byte, the time of the
+//! grant, the text.
+//!
 //! A free slot has `value_len == FREE`, and its deadline field holds the next free slot of the
 //! chunk. Compared with one heap allocation per lock this saves the allocator's header and the
 //! pointer, frees acquire and release from allocation, and lets the sweep walk memory in order. An
@@ -22,12 +25,13 @@ mod class;
 mod entry;
 
 use crate::fence::Grant;
+use crate::label::Label;
 use crate::time::{Deadline, Time};
 
 use class::{CLASS_COUNT, Class, LARGE, class_of, slot_len, slot_number};
 use entry::{
-    HEADER_LEN, deadline, grant, header_word, is_live, key_len, len_u32, value_len, word,
-    write_grant, write_header,
+    HEADER_LEN, deadline, grant, header_word, is_live, key_len, label, label_len, len_u32,
+    value_len, word, write_grant, write_header, write_label,
 };
 pub(crate) use entry::{KEY_LEN_MAX, VALUE_LEN_MAX};
 
@@ -78,11 +82,44 @@ impl Slab {
         deadline: Deadline,
         grant: Grant,
     ) -> SlotId {
+        debug_assert!(!grant.is_labelled());
+        self.place(db, key, value, 0, deadline, grant)
+    }
+
+    /// [`Slab::insert`] with a label.
+    pub(crate) fn insert_labelled(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        value: &[u8],
+        label: &Label<'_>,
+        deadline: Deadline,
+        grant: Grant,
+    ) -> SlotId {
+        let more = label_len(label);
+        let id = self.place(db, key, value, more, deadline, grant.labelled());
+        let slot = self.classes[id.class()].slot_mut(id.number());
+        write_label(slot, HEADER_LEN + key.len() + value.len(), label);
+        id
+    }
+
+    /// Stores an entry in a slot with room for some bytes more.
+    #[inline(always)]
+    fn place(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        value: &[u8],
+        more: usize,
+        deadline: Deadline,
+        grant: Grant,
+    ) -> SlotId {
         debug_assert!(key.len() <= KEY_LEN_MAX);
         debug_assert!(value.len() <= VALUE_LEN_MAX);
-        let class_index = class_of(HEADER_LEN + key.len() + value.len());
+        let len = HEADER_LEN + key.len() + value.len() + more;
+        let class_index = class_of(len);
         let class = &mut self.classes[class_index];
-        let number = class.allocate(HEADER_LEN + key.len() + value.len());
+        let number = class.allocate(len);
         let slot = class.slot_mut(number);
         write_header(slot, deadline, grant, db, key.len(), value.len());
         slot[HEADER_LEN..HEADER_LEN + key.len()].copy_from_slice(key);
@@ -103,7 +140,7 @@ impl Slab {
     }
 
     /// Replaces an entry's value in place; returns `false` when the new value needs another slot
-    /// size.
+    /// size. What it replaces had no label, or the caller sets its grant.
     pub(crate) fn replace_value(&mut self, id: SlotId, value: &[u8]) -> bool {
         let class_index = id.class();
         let class = &mut self.classes[class_index];
@@ -158,6 +195,10 @@ impl Slab {
 
     pub(crate) fn grant(&self, id: SlotId) -> Grant {
         grant(self.slot(id))
+    }
+
+    pub(crate) fn label(&self, id: SlotId) -> Option<Label<'_>> {
+        label(self.slot(id))
     }
 
     pub(crate) fn set_grant(&mut self, id: SlotId, grant: Grant) {

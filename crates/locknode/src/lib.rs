@@ -61,6 +61,7 @@ mod machine_identity;
 mod memory_disk;
 mod node;
 mod node_builder;
+mod notes;
 mod open_error;
 mod process;
 mod scope;

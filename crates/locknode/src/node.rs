@@ -236,6 +236,12 @@ impl Node {
         }
     }
 
+    /// Waits for the next line for a log: what an operator did through a command, such as releasing a
+    /// lock by force. Such a line may have any character in it.
+    pub async fn note(&self) -> String {
+        self.shared.notes.next().await
+    }
+
     /// Returns how long the node still refuses locks; `None` when it serves.
     pub fn quarantine_left(&self) -> Option<Duration> {
         let now = self.shared.clock.now().time;

@@ -14,6 +14,7 @@ use crate::directory::Directory;
 use crate::disk_thread::{DiskStatus, DiskThread};
 use crate::machine_identity::machine_identity;
 use crate::node::Node;
+use crate::notes::Notes;
 use crate::open_error::OpenNodeError;
 use crate::process::{Process, Traffic};
 use crate::shared::Shared;
@@ -261,10 +262,12 @@ impl NodeBuilder {
     fn assemble(mut self, mode: GuardMode, start: &Start, directory: PathBuf) -> Shared {
         let traffic = Arc::<Traffic>::default();
         let disk_status = Arc::<DiskStatus>::default();
+        let notes = Arc::<Notes>::default();
         self.config.guard = GuardConfig::new(mode, self.settings.max_ttl, start);
         self.config.host = Box::new(Process {
             traffic: Arc::clone(&traffic),
             disk_status: Arc::clone(&disk_status),
+            notes: Arc::clone(&notes),
             config_file: self.config_file,
             directory,
         });
@@ -280,6 +283,7 @@ impl NodeBuilder {
             disk_thread: Mutex::new(None),
             disk: None,
             disk_status,
+            notes,
             leaves_no_snapshot: AtomicBool::new(false),
             sweep_turn: tokio::sync::Mutex::new(()),
             sweeper_waits_for: AtomicU8::new(0),

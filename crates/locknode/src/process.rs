@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use locknode_engine::{Host, HostFacts};
 
 use crate::disk_thread::DiskStatus;
+use crate::notes::Notes;
 use crate::sync_waiters::lock;
 
 /// This process, as one node sees it.
@@ -15,6 +16,7 @@ use crate::sync_waiters::lock;
 pub(crate) struct Process {
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) disk_status: Arc<DiskStatus>,
+    pub(crate) notes: Arc<Notes>,
     pub(crate) config_file: String,
     pub(crate) directory: PathBuf,
 }
@@ -48,6 +50,10 @@ impl Host for Process {
         (facts.virtual_bytes, facts.resident_bytes) = memory_bytes().unwrap_or_default();
         (facts.cpu_user_seconds, facts.cpu_system_seconds) = cpu_seconds().unwrap_or_default();
         facts
+    }
+
+    fn note(&self, line: &str) {
+        self.notes.add(line);
     }
 
     #[cfg(feature = "metrics")]

@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, Notify, watch};
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::disk_thread::{DiskStatus, DiskThread};
+use crate::notes::Notes;
 use crate::process::Traffic;
 use crate::sync_waiters::lock;
 
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     /// To wake the disk thread without the mutex.
     pub(crate) disk: Option<std::thread::Thread>,
     pub(crate) disk_status: Arc<DiskStatus>,
+    pub(crate) notes: Arc<Notes>,
     /// Whether SHUTDOWN NOSAVE stopped the node.
     pub(crate) leaves_no_snapshot: AtomicBool,
     /// Held by the one sweeper that works.

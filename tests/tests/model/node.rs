@@ -161,6 +161,7 @@ impl Trial {
                 deadline: Deadline::after_millis(early, i64::from(node.left) * TICK_MS),
                 is_logged: false,
                 is_collection: false,
+                label: None,
             };
             engine.restore(&lock, now.time);
         }

@@ -30,6 +30,7 @@ mod commands;
 mod dashboard;
 mod disk;
 mod fencing;
+mod labels;
 mod long_locks;
 mod majority;
 mod promises;

@@ -68,6 +68,7 @@ fn bytes_on_disk_are_bounded_whatever_comes_and_goes() {
                 deadline: Deadline::NEVER,
                 is_logged: true,
                 is_collection: false,
+                label: None,
             };
             Record::Put(lock).encode(&mut work.log);
         } else {

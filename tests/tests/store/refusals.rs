@@ -269,7 +269,7 @@ fn a_newer_format_is_not_touched() {
         let mut image = image.clone();
         let bytes = image.get_mut(name).unwrap();
         let len = if name == "state" { 512 } else { 128 };
-        bytes[8] = 3;
+        bytes[8] = 5;
         let checksum = crc32(&bytes[..len - 4]);
         bytes[len - 4..len].copy_from_slice(&checksum.to_le_bytes());
         check(&image, OpenErrorKind::Newer, name);

@@ -99,6 +99,7 @@ impl Lock {
             deadline: self.deadline,
             is_logged: self.is_logged,
             is_collection: self.token.first() == Some(&SET),
+            label: (self.token.len() % 2 == 0 && self.token.first() != Some(&SET)).then_some(b"me"),
         }
     }
 }

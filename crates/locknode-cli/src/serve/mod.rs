@@ -272,6 +272,7 @@ fn serve_node(
             failed = quarantine::report_changes(node.clone(), log) => failed,
             never = told => match never {},
             never = monitored => match never {},
+            never = write_notes(node, log) => match never {},
         }
     };
     let served = serving.run(threads, log, pulse.as_ref(), beside);
@@ -280,6 +281,13 @@ fn serve_node(
         file.leave();
     }
     served.map(|()| waiting)
+}
+
+/// Writes what operators did through commands to the log.
+async fn write_notes(node: &Node, log: &Log) -> Infallible {
+    loop {
+        log.warn(node.note().await);
+    }
 }
 
 fn open(setup: &ServeFlags, maxclients: u64, inheritance: &Inheritance) -> Result<Node, Failure> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::fence::Grant;
 use crate::keyspace::Space;
+use crate::label::{Label, OwnedLabel};
 use crate::reports::Report;
 use crate::shard::{Probe, Shard};
 use crate::time::{Deadline, Time};
@@ -36,6 +37,7 @@ pub(super) struct Before {
     pub(super) content: Content,
     pub(super) deadline: Deadline,
     pub(super) grant: Grant,
+    label: Option<OwnedLabel>,
 }
 
 /// What a key held.
@@ -86,11 +88,16 @@ impl Journal {
             shard.remove(probe);
             if let Some(lock) = std::mem::replace(image, current) {
                 let (deadline, grant) = (lock.deadline, lock.grant);
-                match lock.content {
-                    Content::Token(token) => {
+                let label = lock.label.as_ref().map(OwnedLabel::borrow);
+                match (lock.content, label) {
+                    (Content::Token(token), Some(label)) => {
+                        let name = (*db, &**key);
+                        shard.insert_labelled(name, hash, &token, &label, deadline, grant);
+                    }
+                    (Content::Token(token), None) => {
                         shard.insert(*db, hash, key, &token, deadline, grant);
                     }
-                    Content::Collection(value) => {
+                    (Content::Collection(value), _) => {
                         shard.insert_collection(*db, hash, key, value, deadline, grant);
                     }
                 }
@@ -110,6 +117,7 @@ impl Before {
             content: value.map_or_else(|| Content::Token(token.into()), Content::Collection),
             deadline,
             grant: shard.grant(probe)?,
+            label: shard.label(probe).map(Label::to_owned),
         })
     }
 

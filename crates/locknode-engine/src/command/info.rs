@@ -5,6 +5,8 @@
 //! time of commands in Commandstats, whose fields are read by position: it is 0 where no command is
 //! timed.
 
+#[cfg(feature = "metrics")]
+use std::cmp::Reverse;
 use std::fmt::Display;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -21,6 +23,8 @@ use crate::counters::Totals;
 use crate::guard::{GuardMode, GuardState};
 use crate::host::HostFacts;
 use crate::key_hash::DATABASES;
+#[cfg(feature = "metrics")]
+use crate::metrics::first;
 use crate::version::{NODE_VERSION, REDIS_VERSION};
 
 /// A section of the report: its name as its heading writes it (clients may use any case), whether a
@@ -323,6 +327,40 @@ fn latency_stats(report: &mut Report<'_, '_, '_>) {
 #[cfg(not(feature = "metrics"))]
 const fn latency_stats(_: &mut Report<'_, '_, '_>) {}
 
+/// The locks that are held longest, of those whose time is taken, and who holds them.
+#[cfg(feature = "metrics")]
+fn holders(report: &mut Report<'_, '_, '_>) {
+    let now = report.context.moment.time;
+    let settings = &report.context.services.settings;
+    let shows_keys = settings.read(|options| options.metrics_keys);
+    let mut longest = Vec::new();
+    for shard in report.context.space.shards() {
+        first(&mut longest, shard.tally.held_since(), |since| {
+            Reverse(*since)
+        });
+    }
+    for (rank, (since, name)) in longest.iter().enumerate() {
+        let (db, key) = (name.db, &*name.key);
+        let hash = report.context.space.hash(db, key);
+        let shard = report.context.space.shard_of(hash);
+        let probe = shard.probe(now, db, hash, key);
+        let label = shard.label(probe).map(|label| label.text.to_vec());
+        let label = String::from_utf8(label.unwrap_or_default()).unwrap_or_default();
+        // A comma ends the key's part of the line.
+        let key = key.escape_ascii().to_string().replace(',', "\\x2c");
+        let key = if shows_keys { &*key } else { "" };
+        let held_ms = now.since(*since).as_millis();
+        report.field(
+            format_args!("holder{rank}"),
+            format_args!("db={db},key={key},held_ms={held_ms},label={label}"),
+        );
+    }
+}
+
+/// This build takes no lock's time.
+#[cfg(not(feature = "metrics"))]
+const fn holders(_: &mut Report<'_, '_, '_>) {}
+
 fn error_stats(report: &mut Report<'_, '_, '_>) {
     for (code, count) in report.context.services.counters.errors() {
         report.field(
@@ -367,6 +405,7 @@ const SECTIONS: &[Section] = &[
     Section("Commandstats", false, command_stats),
     Section("Errorstats", true, error_stats),
     Section("Latencystats", false, latency_stats),
+    Section("Holders", false, holders),
     Section("Cluster", true, cluster),
     Section("Keyspace", true, keyspace),
 ];

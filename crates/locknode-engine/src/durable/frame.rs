@@ -221,10 +221,12 @@ pub(super) fn unsealed<const N: usize>(
         return Err(Defect::Damaged);
     }
     let format = fields.u32();
+    let has_values = (format.wrapping_sub(FORMAT_OF_TOKENS)) & OF_VALUES != 0;
     match format {
-        FORMAT_OF_TOKENS => {}
-        FORMAT_OF_VALUES if cfg!(feature = "compat") => {}
-        FORMAT_OF_VALUES => return Err(Defect::NeedsCompat),
+        FORMAT_OF_TOKENS..=FORMAT_OF_ALL if has_values && !cfg!(feature = "compat") => {
+            return Err(Defect::NeedsCompat);
+        }
+        FORMAT_OF_TOKENS..=FORMAT_OF_ALL => {}
         _ => return Err(Defect::Newer),
     }
     fields.u32();
@@ -243,11 +245,18 @@ fn batch_checksum(header: &[u8], records: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The format of a directory in which keys have only ever held tokens.
+/// The format of a directory in which keys have only ever held tokens. What else it holds is added
+/// to it.
 pub(super) const FORMAT_OF_TOKENS: u32 = 1;
 
-/// The format of a directory from the first hash, list or set on.
-pub(super) const FORMAT_OF_VALUES: u32 = 2;
+/// From the first hash, list or set on.
+pub(super) const OF_VALUES: u32 = 1;
+
+/// From the first lock with a label on.
+pub(super) const OF_LABELS: u32 = 2;
+
+/// The format of a directory that holds everything there is.
+pub(super) const FORMAT_OF_ALL: u32 = FORMAT_OF_TOKENS + (OF_VALUES | OF_LABELS);
 
 /// The part of a batch's header that the checksum covers.
 const CHECKED_LEN: usize = 48;
@@ -301,15 +310,15 @@ mod tests {
         let of_format = |format: u32| -> [u8; Header::LEN] {
             sealed(&[&MAGIC[..], &format.to_le_bytes()].concat())
         };
-        for format in [0, 3, u32::MAX] {
+        for format in [0, 5, u32::MAX] {
             let header = Header::decode(MAGIC, &of_format(format));
             assert_eq!(header, Err(Defect::Newer), "{format}");
         }
-        let values = Header::decode(MAGIC, &of_format(FORMAT_OF_VALUES)).map(|it| it.format);
-        if cfg!(feature = "compat") {
-            assert_eq!(values, Ok(FORMAT_OF_VALUES));
-        } else {
-            assert_eq!(values, Err(Defect::NeedsCompat));
+        for format in FORMAT_OF_TOKENS..=FORMAT_OF_ALL {
+            let read = Header::decode(MAGIC, &of_format(format)).map(|it| it.format);
+            let is_readable = cfg!(feature = "compat") || [1, 3].contains(&format);
+            let expected = is_readable.then_some(format).ok_or(Defect::NeedsCompat);
+            assert_eq!(read, expected);
         }
     }
 

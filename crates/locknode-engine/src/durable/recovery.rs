@@ -238,7 +238,7 @@ pub(super) fn bad(defect: Defect, name: &str, detail: &'static str) -> OpenError
             OpenError::new(OpenErrorKind::NotOurs, name, detail)
         }
         Defect::NeedsCompat => {
-            let detail = "it holds hashes, lists or sets (format 2), and this version was built \
+            let detail = "it holds hashes, lists or sets, and this version was built \
                           without the feature `compat`, which reads them";
             OpenError::new(OpenErrorKind::Newer, name, detail)
         }

@@ -6,11 +6,9 @@
 use std::time::Duration;
 
 use crate::durable::disk::Disk;
-use crate::durable::frame::{
-    Defect, FORMAT_OF_TOKENS, FORMAT_OF_VALUES, Fields, Header, len_u64, sealed, unsealed,
-};
+use crate::durable::frame::{Defect, FORMAT_OF_TOKENS, Fields, Header, len_u64, sealed, unsealed};
 use crate::durable::machine::{Machine, MachineTime};
-use crate::durable::record::has_collection;
+use crate::durable::record::format_with;
 use crate::durable::store_error::StoreError;
 use crate::durable::volume::Volume;
 use crate::durable::work::Durability;
@@ -136,13 +134,8 @@ impl State {
 
     /// Returns the state of a directory that will also hold these records.
     pub(super) fn of_records(&self, records: &[u8]) -> Self {
-        let has_values = self.format < FORMAT_OF_VALUES && has_collection(records);
         Self {
-            format: if has_values {
-                FORMAT_OF_VALUES
-            } else {
-                self.format
-            },
+            format: format_with(self.format, records),
             ..*self
         }
     }
@@ -454,7 +447,7 @@ mod tests {
         assert_eq!(read(Some(&torn_file), true), Ok(Found::Nothing));
         assert_eq!(read(Some(&torn_file), false), Err(Defect::Damaged));
         assert_eq!(read(Some(&file(torn, torn)), true), Err(Defect::Damaged));
-        let newer: [u8; CONTENT_LEN] = sealed(&[&MAGIC[..], &3_u32.to_le_bytes()].concat());
+        let newer: [u8; CONTENT_LEN] = sealed(&[&MAGIC[..], &5_u32.to_le_bytes()].concat());
         let mixed = file(&newer, &state(5).encode());
         assert_eq!(read(Some(&mixed), true), Err(Defect::Newer));
     }

@@ -1,7 +1,8 @@
 //! The bytes of a slot: a header, then key and value; [`super`] draws the layout.
 
 use crate::fence::Grant;
-use crate::time::Deadline;
+use crate::label::Label;
+use crate::time::{Deadline, Time};
 
 pub(super) fn write_header(
     slot: &mut [u8],
@@ -55,6 +56,34 @@ pub(super) fn deadline(slot: &[u8]) -> Deadline {
     ))
 }
 
+/// Returns the length of what a label adds to a slot.
+pub(super) fn label_len(label: &Label<'_>) -> usize {
+    LABEL_HEADER_LEN + label.text.len()
+}
+
+/// Writes a label behind an entry of `len` bytes.
+pub(super) fn write_label(slot: &mut [u8], len: usize, label: &Label<'_>) {
+    let since = label.since.map_or(BEFORE, Time::as_nanos);
+    let text_at = len + LABEL_HEADER_LEN;
+    slot[len] = u8::try_from(label.text.len()).unwrap_or(0);
+    slot[len + 1..text_at].copy_from_slice(&since.to_le_bytes());
+    slot[text_at..text_at + label.text.len()].copy_from_slice(label.text);
+}
+
+/// Reads the label of an entry that has one.
+pub(super) fn label(slot: &[u8]) -> Option<Label<'_>> {
+    if !grant(slot).is_labelled() {
+        return None;
+    }
+    let behind = slot.get(HEADER_LEN + key_len(slot) + value_len(slot)..)?;
+    let (&[text_len, ref since @ ..], text) = behind.split_first_chunk::<LABEL_HEADER_LEN>()?;
+    let since = u64::from_le_bytes(*since);
+    Some(Label {
+        text: text.get(..usize::from(text_len))?,
+        since: (since != BEFORE).then(|| Time::from_nanos(since)),
+    })
+}
+
 /// Reads four bytes of a slot's header in one load.
 #[inline]
 pub(super) fn word(slot: &[u8], at: usize) -> u32 {
@@ -76,5 +105,11 @@ pub(crate) const KEY_LEN_MAX: usize = (1 << 24) - 1;
 pub(crate) const VALUE_LEN_MAX: usize = (u32::MAX - 1) as usize;
 
 pub(super) const HEADER_LEN: usize = 24;
+
+/// The length of a label's text, and since when the lock is held.
+const LABEL_HEADER_LEN: usize = 9;
+
+/// Since before this run of the node.
+const BEFORE: u64 = u64::MAX;
 
 pub(super) const FREE: u32 = u32::MAX;

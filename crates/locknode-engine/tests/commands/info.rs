@@ -48,7 +48,7 @@ fn fields(node: &mut Node, section: &str) -> BTreeMap<String, String> {
 fn sections_are_given_as_asked_in_the_order_of_redis() {
     let mut node = Node::new();
     let usual = "Server Clients Memory Persistence Restart Stats Replication CPU Errorstats Cluster Keyspace";
-    let all = "Server Clients Memory Persistence Restart Stats Replication CPU Commandstats Errorstats Latencystats Cluster Keyspace";
+    let all = "Server Clients Memory Persistence Restart Stats Replication CPU Commandstats Errorstats Latencystats Holders Cluster Keyspace";
     for (request, want) in [
         ("INFO", usual),
         ("INFO default", usual),

@@ -28,6 +28,7 @@ mod expiry;
 mod get;
 mod info;
 mod introspection;
+mod label;
 #[cfg(feature = "metrics")]
 mod latency;
 mod limits;

@@ -478,7 +478,7 @@ impl Run {
         batch.execute(session, &[b"LOCK.GET", key], &mut unheard);
         let reply = ReplyDecoder::new(ReplyLimits::default()).decode(&unheard);
         if let Ok(Some((Reply::Array(parts), _))) = reply
-            && let [Reply::Bulk(token), _, Reply::Integer(grant), _] = &parts[..]
+            && let [Reply::Bulk(token), _, Reply::Integer(grant), ..] = &parts[..]
         {
             let grant = grant.to_string();
             let request = [b"LOCK.FENCE", key, token, grant.as_bytes(), wanted];

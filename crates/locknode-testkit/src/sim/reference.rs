@@ -122,6 +122,15 @@ struct Kept {
     ends: u64,
     grant: u64,
     is_logged: bool,
+    label: Option<Label>,
+}
+
+/// What the holder says of itself, and when it was granted, by the node's time.
+#[derive(Clone, Debug)]
+struct Label {
+    text: Word,
+    /// Nothing for before this run.
+    since: Option<u64>,
 }
 
 impl Reference {
@@ -154,6 +163,10 @@ impl Reference {
                     .map_or(NEVER, |ends| ends.as_nanos()),
                 grant: lock.grant,
                 is_logged: lock.is_logged,
+                label: lock.label.map(|text| Label {
+                    text: text.into(),
+                    since: None,
+                }),
             });
         }
     }

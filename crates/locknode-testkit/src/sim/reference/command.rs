@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locknode_resp::{Encoder, Protocol};
 
 use super::words::{Lower, Replies, SetOptions, left, millis, number, seconds};
-use super::{Condition, Effect, Judged, Kept, Manner, NEVER, Reference, Shown, Word};
+use super::{Condition, Effect, Judged, Kept, Label, Manner, NEVER, Reference, Shown, Word};
 use crate::scenario::GuardMode;
 
 /// One request under way.
@@ -128,13 +128,18 @@ impl Reference {
             return Some(());
         }
         match (name, args) {
-            (b"lock.acquire", [_, key, token, ttl]) => {
-                self.acquire(turn, key, token, millis(ttl)?, 0);
+            (b"lock.acquire", [_, key, token, ttl, options @ ..]) => {
+                let (mut floor, mut label) = (0, None);
+                for option in options.chunks(2) {
+                    match option {
+                        [word, text] if word.eq_ignore_ascii_case(b"label") => label = Some(*text),
+                        [_, text] => floor = number(text).unwrap_or(0),
+                        _ => return None,
+                    }
+                }
+                self.acquire(turn, (key, token), millis(ttl)?, floor, label);
             }
-            (b"lock.acquire", [_, key, token, ttl, _, floor]) => {
-                let floor = number(floor).unwrap_or(0);
-                self.acquire(turn, key, token, millis(ttl)?, floor);
-            }
+            (b"lock.force", [_, key]) => self.force(turn, key),
             (b"lock.extend", [_, key, token, ttl])
             // The scripts that everybody uses: a key and a token, and a TTL when it is extended.
             | (b"eval" | b"evalsha", [_, _, b"1", key, token, ttl]) => {
@@ -222,7 +227,14 @@ impl Reference {
         Some(())
     }
 
-    fn acquire(&mut self, turn: &mut Turn<'_>, key: &[u8], token: &[u8], ttl: u64, floor: u64) {
+    fn acquire(
+        &mut self,
+        turn: &mut Turn<'_>,
+        (key, token): (&[u8], &[u8]),
+        ttl: u64,
+        floor: u64,
+        label: Option<&[u8]>,
+    ) {
         let place = self.find(turn, key);
         let counter = *self.counter(turn.db, key);
         let (counter, left) = match place {
@@ -238,6 +250,42 @@ impl Reference {
         turn.integer(left);
         if place.is_none() {
             self.grant(turn, key, token, ttl, Some(floor));
+            if let Some(label) = label
+                && !turn.is_refused
+                && let Some(kept) = self.kept.last_mut()
+            {
+                kept.label = Some(Label {
+                    text: label.into(),
+                    since: Some(turn.at.now),
+                });
+            }
+        }
+    }
+
+    /// Frees a key, whoever has it, and raises its counter.
+    fn force(&mut self, turn: &mut Turn<'_>, key: &[u8]) {
+        let counter = *self.counter(turn.db, key) + 1;
+        let place = self.find(turn, key);
+        let kept = place.map(|place| self.kept[place].clone());
+        let label = kept.as_ref().and_then(|kept| kept.label.clone());
+        let parts = kept.as_ref().map_or(2, |_| 5) + label.as_ref().map_or(0, |_| 2);
+        turn.reply().array(parts);
+        turn.integer(i64::from(kept.is_some()));
+        turn.integer(as_integer(counter));
+        if let Some(kept) = kept {
+            match kept.levels {
+                0 => turn.reply().bulk(&kept.token),
+                _ => turn.reply().null(),
+            }
+            turn.integer(left(turn.at.now, kept.ends));
+            turn.integer(as_integer(kept.grant));
+        }
+        turn.label(label);
+        if !turn.is_refused {
+            *self.counter(turn.db, key) = counter;
+        }
+        if let Some(place) = place {
+            self.free(turn, place, false);
         }
     }
 
@@ -284,12 +332,13 @@ impl Reference {
             return turn.reply().null();
         };
         self.show(turn, place, counter);
-        let kept = &self.kept[place];
-        turn.reply().array(4);
+        let kept = self.kept[place].clone();
+        turn.reply().array(kept.label.as_ref().map_or(4, |_| 6));
         turn.reply().bulk(&kept.token);
         turn.integer(left(turn.at.now, kept.ends));
         turn.integer(as_integer(kept.grant));
         turn.integer(as_integer(counter));
+        turn.label(kept.label);
     }
 
     fn set(&mut self, turn: &mut Turn<'_>, key: &[u8], value: &[u8], options: SetOptions<'_>) {
@@ -422,6 +471,7 @@ impl Reference {
             key: Arc::clone(&key),
             token: Arc::clone(&token),
             levels: 0,
+            label: None,
             ends: turn.at.now.saturating_add(ttl),
             grant,
             is_logged: was_logged || self.logs(ttl),
@@ -469,6 +519,14 @@ impl Reference {
 impl Turn<'_> {
     pub(super) fn reply(&mut self) -> Encoder<'_> {
         Encoder::new(&mut self.out, Protocol::Resp2)
+    }
+
+    /// A label, and how long its lock has been held.
+    fn label(&mut self, label: Option<Label>) {
+        if let Some(Label { text, since }) = label {
+            self.reply().bulk(&text);
+            self.integer(since.map_or(-1, |since| as_integer((self.at.now - since) / 1_000_000)));
+        }
     }
 
     /// It will be an error that begins so.
